@@ -1,0 +1,27 @@
+//! Runs a video generation, sees what the GPU really does, tells a silent hang
+//! from honest work, and brings a dead run home on a fallback.
+//!
+//! # Theory of operation
+//!
+//! Everything that happens becomes one [`model::Envelope`] in one ordered stream.
+//! The pure core (`run`, over `detect` and `policy`) folds the stream into a state
+//! and effects; the shell (`cli`, `supervise`, `workload`, `telemetry`) feeds it and
+//! carries the effects out, and every outcome comes back as an event. Screen,
+//! headless output, plain text and the record on disk are readers of that stream.
+//!
+//! # Layers
+//!
+//! | layer | may use | must not use |
+//! | --- | --- | --- |
+//! | `model` | std, serde | anything of ours, clocks, I/O |
+//! | `detect`, `policy` | `model` (`policy` also `profile`'s types) | each other, I/O, clocks, threads |
+//! | `profile` | `model` | clocks; I/O only in `catalog` |
+//! | `run` | `model`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
+//! | `telemetry`, `workload`, `supervise`, `record` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
+//! | `ui` | `model`, `run::snapshot`, `profile` | `telemetry`, `workload`, `supervise` |
+//! | `cli` | all | |
+//!
+//! `tests/layering.rs` enforces the table.
+
+pub mod model;
+pub mod run;

@@ -1,0 +1,189 @@
+//! Attempts: one process group on one rung.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::units::Bytes;
+use super::vocab::{ActionId, Tier};
+
+/// Id of a rung in a ladder: an action id, or a profile's own word. Rung 0 is
+/// always [`RungId::AS_GIVEN`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RungId(pub String);
+
+impl RungId {
+    /// The rung of the first attempt: the profile as given.
+    pub const AS_GIVEN: &'static str = "as_given";
+}
+
+impl fmt::Display for RungId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Who set an environment variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvOrigin {
+    /// The supervisor itself (`PYTHONUNBUFFERED`, MIOpen's log level).
+    Supervisor,
+    /// The profile.
+    Profile,
+    /// The user's exported environment, which wins over the profile.
+    User,
+    /// The rung, which wins over both.
+    Rung,
+}
+
+/// One change to the child's environment, with who made it and whom it overrides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvChange {
+    /// Variable.
+    pub name: String,
+    /// Its value for the child; absent: removed.
+    pub value: Option<String>,
+    /// Who set it.
+    pub origin: EnvOrigin,
+    /// What was there before and is overridden, where it differs.
+    pub overrides: Option<String>,
+}
+
+/// A rung that would have answered but cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedRung {
+    /// Which.
+    pub rung: RungId,
+    /// Why, in words for the user.
+    pub why: String,
+}
+
+/// All that an attempt needs to be launched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptSpec {
+    /// 1, 2, …
+    pub number: u32,
+    /// Rung it runs on.
+    pub rung: RungId,
+    /// What the rung does.
+    pub action: ActionId,
+    /// What it gives up.
+    pub tier: Tier,
+    /// Command and arguments, those of the rung included.
+    pub argv: Vec<String>,
+    /// Changes against the environment that the supervisor itself was given.
+    pub env: Vec<EnvChange>,
+    /// Settings of the rung for an agent or adapter (`vae_tile` = 256).
+    pub settings: BTreeMap<String, String>,
+    /// The rung decodes on the CPU: GPU 0 % is then right.
+    pub on_cpu: bool,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    /// By itself with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// It ended, but how could not be learned.
+    Unknown,
+}
+
+impl fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(c) => write!(f, "exit code {c}"),
+            Self::Signal(s) => write!(f, "signal {s}{}", signal_name(*s)),
+            Self::Unknown => f.write_str("an unknown end"),
+        }
+    }
+}
+
+/// ` (SIGKILL)` and so on; empty for rarer ones. Numbers as on x86-64 and AArch64 Linux.
+const fn signal_name(s: i32) -> &'static str {
+    match s {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}
+
+/// The child of an attempt has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitReport {
+    /// Which attempt.
+    pub attempt: u32,
+    /// How.
+    pub status: ExitStatus,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The workload ended well. `restarts` = 0: exit code 0, else 10.
+    Finished {
+        /// Restarts that it took.
+        restarts: u32,
+    },
+    /// The workload failed and no rung answers. Exit code 20.
+    Failed,
+    /// Hung on the last rung. Exit code 21.
+    GaveUp,
+    /// Processes survive SIGKILL. Exit code 22.
+    Unkillable {
+        /// Those processes.
+        pids: Vec<u32>,
+    },
+    /// The command could not be started. Exit code 66 if it was not found, else 20.
+    NotLaunched {
+        /// Whether the program was not found.
+        not_found: bool,
+    },
+    /// The user ended it. Exit code 130 (Ctrl-C, key) or 143 (SIGTERM).
+    Interrupted {
+        /// SIGTERM to us, not a key.
+        terminated: bool,
+    },
+}
+
+impl Outcome {
+    /// The process exit code, part of the contract.
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Finished { restarts: 0 } => 0,
+            Self::Finished { .. } => 10,
+            Self::Failed | Self::NotLaunched { not_found: false } => 20,
+            Self::GaveUp => 21,
+            Self::Unkillable { .. } => 22,
+            Self::NotLaunched { not_found: true } => 66,
+            Self::Interrupted { terminated: false } => 130,
+            Self::Interrupted { terminated: true } => 143,
+        }
+    }
+}
+
+/// A file that the workload wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artefact {
+    /// Absolute path.
+    pub path: String,
+    /// Its size when it was seen.
+    pub size: Bytes,
+    /// Which attempt made it.
+    pub attempt: u32,
+    /// Rung of that attempt.
+    pub rung: RungId,
+}

@@ -1,0 +1,71 @@
+//! What the core asks the shell to do. Every outcome comes back as an event.
+
+use serde::{Deserialize, Serialize};
+
+use super::attempt::{AttemptSpec, Outcome};
+use super::event::Event;
+
+/// A signal that we send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Signal {
+    /// SIGINT: what Ctrl-C would send.
+    #[serde(rename = "SIGINT")]
+    Int,
+    /// SIGTERM.
+    #[serde(rename = "SIGTERM")]
+    Term,
+    /// SIGKILL.
+    #[serde(rename = "SIGKILL")]
+    Kill,
+}
+
+impl Signal {
+    /// `SIGTERM`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Int => "SIGINT",
+            Self::Term => "SIGTERM",
+            Self::Kill => "SIGKILL",
+        }
+    }
+}
+
+/// Whom a signal reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The process group of the attempt.
+    Group,
+    /// Every descendant, also those that left the group.
+    Tree,
+}
+
+/// One thing to do. Carried out in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "snake_case")]
+pub enum Effect {
+    /// Append this event to the log.
+    Emit(Box<Event>),
+    /// Start a process group.
+    Launch(Box<AttemptSpec>),
+    /// Sample every thread each second (`true`), or only in the slow round.
+    SampleThreads(bool),
+    /// Take evidence; [`Event::EvidenceTaken`] answers.
+    Capture {
+        /// Number of the bundle in this run, from 1.
+        number: u32,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// Send a signal; [`Event::SignalSent`] answers.
+    Signal {
+        /// Which attempt.
+        attempt: u32,
+        /// Which signal.
+        signal: Signal,
+        /// Whom.
+        scope: Scope,
+    },
+    /// The run is over: let sinks finish and leave.
+    Finish(Outcome),
+}

@@ -1,0 +1,317 @@
+//! The event log: one ordered stream of closed events.
+//!
+//! Screen, headless output, plain text, the record on disk and (later) replay
+//! are readers of this one stream. Its JSON form is documented in
+//! `docs/events.md`; [`SCHEMA`] is its version.
+
+use serde::{Deserialize, Serialize};
+
+use super::attempt::{Artefact, AttemptSpec, ExitReport, Outcome, RungId, SkippedRung};
+use super::effect::{Scope, Signal};
+use super::health::Verdict;
+use super::line::Line;
+use super::progress::{FindMark, JobChange, PhaseChange, Progress};
+use super::sample::{GpuId, Sample};
+use super::time::Mono;
+use super::units::Bytes;
+use super::vocab::VerdictId;
+
+/// Version of the event stream: major.minor. Readers refuse another major.
+pub const SCHEMA: &str = "1.0";
+
+/// One event with its place in the stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Position in the stream, from 1, without gaps.
+    pub seq: u64,
+    /// When, in milliseconds since the run began.
+    pub at: Mono,
+    /// What.
+    pub event: Event,
+}
+
+/// How much a notice matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Something is not as it should be.
+    Warn,
+}
+
+/// The head of every stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// Version of the stream, see [`SCHEMA`].
+    pub schema: String,
+    /// Our version.
+    pub program: String,
+    /// Id of the run: also the folder of its record.
+    pub run: String,
+    /// Wall clock at [`Mono::ZERO`], RFC 3339 with offset.
+    pub wall_clock: String,
+    /// The user's command.
+    pub argv: Vec<String>,
+    /// Working directory of the child.
+    pub cwd: String,
+    /// Profile id.
+    pub profile: String,
+    /// Why this profile: `asked for`, or how it matched.
+    pub profile_why: String,
+    /// Adapter that reads the console: `framepack`, `comfyui`, `diffusers`, `generic`.
+    pub adapter: String,
+    /// The supervised card; absent: no GPU.
+    pub gpu: Option<GpuId>,
+    /// VRAM cap in force.
+    pub vram_cap: Option<Bytes>,
+    /// Whether a kill is announced with a countdown (a person is at the keys).
+    pub interactive: bool,
+}
+
+/// What a decision was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Choice {
+    /// End the attempt and start again on a rung.
+    Restart {
+        /// Which rung.
+        rung: RungId,
+        /// When the kill begins, for the countdown; the same as now when headless.
+        kill_at: Mono,
+    },
+    /// Nothing answers, or the budget is spent.
+    GiveUp,
+    /// Told, not acted on.
+    Advise,
+    /// Held by the user: nothing happens until released.
+    Hold,
+    /// The user let it go on (`false alarm`, `wait`).
+    Resume,
+}
+
+/// A decision with its reasons: verdict, rung, rule, budget.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Which attempt it ends or spares.
+    pub attempt: u32,
+    /// The verdict it answers.
+    pub verdict: VerdictId,
+    /// What.
+    pub choice: Choice,
+    /// Why, in a sentence or two.
+    pub why: String,
+    /// Rungs that would have answered but cannot be taken.
+    pub skipped: Vec<SkippedRung>,
+    /// Restarts left after this decision.
+    pub restarts_left: u32,
+}
+
+/// One file of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvidenceItem {
+    /// `threads`, `log_tail`, `gpu`, `kernel`, `environment`, `python_stacks`, …
+    pub kind: String,
+    /// File name within the run's folder; absent when it failed.
+    pub file: Option<String>,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Why there is none.
+    pub failed: Option<String>,
+}
+
+/// A bundle is on disk (or could not be).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvidenceReport {
+    /// Number of the bundle in this run.
+    pub number: u32,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Folder, absolute.
+    pub dir: String,
+    /// What it holds.
+    pub items: Vec<EvidenceItem>,
+    /// How long it took.
+    pub took_ms: u64,
+}
+
+/// Why no judgement was possible for a while; windows are cut there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standstill {
+    /// The machine slept.
+    MachineSuspended,
+    /// We ourselves did not run.
+    SupervisorStalled,
+    /// The workload was stopped (`T`) or traced.
+    ChildStopped,
+}
+
+/// What a user, a signal or the UI asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Command {
+    /// Stop the countdown; nothing happens until `Release`.
+    Hold,
+    /// Let a held action go ahead.
+    Release,
+    /// Wait 60 s more before acting.
+    Wait,
+    /// The verdict is wrong: spare the attempt, raise the limit.
+    FalseAlarm,
+    /// Take evidence now.
+    Evidence,
+    /// End the run gracefully.
+    Stop,
+    /// SIGTERM came to us: end the run gracefully, exit code 143.
+    Terminate,
+    /// Kill at once and end the run.
+    Kill,
+    /// The terminal is gone; the run goes on headless.
+    TerminalLost,
+}
+
+/// Everything that can happen. Closed: a new kind is a new minor version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    /// First of every stream.
+    RunStarted(Box<RunStarted>),
+    /// Something that the user should know.
+    Notice {
+        /// How much it matters.
+        level: Level,
+        /// A sentence.
+        text: String,
+    },
+    /// An attempt is about to be launched.
+    AttemptStarted(Box<AttemptSpec>),
+    /// Its process exists.
+    Spawned {
+        /// Which attempt.
+        attempt: u32,
+        /// Root process of the workload.
+        pid: u32,
+        /// Its process group.
+        pgid: u32,
+    },
+    /// It could not be started.
+    SpawnFailed {
+        /// Which attempt.
+        attempt: u32,
+        /// Why.
+        why: String,
+        /// Whether the program was not found.
+        not_found: bool,
+    },
+    /// Readings.
+    Sample(Box<Sample>),
+    /// A line of the console.
+    Line(Line),
+    /// The workload entered a phase.
+    Phase(PhaseChange),
+    /// A bar moved.
+    Progress(Progress),
+    /// A job began or ended.
+    Job(JobChange),
+    /// MIOpen's search.
+    Find(FindMark),
+    /// A result was written.
+    Artefact(Artefact),
+    /// The kernel said something about a GPU, memory or our processes.
+    Kernel {
+        /// Its text.
+        text: String,
+    },
+    /// The judgement changed.
+    Verdict(Box<Verdict>),
+    /// What follows from it.
+    Decision(Box<Decision>),
+    /// Evidence is on disk.
+    EvidenceTaken(EvidenceReport),
+    /// A signal was sent.
+    SignalSent {
+        /// Which attempt.
+        attempt: u32,
+        /// Which signal.
+        signal: Signal,
+        /// Whom.
+        scope: Scope,
+        /// Processes that it reached; 0: nobody was left.
+        reached: u32,
+    },
+    /// The root process ended.
+    Exited(ExitReport),
+    /// Every process of the attempt is gone.
+    GroupGone {
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// Processes that survive.
+    Survivors {
+        /// Which attempt.
+        attempt: u32,
+        /// Those processes: pid, name, state letter, wait channel.
+        processes: Vec<Survivor>,
+    },
+    /// The next attempt waits until the card's memory comes back.
+    VramWaiting {
+        /// In use now.
+        used: Bytes,
+        /// In use before the run.
+        before: Bytes,
+    },
+    /// The memory came back (or the wait was given up).
+    VramReclaimed {
+        /// In use now; absent where it cannot be read.
+        used: Option<Bytes>,
+        /// How long it took.
+        took_ms: u64,
+        /// Whether it really fell; `false`: given up after 60 s.
+        complete: bool,
+    },
+    /// Someone asked for something.
+    Command(Command),
+    /// A source changed its state.
+    Source(super::sample::SourceStatus),
+    /// No judgement was possible.
+    Standstill {
+        /// Why.
+        cause: Standstill,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// Something was not kept.
+    Dropped {
+        /// `lines`, `samples`, `events`.
+        what: String,
+        /// How many.
+        n: u64,
+    },
+    /// Time passed.
+    Tick,
+    /// Last of every stream.
+    RunFinished {
+        /// How.
+        outcome: Outcome,
+        /// Our exit code.
+        exit_code: u8,
+        /// The result: the last artefact that is whole.
+        result: Option<Artefact>,
+        /// A sentence.
+        summary: String,
+    },
+}
+
+/// A process that does not end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survivor {
+    /// Process.
+    pub pid: u32,
+    /// Name (`comm`).
+    pub name: String,
+    /// State letter.
+    pub state: char,
+    /// Kernel function it waits in, where readable.
+    pub wchan: Option<String>,
+}

@@ -1,0 +1,34 @@
+//! Plain data of the program: no I/O, no clock, nothing of ours but this.
+//!
+//! Time comes in as [`Mono`], milliseconds since the run began. The words
+//! ([`VerdictId`], [`Phase`], [`ActionId`]) are closed lists that code, JSON,
+//! TOML and screen share.
+
+pub mod attempt;
+pub mod effect;
+pub mod event;
+pub mod health;
+pub mod line;
+pub mod plan;
+pub mod progress;
+pub mod sample;
+pub mod time;
+pub mod units;
+pub mod vocab;
+
+pub use attempt::{
+    AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,
+};
+pub use effect::{Effect, Scope, Signal};
+pub use event::{Command, Envelope, Event};
+pub use health::{Finding, Health, NextStep, Verdict};
+pub use line::{Line, Stream};
+pub use plan::{Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};
+pub use progress::{FindMark, JobChange, PhaseChange, Progress};
+pub use sample::{
+    GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, SourceState, SourceStatus,
+    ThreadSample,
+};
+pub use time::Mono;
+pub use units::Bytes;
+pub use vocab::{ActionId, Phase, Severity, Tier, VerdictId};

@@ -1,0 +1,235 @@
+//! The immutable view model that every reader of the present state is handed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::model::attempt::Artefact;
+use crate::model::event::{EvidenceReport, Survivor};
+use crate::model::{
+    ActionId, AttemptSpec, Bytes, GpuId, GpuSample, HostSample, Mono, Outcome, Phase, ProcSample,
+    Progress, RungId, SourceStatus, Tier, Verdict,
+};
+
+/// One point of the charts; a missing reading is a gap, never a zero.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// When.
+    pub at: Mono,
+    /// Busy percent of the supervised card.
+    pub busy: Option<f64>,
+    /// Watts of the supervised card.
+    pub power_w: Option<f64>,
+    /// Memory in use (the pool that counts).
+    pub mem_used: Option<Bytes>,
+    /// CPU of the tree, 100 = one core.
+    pub cpu: Option<f64>,
+}
+
+/// What a log line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogKind {
+    /// The child's standard output.
+    Stdout,
+    /// The child's standard error.
+    Stderr,
+    /// Our own word, in the same order.
+    Own,
+}
+
+/// One line of the log pane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// When.
+    pub at: Mono,
+    /// Whose.
+    pub kind: LogKind,
+    /// Text.
+    pub text: String,
+    /// A bar that may still be rewritten.
+    pub bar: bool,
+    /// Earlier states of the same bar, or equal lines, folded into this one.
+    pub folded: u32,
+}
+
+/// Whether a job is in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// Not known yet (start-up).
+    Unknown,
+    /// In flight since.
+    InFlight(Mono),
+    /// A server that waits for its user since.
+    Waiting(Mono),
+    /// Over.
+    Ended,
+}
+
+/// What the supervisor is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing launched yet.
+    Preparing,
+    /// An attempt runs and is watched.
+    Watching,
+    /// A kill is announced.
+    Countdown {
+        /// The rung that follows.
+        rung: RungId,
+        /// When.
+        kill_at: Mono,
+        /// Stopped by the user.
+        held: bool,
+    },
+    /// Evidence is being taken before the first signal.
+    TakingEvidence {
+        /// Since.
+        since: Mono,
+    },
+    /// First signal sent; SIGKILL follows.
+    Terminating {
+        /// When SIGKILL is sent.
+        kill_at: Mono,
+    },
+    /// SIGKILL sent.
+    Killing {
+        /// Since.
+        since: Mono,
+    },
+    /// The card's memory is not back yet.
+    WaitingVram {
+        /// In use now, where readable.
+        used: Option<Bytes>,
+        /// Before the run.
+        before: Bytes,
+        /// When the wait is given up.
+        until: Mono,
+    },
+    /// A pause before the next attempt.
+    Delay {
+        /// Until.
+        until: Mono,
+    },
+    /// Over.
+    Ended,
+}
+
+/// How a rung stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RungState {
+    /// Ran and ended like this.
+    Tried {
+        /// `silent_hang after 00:02:10`.
+        result: String,
+    },
+    /// Runs now.
+    Running,
+    /// Would be next if the present verdict stands.
+    Next,
+    /// Not tried.
+    Untried,
+    /// Cannot be taken, and why.
+    Unavailable {
+        /// Why.
+        why: String,
+    },
+}
+
+/// One line of the ladder panel; the first is rung 0, the profile as given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LadderEntry {
+    /// Which.
+    pub id: RungId,
+    /// What it does.
+    pub action: ActionId,
+    /// What it gives up.
+    pub tier: Tier,
+    /// How it stands.
+    pub state: RungState,
+}
+
+/// The present state of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// Id of the run.
+    pub run: String,
+    /// Time of this snapshot.
+    pub now: Mono,
+    /// Wall clock at the beginning of the run, RFC 3339.
+    pub wall_clock: String,
+    /// The user's command.
+    pub argv: Vec<String>,
+    /// Profile and why it was taken.
+    pub profile: String,
+    /// `asked for`, or how it matched.
+    pub profile_why: String,
+    /// Adapter.
+    pub adapter: String,
+    /// The attempt that runs or ran last.
+    pub attempt: Option<AttemptSpec>,
+    /// When it began.
+    pub attempt_since: Mono,
+    /// Root process of the workload, while it lives.
+    pub pid: Option<u32>,
+    /// Every card.
+    pub gpus: Vec<GpuSample>,
+    /// The supervised one.
+    pub gpu: Option<GpuId>,
+    /// VRAM cap.
+    pub vram_cap: Option<Bytes>,
+    /// Supervised tree.
+    pub process: Option<ProcSample>,
+    /// CPU of the tree, 100 = one core.
+    pub cpu_percent: Option<f64>,
+    /// Storage and call reads of the tree, bytes a second.
+    pub read_bps: Option<f64>,
+    /// The same for writes.
+    pub write_bps: Option<f64>,
+    /// Host.
+    pub host: HostSample,
+    /// Sources.
+    pub sources: Vec<SourceStatus>,
+    /// Chart points of the last 10 minutes, oldest first.
+    pub history: Arc<VecDeque<Point>>,
+    /// Last line of any kind.
+    pub last_output: Option<Mono>,
+    /// Last progress.
+    pub last_progress: Option<Mono>,
+    /// Phase.
+    pub phase: Phase,
+    /// Since.
+    pub phase_since: Mono,
+    /// Section and sections.
+    pub section: Option<u32>,
+    /// Sections in all.
+    pub sections: Option<u32>,
+    /// Last bar.
+    pub progress: Option<Progress>,
+    /// Job.
+    pub job: JobState,
+    /// Judgement in force.
+    pub verdict: Verdict,
+    /// Since when.
+    pub verdict_since: Mono,
+    /// What the supervisor does.
+    pub stage: Stage,
+    /// Ladder.
+    pub ladder: Vec<LadderEntry>,
+    /// Restarts left.
+    pub restarts_left: u32,
+    /// Why the last decision was made, in words.
+    pub decision: Option<String>,
+    /// Log, oldest first, at most 500 lines.
+    pub log: Arc<VecDeque<LogLine>>,
+    /// Chatter lines that were folded away.
+    pub chatter: u64,
+    /// What was dropped: (what, how many).
+    pub dropped: Vec<(String, u64)>,
+    /// Evidence taken.
+    pub evidence: Vec<EvidenceReport>,
+    /// Processes that survive SIGKILL.
+    pub survivors: Vec<Survivor>,
+    /// Last whole result.
+    pub result: Option<Artefact>,
+    /// How the run ended, with its exit code and a sentence.
+    pub outcome: Option<(Outcome, u8, String)>,
+}
