@@ -23,5 +23,6 @@
 //!
 //! `tests/layering.rs` enforces the table.
 
+pub mod detect;
 pub mod model;
 pub mod run;

@@ -1,0 +1,391 @@
+//! Channels of activity: when each was last active, and whether it can be seen.
+//!
+//! R3: a hang needs *every* observable channel silent for the whole window, so
+//! the tracker only remembers the last active moment of each channel.
+
+use std::time::Duration;
+
+use crate::model::{GpuId, GpuSample, Mono, ProcSample, Sample};
+
+use super::threads::{CpuActivity, ThreadTracker};
+
+/// A sample older than this many milliseconds no longer tells anything (3 periods).
+const LIVE_FOR: Duration = Duration::from_secs(2);
+
+/// Bytes a second (storage, or through calls) below which I/O is background.
+const IO_ACTIVE_BPS: f64 = 64.0 * 1024.0;
+/// Bytes a second from the network below which it is background: a web page
+/// that refreshes its lists reaches some 100 kB/s.
+const NET_ACTIVE_BPS: f64 = 256.0 * 1024.0;
+/// Minor faults a second above which memory is being filled.
+const MINOR_FAULTS_ACTIVE: f64 = 500.0;
+/// Major faults a second above which mapped files are being read.
+const MAJOR_FAULTS_ACTIVE: f64 = 5.0;
+/// Change of device memory between two samples that counts.
+const VRAM_STEP: u64 = 32 << 20;
+/// Busy percent above which a card works, unless its own idle level is higher.
+const BUSY_ACTIVE: f64 = 5.0;
+/// What a busy counter may exceed its idle level by before it counts.
+const BUSY_ABOVE_IDLE: f64 = 10.0;
+/// A busy counter at or above this claims full work.
+const BUSY_FULL: f64 = 95.0;
+/// Share of the card's own busy power under which "fully busy" is contradictory.
+const CONTRADICTION: f64 = 0.4;
+
+/// One channel.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Channel {
+    /// Last moment of activity.
+    pub(crate) active: Mono,
+    /// Last moment at which it could be read at all.
+    pub(crate) seen: Option<Mono>,
+}
+
+impl Channel {
+    fn see(&mut self, now: Mono, active: bool) {
+        self.seen = Some(now);
+        if active {
+            self.active = now;
+        }
+    }
+
+    /// Whether the channel can be observed at present.
+    pub(crate) fn live(&self, now: Mono) -> bool {
+        self.seen.is_some_and(|s| now.since(s) <= LIVE_FOR)
+    }
+}
+
+/// What the card is like when nothing of ours runs, and at work.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CardLevels {
+    idle_busy: Option<f64>,
+    idle_power: Option<f64>,
+    /// Highest smoothed power at which the counter said busy.
+    busy_power: Option<f64>,
+}
+
+/// Present figures, for sentences.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Figures {
+    pub(crate) busy: Option<f64>,
+    pub(crate) power: Option<f64>,
+    pub(crate) cpu_percent: Option<f64>,
+    pub(crate) io_bps: Option<f64>,
+    pub(crate) read_bps: Option<f64>,
+    pub(crate) write_bps: Option<f64>,
+}
+
+/// All channels of one attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct Channels {
+    pub(crate) gpu: Channel,
+    pub(crate) memory: Channel,
+    pub(crate) cpu: Channel,
+    pub(crate) faults: Channel,
+    pub(crate) io: Channel,
+    pub(crate) net: Channel,
+    pub(crate) output: Channel,
+    pub(crate) progress: Channel,
+    pub(crate) children: Channel,
+    /// Since when a core has been busy without a break.
+    pub(crate) core_busy_since: Option<Mono>,
+    /// The busy counter says full, the power says idle: since when.
+    pub(crate) contradiction_since: Option<Mono>,
+    /// Whether the supervised card was ever readable in this run.
+    pub(crate) gpu_expected: bool,
+    pub(crate) figures: Figures,
+    levels: CardLevels,
+    threads: ThreadTracker,
+    previous: Option<Previous>,
+}
+
+#[derive(Debug, Clone)]
+struct Previous {
+    at: Mono,
+    process: Option<ProcSample>,
+    net_rx: Option<u64>,
+    mem_used: Option<u64>,
+}
+
+impl Channels {
+    pub(crate) fn new(now: Mono, levels: CardLevels, gpu_expected: bool) -> Self {
+        let fresh = Channel {
+            active: now,
+            seen: None,
+        };
+        Self {
+            gpu: fresh,
+            memory: fresh,
+            cpu: fresh,
+            faults: fresh,
+            io: fresh,
+            net: fresh,
+            output: fresh,
+            progress: fresh,
+            children: fresh,
+            core_busy_since: None,
+            contradiction_since: None,
+            gpu_expected,
+            figures: Figures::default(),
+            levels,
+            threads: ThreadTracker::default(),
+            previous: None,
+        }
+    }
+
+    pub(crate) fn levels(&self) -> CardLevels {
+        self.levels
+    }
+
+    /// Folds one sample in.
+    pub(crate) fn observe(&mut self, now: Mono, sample: &Sample, gpu: Option<&GpuId>) {
+        let dt = self.previous.as_ref().map(|p| now.since(p.at));
+        let card = gpu.and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
+        self.observe_card(now, card);
+        if let Some(process) = &sample.process {
+            self.observe_process(now, dt, process);
+        }
+        let net_rx = sample.host.net_rx_bytes.fresh().copied();
+        if let (Some(rx), Some(dt)) = (net_rx, dt) {
+            let before = self.previous.as_ref().and_then(|p| p.net_rx);
+            let bps = before.and_then(|b| rate(b, rx, dt));
+            self.net
+                .see(now, bps.is_some_and(|bps| bps >= NET_ACTIVE_BPS));
+        }
+        let mem_used = card.and_then(fresh_pool_used);
+        if let Some(used) = mem_used {
+            let before = self.previous.as_ref().and_then(|p| p.mem_used);
+            self.memory
+                .see(now, before.is_some_and(|b| b.abs_diff(used) >= VRAM_STEP));
+        }
+        self.previous = Some(Previous {
+            at: now,
+            process: sample.process.clone().map(without_threads),
+            net_rx,
+            mem_used,
+        });
+    }
+
+    fn observe_card(&mut self, now: Mono, card: Option<&GpuSample>) {
+        let busy = card.and_then(|g| g.busy.fresh().copied());
+        let power = card.and_then(|g| g.power_w.fresh().copied());
+        self.figures.busy = busy;
+        self.figures.power = power;
+        if busy.is_none() && power.is_none() {
+            return;
+        }
+        self.gpu_expected = true;
+        let claims_full = busy.is_some_and(|b| b >= BUSY_FULL);
+        let contradicts = claims_full
+            && match (power, self.levels.busy_power) {
+                (Some(p), Some(at_work)) => p < CONTRADICTION * at_work,
+                _ => false,
+            };
+        if contradicts {
+            self.contradiction_since.get_or_insert(now);
+        } else {
+            self.contradiction_since = None;
+            if let (Some(b), Some(p)) = (busy, power)
+                && b >= 50.0
+            {
+                let at_work = self.levels.busy_power.get_or_insert(p);
+                // a slow rise: one spike must not set the level of "at work"
+                *at_work += (p - *at_work).max(0.0) * 0.2;
+            }
+        }
+        let busy_active = busy.is_some_and(|b| {
+            b > BUSY_ACTIVE.max(
+                self.levels
+                    .idle_busy
+                    .map_or(BUSY_ACTIVE, |i| i + BUSY_ABOVE_IDLE),
+            )
+        });
+        self.gpu.see(
+            now,
+            (busy_active && !contradicts) || self.power_active(power),
+        );
+    }
+
+    /// Power well above the card's own idle level. Without an idle level power
+    /// says nothing: an APU's reading holds the CPU as well.
+    fn power_active(&self, power: Option<f64>) -> bool {
+        let (Some(p), Some(idle)) = (power, self.levels.idle_power) else {
+            return false;
+        };
+        let span = self
+            .levels
+            .busy_power
+            .map_or(0.0, |at_work| (at_work - idle).max(0.0));
+        p > idle + f64::max(30.0, 0.35 * span)
+    }
+
+    fn observe_process(&mut self, now: Mono, dt: Option<Duration>, p: &ProcSample) {
+        let before = self
+            .previous
+            .as_ref()
+            .and_then(|prev| prev.process.as_ref());
+        let (Some(before), Some(dt)) = (before, dt) else {
+            self.threads.observe(now, &p.per_thread);
+            return;
+        };
+        let delta = |a: &crate::model::Metric<u64>, b: &crate::model::Metric<u64>| {
+            rate(*a.fresh()?, *b.fresh()?, dt)
+        };
+        let cpu = delta(&before.cpu_ns, &p.cpu_ns).map(|ns| ns / 1e7);
+        let reads = delta(&before.read_bytes, &p.read_bytes);
+        let writes = delta(&before.write_bytes, &p.write_bytes);
+        let read_chars = delta(&before.read_chars, &p.read_chars);
+        let write_chars = delta(&before.write_chars, &p.write_chars);
+        let read_bps = max_known(reads, read_chars);
+        let write_bps = max_known(writes, write_chars);
+        let io = match (read_bps, write_bps) {
+            (None, None) => None,
+            (r, w) => Some(r.unwrap_or(0.0) + w.unwrap_or(0.0)),
+        };
+        let minor = delta(&before.minor_faults, &p.minor_faults);
+        let major = delta(&before.major_faults, &p.major_faults);
+        let children_changed = before.children != p.children || before.processes != p.processes;
+
+        self.figures.cpu_percent = cpu;
+        self.figures.io_bps = io;
+        self.figures.read_bps = read_bps;
+        self.figures.write_bps = write_bps;
+        if let Some(io) = io {
+            self.io.see(now, io >= IO_ACTIVE_BPS);
+        }
+        if minor.is_some() || major.is_some() {
+            self.faults.see(
+                now,
+                minor.is_some_and(|f| f >= MINOR_FAULTS_ACTIVE)
+                    || major.is_some_and(|f| f >= MAJOR_FAULTS_ACTIVE),
+            );
+        }
+        self.children.see(now, children_changed);
+        self.observe_cpu(now, cpu, &p.per_thread);
+    }
+
+    fn observe_cpu(&mut self, now: Mono, cpu: Option<f64>, threads: &[crate::model::ThreadSample]) {
+        let round = self.threads.observe(now, threads);
+        let Some(cpu) = cpu else {
+            return;
+        };
+        let active = match round {
+            _ if cpu >= 25.0 => true,
+            CpuActivity::Worked => true,
+            CpuActivity::Quiet => false,
+            CpuActivity::NoRound if self.threads.recent(now) => false,
+            CpuActivity::NoRound => cpu >= 3.0,
+        };
+        self.cpu.see(now, active);
+        if cpu >= 80.0 {
+            self.core_busy_since.get_or_insert(now);
+        } else if cpu < 50.0 {
+            self.core_busy_since = None;
+        }
+    }
+
+    /// A line came.
+    pub(crate) fn output(&mut self, now: Mono) {
+        self.output.see(now, true);
+    }
+
+    /// A bar moved, a section was written, a phase changed.
+    pub(crate) fn progress(&mut self, now: Mono) {
+        self.progress.see(now, true);
+    }
+
+    /// Before the launch: the card's own idle level.
+    pub(crate) fn learn_idle(levels: &mut CardLevels, card: &GpuSample) {
+        if let Some(b) = card.busy.fresh() {
+            levels.idle_busy = Some(levels.idle_busy.map_or(*b, |i| i.midpoint(*b)));
+        }
+        if let Some(p) = card.power_w.fresh() {
+            levels.idle_power = Some(levels.idle_power.map_or(*p, |i| i.midpoint(*p)));
+        }
+    }
+
+    /// The last moment at which anything at all was active.
+    pub(crate) fn last_activity(&self) -> Mono {
+        [
+            &self.gpu,
+            &self.memory,
+            &self.cpu,
+            &self.faults,
+            &self.io,
+            &self.net,
+            &self.output,
+            &self.progress,
+            &self.children,
+        ]
+        .iter()
+        .map(|c| c.active)
+        .max()
+        .unwrap_or_default()
+    }
+
+    /// The last moment at which the program said or finished anything.
+    pub(crate) fn last_word(&self) -> Mono {
+        self.output.active.max(self.progress.active)
+    }
+
+    /// R7: the world stood still; windows begin anew.
+    pub(crate) fn cut(&mut self, now: Mono) {
+        for c in [
+            &mut self.gpu,
+            &mut self.memory,
+            &mut self.cpu,
+            &mut self.faults,
+            &mut self.io,
+            &mut self.net,
+            &mut self.output,
+            &mut self.progress,
+            &mut self.children,
+        ] {
+            c.active = c.active.max(now);
+        }
+        self.core_busy_since = None;
+        self.contradiction_since = None;
+        self.previous = None;
+    }
+
+    /// R4: what is missing for a judgement; `None`: enough is seen.
+    pub(crate) fn blind(&self, now: Mono) -> Option<&'static str> {
+        if !self.cpu.live(now) {
+            return Some("the process tree cannot be read");
+        }
+        if self.gpu_expected && !self.gpu.live(now) {
+            return Some("the card cannot be read at present");
+        }
+        None
+    }
+}
+
+/// Per-thread rows are used at once; keeping them for the difference is waste.
+fn without_threads(mut p: ProcSample) -> ProcSample {
+    p.per_thread = Vec::new();
+    p
+}
+
+fn fresh_pool_used(card: &GpuSample) -> Option<u64> {
+    let vram = card.vram_used.fresh();
+    let gtt = card.gtt_used.fresh();
+    if card.apu {
+        Some(vram?.0 + gtt.map_or(0, |g| g.0))
+    } else {
+        vram.map(|v| v.0)
+    }
+}
+
+/// Change a second; `None` when the counter fell (another process took the pid).
+#[expect(clippy::cast_precision_loss, reason = "rates for thresholds")]
+fn rate(before: u64, after: u64, dt: Duration) -> Option<f64> {
+    let secs = dt.as_secs_f64();
+    (secs > 0.05 && after >= before).then(|| (after - before) as f64 / secs)
+}
+
+fn max_known(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,193 @@
+//! What the console has told about the present attempt: phase, job, search, errors.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::model::{Event, FindMark, JobChange, Mono, Phase, PhaseChange, Progress, VerdictId};
+
+use super::facts::{Job, OpenFind, Seen};
+use super::signature;
+
+/// Context of one attempt.
+#[derive(Debug, Clone)]
+pub(super) struct Context {
+    pub(super) pid: Option<u32>,
+    pub(super) phase: Phase,
+    pub(super) phase_since: Mono,
+    pub(super) section: Option<u32>,
+    pub(super) job: Job,
+    /// The rung decodes on the CPU.
+    pub(super) rung_on_cpu: bool,
+    /// The program announced a CPU step.
+    pub(super) announced_cpu: bool,
+    pub(super) find: Option<OpenFind>,
+    pub(super) seen: Option<Seen>,
+    pub(super) exception: Option<(String, u64)>,
+    pub(super) oom_killer: Option<(String, u64)>,
+    /// Longest completed stay in each phase, over the whole run.
+    pub(super) longest: BTreeMap<Phase, Duration>,
+}
+
+impl Context {
+    pub(super) fn new(now: Mono, rung_on_cpu: bool, longest: BTreeMap<Phase, Duration>) -> Self {
+        Self {
+            pid: None,
+            phase: Phase::Startup,
+            phase_since: now,
+            section: None,
+            job: Job::Unknown,
+            rung_on_cpu,
+            announced_cpu: false,
+            find: None,
+            seen: None,
+            exception: None,
+            oom_killer: None,
+            longest,
+        }
+    }
+
+    /// Whether the present step is meant to run on the CPU.
+    pub(super) fn on_cpu(&self) -> bool {
+        self.announced_cpu
+            || (self.rung_on_cpu && matches!(self.phase, Phase::VaeDecode | Phase::VaeEncode))
+    }
+
+    /// Folds one event in.
+    pub(super) fn observe(&mut self, now: Mono, seq: u64, event: &Event) {
+        match event {
+            Event::Spawned { pid, .. } => self.pid = Some(*pid),
+            Event::Line(line) => {
+                if let Some(verdict) = signature::of_line(&line.text) {
+                    self.note_error(now, seq, verdict, &line.text);
+                }
+            }
+            Event::Phase(p) => self.observe_phase(now, p),
+            Event::Progress(p) => self.observe_progress(p),
+            Event::Artefact(_) => self.seen = None,
+            Event::Job(change) => self.observe_job(now, seq, change),
+            Event::Find(mark) => self.observe_find(now, seq, mark),
+            Event::Kernel { text } => {
+                let victim = signature::oom_killed_pid(text);
+                if victim.is_some() && victim == self.pid {
+                    self.oom_killer = Some((text.clone(), seq));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn observe_phase(&mut self, now: Mono, p: &PhaseChange) {
+        if p.phase != self.phase || p.section != self.section {
+            let stay = now.since(self.phase_since);
+            let longest = self.longest.entry(self.phase).or_default();
+            *longest = stay.max(*longest);
+            self.phase_since = now;
+            self.find = None;
+        }
+        self.phase = p.phase;
+        self.section = p.section;
+        self.announced_cpu = p.on_cpu;
+    }
+
+    fn observe_progress(&mut self, p: &Progress) {
+        self.find = None;
+        // the job went on after an error: the error was survived
+        if p.sampling && p.done > 0.0 {
+            self.seen = None;
+            self.exception = None;
+        }
+    }
+
+    fn observe_job(&mut self, now: Mono, seq: u64, change: &JobChange) {
+        match change {
+            JobChange::Started => {
+                self.job = Job::InFlight(now);
+                self.seen = None;
+                self.exception = None;
+                self.find = None;
+            }
+            JobChange::Waiting => self.job = Job::Waiting(now),
+            JobChange::Done => {
+                self.job = Job::Ended;
+                self.seen = None;
+                self.exception = None;
+            }
+            JobChange::Failed { why } => {
+                self.job = Job::Ended;
+                self.exception = Some((why.clone(), seq));
+            }
+        }
+    }
+
+    fn observe_find(&mut self, now: Mono, seq: u64, mark: &FindMark) {
+        match mark {
+            FindMark::Opened { key } => {
+                self.find = Some(OpenFind {
+                    key: key.clone(),
+                    opened: now,
+                    advanced: now,
+                    solver: None,
+                    detail: None,
+                    seqs: (seq, seq),
+                });
+            }
+            FindMark::Closed { key } => {
+                if self
+                    .find
+                    .as_ref()
+                    .is_some_and(|f| key.is_empty() || &f.key == key)
+                {
+                    self.find = None;
+                }
+            }
+            FindMark::Solver { name } => {
+                // older MIOpen prints solver and search lines without saying that a
+                // Find began: the first of them opens it
+                let find = self.find.get_or_insert_with(|| OpenFind {
+                    key: "not named by MIOpen".to_owned(),
+                    opened: now,
+                    advanced: now,
+                    solver: None,
+                    detail: None,
+                    seqs: (seq, seq),
+                });
+                if find.solver.as_ref() != Some(name) {
+                    find.advanced = now;
+                }
+                find.solver = Some(name.clone());
+                find.seqs.1 = seq;
+            }
+            FindMark::Advance { detail } => {
+                if let Some(find) = &mut self.find {
+                    if find.detail.as_ref() != Some(detail) {
+                        find.advanced = now;
+                    }
+                    find.detail = Some(detail.clone());
+                    find.seqs.1 = seq;
+                }
+            }
+            FindMark::Mode { .. } => {}
+        }
+    }
+
+    fn note_error(&mut self, now: Mono, seq: u64, verdict: VerdictId, text: &str) {
+        match &mut self.seen {
+            Some(s) if s.verdict == verdict => {
+                s.last = now;
+                s.last_seq = seq;
+                s.count += 1;
+            }
+            _ => {
+                self.seen = Some(Seen {
+                    verdict,
+                    first: now,
+                    first_seq: seq,
+                    last: now,
+                    last_seq: seq,
+                    count: 1,
+                    text: text.chars().take(300).collect(),
+                });
+            }
+        }
+    }
+}

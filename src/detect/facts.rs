@@ -1,0 +1,102 @@
+//! What the rules look at: one immutable view of an attempt at one moment.
+
+use std::time::Duration;
+
+use crate::model::{Limits, Mono, Phase, VerdictId};
+
+use super::channels::Channels;
+
+/// An open Find, by MIOpen's own lines.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OpenFind {
+    pub(crate) key: String,
+    pub(crate) opened: Mono,
+    pub(crate) advanced: Mono,
+    pub(crate) solver: Option<String>,
+    pub(crate) detail: Option<String>,
+    /// `seq` of the line that opened it and of the last one about it.
+    pub(crate) seqs: (u64, u64),
+}
+
+/// A known error seen in the text and not outlived by progress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) verdict: VerdictId,
+    pub(crate) first: Mono,
+    pub(crate) first_seq: u64,
+    pub(crate) last: Mono,
+    pub(crate) last_seq: u64,
+    pub(crate) count: u64,
+    pub(crate) text: String,
+}
+
+/// Whether a job is in flight, as far as known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Job {
+    /// Not known yet.
+    Unknown,
+    /// In flight since.
+    InFlight(Mono),
+    /// A server waits for its user since.
+    Waiting(Mono),
+    /// Over.
+    Ended,
+}
+
+impl Job {
+    pub(crate) const fn in_flight(self) -> bool {
+        matches!(self, Self::InFlight(_))
+    }
+}
+
+/// The view.
+pub(crate) struct Facts<'a> {
+    pub(crate) now: Mono,
+    pub(crate) channels: &'a Channels,
+    pub(crate) limits: &'a Limits,
+    pub(crate) phase: Phase,
+    pub(crate) job: Job,
+    /// A CPU step was announced.
+    pub(crate) on_cpu: bool,
+    /// Child processes that compile kernels are alive.
+    pub(crate) compilers: bool,
+    pub(crate) find: Option<&'a OpenFind>,
+    /// The error in the text that came last.
+    pub(crate) seen: Option<&'a Seen>,
+    /// Longest completed stay in this phase during this run.
+    pub(crate) longest: Option<Duration>,
+    /// Raised by recoveries and false alarms (R6), 1.0 at first.
+    pub(crate) ratchet: f64,
+}
+
+impl Facts<'_> {
+    /// How long every channel has been silent.
+    pub(crate) fn silent_for(&self) -> Duration {
+        self.now.since(self.channels.last_activity())
+    }
+
+    /// Limit of silence in the present phase.
+    pub(crate) fn silence_limit(&self) -> Duration {
+        let configured = self.limits.phases.get(&self.phase).and_then(|l| l.silence);
+        configured
+            .unwrap_or_else(|| silence_prior(self.phase))
+            .mul_f64(self.ratchet)
+    }
+
+    /// Whether the phase is one in which GPU work is expected and silence is judged.
+    pub(crate) const fn judged(&self) -> bool {
+        self.job.in_flight() && !matches!(self.phase, Phase::Idle | Phase::Done)
+    }
+}
+
+/// R1's priors. A start-up has no milestone yet and an unknown phase may be
+/// anything, so both get the longest.
+const fn silence_prior(phase: Phase) -> Duration {
+    match phase {
+        Phase::Startup | Phase::Unknown | Phase::Download | Phase::MeshPost => {
+            Duration::from_mins(2)
+        }
+        Phase::ModelLoad => Duration::from_mins(1),
+        _ => Duration::from_secs(45),
+    }
+}

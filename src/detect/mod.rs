@@ -1,0 +1,392 @@
+//! Detection: a window of samples, lines and phases becomes a verdict.
+//!
+//! Pure: time comes in with each envelope. One [`Detector`] serves a whole run;
+//! [`Detector::begin_attempt`] starts afresh but keeps what was learned.
+
+mod alarm;
+mod channels;
+mod context;
+mod facts;
+mod rule;
+mod signature;
+mod threads;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::model::{
+    ActionId, Envelope, Event, ExitStatus, Finding, GpuId, Health, Limits, Mono, NextStep,
+    ProcSample, Verdict, VerdictId,
+};
+
+use alarm::Alarm;
+use channels::{CardLevels, Channels};
+use context::Context;
+use facts::Facts;
+pub use facts::Job;
+use rule::{Check, EndFacts, Signs};
+
+/// Right after the launch nothing has been read yet: no judgement, no blindness.
+const WARM_UP: Duration = Duration::from_secs(5);
+/// A limit is raised by this factor after a hang that ended by itself, or that the
+/// user called a false alarm (R6).
+const RATCHET: f64 = 1.5;
+
+/// Names of programs that compile kernels or extensions.
+const COMPILERS: &[&str] = &[
+    "clang",
+    "clang++",
+    "amdclang",
+    "amdclang++",
+    "ld.lld",
+    "lld",
+    "ld",
+    "cc1",
+    "cc1plus",
+    "gcc",
+    "g++",
+    "cc",
+    "c++",
+    "as",
+    "hipcc",
+    "hipcc.bin",
+    "nvcc",
+    "cicc",
+    "ptxas",
+    "lto1",
+    "ninja",
+];
+
+/// Where the process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    NotLaunched,
+    Running,
+    Over,
+}
+
+/// Judges one run.
+#[derive(Debug, Clone)]
+pub struct Detector {
+    limits: Limits,
+    gpu: Option<GpuId>,
+    levels: CardLevels,
+    channels: Channels,
+    context: Context,
+    attempt_since: Mono,
+    life: Life,
+    compilers: bool,
+    paused: bool,
+    ratchets: BTreeMap<VerdictId, f64>,
+    alarm: Alarm,
+    /// `seq` of the envelope with the last activity, and of the last envelope.
+    active_seq: u64,
+    last_seq: u64,
+}
+
+impl Detector {
+    /// A detector for a run with these limits that supervises this card.
+    pub fn new(limits: Limits, gpu: Option<GpuId>) -> Self {
+        let levels = CardLevels::default();
+        Self {
+            channels: Channels::new(Mono::ZERO, levels, false),
+            limits,
+            gpu,
+            levels,
+            context: Context::new(Mono::ZERO, false, BTreeMap::new()),
+            attempt_since: Mono::ZERO,
+            life: Life::NotLaunched,
+            compilers: false,
+            paused: false,
+            ratchets: BTreeMap::new(),
+            alarm: Alarm::Quiet,
+            active_seq: 0,
+            last_seq: 0,
+        }
+    }
+
+    /// A new process: windows empty, learned levels and limits kept.
+    pub fn begin_attempt(&mut self, now: Mono, on_cpu: bool) {
+        if self.life != Life::NotLaunched {
+            self.levels = self.channels.levels();
+        }
+        self.channels = Channels::new(now, self.levels, self.channels.gpu_expected);
+        let longest = std::mem::take(&mut self.context.longest);
+        self.context = Context::new(now, on_cpu, longest);
+        self.attempt_since = now;
+        self.life = Life::Running;
+        self.compilers = false;
+        self.paused = false;
+        self.alarm = Alarm::Quiet;
+    }
+
+    /// The process is gone: nothing is judged until the next attempt.
+    pub fn end_attempt(&mut self) {
+        self.life = Life::Over;
+        self.alarm = Alarm::Quiet;
+    }
+
+    /// Folds one event in.
+    pub fn observe(&mut self, env: &Envelope) {
+        let before = self.channels.last_activity();
+        self.last_seq = env.seq;
+        let now = env.at;
+        match &env.event {
+            Event::Sample(sample) => self.observe_sample(now, sample),
+            Event::Line(_) => self.channels.output(now),
+            Event::Phase(_) | Event::Progress(_) | Event::Artefact(_) | Event::Job(_) => {
+                self.channels.progress(now);
+            }
+            Event::Standstill { .. } => self.channels.cut(now),
+            _ => {}
+        }
+        self.context.observe(now, env.seq, &env.event);
+        if self.channels.last_activity() > before {
+            self.active_seq = env.seq;
+        }
+    }
+
+    fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
+        if self.life == Life::NotLaunched {
+            let card = self
+                .gpu
+                .as_ref()
+                .and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
+            if let Some(card) = card {
+                Channels::learn_idle(&mut self.levels, card);
+            }
+            return;
+        }
+        if let Some(p) = &sample.process {
+            self.paused = is_stopped(p);
+            self.compilers = p.children.iter().any(|c| COMPILERS.contains(&c.as_str()));
+        }
+        if self.paused {
+            self.channels.cut(now);
+        }
+        self.channels.observe(now, sample, self.gpu.as_ref());
+    }
+
+    /// The judgement at this moment.
+    pub fn assess(&mut self, now: Mono) -> Verdict {
+        if self.life != Life::Running {
+            return self.verdict_of(VerdictId::Healthy, Health::Starting, "no process runs", now);
+        }
+        if self.paused {
+            self.alarm = Alarm::Quiet;
+            return self.verdict_of(
+                VerdictId::Paused,
+                Health::Healthy,
+                "the program is stopped or traced; nothing is judged meanwhile",
+                now,
+            );
+        }
+        let facts = self.facts(now);
+        if facts.judged()
+            && let Some(why) = facts.channels.blind(now)
+        {
+            let warm = now.since(self.attempt_since) < WARM_UP;
+            let health = if warm {
+                Health::Starting
+            } else {
+                Health::Blind
+            };
+            let (id, _) = rule::no_fault(&facts);
+            let sentence = if warm {
+                "the program starts".to_owned()
+            } else {
+                format!("{why}; without it nothing is judged and nothing is killed")
+            };
+            self.alarm = Alarm::Quiet;
+            return self.verdict_of(id, health, &sentence, now);
+        }
+        let check = rule::running(&facts);
+        let calm = (check == Check::Clear).then(|| self.calm_verdict(&facts));
+        if let Some(ended) = self.alarm.step(now, check) {
+            self.raise_limit(ended.verdict);
+        }
+        match (&self.alarm, calm) {
+            (Alarm::Quiet, Some(verdict)) => verdict,
+            (Alarm::Quiet, None) => {
+                let facts = self.facts(now);
+                self.calm_verdict(&facts)
+            }
+            (Alarm::Suspect { signs, .. }, _) => self.alarming(signs, Health::Suspect, now),
+            (Alarm::Hung { signs, .. }, _) => self.alarming(signs, Health::Hung, now),
+        }
+    }
+
+    /// The judgement over the end of the process (`status`), or of its job while
+    /// the process lives (`None`).
+    pub fn end(&self, status: Option<ExitStatus>, now: Mono) -> Verdict {
+        let end = rule::judge_end(&EndFacts {
+            status,
+            seen: self.context.seen.as_ref(),
+            exception: self
+                .context
+                .exception
+                .as_ref()
+                .map(|(t, s)| (t.as_str(), *s)),
+            oom_killer: self
+                .context
+                .oom_killer
+                .as_ref()
+                .map(|(t, s)| (t.as_str(), *s)),
+        });
+        let mut v = self.verdict_of(end.verdict, end.health, &end.sentence, now);
+        v.onset = self.context.seen.as_ref().map_or(now, |s| s.first.min(now));
+        v.confidence = end.confidence;
+        v.findings = vec![Finding {
+            verdict: end.verdict,
+            text: end.sentence,
+            seqs: end.seqs,
+            count: end.count,
+        }];
+        v
+    }
+
+    /// The user says that the present alarm is false: the rule's limit rises.
+    pub fn false_alarm(&mut self, now: Mono) {
+        let verdict = match &self.alarm {
+            Alarm::Suspect { signs, .. } | Alarm::Hung { signs, .. } => Some(signs.verdict),
+            Alarm::Quiet => None,
+        };
+        if let Some(v) = verdict {
+            self.raise_limit(v);
+        }
+        self.grant(now);
+    }
+
+    /// Begins every window anew: the user wants to wait.
+    pub fn grant(&mut self, now: Mono) {
+        self.channels.cut(now);
+        if let Some(find) = &mut self.context.find {
+            find.advanced = now;
+        }
+        self.alarm = Alarm::Quiet;
+    }
+
+    /// Whether every thread should be looked at each second.
+    pub fn wants_threads(&self) -> bool {
+        self.alarm != Alarm::Quiet
+    }
+
+    /// Whether a job is in flight.
+    pub fn job(&self) -> Job {
+        self.context.job
+    }
+
+    /// (CPU percent of the tree, read bytes a second, written bytes a second), as of
+    /// the last sample.
+    pub fn rates(&self) -> (Option<f64>, Option<f64>, Option<f64>) {
+        let f = self.channels.figures;
+        (f.cpu_percent, f.read_bps, f.write_bps)
+    }
+
+    fn raise_limit(&mut self, verdict: VerdictId) {
+        *self.ratchets.entry(verdict).or_insert(1.0) *= RATCHET;
+    }
+
+    fn facts(&self, now: Mono) -> Facts<'_> {
+        // one ratchet for the view: rules differ, but at most one alarm is up
+        let ratchet = self.ratchets.values().copied().fold(1.0, f64::max);
+        Facts {
+            now,
+            channels: &self.channels,
+            limits: &self.limits,
+            phase: self.context.phase,
+            job: self.context.job,
+            on_cpu: self.context.on_cpu(),
+            compilers: self.compilers,
+            find: self.context.find.as_ref(),
+            seen: self.context.seen.as_ref(),
+            longest: self.context.longest.get(&self.context.phase).copied(),
+            ratchet,
+        }
+    }
+
+    fn calm_verdict(&self, facts: &Facts<'_>) -> Verdict {
+        let (id, sentence) = rule::no_fault(facts);
+        let ceiling = self
+            .limits
+            .phases
+            .get(&self.context.phase)
+            .and_then(|l| l.ceiling);
+        let stay = facts.now.since(self.context.phase_since);
+        let (health, sentence) = match ceiling {
+            Some(c) if facts.judged() && stay > c => (
+                Health::Slow,
+                format!(
+                    "{} takes longer ({}) than its ceiling of {}; it still moves",
+                    self.context.phase,
+                    rule::span(stay),
+                    rule::span(c)
+                ),
+            ),
+            _ if self.context.job == Job::Unknown => {
+                (Health::Starting, "the program starts".to_owned())
+            }
+            _ => (Health::Healthy, sentence),
+        };
+        let mut v = self.verdict_of(id, health, &sentence, facts.now);
+        if facts.judged() {
+            v.next = Some(NextStep {
+                what: format!("silence limit in {}", self.context.phase),
+                at: self.channels.last_activity() + facts.silence_limit(),
+            });
+        }
+        v
+    }
+
+    fn alarming(&self, signs: &Signs, health: Health, now: Mono) -> Verdict {
+        let mut v = self.verdict_of(signs.verdict, health, &signs.sentence, now);
+        v.onset = signs.since;
+        v.confidence = if health == Health::Hung {
+            signs.confidence
+        } else {
+            signs.confidence * 0.5
+        };
+        let seqs = if signs.seqs.is_empty() {
+            vec![self.active_seq, self.last_seq]
+        } else {
+            signs.seqs.clone()
+        };
+        v.findings = signs
+            .numbers
+            .iter()
+            .map(|n| Finding {
+                verdict: signs.verdict,
+                text: n.clone(),
+                seqs: seqs.clone(),
+                count: 1,
+            })
+            .collect();
+        v.ruled_out.clone_from(&signs.ruled_out);
+        v.next = (health == Health::Suspect).then(|| NextStep {
+            what: format!("verdict {}", signs.verdict),
+            at: signs.since + signs.limit,
+        });
+        v
+    }
+
+    fn verdict_of(&self, id: VerdictId, health: Health, sentence: &str, now: Mono) -> Verdict {
+        Verdict {
+            id,
+            health,
+            phase: self.context.phase,
+            section: self.context.section,
+            confidence: 1.0,
+            onset: now,
+            sentence: sentence.to_owned(),
+            findings: Vec::new(),
+            ruled_out: Vec::new(),
+            action: ActionId::None,
+            next: None,
+        }
+    }
+}
+
+/// R7: stopped by a signal, or under a debugger.
+fn is_stopped(p: &ProcSample) -> bool {
+    p.traced || p.state.fresh().is_some_and(|s| matches!(s, 'T' | 't'))
+}

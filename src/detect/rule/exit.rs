@@ -1,0 +1,171 @@
+//! What the end of the process, or of its job, means.
+//!
+//! Error text and kernel lines outrank the way it ended; a bare SIGKILL proves
+//! termination, not its cause.
+
+use crate::detect::facts::Seen;
+use crate::model::{ExitStatus, Health, VerdictId};
+
+/// What is known at the end.
+pub(crate) struct EndFacts<'a> {
+    /// How the process ended; `None`: it lives, only its job failed.
+    pub(crate) status: Option<ExitStatus>,
+    /// The last known error in the text that no progress followed.
+    pub(crate) seen: Option<&'a Seen>,
+    /// The program's own words about its failure (`seq` of the line).
+    pub(crate) exception: Option<(&'a str, u64)>,
+    /// The kernel ended a process of ours for want of memory (`seq` of its line).
+    pub(crate) oom_killer: Option<(&'a str, u64)>,
+}
+
+/// The judgement over an end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct End {
+    pub(crate) verdict: VerdictId,
+    pub(crate) health: Health,
+    pub(crate) sentence: String,
+    pub(crate) seqs: Vec<u64>,
+    pub(crate) count: u64,
+    pub(crate) confidence: f64,
+}
+
+pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
+    let failed = |verdict, sentence: String, seqs, count, confidence| End {
+        verdict,
+        health: if f.status.is_some() {
+            Health::Failed
+        } else {
+            Health::Failing
+        },
+        sentence,
+        seqs,
+        count,
+        confidence,
+    };
+    if f.status == Some(ExitStatus::Code(0)) {
+        return End {
+            verdict: VerdictId::Finished,
+            health: Health::Finished,
+            sentence: "the program ended by itself with exit code 0".to_owned(),
+            seqs: Vec::new(),
+            count: 1,
+            confidence: 1.0,
+        };
+    }
+    let how = f.status.map_or_else(
+        || "the job ended with an error".to_owned(),
+        |s| s.to_string(),
+    );
+    if let Some((text, seq)) = f.oom_killer {
+        return failed(
+            VerdictId::HostOom,
+            format!("the kernel ended the process for want of host memory: \"{text}\""),
+            vec![seq],
+            1,
+            0.98,
+        );
+    }
+    if let Some(seen) = f.seen {
+        return failed(
+            seen.verdict,
+            format!("{how} after \"{}\" ({} x)", seen.text, seen.count),
+            vec![seen.first_seq, seen.last_seq],
+            seen.count,
+            0.95,
+        );
+    }
+    if let Some((text, seq)) = f.exception {
+        return failed(
+            VerdictId::AppError,
+            format!("{how}; the program's own words: \"{text}\""),
+            vec![seq],
+            1,
+            0.9,
+        );
+    }
+    let (verdict, sentence, confidence) = by_status(f.status, &how);
+    failed(verdict, sentence, Vec::new(), 1, confidence)
+}
+
+/// The way it ended is all there is.
+fn by_status(status: Option<ExitStatus>, how: &str) -> (VerdictId, String, f64) {
+    match status {
+        // SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: the process's own doing
+        Some(ExitStatus::Signal(4 | 5 | 6 | 7 | 8 | 11)) => (
+            VerdictId::CrashSegv,
+            format!("the program crashed with {how}, without a word about why"),
+            0.9,
+        ),
+        // a shell reports its child's signal as 128 + number
+        Some(ExitStatus::Code(132..=136 | 139)) => (
+            VerdictId::CrashSegv,
+            format!("the program crashed ({how} stands for a signal)"),
+            0.85,
+        ),
+        Some(ExitStatus::Signal(_) | ExitStatus::Code(137 | 143)) => (
+            VerdictId::Killed,
+            format!("the program was ended from outside ({how}); by whom is not known"),
+            0.8,
+        ),
+        _ => (
+            VerdictId::AppError,
+            format!("the program failed with {how} and gave no reason"),
+            0.8,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Mono;
+
+    fn end(status: ExitStatus, seen: Option<VerdictId>) -> VerdictId {
+        let seen = seen.map(|verdict| Seen {
+            verdict,
+            first: Mono(1),
+            first_seq: 1,
+            last: Mono(2),
+            last_seq: 2,
+            count: 3,
+            text: "t".into(),
+        });
+        judge_end(&EndFacts {
+            status: Some(status),
+            seen: seen.as_ref(),
+            exception: None,
+            oom_killer: None,
+        })
+        .verdict
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        assert_eq!(end(ExitStatus::Code(0), None), VerdictId::Finished);
+        assert_eq!(end(ExitStatus::Code(3), None), VerdictId::AppError);
+        assert_eq!(end(ExitStatus::Signal(11), None), VerdictId::CrashSegv);
+        assert_eq!(end(ExitStatus::Signal(9), None), VerdictId::Killed);
+        assert_eq!(end(ExitStatus::Code(139), None), VerdictId::CrashSegv);
+        assert_eq!(
+            end(ExitStatus::Signal(6), Some(VerdictId::BlockAllocator)),
+            VerdictId::BlockAllocator
+        );
+        // an error that was survived is no fault
+        assert_eq!(
+            end(ExitStatus::Code(0), Some(VerdictId::GpuOom)),
+            VerdictId::Finished
+        );
+    }
+
+    #[test]
+    fn the_kernel_outranks_the_signal() {
+        let got = judge_end(&EndFacts {
+            status: Some(ExitStatus::Signal(9)),
+            seen: None,
+            exception: None,
+            oom_killer: Some(("Out of memory: Killed process 7 (python)", 5)),
+        });
+        assert_eq!(got.verdict, VerdictId::HostOom);
+        assert_eq!(got.seqs, vec![5]);
+    }
+}

@@ -1,0 +1,64 @@
+//! `find_stall`: MIOpen's search is open by its own lines and does not advance.
+
+use std::time::Duration;
+
+use crate::detect::facts::Facts;
+use crate::model::VerdictId;
+
+use super::{Check, Signs, span};
+
+const FIRST_SIGN: Duration = Duration::from_secs(20);
+
+pub(super) fn check(f: &Facts<'_>) -> Check {
+    let Some(find) = f.find else {
+        return Check::Clear;
+    };
+    let stalled = f.now.since(find.advanced);
+    if stalled < FIRST_SIGN.min(f.limits.find_limit / 2) {
+        return Check::Clear;
+    }
+    let naive = find
+        .solver
+        .as_deref()
+        .is_some_and(|s| s.to_lowercase().contains("naive"));
+    let whose = if f.limits.find_limit_is_users {
+        "the limit you set"
+    } else {
+        "our limit"
+    };
+    let mut sentence = format!(
+        "MIOpen has been searching for {} without an advance ({whose}: {})",
+        span(stalled),
+        span(f.limits.find_limit)
+    );
+    if naive {
+        sentence.push_str(
+            "; it times the naive kernel, which may take minutes a launch: smaller tiles cure the cause, waiting may end it too",
+        );
+    }
+    let mut numbers = vec![
+        format!("Find open for {}", span(f.now.since(find.opened))),
+        format!("convolution: {}", find.key),
+    ];
+    numbers.extend(find.solver.iter().map(|s| format!("solver: {s}")));
+    numbers.extend(find.detail.iter().map(|d| format!("last advance: {d}")));
+    if let Some(cpu) = f.channels.figures.cpu_percent {
+        numbers.push(format!("CPU {cpu:.0} %"));
+    }
+    if let Some(busy) = f.channels.figures.busy {
+        numbers.push(format!("GPU {busy:.0} %"));
+    }
+    Signs {
+        verdict: VerdictId::FindStall,
+        since: find.advanced,
+        limit: f.limits.find_limit.mul_f64(f.ratchet),
+        sentence,
+        numbers,
+        ruled_out: vec![
+            "a search that advances: no falling count, new solver, better time or ETA".to_owned(),
+        ],
+        confidence: 0.9,
+        seqs: vec![find.seqs.0, find.seqs.1],
+    }
+    .against_limit(f.now)
+}

@@ -1,0 +1,65 @@
+//! The states that are no faults, each with its sentence.
+
+use crate::detect::facts::{Facts, Job};
+use crate::model::{Phase, VerdictId};
+
+use super::span;
+
+/// Which no-fault state holds while no other rule speaks.
+pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
+    match f.job {
+        Job::Waiting(since) => {
+            return (
+                VerdictId::IdleWaiting,
+                format!(
+                    "the server is up and waits for its user (for {})",
+                    span(f.now.since(since))
+                ),
+            );
+        }
+        Job::Ended => {
+            return (VerdictId::Healthy, "the job has ended".to_owned());
+        }
+        Job::Unknown | Job::InFlight(_) => {}
+    }
+    if let Some(find) = f.find {
+        let solver = find.solver.as_deref().unwrap_or("a solver");
+        return (
+            VerdictId::CompileWarmup,
+            format!(
+                "MIOpen searches for {} ({solver})",
+                span(f.now.since(find.opened))
+            ),
+        );
+    }
+    if f.compilers {
+        return (
+            VerdictId::CompileWarmup,
+            "kernels are being compiled".to_owned(),
+        );
+    }
+    if f.on_cpu {
+        return (
+            VerdictId::CpuPhase,
+            format!("{} runs on the CPU, as announced", f.phase),
+        );
+    }
+    match f.phase {
+        Phase::Download => (
+            VerdictId::DownloadWait,
+            "files are being fetched".to_owned(),
+        ),
+        Phase::ModelLoad if f.channels.io.live(f.now) && recently(f, f.channels.io.active) => (
+            VerdictId::LoadingIo,
+            "weights are being read from storage".to_owned(),
+        ),
+        Phase::Save | Phase::MeshPost => {
+            (VerdictId::CpuPhase, format!("{} runs on the CPU", f.phase))
+        }
+        _ => (VerdictId::Healthy, "the job advances".to_owned()),
+    }
+}
+
+fn recently(f: &Facts<'_>, at: crate::model::Mono) -> bool {
+    f.now.since(at) < std::time::Duration::from_secs(5)
+}

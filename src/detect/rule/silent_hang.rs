@@ -1,0 +1,98 @@
+//! `silent_hang`: a job is in flight and nothing moves on any channel.
+
+use std::time::Duration;
+
+use crate::detect::facts::Facts;
+use crate::model::VerdictId;
+
+use super::{Check, Signs, span};
+
+/// Silence shorter than this is no sign of anything (R1: first *Suspect* within 20 s).
+const FIRST_SIGN: Duration = Duration::from_secs(15);
+
+pub(super) fn check(f: &Facts<'_>) -> Check {
+    let silent = f.silent_for();
+    if silent < FIRST_SIGN {
+        return Check::Clear;
+    }
+    let c = &f.channels;
+    let limit = f.silence_limit();
+    let mut numbers = Vec::new();
+    if let Some(busy) = c.figures.busy {
+        numbers.push(format!(
+            "GPU {busy:.0} % for {}",
+            span(f.now.since(c.gpu.active))
+        ));
+    }
+    if let Some(power) = c.figures.power {
+        numbers.push(format!("{power:.0} W, the level of an idle card"));
+    }
+    if let Some(cpu) = c.figures.cpu_percent {
+        numbers.push(format!(
+            "CPU {cpu:.1} %, no working thread ran for {}",
+            span(f.now.since(c.cpu.active))
+        ));
+    }
+    numbers.push(format!(
+        "no bytes read or written for {}",
+        span(f.now.since(c.io.active))
+    ));
+    numbers.push(format!(
+        "no output for {}",
+        span(f.now.since(c.output.active))
+    ));
+    // an error in the text that nothing followed explains the silence
+    let verdict = f.seen.map_or(VerdictId::SilentHang, |s| s.verdict);
+    let sentence = match f.seen {
+        Some(seen) => format!(
+            "after \"{}\" ({} x) the program stopped moving",
+            short(&seen.text),
+            seen.count
+        ),
+        None => format!(
+            "a job is in flight in {} and nothing has moved for {}: no GPU work, no CPU, no I/O, no output",
+            f.phase,
+            span(silent)
+        ),
+    };
+    Signs {
+        verdict,
+        since: c.last_activity(),
+        limit,
+        sentence,
+        numbers,
+        ruled_out: vec![
+            "model load: no bytes flow".to_owned(),
+            "kernel compile: no CPU, no compiler".to_owned(),
+            "server waiting for its user: a job is in flight".to_owned(),
+        ],
+        confidence: confidence(f),
+        seqs: f
+            .seen
+            .map_or_else(Vec::new, |s| vec![s.first_seq, s.last_seq]),
+    }
+    .against_limit(f.now)
+}
+
+/// More channels that agree, more confidence; never certainty.
+fn confidence(f: &Facts<'_>) -> f64 {
+    let c = &f.channels;
+    let live = [&c.gpu, &c.memory, &c.cpu, &c.faults, &c.io]
+        .iter()
+        .filter(|ch| ch.live(f.now))
+        .count();
+    match live {
+        5 => 0.97,
+        4 => 0.95,
+        3 => 0.9,
+        _ => 0.8,
+    }
+}
+
+fn short(text: &str) -> String {
+    let mut s: String = text.chars().take(80).collect();
+    if s.len() < text.len() {
+        s.push('…');
+    }
+    s
+}

@@ -1,0 +1,153 @@
+//! Signatures of known errors in the workload's own text.
+//!
+//! R15: bounded matchers; advice, warnings about what might happen, and teardown
+//! lines can never be a cause. A match is an observation, not yet a verdict.
+
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexSet};
+
+use crate::model::VerdictId;
+
+/// Patterns and what they speak for, most specific first. The texts are those that
+/// ROCr, PyTorch (HIP and CUDA wording), MIOpen and the C++ runtime print.
+const PATTERNS: &[(&str, VerdictId)] = &[
+    (
+        r"MemoryRegion::BlockAllocator::alloc failed",
+        VerdictId::BlockAllocator,
+    ),
+    (
+        r"(?i)no suitable algorithm was found",
+        VerdictId::NoAlgorithm,
+    ),
+    (
+        r"miopenStatus(UnknownError|NotImplemented|InternalError|AllocFailed|BadParm)",
+        VerdictId::NoAlgorithm,
+    ),
+    (
+        r"(?i)immediate mode fallback unsuccessful",
+        VerdictId::NoAlgorithm,
+    ),
+    (
+        r"(?i)\b(HIP|CUDA|GPU|device) out of memory\b",
+        VerdictId::GpuOom,
+    ),
+    (
+        r"\b(torch\.(cuda\.)?)?OutOfMemoryError\b",
+        VerdictId::GpuOom,
+    ),
+    (
+        r"\bhipErrorOutOfMemory\b|\bHIP_ERROR_OUT_OF_MEMORY\b|\bcudaErrorMemoryAllocation\b|\bCUDA_ERROR_OUT_OF_MEMORY\b",
+        VerdictId::GpuOom,
+    ),
+    (
+        r"(?i)\b(std::bad_alloc|cannot allocate memory|DefaultCPUAllocator: (not enough|can't allocate) memory)",
+        VerdictId::HostOom,
+    ),
+];
+
+/// Text that speaks of an error without one having happened here: advice, a
+/// setting, a caught error that is being retried, a conditional.
+const NOT_A_CAUSE: &[&str] = &[
+    r"(?i)\bif (you|reserved|this|it)\b.*\b(out of memory|memory is large)",
+    r"(?i)\b(to avoid|may|might|could|would|in case of|risk of)\b.{0,40}\b(OOM|out of memory)",
+    r"(?i)\bexcept\b.*OutOfMemoryError",
+    r"(?i)^\s*(import|from|catch|#|//)\b",
+];
+
+static SIGNATURES: LazyLock<Vec<(Regex, VerdictId)>> = LazyLock::new(|| {
+    PATTERNS
+        .iter()
+        .filter_map(|(p, v)| Some((Regex::new(p).ok()?, *v)))
+        .collect()
+});
+static EXCLUDED: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(NOT_A_CAUSE).ok());
+
+/// What a line speaks for, if it carries the signature of a known error.
+pub(crate) fn of_line(text: &str) -> Option<VerdictId> {
+    let (end, verdict) = SIGNATURES
+        .iter()
+        .find_map(|(r, v)| r.find(text).map(|m| (m.end(), *v)))?;
+    // PyTorch appends advice to the very line that reports the error, so the text
+    // up to the signature decides, not what follows it.
+    let excluded = EXCLUDED.as_ref().is_some_and(|x| x.is_match(&text[..end]));
+    (!excluded && !is_retry(text)).then_some(verdict)
+}
+
+/// A caught error that the program itself answers at once.
+fn is_retry(text: &str) -> bool {
+    text.contains("retrying with tiled")
+}
+
+/// What the kernel says about the end of a process by its OOM killer: the pid.
+pub(crate) fn oom_killed_pid(text: &str) -> Option<u32> {
+    static KILLED: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?i)\bkilled process (\d+)|oom-kill:.*\bpid=(\d+)").ok());
+    let caps = KILLED.as_ref()?.captures(text)?;
+    caps.get(1).or_else(|| caps.get(2))?.as_str().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_compile() {
+        assert_eq!(SIGNATURES.len(), PATTERNS.len());
+        assert!(EXCLUDED.is_some());
+    }
+
+    #[test]
+    fn real_errors_are_seen() {
+        for (text, want) in [
+            (
+                "HSA exception: MemoryRegion::BlockAllocator::alloc failed.",
+                VerdictId::BlockAllocator,
+            ),
+            (
+                "MIOpen Error: /src/ocl/convolutionocl.cpp:275: No suitable algorithm was found to execute the required convolution",
+                VerdictId::NoAlgorithm,
+            ),
+            (
+                "RuntimeError: miopenStatusUnknownError",
+                VerdictId::NoAlgorithm,
+            ),
+            (
+                "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.53 GiB. If reserved but unallocated memory is large try setting PYTORCH_HIP_ALLOC_CONF=expandable_segments:True to avoid fragmentation.",
+                VerdictId::GpuOom,
+            ),
+            (
+                "torch.cuda.OutOfMemoryError: CUDA out of memory.",
+                VerdictId::GpuOom,
+            ),
+        ] {
+            assert_eq!(of_line(text), Some(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn advice_and_caught_errors_are_not_causes() {
+        for text in [
+            "Warning: Ran out of memory when regular VAE decoding, retrying with tiled VAE decoding.",
+            "Lower this to avoid out of memory",
+            "large batches may cause CUDA out of memory",
+            "    except torch.cuda.OutOfMemoryError:",
+            "Free VRAM 23.1 GB",
+        ] {
+            assert_eq!(of_line(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_names_its_victim() {
+        assert_eq!(
+            oom_killed_pid("Out of memory: Killed process 4123 (python3) total-vm:1kB"),
+            Some(4123)
+        );
+        assert_eq!(
+            oom_killed_pid("oom-kill:constraint=CONSTRAINT_MEMCG,task=python,pid=77,uid=0"),
+            Some(77)
+        );
+        assert_eq!(oom_killed_pid("ring gfx_0.0.0 timeout"), None);
+    }
+}
