@@ -25,4 +25,5 @@
 
 pub mod detect;
 pub mod model;
+pub mod policy;
 pub mod run;

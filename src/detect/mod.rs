@@ -77,6 +77,7 @@ pub struct Detector {
     life: Life,
     compilers: bool,
     paused: bool,
+    tracer_is_ours: bool,
     ratchets: BTreeMap<VerdictId, f64>,
     alarm: Alarm,
     /// `seq` of the envelope with the last activity, and of the last envelope.
@@ -98,6 +99,7 @@ impl Detector {
             life: Life::NotLaunched,
             compilers: false,
             paused: false,
+            tracer_is_ours: false,
             ratchets: BTreeMap::new(),
             alarm: Alarm::Quiet,
             active_seq: 0,
@@ -118,6 +120,12 @@ impl Detector {
         self.compilers = false;
         self.paused = false;
         self.alarm = Alarm::Quiet;
+    }
+
+    /// While evidence is taken, a collector may stop and trace the process; that is
+    /// no pause of the user's.
+    pub fn ignore_tracer(&mut self, ignore: bool) {
+        self.tracer_is_ours = ignore;
     }
 
     /// The process is gone: nothing is judged until the next attempt.
@@ -158,7 +166,7 @@ impl Detector {
             return;
         }
         if let Some(p) = &sample.process {
-            self.paused = is_stopped(p);
+            self.paused = !self.tracer_is_ours && is_stopped(p);
             self.compilers = p.children.iter().any(|c| COMPILERS.contains(&c.as_str()));
         }
         if self.paused {

@@ -66,6 +66,11 @@ pub enum Effect {
         /// Whom.
         scope: Scope,
     },
+    /// Ask which processes are still there; [`Event::Survivors`] answers.
+    ListSurvivors {
+        /// Which attempt.
+        attempt: u32,
+    },
     /// The run is over: let sinks finish and leave.
     Finish(Outcome),
 }

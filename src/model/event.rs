@@ -10,6 +10,7 @@ use super::attempt::{Artefact, AttemptSpec, ExitReport, Outcome, RungId, Skipped
 use super::effect::{Scope, Signal};
 use super::health::Verdict;
 use super::line::Line;
+use super::plan::Plan;
 use super::progress::{FindMark, JobChange, PhaseChange, Progress};
 use super::sample::{GpuId, Sample};
 use super::time::Mono;
@@ -67,6 +68,8 @@ pub struct RunStarted {
     pub vram_cap: Option<Bytes>,
     /// Whether a kill is announced with a countdown (a person is at the keys).
     pub interactive: bool,
+    /// The resolved plan, so that a record explains and replays itself.
+    pub plan: Plan,
 }
 
 /// What a decision was.

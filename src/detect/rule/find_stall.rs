@@ -1,20 +1,16 @@
 //! `find_stall`: MIOpen's search is open by its own lines and does not advance.
 
-use std::time::Duration;
-
 use crate::detect::facts::Facts;
 use crate::model::VerdictId;
 
 use super::{Check, Signs, span};
-
-const FIRST_SIGN: Duration = Duration::from_secs(20);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(find) = f.find else {
         return Check::Clear;
     };
     let stalled = f.now.since(find.advanced);
-    if stalled < FIRST_SIGN.min(f.limits.find_limit / 2) {
+    if stalled < f.limits.find_limit / 2 {
         return Check::Clear;
     }
     let naive = find

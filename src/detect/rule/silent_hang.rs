@@ -12,7 +12,8 @@ const FIRST_SIGN: Duration = Duration::from_secs(15);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let silent = f.silent_for();
-    if silent < FIRST_SIGN {
+    // a card that claims full work is no silence: `busy_idle` judges that
+    if silent < FIRST_SIGN || f.channels.contradiction_since.is_some() {
         return Check::Clear;
     }
     let c = &f.channels;

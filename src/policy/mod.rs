@@ -1,0 +1,9 @@
+//! Policy: a verdict becomes a decision. Pure; reads [`crate::model`] only.
+
+pub mod budget;
+pub mod decide;
+pub mod ladder;
+
+pub use budget::BudgetState;
+pub use decide::{Answer, decide, default_action};
+pub use ladder::Position;

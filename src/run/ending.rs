@@ -1,0 +1,415 @@
+//! How an attempt ends: evidence, first signal, grace, SIGKILL, stragglers; then
+//! the wait for the card's memory and the pause before the next one.
+
+use std::time::Duration;
+
+use crate::model::{Bytes, Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict};
+use crate::policy::decide;
+
+use super::reduce::emit;
+use super::state::{Pending, Purpose, RunState, Stage, Step};
+
+/// Collectors have 10 s (R9); two more for the answer to come back.
+const EVIDENCE_LIMIT: Duration = Duration::from_secs(12);
+/// After the root has ended its output is still drained for a moment.
+const DRAIN: Duration = Duration::from_millis(300);
+/// Stragglers of a program that ended well may still write the result.
+const STRAGGLERS_OF_SUCCESS: Duration = Duration::from_secs(30);
+/// Stragglers of one that failed, or that we ended.
+const STRAGGLERS: Duration = Duration::from_secs(2);
+/// R10: after SIGKILL everything is gone within 2 s; else we ask who is left.
+const ASK_SURVIVORS: Duration = Duration::from_secs(3);
+/// And then it is *unkillable*.
+const UNKILLABLE: Duration = Duration::from_secs(10);
+/// R11: memory is back when it is within this of its level before the run.
+const RECLAIM_SLACK: u64 = 512 << 20;
+const RECLAIM_LIMIT: Duration = Duration::from_mins(1);
+/// How often the wait for memory is told.
+const RECLAIM_TELL: Duration = Duration::from_secs(10);
+/// Samples lag behind by up to three periods.
+const AFTER_EVIDENCE: Duration = Duration::from_secs(3);
+/// R9: bundles in a run.
+const MOST_BUNDLES: u32 = 10;
+
+impl RunState {
+    /// Asks for evidence, unless the run has taken its fill.
+    pub(super) fn capture(&mut self, out: &mut Vec<Effect>) {
+        if self.evidence_count >= MOST_BUNDLES {
+            return;
+        }
+        self.evidence_count += 1;
+        self.pending = Some(Pending {
+            number: self.evidence_count,
+            since: self.now,
+        });
+        out.push(Effect::Capture {
+            number: self.evidence_count,
+            attempt: self.attempt_number(),
+        });
+    }
+
+    /// Whether collectors are, or were a moment ago, attached to the process: their
+    /// tracing and stopping is not the user's.
+    pub(super) fn evidence_touches(&self) -> bool {
+        self.evidence_pending()
+            || self
+                .evidence_at
+                .is_some_and(|at| self.now.since(at) < AFTER_EVIDENCE)
+    }
+
+    /// Whether a kill still has to wait for evidence.
+    fn evidence_pending(&self) -> bool {
+        self.pending
+            .is_some_and(|p| self.now.since(p.since) < EVIDENCE_LIMIT)
+    }
+
+    /// The user asks for a graceful end; a second time: at once.
+    pub(super) fn user_stop(&mut self, terminated: bool, out: &mut Vec<Effect>) {
+        match &self.stage {
+            Stage::Ending {
+                purpose: Purpose::User { .. },
+                step: Step::Terminating { .. } | Step::Killing { .. },
+            } => self.user_kill(out),
+            Stage::Ending {
+                step: step @ Step::Killing { .. },
+                ..
+            } => {
+                // it is being killed already; what follows is no restart any more
+                self.stage = Stage::Ending {
+                    purpose: Purpose::User { terminated },
+                    step: *step,
+                };
+            }
+            Stage::Over => {}
+            _ if self.process_lives() => {
+                self.signal(self.plan.kill.first, Scope::Group, out);
+                self.stage = Stage::Ending {
+                    purpose: Purpose::User { terminated },
+                    step: Step::Terminating {
+                        kill_at: self.now + self.plan.kill.grace,
+                    },
+                };
+            }
+            _ => self.finish(
+                Outcome::Interrupted { terminated },
+                "ended by the user".to_owned(),
+                out,
+            ),
+        }
+    }
+
+    /// The user asks for a kill.
+    pub(super) fn user_kill(&mut self, out: &mut Vec<Effect>) {
+        let terminated = matches!(
+            self.stage,
+            Stage::Ending {
+                purpose: Purpose::User { terminated: true },
+                ..
+            }
+        );
+        if self.process_lives() {
+            self.kill(Purpose::User { terminated }, out);
+        } else if !self.is_over() {
+            self.finish(
+                Outcome::Interrupted { terminated },
+                "ended by the user".to_owned(),
+                out,
+            );
+        }
+    }
+
+    /// Whether an attempt has processes that must be ended.
+    fn process_lives(&self) -> bool {
+        self.attempt.is_some()
+            && !self.gone
+            && !matches!(
+                self.stage,
+                Stage::Preparing
+                    | Stage::PostMortem { .. }
+                    | Stage::Reclaiming { .. }
+                    | Stage::Delaying { .. }
+                    | Stage::Over
+            )
+    }
+
+    fn signal(&self, signal: Signal, scope: Scope, out: &mut Vec<Effect>) {
+        out.push(Effect::Signal {
+            attempt: self.attempt_number(),
+            signal,
+            scope,
+        });
+    }
+
+    fn kill(&mut self, purpose: Purpose, out: &mut Vec<Effect>) {
+        self.signal(Signal::Kill, Scope::Group, out);
+        self.signal(Signal::Kill, Scope::Tree, out);
+        self.stage = Stage::Ending {
+            purpose,
+            step: Step::Killing {
+                since: self.now,
+                asked: false,
+            },
+        };
+    }
+
+    pub(super) fn advance_ending(&mut self, purpose: Purpose, step: Step, out: &mut Vec<Effect>) {
+        if self.gone && self.drained() {
+            self.attempt_over(purpose, out);
+            return;
+        }
+        let now = self.now;
+        match step {
+            Step::Countdown { kill_at, held } if !held && now >= kill_at => {
+                self.set_step(purpose, Step::AwaitEvidence { since: now });
+                self.end_after_evidence(out);
+            }
+            Step::AwaitEvidence { .. } => self.end_after_evidence(out),
+            Step::Terminating { kill_at } => {
+                let root_gone_for = self.exited.map(|(_, at)| now.since(at));
+                let stragglers_late =
+                    root_gone_for.is_some_and(|d| d >= Self::straggler_grace(purpose));
+                if now >= kill_at || stragglers_late {
+                    self.kill(purpose, out);
+                }
+            }
+            Step::Killing { since, asked } => {
+                if now.since(since) >= UNKILLABLE {
+                    let pids = self.survivors.iter().map(|s| s.pid).collect();
+                    let summary = format!(
+                        "{} processes survive SIGKILL; the card may need a reset",
+                        self.survivors.len()
+                    );
+                    self.finish(Outcome::Unkillable { pids }, summary, out);
+                } else if !asked && now.since(since) >= ASK_SURVIVORS {
+                    out.push(Effect::ListSurvivors {
+                        attempt: self.attempt_number(),
+                    });
+                    self.set_step(purpose, Step::Killing { since, asked: true });
+                }
+            }
+            Step::Countdown { .. } => {}
+        }
+    }
+
+    fn set_step(&mut self, purpose: Purpose, step: Step) {
+        self.stage = Stage::Ending { purpose, step };
+    }
+
+    /// First signal, once the evidence is on disk (or its time is over).
+    fn end_after_evidence(&mut self, out: &mut Vec<Effect>) {
+        if self.evidence_pending() {
+            return;
+        }
+        let Stage::Ending { purpose, .. } = self.stage.clone() else {
+            return;
+        };
+        self.signal(self.plan.kill.first, Scope::Group, out);
+        self.set_step(
+            purpose,
+            Step::Terminating {
+                kill_at: self.now + self.plan.kill.grace,
+            },
+        );
+    }
+
+    fn straggler_grace(purpose: Purpose) -> Duration {
+        match purpose {
+            Purpose::Conclude(ExitStatus::Code(0)) => STRAGGLERS_OF_SUCCESS,
+            _ => STRAGGLERS,
+        }
+    }
+
+    fn drained(&self) -> bool {
+        self.exited
+            .is_none_or(|(_, at)| self.now.since(at) >= DRAIN)
+    }
+
+    /// Every process of the attempt is gone.
+    fn attempt_over(&mut self, purpose: Purpose, out: &mut Vec<Effect>) {
+        match purpose {
+            Purpose::Restart(rung) => {
+                self.note_tried();
+                self.begin_reclaim(rung, out);
+            }
+            Purpose::GiveUp => {
+                self.note_tried();
+                let summary = format!("gave up: {}", self.decision.clone().unwrap_or_default());
+                self.finish(Outcome::GaveUp, summary, out);
+            }
+            Purpose::User { terminated } => self.finish(
+                Outcome::Interrupted { terminated },
+                "ended by the user".to_owned(),
+                out,
+            ),
+            Purpose::Conclude(status) => self.conclude(status, out),
+        }
+    }
+
+    pub(super) fn advance_draining(
+        &mut self,
+        status: ExitStatus,
+        since: Mono,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.gone && self.drained() {
+            self.conclude(status, out);
+            return;
+        }
+        let purpose = Purpose::Conclude(status);
+        if self.now.since(since) >= Self::straggler_grace(purpose) {
+            self.signal(Signal::Term, Scope::Tree, out);
+            self.set_step(
+                purpose,
+                Step::Terminating {
+                    kill_at: self.now + STRAGGLERS,
+                },
+            );
+        }
+    }
+
+    /// The program ended by itself: was it well?
+    fn conclude(&mut self, status: ExitStatus, out: &mut Vec<Effect>) {
+        let verdict = self.detector.end(Some(status), self.now);
+        self.latched = None;
+        self.show(verdict.clone(), out);
+        self.detector.end_attempt();
+        if Self::is_good_end(&verdict) {
+            let restarts = self.attempt_number().saturating_sub(1);
+            let summary = match restarts {
+                0 => "finished".to_owned(),
+                1 => "finished after one restart".to_owned(),
+                n => format!("finished after {n} restarts"),
+            };
+            self.finish(Outcome::Finished { restarts }, summary, out);
+            return;
+        }
+        self.capture(out);
+        self.stage = Stage::PostMortem {
+            verdict: Box::new(verdict),
+            since: self.now,
+        };
+    }
+
+    pub(super) fn advance_post_mortem(
+        &mut self,
+        verdict: &Verdict,
+        since: Mono,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.evidence_pending() && self.now.since(since) < EVIDENCE_LIMIT {
+            return;
+        }
+        let answer = decide(
+            &self.plan,
+            &self.position,
+            &self.budget,
+            verdict,
+            self.attempt_number(),
+            false,
+            self.now,
+        );
+        let why = answer.decision.why.clone();
+        self.decision = Some(why.clone());
+        out.push(emit(Event::Decision(Box::new(answer.decision))));
+        self.note_tried();
+        match answer.rung {
+            Some(rung) => self.begin_reclaim(rung, out),
+            None => self.finish(Outcome::Failed, format!("failed: {why}"), out),
+        }
+    }
+
+    fn note_tried(&mut self) {
+        if let Some(attempt) = &self.attempt {
+            let ran = crate::model::time::clock(self.ago(self.attempt_since));
+            self.tried.push((
+                attempt.rung.clone(),
+                format!("{} after {ran}", self.verdict.id),
+            ));
+        }
+    }
+
+    fn begin_reclaim(&mut self, rung: usize, out: &mut Vec<Effect>) {
+        self.detector.end_attempt();
+        self.position.take(&self.plan, rung);
+        self.budget.spend(self.now);
+        if let (Some(before), Some(used)) = (self.vram_before, self.vram_now())
+            && used.0 > before.0 + RECLAIM_SLACK
+        {
+            out.push(emit(Event::VramWaiting { used, before }));
+        }
+        self.stage = Stage::Reclaiming {
+            rung,
+            since: self.now,
+            told: self.now,
+        };
+    }
+
+    pub(super) fn advance_reclaiming(
+        &mut self,
+        rung: usize,
+        since: Mono,
+        told: Mono,
+        out: &mut Vec<Effect>,
+    ) {
+        let waited = self.now.since(since);
+        let took_ms = crate::model::time::millis(waited);
+        let used = self.vram_now();
+        let before = self.vram_before.unwrap_or_default();
+        let nothing_to_wait_for = self.vram_before.is_none();
+        let back = used.is_some_and(|u| u.0 <= before.0 + RECLAIM_SLACK);
+        if nothing_to_wait_for || back {
+            if !nothing_to_wait_for {
+                out.push(emit(Event::VramReclaimed {
+                    used,
+                    took_ms,
+                    complete: true,
+                }));
+            }
+            self.begin_delay(rung);
+        } else if waited >= RECLAIM_LIMIT {
+            out.push(emit(Event::VramReclaimed {
+                used,
+                took_ms,
+                complete: false,
+            }));
+            match used {
+                // an unreadable card is no proof of held memory
+                None => self.begin_delay(rung),
+                Some(u) => self.refuse_restart(u, before, out),
+            }
+        } else if self.now.since(told) >= RECLAIM_TELL
+            && let Some(used) = used
+        {
+            out.push(emit(Event::VramWaiting { used, before }));
+            self.stage = Stage::Reclaiming {
+                rung,
+                since,
+                told: self.now,
+            };
+        }
+    }
+
+    fn begin_delay(&mut self, rung: usize) {
+        let salt = self
+            .started
+            .run
+            .bytes()
+            .fold(7_u64, |h, b| h.wrapping_mul(31).wrapping_add(u64::from(b)));
+        self.stage = Stage::Delaying {
+            rung,
+            until: self.now + self.budget.delay(salt),
+        };
+    }
+
+    fn refuse_restart(&mut self, used: Bytes, before: Bytes, out: &mut Vec<Effect>) {
+        let summary = format!(
+            "gave up: the card still holds {used} ({before} before the run) a minute after the process ended; another attempt would fail"
+        );
+        self.finish(Outcome::GaveUp, summary, out);
+    }
+
+    /// When the wait for memory is given up.
+    pub(super) fn reclaim_until(since: Mono) -> Mono {
+        since + RECLAIM_LIMIT
+    }
+}

@@ -1,0 +1,170 @@
+//! The log pane: the child's lines and our own words in one order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::model::event::Choice;
+use crate::model::{Event, Health, Line, Mono, Stream};
+
+use super::snapshot::{LogKind, LogLine};
+
+const KEPT: usize = 500;
+
+/// The last lines.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Log {
+    pub(super) lines: Arc<VecDeque<LogLine>>,
+    /// Lines folded away because we asked for them ourselves.
+    pub(super) chatter: u64,
+}
+
+impl Log {
+    /// A line of the child. A bar that rewrites itself, or the same text again, is
+    /// one line with a counter.
+    pub(super) fn child(&mut self, at: Mono, line: &Line) {
+        if line.chatter {
+            self.chatter += 1;
+            return;
+        }
+        let kind = match line.stream {
+            Stream::Stdout => LogKind::Stdout,
+            Stream::Stderr => LogKind::Stderr,
+        };
+        let lines = Arc::make_mut(&mut self.lines);
+        if let Some(last) = lines.back_mut()
+            && last.kind == kind
+            && (last.bar || last.text == line.text)
+        {
+            // the final state of a bar ends with a newline and still belongs to it
+            let same_bar = last.bar && (line.bar || looks_like_bar(&line.text));
+            if same_bar || last.text == line.text {
+                last.at = at;
+                last.text.clone_from(&line.text);
+                last.bar = line.bar;
+                last.folded += 1;
+                return;
+            }
+        }
+        if line.text.trim().is_empty() {
+            return;
+        }
+        self.push(LogLine {
+            at,
+            kind,
+            text: line.text.clone(),
+            bar: line.bar,
+            folded: 0,
+        });
+    }
+
+    /// Our own word.
+    pub(super) fn own(&mut self, at: Mono, text: String) {
+        self.push(LogLine {
+            at,
+            kind: LogKind::Own,
+            text,
+            bar: false,
+            folded: 0,
+        });
+    }
+
+    fn push(&mut self, line: LogLine) {
+        let lines = Arc::make_mut(&mut self.lines);
+        if lines.len() == KEPT {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
+fn looks_like_bar(text: &str) -> bool {
+    text.contains("%|") || text.contains("it/s]") || text.contains("s/it]")
+}
+
+/// Our own words about an event; `None`: it is not for the log.
+pub(super) fn words(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Notice { text, .. } => text.clone(),
+        Event::AttemptStarted(a) => {
+            let mut s = format!("==== attempt {}  rung {} ====", a.number, a.rung);
+            for change in a
+                .env
+                .iter()
+                .filter(|c| c.origin == crate::model::EnvOrigin::Rung)
+            {
+                s.push(' ');
+                s.push_str(&change.name);
+                s.push('=');
+                s.push_str(change.value.as_deref().unwrap_or("(removed)"));
+            }
+            s
+        }
+        Event::SpawnFailed { why, .. } => format!("could not be started: {why}"),
+        Event::Phase(p) => match (p.section, p.sections) {
+            (Some(k), Some(n)) => format!("-- {} section {k}/{n}", p.phase),
+            (Some(k), None) => format!("-- {} section {k}", p.phase),
+            _ => format!("-- {}", p.phase),
+        },
+        Event::Artefact(a) => format!("wrote {} ({})", a.path, a.size),
+        Event::Kernel { text } => format!("kernel: {text}"),
+        Event::Verdict(v) => match v.health {
+            Health::Starting | Health::Healthy => {
+                format!("{} {}", v.health.word().to_lowercase(), v.id)
+            }
+            _ => format!("{} {}: {}", v.health.word(), v.id, v.sentence),
+        },
+        Event::Decision(d) => {
+            let head = match &d.choice {
+                Choice::Restart { rung, .. } => format!("restart on rung {rung}"),
+                Choice::GiveUp => "give up".to_owned(),
+                Choice::Advise => "no restart".to_owned(),
+                Choice::Hold => "held".to_owned(),
+                Choice::Resume => "go on".to_owned(),
+            };
+            format!("{head}: {}", d.why)
+        }
+        Event::EvidenceTaken(e) => format!(
+            "evidence {} in {} ({} of {} collectors)",
+            e.number,
+            e.dir,
+            e.items.iter().filter(|i| i.failed.is_none()).count(),
+            e.items.len()
+        ),
+        Event::SignalSent {
+            signal, reached, ..
+        } => format!("{} sent, reached {reached}", signal.name()),
+        Event::Exited(e) => format!("the process ended: {}", e.status),
+        Event::Survivors { processes, .. } if !processes.is_empty() => {
+            let list: Vec<String> = processes
+                .iter()
+                .map(|p| format!("{} {} ({})", p.pid, p.name, p.state))
+                .collect();
+            format!("still there: {}", list.join(", "))
+        }
+        Event::VramWaiting { used, before } => {
+            format!("waiting until VRAM falls: {used} in use, {before} before the run")
+        }
+        Event::VramReclaimed {
+            used: Some(used),
+            took_ms,
+            complete: true,
+        } => format!("VRAM is back: {used} after {:.1} s", millis_s(*took_ms)),
+        Event::VramReclaimed {
+            complete: false, ..
+        } => "VRAM did not come back in time".to_owned(),
+        Event::Standstill { cause, for_ms } => {
+            format!("no judgement for {:.1} s: {cause:?}", millis_s(*for_ms))
+        }
+        Event::Source(s) => {
+            let why = s.why.as_deref().unwrap_or("");
+            format!("source {}: {:?} {why}", s.name, s.state)
+        }
+        Event::RunFinished { summary, .. } => summary.clone(),
+        _ => return None,
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "display only")]
+fn millis_s(ms: u64) -> f64 {
+    ms as f64 / 1000.0
+}

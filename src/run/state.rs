@@ -1,0 +1,241 @@
+//! The state of a run: everything that the fold remembers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::detect::Detector;
+use crate::model::attempt::Artefact;
+use crate::model::event::{EvidenceReport, RunStarted, Survivor};
+use crate::model::{
+    AttemptSpec, Bytes, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan, Progress, RungId,
+    Sample, Verdict,
+};
+use crate::policy::{BudgetState, Position};
+
+use super::log::Log;
+use super::snapshot::Point;
+
+/// Chart points kept: ten minutes at two a second.
+const HISTORY: usize = 1200;
+
+/// Why an attempt is being ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To start again on this rung (index in the plan's ladder).
+    Restart(usize),
+    /// Nothing answers.
+    GiveUp,
+    /// The user asked.
+    User {
+        /// By SIGTERM to us.
+        terminated: bool,
+    },
+    /// It ended by itself; only stragglers are left.
+    Conclude(ExitStatus),
+}
+
+/// How far the ending has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Countdown { kill_at: Mono, held: bool },
+    AwaitEvidence { since: Mono },
+    Terminating { kill_at: Mono },
+    Killing { since: Mono, asked: bool },
+}
+
+/// What the run is doing.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stage {
+    /// Waits for a first reading, so that there is a "before".
+    Preparing,
+    /// The shell was asked to start a process.
+    Launching,
+    /// An attempt is watched.
+    Watching,
+    /// An attempt is being ended.
+    Ending { purpose: Purpose, step: Step },
+    /// It ended by itself; its output and stragglers are awaited.
+    Draining { status: ExitStatus, since: Mono },
+    /// Evidence about a process that is gone, before the decision.
+    PostMortem { verdict: Box<Verdict>, since: Mono },
+    /// The card's memory is not back yet.
+    Reclaiming {
+        rung: usize,
+        since: Mono,
+        told: Mono,
+    },
+    /// A pause before the next attempt.
+    Delaying { rung: usize, until: Mono },
+    /// Over.
+    Over,
+}
+
+/// Evidence that was asked for and has not come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub(super) number: u32,
+    pub(super) since: Mono,
+}
+
+/// The state of a run.
+#[derive(Debug, Clone)]
+pub struct RunState {
+    pub(super) started: RunStarted,
+    pub(super) plan: Plan,
+    pub(super) now: Mono,
+    pub(super) stage: Stage,
+    pub(super) detector: Detector,
+    pub(super) position: Position,
+    pub(super) budget: BudgetState,
+    pub(super) attempt: Option<AttemptSpec>,
+    pub(super) attempt_since: Mono,
+    pub(super) pid: Option<u32>,
+    pub(super) exited: Option<(ExitStatus, Mono)>,
+    pub(super) gone: bool,
+    /// What a rung came to: (rung, words).
+    pub(super) tried: Vec<(RungId, String)>,
+    /// The card's memory in use before the first launch.
+    pub(super) vram_before: Option<Bytes>,
+    pub(super) pending: Option<Pending>,
+    pub(super) evidence_count: u32,
+    /// When the last bundle came back: collectors attach to the process.
+    pub(super) evidence_at: Option<Mono>,
+    pub(super) evidence: Vec<EvidenceReport>,
+    /// A refund is due at most once an attempt.
+    pub(super) refunded: bool,
+    pub(super) threads_on: bool,
+    /// The job ended with an error while the process lives.
+    pub(super) job_failed: Option<Mono>,
+    /// A judgement that stays until something new begins.
+    pub(super) latched: Option<Box<Verdict>>,
+    pub(super) verdict: Verdict,
+    /// Identity and time of the verdict that was last emitted.
+    pub(super) shown: Option<Shown>,
+    pub(super) decision: Option<String>,
+    pub(super) survivors: Vec<Survivor>,
+    pub(super) result: Option<Artefact>,
+    pub(super) outcome: Option<(Outcome, u8, String)>,
+    // what the screen shows
+    pub(super) sample: Sample,
+    pub(super) history: Arc<VecDeque<Point>>,
+    pub(super) log: Log,
+    pub(super) phase: Phase,
+    pub(super) phase_since: Mono,
+    pub(super) section: Option<u32>,
+    pub(super) sections: Option<u32>,
+    pub(super) progress: Option<Progress>,
+    pub(super) last_output: Option<Mono>,
+    pub(super) last_progress: Option<Mono>,
+    pub(super) dropped: BTreeMap<String, u64>,
+}
+
+/// What was last told about the health of the run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shown {
+    pub(super) id: crate::model::VerdictId,
+    pub(super) health: crate::model::Health,
+    pub(super) at: Mono,
+}
+
+impl RunState {
+    /// The state before anything happened; `started` is the head of the stream.
+    pub fn new(started: &RunStarted) -> Self {
+        let plan = started.plan.clone();
+        let mut detector = Detector::new(plan.limits.clone(), plan.gpu.clone());
+        let verdict = detector.assess(Mono::ZERO);
+        Self {
+            started: started.clone(),
+            now: Mono::ZERO,
+            stage: Stage::Preparing,
+            detector,
+            position: Position::default(),
+            budget: BudgetState::default(),
+            attempt: None,
+            attempt_since: Mono::ZERO,
+            pid: None,
+            exited: None,
+            gone: false,
+            tried: Vec::new(),
+            vram_before: None,
+            pending: None,
+            evidence_count: 0,
+            evidence_at: None,
+            evidence: Vec::new(),
+            refunded: false,
+            threads_on: false,
+            job_failed: None,
+            latched: None,
+            verdict,
+            shown: None,
+            decision: None,
+            survivors: Vec::new(),
+            result: None,
+            outcome: None,
+            sample: Sample::default(),
+            history: Arc::new(VecDeque::with_capacity(HISTORY)),
+            log: Log::default(),
+            phase: Phase::Startup,
+            phase_since: Mono::ZERO,
+            section: None,
+            sections: None,
+            progress: None,
+            last_output: None,
+            last_progress: None,
+            dropped: BTreeMap::new(),
+            plan,
+        }
+    }
+
+    /// Number of the attempt that runs or ran last; 0 before the first.
+    pub(super) fn attempt_number(&self) -> u32 {
+        self.attempt.as_ref().map_or(0, |a| a.number)
+    }
+
+    /// The supervised card in the last sample.
+    pub(super) fn card(&self) -> Option<&GpuSample> {
+        let id = self.plan.gpu.as_ref()?;
+        self.sample.gpus.iter().find(|g| &g.id == id)
+    }
+
+    /// The card's memory in use, if it was read just now.
+    pub(super) fn vram_now(&self) -> Option<Bytes> {
+        let card = self.card()?;
+        let vram = card.vram_used.fresh().copied()?;
+        if !card.apu {
+            return Some(vram);
+        }
+        // on an APU either pool may have been used: both must come back
+        let gtt = card.gtt_used.fresh().copied().unwrap_or_default();
+        Some(Bytes(vram.0 + gtt.0))
+    }
+
+    pub(super) fn push_point(&mut self) {
+        let card = self.card();
+        let point = Point {
+            at: self.now,
+            busy: card.and_then(|g| g.busy.fresh().copied()),
+            power_w: card.and_then(|g| g.power_w.fresh().copied()),
+            mem_used: card.and_then(|g| {
+                let fresh = g.vram_used.fresh().is_some() || g.gtt_used.fresh().is_some();
+                g.pool().filter(|_| fresh).map(|(used, _)| used)
+            }),
+            cpu: self.detector.rates().0,
+        };
+        let history = Arc::make_mut(&mut self.history);
+        if history.len() == HISTORY {
+            history.pop_front();
+        }
+        history.push_back(point);
+    }
+
+    /// How long since `at`.
+    pub(super) fn ago(&self, at: Mono) -> Duration {
+        self.now.since(at)
+    }
+
+    /// Whether the run is over.
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+}

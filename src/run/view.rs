@@ -1,0 +1,152 @@
+//! State ▸ snapshot.
+
+use crate::detect::Job;
+use crate::model::{ActionId, RungId, Tier};
+
+use super::snapshot::{JobState, LadderEntry, RungState, Snapshot, Stage as Shown};
+use super::state::{Purpose, RunState, Stage, Step};
+
+impl RunState {
+    /// The present state for readers.
+    pub fn snapshot(&self) -> Snapshot {
+        let (cpu_percent, read_bps, write_bps) = self.detector.rates();
+        Snapshot {
+            run: self.started.run.clone(),
+            now: self.now,
+            wall_clock: self.started.wall_clock.clone(),
+            argv: self.started.argv.clone(),
+            profile: self.started.profile.clone(),
+            profile_why: self.started.profile_why.clone(),
+            adapter: self.started.adapter.clone(),
+            attempt: self.attempt.clone(),
+            attempt_since: self.attempt_since,
+            pid: self.pid,
+            gpus: self.sample.gpus.clone(),
+            gpu: self.plan.gpu.clone(),
+            vram_cap: self.plan.vram_cap,
+            process: self.sample.process.clone(),
+            cpu_percent,
+            read_bps,
+            write_bps,
+            host: self.sample.host.clone(),
+            sources: self.sample.sources.clone(),
+            history: self.history.clone(),
+            last_output: self.last_output,
+            last_progress: self.last_progress,
+            phase: self.phase,
+            phase_since: self.phase_since,
+            section: self.section,
+            sections: self.sections,
+            progress: self.progress.clone(),
+            job: match self.detector.job() {
+                Job::Unknown => JobState::Unknown,
+                Job::InFlight(t) => JobState::InFlight(t),
+                Job::Waiting(t) => JobState::Waiting(t),
+                Job::Ended => JobState::Ended,
+            },
+            verdict: self.verdict.clone(),
+            verdict_since: self.shown.map_or(self.now, |s| s.at),
+            stage: self.view_stage(),
+            ladder: self.view_ladder(),
+            restarts_left: self.budget.left(&self.plan.budget, self.now),
+            decision: self.decision.clone(),
+            log: self.log.lines.clone(),
+            chatter: self.log.chatter,
+            dropped: self.dropped.iter().map(|(k, v)| (k.clone(), *v)).collect(),
+            evidence: self.evidence.clone(),
+            survivors: self.survivors.clone(),
+            result: self.result.clone(),
+            outcome: self.outcome.clone(),
+        }
+    }
+
+    fn view_stage(&self) -> Shown {
+        match &self.stage {
+            Stage::Preparing => Shown::Preparing,
+            Stage::Launching | Stage::Watching => Shown::Watching,
+            Stage::Ending { purpose, step } => match step {
+                Step::Countdown { kill_at, held } => Shown::Countdown {
+                    rung: self.following(*purpose),
+                    kill_at: *kill_at,
+                    held: *held,
+                },
+                Step::AwaitEvidence { since } => Shown::TakingEvidence { since: *since },
+                Step::Terminating { kill_at } => Shown::Terminating { kill_at: *kill_at },
+                Step::Killing { since, .. } => Shown::Killing { since: *since },
+            },
+            Stage::Draining { since, .. } | Stage::PostMortem { since, .. } => {
+                Shown::TakingEvidence { since: *since }
+            }
+            Stage::Reclaiming { since, .. } => Shown::WaitingVram {
+                used: self.vram_now(),
+                before: self.vram_before.unwrap_or_default(),
+                until: Self::reclaim_until(*since),
+            },
+            Stage::Delaying { until, .. } => Shown::Delay { until: *until },
+            Stage::Over => Shown::Ended,
+        }
+    }
+
+    fn following(&self, purpose: Purpose) -> RungId {
+        match purpose {
+            Purpose::Restart(i) => self
+                .plan
+                .ladder
+                .get(i)
+                .map_or_else(|| RungId("?".to_owned()), |r| r.id.clone()),
+            _ => RungId("give_up".to_owned()),
+        }
+    }
+
+    fn view_ladder(&self) -> Vec<LadderEntry> {
+        let next = self
+            .position
+            .next(&self.plan, self.verdict.id, self.phase)
+            .rung;
+        let current = self.attempt.as_ref().map(|a| &a.rung);
+        let running = !matches!(
+            self.stage,
+            Stage::Over | Stage::Preparing | Stage::Reclaiming { .. } | Stage::Delaying { .. }
+        );
+        let result_of = |id: &RungId| {
+            self.tried
+                .iter()
+                .rev()
+                .find(|(r, _)| r == id)
+                .map(|(_, words)| words.clone())
+        };
+        let state_of = |id: &RungId, unavailable: Option<&String>, is_next: bool| {
+            if running && current == Some(id) {
+                RungState::Running
+            } else if let Some(result) = result_of(id) {
+                RungState::Tried { result }
+            } else if let Some(why) = unavailable {
+                RungState::Unavailable { why: why.clone() }
+            } else if is_next {
+                RungState::Next
+            } else {
+                RungState::Untried
+            }
+        };
+        let as_given = RungId(RungId::AS_GIVEN.to_owned());
+        let mut entries = vec![LadderEntry {
+            state: state_of(&as_given, None, false),
+            id: as_given,
+            action: ActionId::None,
+            tier: Tier::T0,
+        }];
+        entries.extend(
+            self.plan
+                .ladder
+                .iter()
+                .enumerate()
+                .map(|(i, r)| LadderEntry {
+                    id: r.id.clone(),
+                    action: r.action,
+                    tier: r.tier,
+                    state: state_of(&r.id, r.unavailable.as_ref(), next == Some(i)),
+                }),
+        );
+        entries
+    }
+}

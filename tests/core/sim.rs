@@ -1,0 +1,476 @@
+//! A simulated world around the pure core: it makes samples, answers effects and
+//! keeps the whole stream. No clock, no process.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use framepack_tui::model::event::{EvidenceItem, EvidenceReport, RunStarted, SCHEMA, Survivor};
+use framepack_tui::model::sample::Vendor;
+use framepack_tui::model::{
+    ActionId, Answers, Budget, Bytes, Effect, Envelope, Event, ExitReport, ExitStatus, GpuId,
+    GpuSample, JobChange, KillPlan, Limits, Line, Metric, Mono, Phase, PhaseChange, Plan,
+    ProcSample, Progress, Rung, RungId, Sample, Signal, Stream, ThreadSample, Tier, VerdictId,
+};
+use framepack_tui::run::{RunState, reduce};
+
+pub const CARD: &str = "0000:0c:00.0";
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// What the world is like at present.
+#[derive(Debug, Clone)]
+pub struct World {
+    pub busy: Metric<f64>,
+    pub power: Metric<f64>,
+    pub vram: Metric<Bytes>,
+    /// CPU of the worker thread, percent of a core, in slices of this length.
+    pub worker_percent: f64,
+    pub worker_slice_ns: u64,
+    /// Wake-ups a second of a thread that only polls (20 us each).
+    pub poller_hz: u64,
+    pub read_bps: u64,
+    pub state: char,
+    pub process: bool,
+    pub card: bool,
+    /// What a first signal does; `None`: it is ignored.
+    pub term_kills: bool,
+    pub kill_kills: bool,
+    pub evidence_takes: Duration,
+    pub evidence_answers: bool,
+    /// VRAM falls this long after the end.
+    pub vram_lags: Duration,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            busy: Metric::Fresh(97.0),
+            power: Metric::Fresh(310.0),
+            vram: Metric::Fresh(Bytes::gib(18)),
+            worker_percent: 95.0,
+            worker_slice_ns: 3_000_000,
+            poller_hz: 5,
+            read_bps: 0,
+            state: 'S',
+            process: true,
+            card: true,
+            term_kills: true,
+            kill_kills: true,
+            evidence_takes: Duration::from_secs(1),
+            evidence_answers: true,
+            vram_lags: Duration::ZERO,
+        }
+    }
+}
+
+impl World {
+    /// Nothing moves but a poller.
+    pub fn silent() -> Self {
+        Self {
+            busy: Metric::Fresh(0.0),
+            power: Metric::Fresh(22.0),
+            worker_percent: 0.0,
+            ..Self::default()
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Due {
+    Event(Event),
+    Dead(ExitStatus),
+    VramBack,
+}
+
+pub struct Sim {
+    pub state: RunState,
+    pub now: Mono,
+    pub world: World,
+    pub stream: Vec<Envelope>,
+    pub effects: Vec<(Mono, Effect)>,
+    pub alive: bool,
+    seq: u64,
+    due: Vec<(Mono, Due)>,
+    cpu: BTreeMap<u32, (u64, u64)>,
+    read: u64,
+    vram_high: bool,
+    idle: bool,
+}
+
+/// Rung with an environment change.
+pub fn rung(id: &str, action: ActionId, answers: &[VerdictId], phases: &[Phase]) -> Rung {
+    Rung {
+        id: RungId(id.to_owned()),
+        action,
+        tier: Tier::T1,
+        answers: Answers::These(answers.to_vec()),
+        phases: phases.to_vec(),
+        env: BTreeMap::from([("MIOPEN_FIND_MODE".to_owned(), Some("FAST".to_owned()))]),
+        args: Vec::new(),
+        settings: BTreeMap::new(),
+        cost: None,
+        source: None,
+        alters_result: None,
+        unavailable: None,
+    }
+}
+
+pub fn plan() -> Plan {
+    let decode = [Phase::VaeEncode, Phase::VaeDecode];
+    let mut tiled = rung(
+        "tiled_vae",
+        ActionId::TiledVae,
+        &[
+            VerdictId::NoAlgorithm,
+            VerdictId::GpuOom,
+            VerdictId::SilentHang,
+        ],
+        &[],
+    );
+    tiled.unavailable = Some("needs the agent".to_owned());
+    let mut retry = rung(
+        "retry_same",
+        ActionId::RetrySame,
+        &[
+            VerdictId::SpinHang,
+            VerdictId::SilentHang,
+            VerdictId::BusyIdle,
+        ],
+        &[
+            Phase::Sampling,
+            Phase::TextEncode,
+            Phase::Save,
+            Phase::Unknown,
+        ],
+    );
+    retry.env.clear();
+    Plan {
+        argv: vec!["python".to_owned(), "gen.py".to_owned()],
+        env: Vec::new(),
+        env_before: BTreeMap::from([("MIOPEN_FIND_MODE".to_owned(), "NORMAL".to_owned())]),
+        settings: BTreeMap::new(),
+        ladder: vec![
+            retry,
+            rung(
+                "fast_find",
+                ActionId::FastFind,
+                &[
+                    VerdictId::SilentHang,
+                    VerdictId::FindStall,
+                    VerdictId::SpinHang,
+                ],
+                &decode,
+            ),
+            tiled,
+        ],
+        limits: Limits::default(),
+        kill: KillPlan::default(),
+        budget: Budget::default(),
+        gpu: Some(GpuId(CARD.to_owned())),
+        vram_cap: Some(Bytes::gib(20)),
+        server: false,
+        countdown: Duration::ZERO,
+    }
+}
+
+impl Sim {
+    pub fn new(plan: Plan) -> Self {
+        let started = RunStarted {
+            schema: SCHEMA.to_owned(),
+            program: "test".to_owned(),
+            run: "sim".to_owned(),
+            wall_clock: "2026-01-01T00:00:00Z".to_owned(),
+            argv: plan.argv.clone(),
+            cwd: "/".to_owned(),
+            profile: "p".to_owned(),
+            profile_why: "asked for".to_owned(),
+            adapter: "generic".to_owned(),
+            gpu: plan.gpu.clone(),
+            vram_cap: plan.vram_cap,
+            interactive: !plan.countdown.is_zero(),
+            plan,
+        };
+        let mut sim = Self {
+            state: RunState::new(&started),
+            now: Mono::ZERO,
+            world: World::default(),
+            stream: Vec::new(),
+            effects: Vec::new(),
+            alive: false,
+            seq: 0,
+            due: Vec::new(),
+            cpu: BTreeMap::new(),
+            read: 0,
+            vram_high: false,
+            idle: true,
+        };
+        sim.feed(Event::RunStarted(Box::new(started)));
+        sim
+    }
+
+    /// Up to the point where a job runs in this phase.
+    pub fn running_in(plan: Plan, phase: Phase) -> Self {
+        let mut sim = Self::new(plan);
+        sim.run_for(Duration::from_secs(2));
+        assert!(sim.alive, "launched");
+        sim.idle = false;
+        sim.feed(Event::Job(JobChange::Started));
+        sim.phase(phase);
+        sim.run_for(Duration::from_secs(10));
+        sim
+    }
+
+    pub fn feed(&mut self, event: Event) {
+        self.seq += 1;
+        let env = Envelope {
+            seq: self.seq,
+            at: self.now,
+            event,
+        };
+        let effects = reduce(&mut self.state, &env);
+        self.stream.push(env);
+        for effect in effects {
+            self.effects.push((self.now, effect.clone()));
+            self.carry_out(effect);
+        }
+    }
+
+    pub fn phase(&mut self, phase: Phase) {
+        self.feed(Event::Phase(PhaseChange {
+            phase,
+            section: Some(2),
+            sections: Some(3),
+            on_cpu: false,
+        }));
+    }
+
+    pub fn line(&mut self, text: &str) {
+        let attempt = self.attempt();
+        self.feed(Event::Line(Line {
+            attempt,
+            stream: Stream::Stderr,
+            text: text.to_owned(),
+            bar: false,
+            truncated: false,
+            chatter: false,
+        }));
+    }
+
+    pub fn step_bar(&mut self, done: f64) {
+        self.feed(Event::Progress(Progress {
+            what: None,
+            done,
+            total: Some(25.0),
+            seconds_per_step: Some(1.0),
+            sampling: true,
+        }));
+    }
+
+    pub fn exit(&mut self, status: ExitStatus) {
+        self.dead(status);
+    }
+
+    fn attempt(&self) -> u32 {
+        self.state.snapshot().attempt.map_or(0, |a| a.number)
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        let attempt = self.attempt();
+        match effect {
+            Effect::Emit(event) => self.feed(*event),
+            Effect::Launch(spec) => {
+                self.alive = true;
+                self.vram_high = true;
+                self.cpu.clear();
+                self.feed(Event::Spawned {
+                    attempt: spec.number,
+                    pid: 100 + spec.number,
+                    pgid: 100 + spec.number,
+                });
+            }
+            Effect::Capture { number, attempt } if self.world.evidence_answers => {
+                let report = EvidenceReport {
+                    number,
+                    attempt,
+                    dir: "/evidence".to_owned(),
+                    items: vec![EvidenceItem {
+                        kind: "threads".to_owned(),
+                        file: Some("threads.txt".to_owned()),
+                        bytes: 10,
+                        failed: None,
+                    }],
+                    took_ms: 1000,
+                };
+                let at = self.now + self.world.evidence_takes;
+                self.due
+                    .push((at, Due::Event(Event::EvidenceTaken(report))));
+            }
+            Effect::Signal { signal, scope, .. } => {
+                self.feed(Event::SignalSent {
+                    attempt,
+                    signal,
+                    scope,
+                    reached: u32::from(self.alive),
+                });
+                let dies = match signal {
+                    Signal::Kill => self.world.kill_kills,
+                    _ => self.world.term_kills,
+                };
+                if dies && self.alive {
+                    let number = if signal == Signal::Kill { 9 } else { 15 };
+                    self.due.push((
+                        self.now + Duration::from_millis(200),
+                        Due::Dead(ExitStatus::Signal(number)),
+                    ));
+                }
+            }
+            Effect::ListSurvivors { .. } => self.feed(Event::Survivors {
+                attempt,
+                processes: if self.alive {
+                    vec![Survivor {
+                        pid: 101,
+                        name: "python".to_owned(),
+                        state: 'D',
+                        wchan: Some("amdgpu_ctx_wait".to_owned()),
+                    }]
+                } else {
+                    Vec::new()
+                },
+            }),
+            Effect::Capture { .. } | Effect::SampleThreads(_) | Effect::Finish(_) => {}
+        }
+    }
+
+    fn dead(&mut self, status: ExitStatus) {
+        if !self.alive {
+            return;
+        }
+        let attempt = self.attempt();
+        self.alive = false;
+        self.due
+            .push((self.now + self.world.vram_lags, Due::VramBack));
+        self.feed(Event::Exited(ExitReport { attempt, status }));
+        self.feed(Event::GroupGone { attempt });
+    }
+
+    pub fn run_for(&mut self, d: Duration) {
+        let end = self.now + d;
+        while self.now < end && !self.state.is_over() {
+            self.now += PERIOD;
+            let now = self.now;
+            let (ready, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due)
+                .into_iter()
+                .partition(|(at, _)| *at <= now);
+            self.due = later;
+            for (_, due) in ready {
+                match due {
+                    Due::Event(e) => self.feed(e),
+                    Due::Dead(s) => self.dead(s),
+                    Due::VramBack => self.vram_high = false,
+                }
+            }
+            let sample = self.sample();
+            self.feed(Event::Sample(Box::new(sample)));
+            self.feed(Event::Tick);
+        }
+    }
+
+    fn sample(&mut self) -> Sample {
+        let w = self.world.clone();
+        let mut sample = Sample::default();
+        if w.card {
+            let mut g = GpuSample::unread(
+                GpuId(CARD.to_owned()),
+                0,
+                Vendor::Amd,
+                "card".to_owned(),
+                "script",
+            );
+            let resting = self.idle || !self.alive;
+            g.busy = if resting { Metric::Fresh(0.0) } else { w.busy.clone() };
+            g.power_w = if resting {
+                Metric::Fresh(20.0)
+            } else {
+                w.power.clone()
+            };
+            g.vram_used = if self.vram_high {
+                w.vram.clone()
+            } else {
+                Metric::Fresh(Bytes::mib(600))
+            };
+            g.vram_total = Metric::Fresh(Bytes::gib(24));
+            sample.gpus.push(g);
+        }
+        if self.alive && w.process {
+            sample.process = Some(self.process(&w));
+        }
+        sample
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "small test figures"
+    )]
+    fn process(&mut self, w: &World) -> ProcSample {
+        let half = 500_000_000.0;
+        let worked = (w.worker_percent / 100.0 * half) as u64;
+        let polled = w.poller_hz / 2;
+        let worker = self.cpu.entry(2).or_insert((2_000_000_000, 1000));
+        worker.0 += worked;
+        worker.1 += worked / w.worker_slice_ns.max(1);
+        let worker = *worker;
+        let poller = self.cpu.entry(1).or_insert((4_000_000_000, 1000));
+        poller.0 += polled * 20_000;
+        poller.1 += polled;
+        let poller = *poller;
+        self.read += w.read_bps / 2;
+        let thread = |tid, (run_ns, switches)| ThreadSample {
+            pid: 101,
+            tid,
+            name: "python".to_owned(),
+            state: 'S',
+            run_ns,
+            switches,
+            wchan: None,
+        };
+        ProcSample {
+            pid: 101,
+            processes: 1,
+            threads: 2,
+            state: Metric::Fresh(w.state),
+            cpu_ns: Metric::Fresh(worker.0 + poller.0),
+            minor_faults: Metric::Fresh(0),
+            major_faults: Metric::Fresh(0),
+            read_bytes: Metric::Fresh(self.read),
+            write_bytes: Metric::Fresh(0),
+            read_chars: Metric::Fresh(self.read),
+            write_chars: Metric::Fresh(0),
+            switches: Metric::Fresh(worker.1 + poller.1),
+            per_thread: vec![thread(1, poller), thread(2, worker)],
+            ..ProcSample::default()
+        }
+    }
+
+    /// Position in the stream of the first event that fits.
+    pub fn find(&self, fits: impl Fn(&Event) -> bool) -> Option<&Envelope> {
+        self.stream.iter().find(|e| fits(&e.event))
+    }
+
+    pub fn first_verdict(&self, id: VerdictId) -> Option<&Envelope> {
+        self.find(|e| matches!(e, Event::Verdict(v) if v.id == id))
+    }
+
+    pub fn hung(&self, id: VerdictId) -> Option<&Envelope> {
+        self.find(|e| {
+            matches!(e, Event::Verdict(v) if v.id == id
+                && v.health == framepack_tui::model::Health::Hung)
+        })
+    }
+
+    pub fn kills(&self) -> usize {
+        self.stream
+            .iter()
+            .filter(|e| matches!(e.event, Event::SignalSent { .. }))
+            .count()
+    }
+}

@@ -1,0 +1,476 @@
+//! Stories: a world changes, the core must say and do the right thing in time.
+
+use std::time::Duration;
+
+use framepack_tui::model::{
+    Command, Event, ExitStatus, FindMark, Health, JobChange, Metric, Outcome, Phase, RungId,
+    VerdictId,
+};
+use framepack_tui::run::snapshot::Stage;
+
+use crate::sim::{Sim, World, plan};
+
+const fn secs(s: u64) -> Duration {
+    Duration::from_secs(s)
+}
+
+fn outcome(sim: &Sim) -> Outcome {
+    sim.state.snapshot().outcome.expect("over").0
+}
+
+#[test]
+fn a_silent_decode_is_proven_ended_and_restarted_on_fast_find() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    let onset = sim.now;
+    sim.world = World::silent();
+    sim.run_for(secs(90));
+
+    let suspect = sim
+        .find(|e| matches!(e, Event::Verdict(v) if v.health == Health::Suspect))
+        .expect("suspected");
+    assert!(suspect.at.since(onset) <= secs(20), "R1: first suspicion");
+    let hung = sim.hung(VerdictId::SilentHang).expect("declared");
+    assert!(
+        hung.at.since(onset) >= secs(45),
+        "R5: never below the floor"
+    );
+    assert!(hung.at.since(onset) <= secs(60), "R1: {:?}", hung.at);
+    let Event::Verdict(v) = &hung.event else {
+        unreachable!()
+    };
+    assert_eq!(v.phase, Phase::VaeDecode);
+    assert!(!v.findings.is_empty() && v.findings.iter().all(|f| !f.seqs.is_empty()));
+
+    let seq = |fits: &dyn Fn(&Event) -> bool| sim.find(fits).map(|e| e.seq);
+    let decided = seq(&|e| matches!(e, Event::Decision(_))).expect("decision");
+    let evidence = seq(&|e| matches!(e, Event::EvidenceTaken(_))).expect("evidence");
+    let signal = seq(&|e| matches!(e, Event::SignalSent { .. })).expect("signal");
+    let gone = seq(&|e| matches!(e, Event::GroupGone { .. })).expect("gone");
+    let second =
+        seq(&|e| matches!(e, Event::AttemptStarted(a) if a.number == 2)).expect("second attempt");
+    assert!(hung.seq < decided && decided < evidence && evidence < signal);
+    assert!(signal < gone && gone < second);
+
+    let attempt = sim.state.snapshot().attempt.expect("attempt");
+    assert_eq!(attempt.rung, RungId("fast_find".to_owned()));
+    let change = &attempt.env[0];
+    assert_eq!(change.value.as_deref(), Some("FAST"));
+    assert_eq!(
+        change.overrides.as_deref(),
+        Some("NORMAL"),
+        "says whom it overrides"
+    );
+
+    sim.world = World::default();
+    sim.feed(Event::Job(JobChange::Started));
+    sim.run_for(secs(20));
+    sim.exit(ExitStatus::Code(0));
+    sim.run_for(secs(2));
+    assert_eq!(outcome(&sim), Outcome::Finished { restarts: 1 });
+    assert_eq!(outcome(&sim).exit_code(), 10);
+}
+
+#[test]
+fn the_lock_held_by_a_blocked_thread_does_not_hide_the_hang() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    let onset = sim.now;
+    sim.world = World {
+        poller_hz: 390,
+        ..World::silent()
+    };
+    sim.run_for(secs(60));
+    let hung = sim.hung(VerdictId::SilentHang).expect("declared");
+    assert!(hung.at.since(onset) <= secs(60));
+}
+
+#[test]
+fn an_honest_crawl_is_left_alone() {
+    for percent in [0.8, 0.2, 0.1] {
+        let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+        sim.world = World {
+            worker_percent: percent,
+            worker_slice_ns: 1_000_000,
+            ..World::silent()
+        };
+        sim.run_for(secs(1800));
+        assert_eq!(sim.kills(), 0, "{percent} %");
+        assert!(sim.hung(VerdictId::SilentHang).is_none(), "{percent} %");
+    }
+}
+
+#[test]
+fn a_server_may_wait_for_hours() {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.feed(Event::Job(JobChange::Waiting));
+    sim.phase(Phase::Idle);
+    sim.world = World::silent();
+    sim.run_for(secs(6 * 3600));
+    assert_eq!(sim.kills(), 0);
+    assert_eq!(sim.state.snapshot().verdict.id, VerdictId::IdleWaiting);
+}
+
+#[test]
+fn a_stopped_child_is_paused_and_judged_afresh_afterwards() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World {
+        state: 'T',
+        ..World::silent()
+    };
+    sim.run_for(secs(3600));
+    assert_eq!(sim.state.snapshot().verdict.id, VerdictId::Paused);
+    assert_eq!(sim.kills(), 0);
+    sim.world = World::silent();
+    sim.run_for(secs(40));
+    assert_eq!(sim.kills(), 0, "the time it was stopped does not count");
+    sim.run_for(secs(30));
+    assert!(sim.hung(VerdictId::SilentHang).is_some());
+}
+
+#[test]
+fn a_spin_is_called_a_spin_and_an_open_find_a_stall() {
+    let spin = World {
+        worker_percent: 100.0,
+        ..World::silent()
+    };
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    let onset = sim.now;
+    sim.world = spin.clone();
+    sim.run_for(secs(200));
+    let hung = sim.hung(VerdictId::SpinHang).expect("spin");
+    let after = hung.at.since(onset);
+    assert!(after >= secs(120) && after <= secs(140), "{after:?}");
+
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    let onset = sim.now;
+    sim.world = spin;
+    sim.feed(Event::Find(FindMark::Opened {
+        key: "conv -n 1 -c 96".to_owned(),
+    }));
+    sim.run_for(secs(200));
+    let hung = sim.hung(VerdictId::FindStall).expect("stall");
+    let after = hung.at.since(onset);
+    assert!(after >= secs(120) && after <= secs(140), "{after:?}");
+    assert!(sim.hung(VerdictId::SpinHang).is_none());
+}
+
+#[test]
+fn a_find_that_advances_is_no_stall() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World {
+        worker_percent: 100.0,
+        ..World::silent()
+    };
+    sim.feed(Event::Find(FindMark::Opened {
+        key: "k".to_owned(),
+    }));
+    for left in (0..60).rev() {
+        sim.run_for(secs(50));
+        sim.feed(Event::Find(FindMark::Advance {
+            detail: format!("{left} runs left"),
+        }));
+    }
+    assert_eq!(sim.kills(), 0);
+    assert_eq!(sim.state.snapshot().verdict.id, VerdictId::CompileWarmup);
+}
+
+#[test]
+fn a_card_that_cannot_be_read_blinds_and_never_kills() {
+    for broken in [
+        Metric::Failed {
+            why: "EIO".to_owned(),
+            for_ms: 10,
+        },
+        Metric::Stale {
+            value: 0.0,
+            age_ms: 60_000,
+        },
+        Metric::Unsupported,
+    ] {
+        let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+        sim.world = World {
+            busy: broken.clone(),
+            power: broken.clone(),
+            ..World::silent()
+        };
+        sim.run_for(secs(3600));
+        assert_eq!(sim.kills(), 0, "{broken:?}");
+        assert_eq!(sim.state.snapshot().verdict.health, Health::Blind);
+    }
+}
+
+#[test]
+fn a_dead_busy_counter_beside_a_living_power_reading_still_proves_a_hang() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World {
+        busy: Metric::Failed {
+            why: "EIO".to_owned(),
+            for_ms: 10,
+        },
+        ..World::silent()
+    };
+    sim.run_for(secs(70));
+    assert!(sim.hung(VerdictId::SilentHang).is_some());
+}
+
+#[test]
+fn an_unreadable_process_blinds() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World {
+        process: false,
+        ..World::silent()
+    };
+    sim.run_for(secs(600));
+    assert_eq!(sim.kills(), 0);
+    assert_eq!(sim.state.snapshot().verdict.health, Health::Blind);
+}
+
+#[test]
+fn full_busy_at_idle_power_is_a_wedged_queue() {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    let onset = sim.now;
+    sim.world = World {
+        busy: Metric::Fresh(100.0),
+        power: Metric::Fresh(60.0),
+        ..World::silent()
+    };
+    sim.run_for(secs(120));
+    let hung = sim.hung(VerdictId::BusyIdle).expect("busy_idle");
+    assert!(hung.at.since(onset) <= secs(90));
+}
+
+#[test]
+fn errors_in_the_text_outrank_the_exit() {
+    for (text, status, want) in [
+        (
+            "HSA exception: MemoryRegion::BlockAllocator::alloc failed.",
+            ExitStatus::Signal(6),
+            VerdictId::BlockAllocator,
+        ),
+        (
+            "RuntimeError: miopenStatusUnknownError",
+            ExitStatus::Code(1),
+            VerdictId::NoAlgorithm,
+        ),
+        (
+            "torch.OutOfMemoryError: HIP out of memory. Tried",
+            ExitStatus::Code(1),
+            VerdictId::GpuOom,
+        ),
+        (
+            "nothing of the kind",
+            ExitStatus::Signal(9),
+            VerdictId::Killed,
+        ),
+        (
+            "nothing of the kind",
+            ExitStatus::Signal(11),
+            VerdictId::CrashSegv,
+        ),
+        (
+            "nothing of the kind",
+            ExitStatus::Code(3),
+            VerdictId::AppError,
+        ),
+    ] {
+        let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+        sim.line(text);
+        sim.exit(status);
+        sim.run_for(secs(30));
+        assert_eq!(sim.state.snapshot().verdict.id, want, "{text}");
+        assert_eq!(outcome(&sim), Outcome::Failed, "{text}");
+        assert!(sim.find(|e| matches!(e, Event::EvidenceTaken(_))).is_some());
+        assert_eq!(sim.kills(), 0);
+    }
+}
+
+#[test]
+fn rungs_without_an_agent_are_skipped_with_their_reason() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.line("RuntimeError: miopenStatusUnknownError");
+    sim.exit(ExitStatus::Code(1));
+    sim.run_for(secs(30));
+    let decision = sim
+        .find(|e| matches!(e, Event::Decision(_)))
+        .expect("decision");
+    let Event::Decision(d) = &decision.event else {
+        unreachable!()
+    };
+    assert_eq!(d.skipped.len(), 1);
+    assert_eq!(d.skipped[0].rung, RungId("tiled_vae".to_owned()));
+    assert!(d.why.contains("cannot be taken"), "{}", d.why);
+}
+
+#[test]
+fn an_allocator_storm_that_stops_moving_is_named_after_its_lines() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    for _ in 0..6 {
+        sim.line("HSA exception: MemoryRegion::BlockAllocator::alloc failed.");
+    }
+    sim.world = World::silent();
+    sim.run_for(secs(90));
+    assert!(sim.hung(VerdictId::BlockAllocator).is_some());
+    assert_eq!(outcome(&sim), Outcome::GaveUp);
+}
+
+#[test]
+fn an_oom_that_was_survived_is_forgotten() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.line("torch.OutOfMemoryError: HIP out of memory. Tried");
+    sim.phase(Phase::Sampling);
+    sim.step_bar(1.0);
+    sim.exit(ExitStatus::Code(3));
+    sim.run_for(secs(30));
+    assert_eq!(sim.state.snapshot().verdict.id, VerdictId::AppError);
+}
+
+#[test]
+fn the_kernels_victim_died_of_host_memory() {
+    let mut sim = Sim::running_in(plan(), Phase::ModelLoad);
+    sim.feed(Event::Kernel {
+        text: "Out of memory: Killed process 101 (python) total-vm:1kB".to_owned(),
+    });
+    sim.exit(ExitStatus::Signal(9));
+    sim.run_for(secs(30));
+    assert_eq!(sim.state.snapshot().verdict.id, VerdictId::HostOom);
+}
+
+#[test]
+fn the_restart_waits_for_vram_and_is_refused_if_it_never_comes() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World {
+        vram_lags: secs(20),
+        ..World::silent()
+    };
+    sim.run_for(secs(62));
+    assert!(matches!(
+        sim.state.snapshot().stage,
+        Stage::WaitingVram { .. }
+    ));
+    assert!(
+        sim.find(|e| matches!(e, Event::VramWaiting { .. }))
+            .is_some()
+    );
+    sim.run_for(secs(30));
+    let back = sim
+        .find(|e| matches!(e, Event::VramReclaimed { complete: true, .. }))
+        .expect("reclaimed");
+    let again = sim
+        .find(|e| matches!(e, Event::AttemptStarted(a) if a.number == 2))
+        .expect("second attempt");
+    assert!(back.seq < again.seq);
+
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World {
+        vram_lags: secs(4000),
+        ..World::silent()
+    };
+    sim.run_for(secs(300));
+    assert_eq!(outcome(&sim), Outcome::GaveUp);
+}
+
+#[test]
+fn what_survives_sigkill_is_named_and_blocks() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World {
+        term_kills: false,
+        kill_kills: false,
+        ..World::silent()
+    };
+    sim.run_for(secs(120));
+    assert_eq!(outcome(&sim), Outcome::Unkillable { pids: vec![101] });
+    assert_eq!(
+        sim.kills(),
+        3,
+        "TERM, KILL to the group, KILL to the tree; no loop"
+    );
+}
+
+#[test]
+fn a_countdown_can_be_held_released_and_spared() {
+    let mut p = plan();
+    p.countdown = secs(3);
+    let mut sim = Sim::running_in(p.clone(), Phase::VaeDecode);
+    sim.world = World::silent();
+    while !matches!(sim.state.snapshot().stage, Stage::Countdown { .. }) {
+        sim.run_for(Duration::from_millis(500));
+    }
+    sim.feed(Event::Command(Command::Hold));
+    sim.run_for(secs(600));
+    assert_eq!(sim.kills(), 0, "held");
+    sim.feed(Event::Command(Command::Release));
+    sim.run_for(secs(6));
+    assert!(sim.kills() > 0, "released");
+
+    let mut sim = Sim::running_in(p, Phase::VaeDecode);
+    sim.world = World::silent();
+    while !matches!(sim.state.snapshot().stage, Stage::Countdown { .. }) {
+        sim.run_for(Duration::from_millis(500));
+    }
+    sim.world = World::default();
+    sim.run_for(secs(10));
+    assert_eq!(sim.kills(), 0, "it moved again");
+    assert!(matches!(sim.state.snapshot().stage, Stage::Watching));
+}
+
+#[test]
+fn the_user_may_stop_at_any_time() {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.feed(Event::Command(Command::Stop));
+    sim.run_for(secs(2));
+    assert_eq!(outcome(&sim), Outcome::Interrupted { terminated: false });
+
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.world.term_kills = false;
+    sim.feed(Event::Command(Command::Terminate));
+    sim.run_for(secs(30));
+    assert_eq!(outcome(&sim), Outcome::Interrupted { terminated: true });
+}
+
+#[test]
+fn a_server_whose_job_failed_is_not_ended_for_want_of_a_rung() {
+    let mut p = plan();
+    p.server = true;
+    let mut sim = Sim::running_in(p, Phase::VaeDecode);
+    sim.line("ValueError: boom");
+    sim.feed(Event::Job(JobChange::Failed {
+        why: "ValueError: boom".to_owned(),
+    }));
+    sim.feed(Event::Job(JobChange::Waiting));
+    sim.phase(Phase::Idle);
+    sim.world = World::silent();
+    sim.run_for(secs(600));
+    assert_eq!(sim.kills(), 0);
+    let v = sim.first_verdict(VerdictId::AppError).expect("told");
+    let Event::Verdict(v) = &v.event else {
+        unreachable!()
+    };
+    assert_eq!(v.health, Health::Failing);
+    assert!(sim.alive);
+}
+
+#[test]
+fn a_suspended_machine_cuts_the_window() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World::silent();
+    sim.run_for(secs(40));
+    sim.feed(Event::Standstill {
+        cause: framepack_tui::model::event::Standstill::MachineSuspended,
+        for_ms: 3_600_000,
+    });
+    sim.run_for(secs(40));
+    assert_eq!(sim.kills(), 0);
+}
+
+#[test]
+fn a_second_hang_on_the_last_rung_gives_up() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World::silent();
+    sim.run_for(secs(80));
+    sim.feed(Event::Job(JobChange::Started));
+    sim.phase(Phase::VaeDecode);
+    sim.run_for(secs(120));
+    assert_eq!(outcome(&sim), Outcome::GaveUp);
+    assert_eq!(outcome(&sim).exit_code(), 21);
+    let tried = sim.state.snapshot().ladder;
+    assert!(format!("{tried:?}").contains("silent_hang after"));
+}
