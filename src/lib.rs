@@ -27,3 +27,4 @@ pub mod detect;
 pub mod model;
 pub mod policy;
 pub mod run;
+pub mod workload;

@@ -1,0 +1,235 @@
+//! The adapter itself: what all programs have in common, and the dialect in force.
+
+use super::comfyui::{self, Comfyui};
+use super::framepack::{self, Framepack};
+use super::narrator::{Job, Narrator};
+use super::tqdm::{self, Bar};
+use super::traceback::{Exception, Traceback};
+use super::wording::{self, BarKind};
+use super::{Adapter, AdapterKind, LaunchInfo, detect, scripts};
+use crate::model::{Event, Line, Phase, Stream};
+use crate::workload::miopen::{self, FindReader};
+
+/// Downloads followed at a time.
+const MOST_DOWNLOADS: usize = 64;
+
+#[derive(Debug)]
+enum Dialect {
+    Framepack(Framepack),
+    Comfyui(Comfyui),
+    Diffusers,
+    Generic,
+}
+
+impl Dialect {
+    fn new(kind: AdapterKind) -> Self {
+        match kind {
+            AdapterKind::Framepack => Self::Framepack(Framepack::default()),
+            AdapterKind::Comfyui => Self::Comfyui(Comfyui::default()),
+            AdapterKind::Diffusers => Self::Diffusers,
+            AdapterKind::Generic => Self::Generic,
+        }
+    }
+
+    const fn kind(&self) -> AdapterKind {
+        match self {
+            Self::Framepack(_) => AdapterKind::Framepack,
+            Self::Comfyui(_) => AdapterKind::Comfyui,
+            Self::Diffusers => AdapterKind::Diffusers,
+            Self::Generic => AdapterKind::Generic,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Console {
+    dialect: Dialect,
+    narrator: Narrator,
+    find: FindReader,
+    tracebacks: [Traceback; 2],
+    last_exception: Option<String>,
+    /// Names of downloads that are under way.
+    downloads: Vec<String>,
+}
+
+impl Console {
+    pub(super) fn new(kind: AdapterKind, launch: &LaunchInfo) -> Self {
+        let server = detect::expects_server(kind, &launch.argv);
+        let all_on_cpu = detect::asks_for_cpu(&launch.argv);
+        Self {
+            dialect: Dialect::new(kind),
+            narrator: Narrator::new(server, launch.on_cpu, all_on_cpu),
+            find: FindReader::default(),
+            tracebacks: [Traceback::default(), Traceback::default()],
+            last_exception: None,
+            downloads: Vec::new(),
+        }
+    }
+
+    /// Changes over when a line can only be another program's.
+    fn refine(&mut self, text: &str) {
+        let is = match self.dialect {
+            Dialect::Framepack(_) if !comfyui::is_unmistakable(text) => return,
+            Dialect::Comfyui(_) => return,
+            _ if comfyui::is_unmistakable(text) => AdapterKind::Comfyui,
+            _ if framepack::is_unmistakable(text) => AdapterKind::Framepack,
+            Dialect::Generic if text.contains("Loading pipeline components") => {
+                AdapterKind::Diffusers
+            }
+            _ => return,
+        };
+        self.dialect = Dialect::new(is);
+    }
+
+    fn text(&mut self, text: &str, stream: Stream) {
+        let traceback = &mut self.tracebacks[usize::from(stream == Stream::Stderr)];
+        let was_open = traceback.is_open();
+        if let Some(e) = traceback.feed(text) {
+            self.exception(&e);
+            return;
+        }
+        if was_open || traceback.is_open() {
+            // Another stream's lines, or another thread's, can stand in between.
+            if !text.starts_with(' ') && !text.contains("Traceback") {
+                self.said(text);
+            }
+            return;
+        }
+        self.said(text);
+    }
+
+    fn said(&mut self, text: &str) {
+        self.refine(text);
+        let n = &mut self.narrator;
+        let known = match &mut self.dialect {
+            Dialect::Framepack(f) => f.line(text, n),
+            Dialect::Comfyui(c) => c.line(text, n),
+            Dialect::Diffusers | Dialect::Generic => false,
+        };
+        if known {
+            return;
+        }
+        let before = n.job;
+        wording::line(text, n);
+        // A server of unknown make ends its job with the result.
+        let plain = matches!(self.dialect, Dialect::Diffusers | Dialect::Generic);
+        if plain && n.server && before == Job::InFlight && n.phase() == Phase::Save {
+            n.done();
+        }
+    }
+
+    fn exception(&mut self, e: &Exception) {
+        if !e.in_request {
+            self.last_exception = Some(e.text.clone());
+        }
+        // ComfyUI says itself which exception ended a job; a script goes on or exits.
+        if let Dialect::Framepack(f) = &mut self.dialect {
+            f.exception(e, &mut self.narrator);
+        }
+    }
+
+    fn bar(&mut self, bar: &Bar) {
+        if bar.desc.is_some() {
+            let desc = bar.desc.clone().unwrap_or_default();
+            self.refine(&desc);
+        }
+        match wording::classify(bar) {
+            BarKind::Sampling { said } => self.sampling(bar, said),
+            BarKind::Of(Phase::Download) => self.download(bar),
+            BarKind::Of(phase) => {
+                self.narrator.progress(bar, false);
+                self.narrator.enter(phase);
+            }
+            BarKind::Other => self.narrator.progress(bar, false),
+        }
+    }
+
+    fn sampling(&mut self, bar: &Bar, said: bool) {
+        let n = &mut self.narrator;
+        // A program that we know nothing about may count anything.
+        let sampling = said || !matches!(self.dialect, Dialect::Generic);
+        n.progress(bar, sampling);
+        let within = matches!(n.phase(), Phase::Delight | Phase::Texture);
+        if !sampling || (within && !said) {
+            return;
+        }
+        match &mut self.dialect {
+            Dialect::Framepack(f) => f.bar(bar, n),
+            Dialect::Comfyui(c) => c.bar(bar, n),
+            Dialect::Diffusers | Dialect::Generic => scripts::bar(bar, n),
+        }
+    }
+
+    fn download(&mut self, bar: &Bar) {
+        let name = bar.desc.clone().unwrap_or_default();
+        self.downloads.retain(|d| *d != name);
+        let n = &mut self.narrator;
+        n.progress(bar, false);
+        if !bar.complete() {
+            if self.downloads.len() < MOST_DOWNLOADS {
+                self.downloads.push(name);
+            }
+            n.enter(Phase::Download);
+        } else if self.downloads.is_empty() && n.phase() == Phase::Download {
+            // What was fetched is read next.
+            n.enter(Phase::ModelLoad);
+        }
+    }
+}
+
+impl Adapter for Console {
+    fn start(&mut self) -> Vec<Event> {
+        if !self.narrator.server {
+            self.narrator.start_job();
+        }
+        self.narrator.enter(Phase::Startup);
+        self.narrator.take()
+    }
+
+    fn feed(&mut self, line: &Line) -> Vec<Event> {
+        if miopen::is_miopen(&line.text) {
+            for mark in self.find.feed(&line.text) {
+                self.narrator.find(mark);
+            }
+            return self.narrator.take();
+        }
+        let text = wording::without_prefix(&line.text);
+        if let Some(bar) = tqdm::parse(text) {
+            self.bar(&bar);
+        } else if let Some(bar) = tqdm::parse_step(text) {
+            self.bar(&bar);
+        } else {
+            self.text(text, line.stream);
+        }
+        if self.find.is_open()
+            && self.narrator.moved_on()
+            && let Some(mark) = self.find.close()
+        {
+            self.narrator.find(mark);
+        }
+        self.narrator.take()
+    }
+
+    fn finish(&mut self, success: bool) -> Vec<Event> {
+        self.narrator.server = false;
+        if let Some(mark) = self.find.close() {
+            self.narrator.find(mark);
+        }
+        if success {
+            self.narrator.done();
+        } else {
+            let why = self.last_exception.as_deref();
+            self.narrator
+                .fail(why.unwrap_or("the program ended with an error and without a word"));
+        }
+        self.narrator.take()
+    }
+
+    fn kind(&self) -> AdapterKind {
+        self.dialect.kind()
+    }
+
+    fn is_server(&self) -> bool {
+        self.narrator.server
+    }
+}

@@ -1,0 +1,256 @@
+//! FramePack's console: `demo_gradio.py`, `demo_gradio_f1.py`, and forks that keep the lines.
+//!
+//! Sections are numbered by the paddings that are printed (N-1 … 0, or 3, 2, 2, …, 1, 0
+//! above four sections, times the window), or plainly by F1.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::narrator::{Job, Narrator};
+use super::tqdm::Bar;
+use super::traceback::Exception;
+use super::wording::{ModelRole, role};
+use crate::model::Phase;
+use crate::workload::pattern;
+
+static MOVED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?P<verb>Loaded|Unloaded|Moving|Offloading|Unloading)\s+(?P<class>\w+)(?:\s+(?:to|from)\s+\S+)?\s+(?:as complete|with preserved memory|to preserve memory|completely)",
+    )
+});
+static PADDING: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"latent_padding_size\s*=\s*(?P<padding>\d+),\s*is_last_section\s*=\s*(?P<last>True|False)",
+    )
+});
+static F1: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"section_index\s*=\s*(?P<index>\d+),\s*total_latent_sections\s*=\s*(?P<total>\d+)")
+});
+static NAMESPACE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b(?P<name>sections|window|latent_window_size)=(?P<value>\d+)\b"));
+
+/// FramePack's latent window, unless a line says otherwise; its UI hides the slider.
+const DEFAULT_WINDOW: u32 = 9;
+
+/// Whether a line can only be FramePack's.
+pub(super) fn is_unmistakable(text: &str) -> bool {
+    PADDING.is_match(text)
+        || F1.is_match(text)
+        || text.starts_with("High-VRAM Mode: ")
+        || text.contains("DynamicSwap_")
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Framepack {
+    paddings: Vec<u32>,
+    window: Option<u32>,
+    given_sections: Option<u32>,
+    is_last: bool,
+    /// Low-VRAM mode: the transformer's moves are told.
+    moves: bool,
+    /// A bar of this section has begun.
+    bar_seen: bool,
+    /// This section's sampling is over by the program's word. Lines of the two streams
+    /// can overtake each other, so a bar may still come.
+    sampled: bool,
+    /// A section has begun in this job.
+    in_section: bool,
+    /// The file of this section has been written.
+    decoded: bool,
+    /// The clean-up that follows a failed job is not the beginning of the next one.
+    failed: bool,
+}
+
+impl Framepack {
+    pub(super) fn line(&mut self, text: &str, n: &mut Narrator) -> bool {
+        if let Some(c) = MOVED.captures(text) {
+            self.moved(&c["verb"], role(&c["class"]), n);
+        } else if let Some(c) = PADDING.captures(text) {
+            let last = &c["last"] == "True";
+            self.padding(c["padding"].parse().unwrap_or(0), last, n);
+        } else if let Some(c) = F1.captures(text) {
+            let index: u32 = c["index"].parse().unwrap_or(0);
+            let total: u32 = c["total"].parse().unwrap_or(0);
+            self.section(
+                n,
+                index.saturating_add(1),
+                Some(total),
+                index.saturating_add(1) >= total,
+            );
+        } else if text.starts_with("Decoded. ") || text.trim_end() == "Decoded." {
+            self.decoded(n);
+        } else if text.starts_with("Namespace(") {
+            self.namespace(text);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// A bar of denoising steps.
+    pub(super) fn bar(&mut self, bar: &Bar, n: &mut Narrator) {
+        if n.job != Job::InFlight && !bar.complete() {
+            self.begin_job(n);
+        }
+        if self.sampled {
+            return;
+        }
+        self.bar_seen = true;
+        n.enter(match (bar.complete(), self.moves) {
+            (false, _) => Phase::Sampling,
+            (true, true) => Phase::Offload,
+            (true, false) => Phase::VaeDecode,
+        });
+    }
+
+    pub(super) fn exception(&mut self, e: &Exception, n: &mut Narrator) {
+        if e.in_request || !n.in_flight() {
+            return;
+        }
+        self.failed = true;
+        self.end_job();
+        if e.is_interrupt() {
+            n.wait();
+        } else {
+            n.fail(&e.text);
+        }
+    }
+
+    fn namespace(&mut self, text: &str) {
+        for c in NAMESPACE.captures_iter(text) {
+            let value = c["value"].parse().ok().filter(|v| *v > 0);
+            if &c["name"] == "sections" {
+                self.given_sections = value;
+            } else {
+                self.window = value;
+            }
+        }
+    }
+
+    fn begin_job(&mut self, n: &mut Narrator) {
+        self.failed = false;
+        self.end_job();
+        n.start_job();
+    }
+
+    fn end_job(&mut self) {
+        self.paddings.clear();
+        (self.is_last, self.in_section, self.decoded) = (false, false, false);
+        (self.sampled, self.bar_seen, self.moves) = (false, false, false);
+    }
+
+    fn moved(&mut self, verb: &str, model: ModelRole, n: &mut Narrator) {
+        match n.job {
+            // The models that a server loads at its start are told by bars.
+            Job::NotYet => return,
+            Job::InFlight => {}
+            // A clean-up after a job may unload the VAE or, after a failure, everything.
+            Job::Waiting | Job::Over => {
+                let begins = match verb {
+                    "Loaded" => true,
+                    "Unloaded" => n.server && !self.failed && model == ModelRole::Encoder,
+                    _ => false,
+                };
+                if !begins {
+                    return;
+                }
+                self.begin_job(n);
+            }
+        }
+        match (verb, model) {
+            ("Loaded", ModelRole::Encoder) => n.enter(Phase::TextEncode),
+            ("Loaded", ModelRole::Vae) if self.in_section => {
+                self.sampled = true;
+                n.enter(Phase::VaeDecode);
+            }
+            ("Loaded", ModelRole::Vae) => n.enter(Phase::VaeEncode),
+            ("Moving" | "Loaded", _) => {
+                self.moves = true;
+                if !self.bar_seen {
+                    n.enter(Phase::ModelLoad);
+                }
+            }
+            ("Offloading" | "Unloading", _) => {
+                self.sampled = true;
+                n.enter(Phase::Offload);
+            }
+            _ => self.unloaded(model, n),
+        }
+    }
+
+    fn unloaded(&self, model: ModelRole, n: &mut Narrator) {
+        match n.phase() {
+            // The decode is over and the file is being written.
+            Phase::VaeDecode if model == ModelRole::Vae && self.in_section => n.enter(Phase::Save),
+            Phase::Startup | Phase::Idle | Phase::Unknown | Phase::ModelLoad if !self.bar_seen => {
+                n.enter(Phase::Offload);
+            }
+            Phase::VaeEncode | Phase::TextEncode if !self.in_section => n.enter(Phase::ModelLoad),
+            _ => {}
+        }
+    }
+
+    fn padding(&mut self, padding: u32, last: bool, n: &mut Narrator) {
+        if self.is_last && self.decoded {
+            // A script that runs several jobs.
+            self.end_job();
+        }
+        self.paddings.push(padding);
+        let number = u32::try_from(self.paddings.len()).unwrap_or(u32::MAX);
+        let total = if last {
+            Some(number)
+        } else {
+            self.given_sections
+                .or_else(|| self.total_by_paddings(n.server))
+        };
+        let paddings = std::mem::take(&mut self.paddings);
+        self.section(n, number, total, last);
+        self.paddings = paddings;
+    }
+
+    /// The number of sections, where the paddings so far leave only one answer.
+    fn total_by_paddings(&self, server: bool) -> Option<u32> {
+        let first = *self.paddings.first()?;
+        let count = u32::try_from(self.paddings.len()).ok()?;
+        let last = *self.paddings.last()?;
+        let by_step = self
+            .paddings
+            .windows(2)
+            .map(|w| w[0].saturating_sub(w[1]))
+            .find(|d| *d > 0);
+        let assumed = (server && first % DEFAULT_WINDOW == 0).then_some(DEFAULT_WINDOW);
+        let window = self.window.or(by_step).or(assumed)?;
+        let left = last / window;
+        // 3 is four sections or more, 2 behind 3 can come any number of times.
+        let told = match (first / window, left) {
+            (0..=2, _) | (_, 0 | 1) => true,
+            _ => false,
+        };
+        told.then(|| count.saturating_add(left))
+    }
+
+    fn section(&mut self, n: &mut Narrator, number: u32, total: Option<u32>, last: bool) {
+        if !n.in_flight() {
+            self.begin_job(n);
+        }
+        self.in_section = true;
+        self.is_last = last;
+        (self.sampled, self.bar_seen, self.moves, self.decoded) = (false, false, false, false);
+        (n.section, n.sections) = (Some(number), total);
+        n.enter(Phase::ModelLoad);
+    }
+
+    fn decoded(&mut self, n: &mut Narrator) {
+        self.decoded = true;
+        self.sampled = true;
+        if !self.is_last {
+            n.enter(Phase::Save);
+        } else if n.server {
+            n.done();
+            self.end_job();
+        } else {
+            n.enter(Phase::Done);
+        }
+    }
+}

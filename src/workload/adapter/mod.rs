@@ -1,0 +1,133 @@
+//! Console lines into phase, progress and *job in flight or not*.
+//!
+//! An adapter knows the wording of one family of programs ([`AdapterKind`]). It starts
+//! with what the command line suggests and changes over when the console says clearly
+//! that it is another family. All adapters are pure: no clock, no I/O.
+//!
+//! A script is a job in flight from its start. A server (Gradio, ComfyUI) has a job in
+//! flight only between the lines that begin and end one.
+
+mod comfyui;
+mod console;
+mod detect;
+mod framepack;
+mod narrator;
+mod scripts;
+pub mod tqdm;
+mod traceback;
+mod wording;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::model::{Event, Line};
+
+/// A family of programs whose console we know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AdapterKind {
+    /// FramePack, its F1 variant and forks that keep its lines.
+    Framepack,
+    /// ComfyUI with any node packs.
+    Comfyui,
+    /// A Python program with tqdm bars, as diffusers pipelines print them.
+    Diffusers,
+    /// Anything else.
+    Generic,
+}
+
+impl AdapterKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] = &[
+        Self::Framepack,
+        Self::Comfyui,
+        Self::Diffusers,
+        Self::Generic,
+    ];
+
+    /// The word for it in profiles, events and on screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Framepack => "framepack",
+            Self::Comfyui => "comfyui",
+            Self::Diffusers => "diffusers",
+            Self::Generic => "generic",
+        }
+    }
+
+    /// The kind that a command line suggests. `cwd` is the folder it will run in and
+    /// `names_in_cwd` the names of the files there (may be empty).
+    pub fn detect(argv: &[String], cwd: &str, names_in_cwd: &[String]) -> Self {
+        detect::kind(argv, cwd, names_in_cwd)
+    }
+}
+
+impl fmt::Display for AdapterKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A word that names no adapter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown adapter `{0}`; known are framepack, comfyui, diffusers, generic")]
+pub struct UnknownAdapter(pub String);
+
+impl FromStr for AdapterKind {
+    type Err = UnknownAdapter;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|k| k.as_str() == s)
+            .ok_or_else(|| UnknownAdapter(s.to_owned()))
+    }
+}
+
+/// What an adapter is told about the launch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LaunchInfo {
+    /// Command and arguments.
+    pub argv: Vec<String>,
+    /// The rung decodes on the CPU: the VAE phases are then marked so.
+    pub on_cpu: bool,
+}
+
+/// Reads the console of one attempt. Gives only [`Event::Phase`], [`Event::Progress`],
+/// [`Event::Job`] and [`Event::Find`].
+pub trait Adapter {
+    /// The process exists. A script is a job in flight from here on.
+    fn start(&mut self) -> Vec<Event>;
+
+    /// Takes the next line, in the order of arrival.
+    fn feed(&mut self, line: &Line) -> Vec<Event>;
+
+    /// The root process ended by itself, with code 0 (`success`) or otherwise. A job
+    /// that was in flight is then done, or failed with the program's last exception.
+    fn finish(&mut self, success: bool) -> Vec<Event>;
+
+    /// The family whose wording is read now.
+    fn kind(&self) -> AdapterKind;
+
+    /// Whether the program is (or is about to be) a server that waits for jobs.
+    fn is_server(&self) -> bool;
+}
+
+/// An adapter for one attempt.
+pub fn new(kind: AdapterKind, launch: &LaunchInfo) -> Box<dyn Adapter + Send> {
+    Box::new(console::Console::new(kind, launch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip() {
+        for k in AdapterKind::ALL {
+            assert_eq!(k.to_string().parse(), Ok(*k));
+        }
+        let e = "ComfyUI".parse::<AdapterKind>().unwrap_err();
+        assert!(e.to_string().contains("comfyui"));
+    }
+}

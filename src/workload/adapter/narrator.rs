@@ -1,0 +1,165 @@
+//! What an adapter knows so far, and the events that follow from changes of it.
+
+use crate::model::{Event, FindMark, JobChange, Phase, PhaseChange, Progress};
+
+use super::tqdm::Bar;
+
+/// Whether a job is in flight, as far as the console tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Job {
+    /// A server that is not up yet.
+    NotYet,
+    InFlight,
+    /// A server that waits for its user.
+    Waiting,
+    /// A script whose job has ended.
+    Over,
+}
+
+#[derive(Debug)]
+pub(super) struct Narrator {
+    out: Vec<Event>,
+    now: Option<PhaseChange>,
+    pub(super) job: Job,
+    pub(super) server: bool,
+    pub(super) section: Option<u32>,
+    pub(super) sections: Option<u32>,
+    /// Everything runs on the CPU because the user asked for it.
+    all_on_cpu: bool,
+    /// The VAE runs on the CPU: our rung, or the program's own word at its start.
+    pub(super) vae_on_cpu: bool,
+    /// The step at hand was announced to run on the CPU.
+    announced: bool,
+    /// Jobs that wait behind the one in flight.
+    pub(super) queued: u32,
+}
+
+impl Narrator {
+    pub(super) const fn new(server: bool, vae_on_cpu: bool, all_on_cpu: bool) -> Self {
+        Self {
+            out: Vec::new(),
+            now: None,
+            job: Job::NotYet,
+            server,
+            section: None,
+            sections: None,
+            all_on_cpu,
+            vae_on_cpu,
+            announced: false,
+            queued: 0,
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.out)
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.now.as_ref().map_or(Phase::Unknown, |p| p.phase)
+    }
+
+    pub(super) fn in_flight(&self) -> bool {
+        self.job == Job::InFlight
+    }
+
+    /// Enters a phase of a job or of the start-up; nothing while no job is in flight.
+    pub(super) fn enter(&mut self, phase: Phase) {
+        if matches!(self.job, Job::InFlight | Job::NotYet) {
+            self.set(phase);
+        }
+    }
+
+    fn set(&mut self, phase: Phase) {
+        if self.phase() != phase {
+            self.announced = false;
+        }
+        let vae = matches!(phase, Phase::VaeDecode | Phase::VaeEncode);
+        let next = PhaseChange {
+            phase,
+            section: self.section,
+            sections: self.sections,
+            on_cpu: self.all_on_cpu || self.announced || (vae && self.vae_on_cpu),
+        };
+        if self.now.as_ref() != Some(&next) {
+            self.now = Some(next.clone());
+            self.out.push(Event::Phase(next));
+        }
+    }
+
+    /// The program said that the step at hand runs on the CPU (or on the card again).
+    pub(super) fn announce_cpu(&mut self, on_cpu: bool) {
+        if self.in_flight() && self.announced != on_cpu {
+            self.announced = on_cpu;
+            let phase = self.phase();
+            self.set(phase);
+        }
+    }
+
+    pub(super) fn start_job(&mut self) {
+        if self.job != Job::InFlight {
+            self.job = Job::InFlight;
+            (self.section, self.sections) = (None, None);
+            self.out.push(Event::Job(JobChange::Started));
+        }
+    }
+
+    /// A server is up, or its job is over without a word about success.
+    pub(super) fn wait(&mut self) {
+        self.server = true;
+        (self.section, self.sections) = (None, None);
+        if self.job != Job::Waiting {
+            self.job = Job::Waiting;
+            self.out.push(Event::Job(JobChange::Waiting));
+        }
+        self.set(Phase::Idle);
+    }
+
+    pub(super) fn done(&mut self) {
+        if !self.in_flight() {
+            return;
+        }
+        self.set(Phase::Done);
+        self.out.push(Event::Job(JobChange::Done));
+        self.after_job();
+    }
+
+    pub(super) fn fail(&mut self, why: &str) {
+        if !self.in_flight() {
+            return;
+        }
+        self.out.push(Event::Job(JobChange::Failed {
+            why: why.to_owned(),
+        }));
+        self.after_job();
+    }
+
+    fn after_job(&mut self) {
+        self.job = Job::Over;
+        if self.server {
+            self.wait();
+        }
+    }
+
+    pub(super) fn progress(&mut self, bar: &Bar, sampling: bool) {
+        self.out.push(Event::Progress(Progress {
+            what: bar.desc.clone(),
+            done: bar.done,
+            total: bar.total,
+            seconds_per_step: bar.seconds_per_step,
+            sampling,
+        }));
+    }
+
+    pub(super) fn find(&mut self, mark: FindMark) {
+        self.out.push(Event::Find(mark));
+    }
+
+    /// Whether the line at hand moved something that a search in progress forbids.
+    pub(super) fn moved_on(&self) -> bool {
+        self.out.iter().any(|e| match e {
+            Event::Phase(_) | Event::Job(_) => true,
+            Event::Progress(p) => p.sampling,
+            _ => false,
+        })
+    }
+}

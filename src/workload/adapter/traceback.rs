@@ -1,0 +1,143 @@
+//! Python tracebacks: many lines, the last of which says what went wrong.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::workload::pattern;
+
+/// Lines after which a traceback without an end is given up.
+const LONGEST: u32 = 2000;
+
+/// Files whose frames mean that a server's own thread stumbled over a request, not the job.
+const REQUEST_FRAMES: &[&str] = &[
+    "uvicorn/",
+    "starlette/",
+    "asyncio/",
+    "aiohttp/",
+    "h11/",
+    "websockets/",
+    "gradio/routes",
+    "gradio/queueing",
+];
+
+/// An exception that was printed in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Exception {
+    /// Its last line, such as `RuntimeError: miopenStatusUnknownError`.
+    pub text: String,
+    /// It was raised while a web server handled a request.
+    pub in_request: bool,
+}
+
+impl Exception {
+    /// Whether a user's own wish to end the job shows up as this exception.
+    pub(super) fn is_interrupt(&self) -> bool {
+        self.text.starts_with("KeyboardInterrupt")
+            || self.text.contains("InterruptProcessingException")
+    }
+}
+
+/// Follows the tracebacks of one stream.
+#[derive(Debug, Default)]
+pub(super) struct Traceback {
+    lines: u32,
+    open: bool,
+    in_request: bool,
+}
+
+static EXCEPTION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^[A-Za-z_][\w.]*(?:\s*\([^)]*\))?(?::\s.*|:?)$"));
+
+impl Traceback {
+    /// Whether a traceback is being printed.
+    pub(super) const fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Takes a line; gives the exception when this line was the last of a traceback.
+    pub(super) fn feed(&mut self, text: &str) -> Option<Exception> {
+        if text.contains("Traceback (most recent call last)") {
+            *self = Self {
+                open: true,
+                ..Self::default()
+            };
+            return None;
+        }
+        if !self.open {
+            return None;
+        }
+        self.lines += 1;
+        if text.starts_with([' ', '|', '+']) {
+            let unix = text.replace('\\', "/");
+            self.in_request |= REQUEST_FRAMES.iter().any(|f| unix.contains(f));
+            self.open = self.lines < LONGEST;
+            return None;
+        }
+        if !EXCEPTION.is_match(text) {
+            // Another thread wrote in between.
+            self.open = self.lines < LONGEST;
+            return None;
+        }
+        self.open = false;
+        Some(Exception {
+            text: text.trim_end().to_owned(),
+            in_request: self.in_request,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(lines: &[&str]) -> Option<Exception> {
+        let mut t = Traceback::default();
+        lines.iter().filter_map(|l| t.feed(l)).last()
+    }
+
+    #[test]
+    fn the_last_line_is_the_exception() {
+        let e = last(&[
+            "MIOpen Error: No suitable algorithm",
+            "Traceback (most recent call last):",
+            "  File \"demo_gradio.py\", line 3, in worker",
+            "    pixels = vae_decode(latents, vae).cpu()",
+            "             ^^^^^^^^^^^^^^^^^^^^^^^^",
+            " 50%|##   | 4/8 [00:01<00:01, 2it/s]",
+            "RuntimeError: miopenStatusUnknownError",
+            "Unloaded X as complete.",
+        ])
+        .unwrap();
+        assert_eq!(e.text, "RuntimeError: miopenStatusUnknownError");
+        assert!(!e.in_request && !e.is_interrupt());
+    }
+
+    #[test]
+    fn a_request_that_failed_is_told_apart() {
+        let e = last(&[
+            "ERROR:    Exception in ASGI application",
+            "Traceback (most recent call last):",
+            "  File \"/x/site-packages/uvicorn/protocols/http/h11_impl.py\", line 1, in run",
+            "h11._util.LocalProtocolError: Too little data for declared Content-Length",
+        ])
+        .unwrap();
+        assert!(e.in_request);
+    }
+
+    #[test]
+    fn chains_give_the_final_one() {
+        let e = last(&[
+            "Traceback (most recent call last):",
+            "  File \"a.py\", line 1, in f",
+            "ValueError: first",
+            "During handling of the above exception, another exception occurred:",
+            "Traceback (most recent call last):",
+            "  File \"a.py\", line 2, in f",
+            "KeyboardInterrupt: User ends the task.",
+        ])
+        .unwrap();
+        assert!(e.is_interrupt());
+        assert_eq!(last(&["RuntimeError: no traceback before"]), None);
+    }
+}

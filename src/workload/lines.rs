@@ -1,0 +1,352 @@
+//! Bytes of one stream into lines.
+//!
+//! A piece ends at `\n` or at `\r`; `\r\n` is a newline. A bar that rewrites itself
+//! arrives as many pieces with [`Line::bar`] set. Pieces without text are left out.
+
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use regex::Regex;
+
+use super::adapter::tqdm;
+use super::{miopen, pattern};
+use crate::model::{Line, Stream};
+
+/// Longest text of a line, in bytes; what is beyond is cut.
+pub const MAX_TEXT: usize = 8 * 1024;
+
+/// Raw bytes kept of an unfinished piece. More than [`MAX_TEXT`], for escape sequences
+/// take bytes that do not show.
+const MAX_RAW: usize = 4 * MAX_TEXT;
+
+/// Splits the bytes of one stream of one attempt; holds at most 32 KiB.
+#[derive(Debug)]
+pub struct LineSplitter {
+    attempt: u32,
+    stream: Stream,
+    raw: Vec<u8>,
+    overflow: bool,
+    /// A `\r` came and the byte behind it is not known yet.
+    after_cr: bool,
+    /// The piece in hand began behind a `\r`: it is a state of a bar.
+    rewrites: bool,
+    since: Option<Instant>,
+}
+
+impl LineSplitter {
+    /// A splitter for one stream of an attempt.
+    pub const fn new(attempt: u32, stream: Stream) -> Self {
+        Self {
+            attempt,
+            stream,
+            raw: Vec::new(),
+            overflow: false,
+            after_cr: false,
+            rewrites: false,
+            since: None,
+        }
+    }
+
+    /// Takes bytes as they came and appends the finished lines to `out`.
+    pub fn feed(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<Line>) {
+        for &byte in bytes {
+            match byte {
+                b'\n' => {
+                    self.finish(false, out);
+                    self.rewrites = false;
+                }
+                b'\r' => self.after_cr = true,
+                _ => {
+                    if self.after_cr {
+                        self.finish(true, out);
+                        self.rewrites = true;
+                    }
+                    if self.raw.len() < MAX_RAW {
+                        self.raw.push(byte);
+                    } else {
+                        self.overflow = true;
+                    }
+                }
+            }
+        }
+        if !bytes.is_empty() {
+            self.since = self.has_pending().then_some(now);
+        }
+    }
+
+    /// Since when unfinished text has been waiting without a further byte.
+    pub const fn pending_since(&self) -> Option<Instant> {
+        self.since
+    }
+
+    /// Passes unfinished text on (a prompt, the last state of a bar), but keeps back an
+    /// incomplete escape sequence or character at its end.
+    pub fn flush_pending(&mut self, out: &mut Vec<Line>) {
+        let keep_from = complete_prefix(&self.raw);
+        let rest = self.raw.split_off(keep_from);
+        let bar = self.after_cr || self.rewrites;
+        let rewrites = bar;
+        self.finish(bar, out);
+        self.rewrites = rewrites;
+        self.raw = rest;
+        self.since = None;
+    }
+
+    /// The stream ended: passes on what is left.
+    pub fn flush(&mut self, out: &mut Vec<Line>) {
+        let bar = self.after_cr;
+        self.finish(bar, out);
+        self.since = None;
+    }
+
+    fn has_pending(&self) -> bool {
+        !self.raw.is_empty()
+    }
+
+    fn finish(&mut self, bar: bool, out: &mut Vec<Line>) {
+        self.after_cr = false;
+        let overflow = std::mem::take(&mut self.overflow);
+        if self.raw.is_empty() {
+            return;
+        }
+        let (text, cut) = clean(&self.raw);
+        self.raw.clear();
+        let parts = split_glued(&text);
+        let last = parts.len().saturating_sub(1);
+        for (i, part) in parts.iter().enumerate() {
+            if part.trim().is_empty() {
+                continue;
+            }
+            out.push(Line {
+                attempt: self.attempt,
+                stream: self.stream,
+                text: (*part).to_owned(),
+                bar: if i == last {
+                    bar
+                } else {
+                    tqdm::parse(part).is_some()
+                },
+                truncated: i == last && (cut || overflow),
+                chatter: miopen::is_chatter(part),
+            });
+        }
+    }
+}
+
+/// Text without escape sequences and control characters, at most [`MAX_TEXT`] bytes;
+/// and whether something was cut.
+fn clean(raw: &[u8]) -> (String, bool) {
+    let lossy = String::from_utf8_lossy(raw);
+    let stripped = anstream::adapter::strip_str(&lossy).to_string();
+    let mut text = String::with_capacity(stripped.len().min(MAX_TEXT));
+    for c in stripped.chars() {
+        let c = if c == '\t' { ' ' } else { c };
+        if c.is_control() || is_direction_mark(c) {
+            continue;
+        }
+        if text.len() + c.len_utf8() > MAX_TEXT {
+            return (text, true);
+        }
+        text.push(c);
+    }
+    text.truncate(text.trim_end().len());
+    (text, false)
+}
+
+/// Characters that reorder what a terminal shows.
+const fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// How many bytes from the start hold no incomplete escape sequence or character at the end.
+fn complete_prefix(raw: &[u8]) -> usize {
+    let mut end = raw.len();
+    if let Some(esc) = raw.iter().rposition(|&b| b == 0x1b) {
+        let tail = &raw[esc + 1..];
+        let open = match tail.first() {
+            None => true,
+            Some(b'[') => !tail[1..].iter().any(|b| (0x40..=0x7e).contains(b)),
+            Some(b']' | b'P' | b'_' | b'^') => !tail.contains(&0x07),
+            Some(_) => false,
+        };
+        // A sequence that never ends must not hold text back for ever.
+        if open && tail.len() < 256 {
+            end = esc;
+        }
+    }
+    match std::str::from_utf8(&raw[..end]) {
+        Err(e) if e.error_len().is_none() => e.valid_up_to(),
+        _ => end,
+    }
+}
+
+static MIOPEN_HEAD: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?:\d+ )?MIOpen(?:\([A-Za-z]+\))?[ \d.]*(?:\([^)]*\))?: (?:Error|Warning|Info2?|Trace|Command|Fatal) \[",
+    )
+});
+
+/// Takes apart what several threads wrote on one line: text behind a complete bar, and
+/// a MIOpen line behind anything.
+fn split_glued(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    loop {
+        let behind_bar = tqdm::end_of_bar(rest).filter(|&e| !rest[e..].trim().is_empty());
+        let at_miopen = MIOPEN_HEAD
+            .find_iter(rest)
+            .map(|m| m.start())
+            .find(|&s| s > 0);
+        let Some(cut) = behind_bar.into_iter().chain(at_miopen).min() else {
+            parts.push(rest);
+            return parts;
+        };
+        parts.push(rest[..cut].trim_end());
+        rest = rest[cut..].trim_start();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn split(chunks: &[&[u8]]) -> Vec<Line> {
+        let mut s = LineSplitter::new(1, Stream::Stderr);
+        let mut out = Vec::new();
+        for c in chunks {
+            s.feed(c, Instant::now(), &mut out);
+        }
+        s.flush(&mut out);
+        out
+    }
+
+    fn texts(bytes: &[u8]) -> Vec<(String, bool)> {
+        split(&[bytes])
+            .into_iter()
+            .map(|l| (l.text, l.bar))
+            .collect()
+    }
+
+    #[test]
+    fn newline_return_and_both() {
+        assert_eq!(
+            texts(b"a\nb\rc\r\nd\r\r\n\n e"),
+            [
+                ("a", false),
+                ("b", true),
+                ("c", false),
+                ("d", false),
+                (" e", false)
+            ]
+            .map(|(t, b)| (t.to_owned(), b))
+        );
+    }
+
+    #[test]
+    fn escapes_and_control_characters_go() {
+        assert_eq!(
+            texts(b"\x1b[31mred\x1b[0m\0 \x1b]8;;http://x\x07link\x1b]8;;\x07\x08!\tz\xff\n"),
+            [("red link! z\u{fffd}".to_owned(), false)]
+        );
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_say_so() {
+        let mut bytes = vec![b'x'; 100_000];
+        bytes.extend_from_slice(b"\nshort\n");
+        let lines = split(&[&bytes]);
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0].text.len(), MAX_TEXT);
+        assert!(lines[0].truncated && !lines[1].truncated);
+    }
+
+    #[test]
+    fn a_miopen_line_behind_a_bar_stands_alone() {
+        let bytes = "\r  0%|          | 0/1 [00:00<?, ?it/s]MIOpen(HIP): Command [LogCmdFindConvolution] ./bin/MIOpenDriver conv -n 1\n";
+        let lines = split(&[bytes.as_bytes()]);
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].bar && !lines[0].chatter);
+        assert!(lines[1].text.starts_with("MIOpen(HIP): Command"));
+        assert!(lines[1].chatter && !lines[1].bar);
+    }
+
+    #[test]
+    fn other_text_behind_a_bar_stands_alone() {
+        let t = texts(
+            b" 41%|####      | 12/29 [00:19<00:26, 1.57s/it]Memory access fault by GPU node-1\n",
+        );
+        assert_eq!(t.len(), 2);
+        assert_eq!(t[1].0, "Memory access fault by GPU node-1");
+        let t = texts(b"loading 4242 MIOpen(HIP): Info [Find] x\n");
+        assert_eq!(t[1].0, "4242 MIOpen(HIP): Info [Find] x");
+    }
+
+    #[test]
+    fn a_prompt_can_be_flushed_without_tearing_a_character() {
+        let mut s = LineSplitter::new(1, Stream::Stdout);
+        let mut out = Vec::new();
+        let now = Instant::now();
+        s.feed(b"password: \xe2\x96", now, &mut out);
+        assert_eq!(s.pending_since(), Some(now));
+        s.flush_pending(&mut out);
+        assert_eq!(out[0].text, "password:");
+        assert_eq!(s.pending_since(), None);
+        s.feed(b"\x88\x1b[3", now, &mut out);
+        s.flush_pending(&mut out);
+        assert_eq!(out[1].text, "\u{2588}");
+        s.feed(b"1mred\n", now, &mut out);
+        assert_eq!(out[2].text, "red");
+    }
+
+    #[test]
+    fn a_flushed_state_of_a_bar_is_still_a_bar() {
+        let mut s = LineSplitter::new(1, Stream::Stderr);
+        let mut out = Vec::new();
+        s.feed(b"\r 5%", Instant::now(), &mut out);
+        s.flush_pending(&mut out);
+        s.feed(b"\r 6%\n", Instant::now(), &mut out);
+        let got: Vec<_> = out.iter().map(|l| (l.text.as_str(), l.bar)).collect();
+        assert_eq!(got, [(" 5%", true), (" 6%", false)]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_lines(
+            bytes in proptest::collection::vec(
+                prop_oneof![any::<u8>(), Just(b'\n'), Just(b'\r'), Just(0x1b), Just(b'['), Just(b']'), Just(0xe2)],
+                0..400),
+            cuts in proptest::collection::vec(0usize..400, 0..8),
+        ) {
+            let whole = split(&[&bytes]);
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let mut chunks = Vec::new();
+            let mut from = 0;
+            for c in cuts {
+                chunks.push(&bytes[from..c]);
+                from = c;
+            }
+            chunks.push(&bytes[from..]);
+            prop_assert_eq!(&whole, &split(&chunks));
+            for l in &whole {
+                prop_assert!(l.text.len() <= MAX_TEXT);
+                prop_assert!(!l.text.chars().any(char::is_control));
+            }
+        }
+
+        #[test]
+        fn flushing_at_any_time_stays_bounded(bytes in proptest::collection::vec(any::<u8>(), 0..200), n in 1usize..8) {
+            let mut s = LineSplitter::new(1, Stream::Stdout);
+            let mut out = Vec::new();
+            for c in bytes.chunks(n) {
+                s.feed(c, Instant::now(), &mut out);
+                s.flush_pending(&mut out);
+                prop_assert!(s.raw.len() <= 300);
+            }
+            s.flush(&mut out);
+            prop_assert!(out.iter().all(|l| !l.text.chars().any(char::is_control)));
+        }
+    }
+}
