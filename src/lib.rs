@@ -24,4 +24,5 @@
 //! `tests/layering.rs` enforces the table.
 
 pub mod model;
+pub mod profile;
 pub mod run;
