@@ -26,5 +26,6 @@
 pub mod detect;
 pub mod model;
 pub mod policy;
+pub mod profile;
 pub mod run;
 pub mod workload;

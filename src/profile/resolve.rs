@@ -1,0 +1,341 @@
+//! A profile, the user's command and the user's environment become a plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::model::{
+    Answers, Budget, Bytes, EnvChange, EnvOrigin, GpuId, KillPlan, Limits, PhaseLimits, Plan, Rung,
+    RungId, VerdictId,
+};
+
+use super::knob::same_value;
+use super::place::{At, Owner};
+use super::schema::{Answer, Limit, Profile, RungSpec};
+
+/// What the supervisor itself sets, unless the user or the profile says otherwise:
+/// output that arrives when it is written, and MIOpen's lines about each Find.
+pub const SUPERVISOR_ENV: &[(&str, &str)] = &[
+    ("MIOPEN_ENABLE_LOGGING_CMD", "1"),
+    ("MIOPEN_LOG_LEVEL", "5"),
+    ("PYTHONUNBUFFERED", "1"),
+];
+
+/// How a workload can follow settings: the arguments that do it, or why it cannot.
+pub type RungArgs<'a> = dyn Fn(&BTreeMap<String, String>) -> Result<Vec<String>, String> + 'a;
+
+/// Everything besides the profile that a plan depends on.
+pub struct Inputs<'a> {
+    /// The user's command.
+    pub argv: Vec<String>,
+    /// What the user exported: at least every variable of [`env_names`].
+    pub user_env: BTreeMap<String, String>,
+    /// `--cap`, which wins over the profile.
+    pub cap: Option<Bytes>,
+    /// The supervised card.
+    pub gpu: Option<GpuId>,
+    /// Adapter id of the workload (`framepack`, `comfyui`, …).
+    pub adapter: String,
+    /// Whether the workload is a server, where the profile does not say.
+    pub server: bool,
+    /// Countdown before a kill; zero when headless.
+    pub countdown: Duration,
+    /// How the workload can follow a rung's or the profile's settings.
+    pub rung_args: &'a RungArgs<'a>,
+}
+
+/// A plan and what the user should be told about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The plan.
+    pub plan: Plan,
+    /// Settings that are shadowed, dropped or cannot be followed; one sentence each.
+    pub notices: Vec<String>,
+}
+
+/// Every variable whose exported value [`resolve`] must know.
+pub fn env_names(profile: &Profile) -> BTreeSet<String> {
+    let unset = profile.env.unset.iter().flatten();
+    let rungs = profile.ladder.iter().flat_map(rung_names);
+    SUPERVISOR_ENV
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .chain(profile.env.set.keys().cloned())
+        .chain(unset.map(|n| n.value.clone()))
+        .chain(rungs)
+        .collect()
+}
+
+fn rung_names(rung: &RungSpec) -> impl Iterator<Item = String> {
+    let unset = rung.unset.iter().flatten().map(|n| n.value.clone());
+    rung.env.keys().cloned().chain(unset)
+}
+
+/// The plan of a run. Layers, each over the one before: what the supervisor sets,
+/// the profile, the user's exported environment, the rung in force (R11a).
+pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
+    let mut notices = Vec::new();
+    let env = rung_zero_env(profile, &inputs.user_env, &mut notices);
+    let mut in_force = inputs.user_env.clone();
+    for change in &env {
+        if let Some(value) = &change.value {
+            in_force.insert(change.name.clone(), value.clone());
+        }
+    }
+    let (appended, settings) = rung_zero_workload(profile, inputs, &mut notices);
+    let mut argv = inputs.argv.clone();
+    argv.extend(appended);
+    let ladder: Vec<Rung> = profile
+        .ladder
+        .iter()
+        .map(|spec| rung(spec, inputs, &in_force))
+        .collect();
+    let touched: BTreeSet<String> = profile.ladder.iter().flat_map(rung_names).collect();
+    in_force.retain(|name, _| touched.contains(name));
+    let plan = Plan {
+        argv,
+        env,
+        env_before: in_force,
+        settings,
+        ladder,
+        limits: limits(profile),
+        kill: kill(profile),
+        budget: budget(profile),
+        gpu: inputs.gpu.clone(),
+        vram_cap: inputs
+            .cap
+            .or_else(|| profile.limits.vram_cap.as_ref().map(|c| c.value)),
+        server: profile
+            .workload
+            .server
+            .as_ref()
+            .map_or(inputs.server, |s| s.value),
+        countdown: inputs.countdown,
+    };
+    Resolved { plan, notices }
+}
+
+fn rung_zero_env(
+    profile: &Profile,
+    user: &BTreeMap<String, String>,
+    notices: &mut Vec<String>,
+) -> Vec<EnvChange> {
+    let mut changes = Vec::new();
+    let id = &profile.id.value;
+    for (name, value) in SUPERVISOR_ENV {
+        let said = user.contains_key(*name)
+            || profile.env.set.contains_key(*name)
+            || unsets(profile, name);
+        if !said {
+            changes.push(change(name, value, EnvOrigin::Supervisor, None));
+        }
+    }
+    for (name, setting) in &profile.env.set {
+        let wanted = &setting.value.value;
+        match user.get(name) {
+            None => changes.push(change(name, wanted, EnvOrigin::Profile, None)),
+            Some(own) if own == wanted => {}
+            Some(own) => {
+                notices.push(format!(
+                    "your {name}={own} shadows {name}={wanted} of profile {id}"
+                ));
+                changes.push(change(name, own, EnvOrigin::User, Some(wanted.clone())));
+            }
+        }
+    }
+    for name in profile.env.unset.iter().flatten() {
+        if let Some(own) = user.get(&name.value) {
+            notices.push(format!(
+                "your {}={own} stays in force, though profile {id} asks for it to be unset",
+                name.value
+            ));
+        }
+    }
+    changes.sort_by(|a, b| a.name.cmp(&b.name));
+    changes
+}
+
+fn unsets(profile: &Profile, name: &str) -> bool {
+    let mut unset = profile.env.unset.iter().flatten();
+    unset.any(|n| n.value == name)
+}
+
+fn change(name: &str, value: &str, origin: EnvOrigin, overrides: Option<String>) -> EnvChange {
+    EnvChange {
+        name: name.to_owned(),
+        value: Some(value.to_owned()),
+        origin,
+        overrides,
+    }
+}
+
+/// Arguments and settings of rung 0.
+fn rung_zero_workload(
+    profile: &Profile,
+    inputs: &Inputs<'_>,
+    notices: &mut Vec<String>,
+) -> (Vec<String>, BTreeMap<String, String>) {
+    let part = &profile.workload;
+    let mut args = values(part.args.as_deref());
+    let mut settings = plain(&part.settings);
+    let nothing = args.is_empty() && settings.is_empty();
+    match &part.adapter {
+        Some(meant) if meant.value != inputs.adapter && !nothing => {
+            notices.push(format!(
+                "profile {} has arguments and settings for {}, which this {} run does not take",
+                profile.id.value, meant.value, inputs.adapter
+            ));
+            return (Vec::new(), BTreeMap::new());
+        }
+        _ => {}
+    }
+    if !settings.is_empty() {
+        match (inputs.rung_args)(&settings) {
+            Ok(more) => args.extend(more),
+            Err(why) => {
+                let names: Vec<&str> = settings.keys().map(String::as_str).collect();
+                notices.push(format!(
+                    "settings {} of profile {} are not in force: {why}",
+                    names.join(", "),
+                    profile.id.value
+                ));
+                settings.clear();
+            }
+        }
+    }
+    (args, settings)
+}
+
+fn rung(spec: &RungSpec, inputs: &Inputs<'_>, in_force: &BTreeMap<String, String>) -> Rung {
+    let settings = plain(&spec.settings);
+    let mut args = values(spec.args.as_deref());
+    let mut unavailable = None;
+    if !settings.is_empty() {
+        match (inputs.rung_args)(&settings) {
+            Ok(more) => args.extend(more),
+            Err(why) => unavailable = Some(why),
+        }
+    }
+    let mut env: BTreeMap<String, Option<String>> = spec
+        .env
+        .iter()
+        .map(|(name, v)| (name.clone(), Some(v.value.value.clone())))
+        .collect();
+    for name in spec.unset.iter().flatten() {
+        env.insert(name.value.clone(), None);
+    }
+    if unavailable.is_none() && args.is_empty() && settings.is_empty() {
+        unavailable = already_in_force(&env, in_force);
+    }
+    Rung {
+        id: RungId(spec.id.value.clone()),
+        action: spec.action(),
+        tier: spec.tier(),
+        answers: answers(spec),
+        phases: spec.phases.iter().flatten().map(|p| p.value).collect(),
+        env,
+        args,
+        settings,
+        cost: spec.cost.clone(),
+        source: spec.source.as_ref().map(|s| s.value.as_str().to_owned()),
+        alters_result: spec.alters_result.clone(),
+        unavailable,
+    }
+}
+
+/// A rung that only sets variables, all of which rung 0 has already, would repeat
+/// what has just failed. One that changes nothing by intention is a retry.
+fn already_in_force(
+    env: &BTreeMap<String, Option<String>>,
+    in_force: &BTreeMap<String, String>,
+) -> Option<String> {
+    let same = env
+        .iter()
+        .all(|(name, v)| match (in_force.get(name), v.as_ref()) {
+            (Some(now), Some(then)) => same_value(name, now, then),
+            (now, then) => now == then,
+        });
+    if env.is_empty() || !same {
+        return None;
+    }
+    let list: Vec<String> = env
+        .iter()
+        .map(|(name, v)| match v {
+            Some(v) => format!("{name}={v}"),
+            None => format!("no {name}"),
+        })
+        .collect();
+    Some(format!("{} is in force already", list.join(", ")))
+}
+
+fn answers(spec: &RungSpec) -> Answers {
+    let mut list: Vec<VerdictId> = Vec::new();
+    for answer in spec.answers.iter().flatten() {
+        match answer.value {
+            Answer::Any => return Answers::Any,
+            Answer::Verdict(v) => list.push(v),
+        }
+    }
+    Answers::These(list)
+}
+
+fn limits(profile: &Profile) -> Limits {
+    let built_in = Limits::default();
+    let detect = &profile.detect;
+    let fixed = |l: &Option<At<Limit>>| l.as_ref().and_then(|l| l.value.fixed());
+    let find_limit = fixed(&detect.find_limit);
+    let chosen = |l: &At<Limit>| l.place.source.owner == Owner::User;
+    Limits {
+        find_limit: find_limit.unwrap_or(built_in.find_limit),
+        find_limit_is_users: find_limit.is_some() && detect.find_limit.as_ref().is_some_and(chosen),
+        spin_limit: fixed(&detect.spin_limit).unwrap_or(built_in.spin_limit),
+        phases: detect
+            .phases
+            .iter()
+            .map(|(phase, l)| {
+                let limits = PhaseLimits {
+                    silence: fixed(&l.silence),
+                    ceiling: fixed(&l.ceiling),
+                };
+                (*phase, limits)
+            })
+            .collect(),
+    }
+}
+
+fn kill(profile: &Profile) -> KillPlan {
+    let built_in = KillPlan::default();
+    KillPlan {
+        first: value_or(profile.kill.first.as_ref(), built_in.first),
+        grace: value_or(profile.kill.grace.as_ref(), built_in.grace),
+    }
+}
+
+fn budget(profile: &Profile) -> Budget {
+    let built_in = Budget::default();
+    let count = |n: &Option<At<u64>>, default: u32| {
+        n.as_ref()
+            .map_or(default, |n| u32::try_from(n.value).unwrap_or(u32::MAX))
+    };
+    Budget {
+        restarts: count(&profile.budget.restarts, built_in.restarts),
+        period: value_or(profile.budget.period.as_ref(), built_in.period),
+        total: count(&profile.budget.total, built_in.total),
+    }
+}
+
+fn value_or<T: Copy>(at: Option<&At<T>>, default: T) -> T {
+    at.map_or(default, |a| a.value)
+}
+
+fn values(list: Option<&[At<String>]>) -> Vec<String> {
+    list.unwrap_or_default()
+        .iter()
+        .map(|a| a.value.clone())
+        .collect()
+}
+
+fn plain(map: &BTreeMap<String, At<String>>) -> BTreeMap<String, String> {
+    map.iter()
+        .map(|(k, v)| (k.clone(), v.value.clone()))
+        .collect()
+}

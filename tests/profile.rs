@@ -1,0 +1,186 @@
+//! Profile files as users write them: one case per file, and the texts of the errors.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+use std::path::{Path, PathBuf};
+
+use framepack_tui::profile::{Catalog, ErrorKind, Level, Problem, ProfileError, lint};
+use miette::{GraphicalReportHandler, GraphicalTheme};
+
+fn cases(folder: &str) -> Vec<PathBuf> {
+    let root = Path::new("tests/profile").join(folder);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+fn catalog() -> Catalog {
+    Catalog::with_folder(None)
+}
+
+fn show(error: &ProfileError) -> String {
+    let mut out = String::new();
+    GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+        .with_width(100)
+        .render_report(&mut out, error)
+        .unwrap();
+    // No trailing blanks, so that editors leave the snapshots alone.
+    let lines: Vec<&str> = out.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn valid_files_are_read() {
+    for file in cases("valid") {
+        let path = file.to_str().unwrap();
+        let profile = catalog()
+            .get(path)
+            .unwrap_or_else(|e| panic!("{}", show(&e)));
+        let warnings: Vec<_> = lint(&profile).iter().map(Problem::one_line).collect();
+        assert!(warnings.is_empty(), "{warnings:#?}");
+    }
+}
+
+#[test]
+fn invalid_files_say_what_is_wrong_and_where() {
+    for file in cases("invalid") {
+        let path = file.to_str().unwrap();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let error = catalog().get(path).expect_err(path);
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{path}");
+        insta::with_settings!({
+            snapshot_path => "profile/snapshots",
+            prepend_module_to_snapshot => false,
+            omit_expression => true,
+        }, {
+            insta::assert_snapshot!(name, show(&error));
+        });
+    }
+}
+
+#[test]
+fn shipped_profiles_are_free_of_warnings() {
+    let catalog = catalog();
+    assert_eq!(
+        catalog.ids(),
+        [
+            "cpu-only",
+            "generic-amd",
+            "generic-nvidia",
+            "rx7900xtx-safe",
+            "strix-halo-wan"
+        ]
+    );
+    for id in catalog.ids() {
+        let profile = catalog.get(&id).unwrap_or_else(|e| panic!("{}", show(&e)));
+        let found: Vec<_> = lint(&profile).iter().map(Problem::one_line).collect();
+        assert!(found.is_empty(), "{found:#?}");
+        assert!(profile.title.contains("untested") == profile.tested.is_empty());
+        for rung in &profile.ladder {
+            assert!(rung.source.is_some(), "{id}: {}", rung.id.value);
+            assert!(rung.cost.is_some(), "{id}: {}", rung.id.value);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_name_lists_what_is_near() {
+    let error = catalog().get("rx7900xtx-save").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(error.exit_code(), 66);
+    assert!(
+        show(&error).contains("did you mean `rx7900xtx-safe`"),
+        "{}",
+        show(&error)
+    );
+    let error = catalog().get("zzz").unwrap_err();
+    assert!(
+        show(&error).contains("`cpu-only`, `generic-amd`"),
+        "{}",
+        show(&error)
+    );
+    let error = catalog().get("./no/such.toml").unwrap_err();
+    assert_eq!(error.exit_code(), 66);
+    assert_eq!(
+        catalog()
+            .get("tests/profile/invalid/limits.toml")
+            .unwrap_err()
+            .exit_code(),
+        65
+    );
+    assert_eq!(catalog().get("tests/").unwrap_err().exit_code(), 65);
+}
+
+#[test]
+fn own_files_shadow_shipped_ones_and_a_broken_one_hurts_only_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let head = "schema = 1\n[profile]\nversion = \"1.0.0\"\ntitle = \"mine\"\n";
+    let write = |name: &str, rest: &str| {
+        std::fs::write(dir.path().join(name), format!("{head}{rest}")).unwrap();
+    };
+    write("other-name.toml", "id = \"generic-nvidia\"\n");
+    write("broken.toml", "id = \"broken\"\nfoo = 1\n");
+    write(
+        "circle-a.toml",
+        "id = \"circle-a\"\nextends = \"circle-b\"\n",
+    );
+    write(
+        "circle-b.toml",
+        "id = \"circle-b\"\nextends = \"circle-a\"\n",
+    );
+    for (child, parent) in [
+        ("deep1", "deep2"),
+        ("deep2", "deep3"),
+        ("deep3", "deep4"),
+        ("deep4", "generic-amd"),
+    ] {
+        write(
+            &format!("{child}.toml"),
+            &format!("id = \"{child}\"\nextends = \"{parent}\"\n"),
+        );
+    }
+    std::fs::write(dir.path().join("bytes.toml"), [0xff, 0xfe]).unwrap();
+    let catalog = Catalog::with_folder(Some(dir.path()));
+    assert_eq!(catalog.get("generic-nvidia").unwrap().title.value, "mine");
+    assert!(!catalog.get("generic-nvidia").unwrap().is_shipped());
+    assert!(catalog.get("generic-amd").unwrap().is_shipped());
+    for (id, text) in [
+        ("broken", "unknown key `foo`"),
+        ("circle-a", "extends itself"),
+        ("deep1", "more than 4"),
+        ("bytes", "not UTF-8"),
+    ] {
+        let error = catalog.get(id).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(show(&error).contains(text), "{}", show(&error));
+    }
+    assert!(catalog.get("deep2").is_ok());
+    let all: Vec<String> = catalog.all().into_iter().map(|p| p.id.value).collect();
+    assert!(all.contains(&String::from("deep2")) && !all.contains(&String::from("broken")));
+    assert_eq!(catalog.broken().len(), 5);
+}
+
+#[test]
+fn warnings_alone_do_not_refuse_a_profile() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("w.toml");
+    std::fs::write(
+        &path,
+        "schema = 1\n[profile]\nid = \"warned\"\nversion = \"1.0.0\"\ntitle = \"w\"\nextends = \"generic-amd\"\n\
+         [env.set]\nMIOPEN_FIND_TIME_LIMIT = \"30\"\nMIOPEN_FIND_MODE = \"2\"\n",
+    )
+    .unwrap();
+    let profile = catalog().get(path.to_str().unwrap()).unwrap();
+    let problems = lint(&profile);
+    let codes: Vec<_> = problems.iter().map(|p| (p.code, p.level)).collect();
+    assert_eq!(codes, [("K102", Level::Warning), ("K104", Level::Warning)]);
+    assert!(
+        problems[1]
+            .one_line()
+            .contains("w.toml:9: K104: `MIOPEN_FIND_MODE=2` means `FAST`")
+    );
+}
