@@ -24,4 +24,6 @@
 //! `tests/layering.rs` enforces the table.
 
 pub mod model;
+pub mod record;
 pub mod run;
+pub mod supervise;
