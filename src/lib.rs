@@ -27,5 +27,7 @@ pub mod detect;
 pub mod model;
 pub mod policy;
 pub mod profile;
+pub mod record;
 pub mod run;
+pub mod supervise;
 pub mod workload;

@@ -1,0 +1,26 @@
+//! What a run leaves behind, and the readers that write the event stream out.
+//!
+//! A run is a folder `$XDG_STATE_HOME/framepack-tui/runs/<run id>/` with
+//! `events.jsonl` (one [`crate::model::Envelope`] a line, append-only),
+//! `manifest.json`, `run.lock` (held while the run lives) and `evidence/NNN/`.
+//! The format is documented in `docs/events.md`.
+//!
+//! Nothing here may hold up the supervisor: sinks run behind a [`SinkThread`].
+
+pub mod headless;
+pub mod queue;
+pub mod reader;
+pub mod recorder;
+pub mod retention;
+pub mod sink;
+pub mod store;
+#[cfg(test)]
+mod tests;
+
+pub use headless::Headless;
+pub use queue::{Class, QueueLimits};
+pub use reader::{ReadError, Record, Warning};
+pub use recorder::Recorder;
+pub use retention::{Pruned, Retention};
+pub use sink::{EventSink, FinishError, SinkError, SinkThread};
+pub use store::{Manifest, RunDir, RunId, Store, StoreError};

@@ -1,0 +1,4 @@
+//! Around the child: the lock of a card, evidence, signals, and who watches the
+//! watcher.
+
+pub mod standstill;
