@@ -1,0 +1,166 @@
+//! Bad input: one clear message, its exit code, no child, no backtrace.
+
+use std::time::Duration;
+
+use framepack_tui::model::Event;
+
+use crate::harness::{Card, Finished, Home, Start};
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// The exit code is `code`, the message names every one of `words`, nothing was launched.
+fn assert_refused(run: &Finished, code: u8, words: &[&str]) {
+    run.assert_exit(code);
+    let launched = run.all(|e| matches!(e, Event::Spawned { .. }).then_some(()));
+    assert!(launched.is_empty(), "launched all the same{}", run.digest());
+    let mut said = run.stderr.clone();
+    for text in run.all(message) {
+        said.push('\n');
+        said.push_str(&text);
+    }
+    for word in words {
+        assert!(said.contains(word), "`{word}` is not named in:\n{said}");
+    }
+}
+
+fn message(event: &Event) -> Option<String> {
+    match event {
+        Event::Notice { text, .. } => Some(text.clone()),
+        Event::SpawnFailed { why, .. } => Some(why.clone()),
+        Event::RunFinished { summary, .. } => Some(summary.clone()),
+        _ => None,
+    }
+}
+
+#[test]
+fn missing_command() {
+    let home = Home::new();
+    let run = Start::new(&home).start().finish(LIMIT);
+    assert_refused(&run, 64, &["--"]);
+}
+
+#[test]
+fn unknown_option() {
+    let home = Home::new();
+    let start = Start::new(&home).options(&["--hedless"]).command(&["true"]);
+    assert_refused(&start.start().finish(LIMIT), 64, &["--hedless"]);
+}
+
+#[test]
+fn command_not_found() {
+    let home = Home::new();
+    let start = Start::new(&home).command(&["no-such-program-anywhere"]);
+    assert_refused(
+        &start.start().finish(LIMIT),
+        66,
+        &["no-such-program-anywhere"],
+    );
+}
+
+#[test]
+fn profile_not_found() {
+    let home = Home::new();
+    let start = Start::new(&home)
+        .options(&["--profile", "generic-adm"])
+        .command(&["true"]);
+    // With the nearest name that exists.
+    assert_refused(
+        &start.start().finish(LIMIT),
+        66,
+        &["generic-adm", "generic-amd"],
+    );
+}
+
+#[test]
+fn profile_that_is_no_toml() {
+    let home = Home::new();
+    let file = home.path("broken.toml");
+    std::fs::write(&file, "schema = 1\n[profile\nid = \"broken\"\n").unwrap();
+    let start = Start::new(&home)
+        .options(&["--profile", file.to_str().unwrap()])
+        .command(&["true"]);
+    assert_refused(&start.start().finish(LIMIT), 65, &["broken.toml"]);
+}
+
+#[test]
+fn profile_with_an_unknown_key() {
+    let home = Home::new();
+    let file = home.path("typo.toml");
+    let text = "schema = 1\n[profile]\nid = \"typo-example\"\nversion = \"1.0.0\"\n\
+                title = \"A typing error\"\n[limits]\nvram_cpa = \"20 GiB\"\n";
+    std::fs::write(&file, text).unwrap();
+    let start = Start::new(&home)
+        .options(&["--profile", file.to_str().unwrap()])
+        .command(&["true"]);
+    assert_refused(
+        &start.start().finish(LIMIT),
+        65,
+        &["typo.toml", "vram_cpa", "vram_cap"],
+    );
+}
+
+#[test]
+fn cap_that_is_no_size() {
+    let home = Home::new();
+    let start = Start::new(&home)
+        .options(&["--cap", "twenty"])
+        .command(&["true"]);
+    assert_refused(&start.start().finish(LIMIT), 64, &["twenty"]);
+}
+
+#[test]
+fn cap_above_the_card() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    let start = Start::new(&home)
+        .card(&card)
+        .options(&["--cap", "48GiB"])
+        .command(&["true"]);
+    assert_refused(&start.start().finish(LIMIT), 73, &["48", "24"]);
+}
+
+#[test]
+fn card_that_was_asked_for_is_not_there() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    let start = Start::new(&home)
+        .card(&card)
+        .options(&["--gpu", "0000:99:00.0"])
+        .command(&["true"]);
+    assert_refused(&start.start().finish(LIMIT), 69, &["0000:99:00.0"]);
+}
+
+/// MIOpen does not know this word and would silently search as by default.
+#[test]
+fn exported_value_that_miopen_does_not_know() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    let run = Start::new(&home)
+        .card(&card)
+        .options(&["--profile", "generic-amd"])
+        .env("MIOPEN_FIND_MODE", "DYNAMIC")
+        .command(&["true"])
+        .start()
+        .finish(LIMIT);
+    let code = run
+        .status
+        .code()
+        .and_then(|c| u8::try_from(c).ok())
+        .unwrap();
+    assert!([64, 65].contains(&code), "exit code {code}");
+    assert_refused(&run, code, &["MIOPEN_FIND_MODE", "DYNAMIC"]);
+}
+
+/// A folder that cannot hold a record: said, and the run goes on.
+#[test]
+fn record_that_cannot_be_written() {
+    let home = Home::new();
+    let file = home.path("no-folder");
+    std::fs::write(&file, "").unwrap();
+    let run = Start::new(&home)
+        .env("XDG_STATE_HOME", &file)
+        .command(&["true"])
+        .start()
+        .finish(LIMIT);
+    run.assert_exit(0);
+}

@@ -1,0 +1,156 @@
+//! The card fails, blocks or vanishes; its memory does not come back at once.
+
+use std::time::Duration;
+
+use framepack_tui::model::sample::SourceState;
+use framepack_tui::model::{Event, GpuSample, Health, Metric, Outcome};
+
+use crate::harness::{Card, Finished, Home, Running, Start};
+
+const LIMIT: Duration = Duration::from_mins(6);
+
+/// A generation of about a minute.
+fn start<'a>(home: &'a Home, card: &'a Card, seconds_a_step: &str) -> Running<'a> {
+    let start = Start::new(home)
+        .card(card)
+        .options(&["--profile", "generic-amd"]);
+    let mut run = start.framepack(&["--step-seconds", seconds_a_step]).start();
+    run.wait_for_line("latent_padding_size", Duration::from_mins(2));
+    run
+}
+
+fn assert_finished_in_peace(run: &Finished) {
+    run.assert_exit(0);
+    let hung = run.all(|e| match e {
+        Event::Verdict(v) if v.health == Health::Hung => Some(v.sentence.clone()),
+        _ => None,
+    });
+    assert!(hung.is_empty(), "a false verdict: {hung:?}{}", run.digest());
+}
+
+/// What the only card showed, in order.
+fn samples(run: &Finished) -> Vec<GpuSample> {
+    run.all(|e| match e {
+        Event::Sample(s) => s.gpus.first().cloned(),
+        _ => None,
+    })
+}
+
+#[test]
+fn failing_read_is_shown_as_failed_and_never_as_zero() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    card.set("busy=42");
+    let run = start(&home, &card, "1");
+    card.break_file("gpu_busy_percent", "eio");
+    let run = run.finish(LIMIT);
+    assert_finished_in_peace(&run);
+    let samples = samples(&run);
+    let failed = samples
+        .iter()
+        .filter(|s| matches!(s.busy, Metric::Failed { .. }))
+        .count();
+    assert!(failed >= 4, "{failed} failed readings{}", run.digest());
+    let zero = samples
+        .iter()
+        .find(|s| s.busy.last().is_some_and(|b| *b == 0.0));
+    assert!(zero.is_none(), "a zero that was not measured: {zero:?}");
+    let memory = samples
+        .last()
+        .is_some_and(|s| s.vram_used.fresh().is_some());
+    assert!(memory, "the other readings go on");
+}
+
+#[test]
+fn vanished_reading_is_not_zero() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    card.set("busy=42");
+    let run = start(&home, &card, "1");
+    card.break_file("gpu_busy_percent", "missing");
+    let run = run.finish(LIMIT);
+    assert_finished_in_peace(&run);
+    let samples = samples(&run);
+    assert!(
+        samples.iter().any(|s| s.busy.fresh() == Some(&42.0)),
+        "{}",
+        run.digest()
+    );
+    let last = &samples.last().unwrap().busy;
+    assert!(last.fresh().is_none(), "still shown as read: {last:?}");
+    assert!(samples.iter().all(|s| s.busy.last() != Some(&0.0)));
+}
+
+/// Reading blocks for ever, as on a wedged card: the source is stale after 2 s and lost
+/// after 30 s, and the program goes on.
+#[test]
+fn blocking_read_is_a_lost_source() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    let run = start(&home, &card, "2");
+    card.break_file("gpu_busy_percent", "stall");
+    let run = run.finish(LIMIT);
+    assert_finished_in_peace(&run);
+    let mut story = run.story();
+    for wanted in [SourceState::Stale, SourceState::Lost] {
+        let what = format!("source {wanted:?}");
+        story.next(&what, |e| match e {
+            Event::Source(s) if s.state == wanted && s.name.contains(Card::ADDRESS) => Some(()),
+            _ => None,
+        });
+    }
+}
+
+/// The memory comes back 15 s after the first attempt is gone: the second waits for it,
+/// and says so.
+#[test]
+fn restart_waits_for_the_memory() {
+    let home = Home::new();
+    let mut card = Card::rx7900xtx();
+    card.follow(&home, 15);
+    let run = Start::new(&home)
+        .card(&card)
+        .options(&["--profile", "generic-amd"])
+        .framepack(&[
+            "--fault",
+            "hang-idle",
+            "--cured-by",
+            "MIOPEN_FIND_MODE=FAST",
+        ])
+        .start()
+        .finish(LIMIT);
+    run.assert_exit(10);
+    let mut story = run.story();
+    story.then("end of the first group", |e| {
+        matches!(e, Event::GroupGone { attempt: 1 })
+    });
+    let (_, (used, before)) = story.next("wait for the memory", |e| match e {
+        Event::VramWaiting { used, before } => Some((*used, *before)),
+        _ => None,
+    });
+    assert!(
+        used.0 > 16 << 30 && before.0 < 1 << 30,
+        "{used} of {before}"
+    );
+    let (_, (took_ms, complete)) = story.next("memory that came back", |e| match e {
+        Event::VramReclaimed {
+            took_ms, complete, ..
+        } => Some((*took_ms, *complete)),
+        _ => None,
+    });
+    assert!(
+        complete && (10_000..40_000).contains(&took_ms),
+        "{took_ms} ms, {complete}"
+    );
+    story.then(
+        "second attempt",
+        |e| matches!(e, Event::AttemptStarted(s) if s.number == 2),
+    );
+    assert!(matches!(
+        run.last(),
+        Some(Event::RunFinished {
+            outcome: Outcome::Finished { restarts: 1 },
+            ..
+        })
+    ));
+}

@@ -1,0 +1,174 @@
+//! We are ended: by a key, a signal, or without warning. Nobody is left behind.
+
+use std::time::{Duration, Instant};
+
+use framepack_tui::model::{Event, Outcome, Signal as Sent};
+use rustix::process::Signal;
+
+use crate::harness::{Finished, Home, Running, Start, assert_none_left};
+
+const START: Duration = Duration::from_mins(2);
+
+/// Works on for ten minutes, ends at SIGTERM.
+const OBEDIENT: &str = "
+import time
+print('ready', flush=True)
+for n in range(600):
+    time.sleep(1)
+    print('tick', n, flush=True)
+";
+
+/// Ignores SIGTERM and SIGINT, and so does its child, which has left the process group,
+/// holds the output pipes open and outlives its parent.
+const STUBBORN: &str = "
+import os, signal, time
+for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(s, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    print('ready', flush=True)
+while True:
+    time.sleep(1)
+    print('still here', flush=True)
+";
+
+fn start<'a>(home: &'a Home, program: &str) -> Running<'a> {
+    let mut run = Start::new(home).python(program).start();
+    run.wait_for_line("ready", START);
+    run
+}
+
+fn assert_interrupted(run: &Finished, code: u8, terminated: bool) {
+    run.assert_exit(code);
+    let Some(Event::RunFinished { outcome, .. }) = run.last() else {
+        panic!("no end{}", run.digest());
+    };
+    assert_eq!(*outcome, Outcome::Interrupted { terminated });
+}
+
+fn signals(run: &Finished) -> Vec<Sent> {
+    run.all(|e| match e {
+        Event::SignalSent { signal, .. } => Some(*signal),
+        _ => None,
+    })
+}
+
+#[test]
+fn sigterm_ends_the_run() {
+    let home = Home::new();
+    let run = start(&home, OBEDIENT);
+    let began = Instant::now();
+    run.signal(Signal::TERM);
+    let run = run.finish(Duration::from_secs(30));
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "took {:?}",
+        began.elapsed()
+    );
+    assert_interrupted(&run, 143, true);
+    assert_eq!(signals(&run).first(), Some(&Sent::Term), "{}", run.digest());
+}
+
+#[test]
+fn interrupt_ends_the_run() {
+    let home = Home::new();
+    let run = start(&home, OBEDIENT);
+    run.signal(Signal::INT);
+    let run = run.finish(Duration::from_secs(30));
+    assert_interrupted(&run, 130, false);
+}
+
+/// A workload that ignores SIGTERM is killed after the grace time, with the child that
+/// left its group.
+#[test]
+fn stubborn_workload_is_killed_after_the_grace_time() {
+    let home = Home::new();
+    let run = start(&home, STUBBORN);
+    run.signal(Signal::TERM);
+    let run = run.finish(Duration::from_mins(1));
+    assert_interrupted(&run, 143, true);
+    let sent = signals(&run);
+    assert_eq!(sent.first(), Some(&Sent::Term));
+    assert!(sent.contains(&Sent::Kill), "{}", run.digest());
+}
+
+/// The second Ctrl-C does not wait for the grace time.
+#[test]
+fn second_interrupt_kills_at_once() {
+    let home = Home::new();
+    let run = start(&home, STUBBORN);
+    let began = Instant::now();
+    run.signal(Signal::INT);
+    std::thread::sleep(Duration::from_secs(1));
+    run.signal(Signal::INT);
+    let run = run.finish(Duration::from_secs(30));
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "took {:?}",
+        began.elapsed()
+    );
+    assert_interrupted(&run, 130, false);
+    assert!(signals(&run).contains(&Sent::Kill), "{}", run.digest());
+}
+
+#[test]
+fn no_orphan_after_we_are_killed() {
+    let home = Home::new();
+    let run = start(&home, STUBBORN);
+    run.murder();
+    assert_none_left(&home);
+}
+
+/// The same in the middle of a real generation.
+#[test]
+fn no_generation_goes_on_after_we_are_killed() {
+    let home = Home::new();
+    let mut run = Start::new(&home)
+        .framepack(&["--step-seconds", "5"])
+        .start();
+    run.wait_for_line("latent_padding_size", START);
+    run.murder();
+    assert_none_left(&home);
+    // What was written up to a second before is in the record.
+    let record = std::fs::read_to_string(home.record().join("events.jsonl")).unwrap();
+    assert!(record.contains(r#""kind":"spawned""#), "{record}");
+}
+
+/// A lost terminal is no end.
+#[test]
+fn hangup_lets_the_run_go_on() {
+    let home = Home::new();
+    let program = "
+import time
+print('ready', flush=True)
+time.sleep(6)
+print('done', flush=True)
+";
+    let run = start(&home, program);
+    run.signal(Signal::HUP);
+    let run = run.finish(Duration::from_mins(1));
+    run.assert_exit(0);
+    let mut story = run.story();
+    story.then(
+        "its last line",
+        |e| matches!(e, Event::Line(l) if l.text == "done"),
+    );
+}
+
+/// A child that ends leaves its own child behind, with the pipes open.
+#[test]
+fn grandchild_is_ended_with_the_run() {
+    let home = Home::new();
+    let program = "
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(600)
+print('done', flush=True)
+";
+    let run = Start::new(&home)
+        .python(program)
+        .start()
+        .finish(Duration::from_mins(1));
+    run.assert_exit(0);
+}

@@ -1,0 +1,313 @@
+//! A generation hangs: proven, evidence taken, ended, started again, brought home.
+
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use framepack_tui::model::event::{Choice, EvidenceReport};
+use framepack_tui::model::{EnvOrigin, Event, Health, Outcome, Phase, RungId, Verdict, VerdictId};
+use rustix::process::Signal;
+
+use crate::harness::{Card, Finished, Home, Start, kill_group};
+
+/// Start, hang, limit, evidence, kill, restart and a whole generation, on a busy machine.
+const LIMIT: Duration = Duration::from_mins(6);
+const CURES: [&str; 4] = [
+    "--cured-by",
+    "MIOPEN_FIND_MODE=2",
+    "--cured-by",
+    "MIOPEN_FIND_MODE=FAST",
+];
+
+/// What a story of a hang must contain.
+struct Hang {
+    verdict: VerdictId,
+    phase: Phase,
+    /// From onset to declaration, at most.
+    within: Duration,
+    /// Rung that brings it home; `None`: any.
+    rung: Option<&'static str>,
+}
+
+impl Hang {
+    /// Checks the whole story in its order.
+    fn check(&self, run: &Finished) {
+        let mut story = run.story();
+        let (_, gone) = story.next("spawned 1", |e| match e {
+            Event::Spawned {
+                attempt: 1, pgid, ..
+            } => Some(*pgid),
+            _ => None,
+        });
+        story.next("suspicion", |e| match e {
+            Event::Verdict(v) if v.health == Health::Suspect => Some(()),
+            _ => None,
+        });
+        let (heard, verdict) = story.next("declared hang", |e| match e {
+            Event::Verdict(v) if v.health == Health::Hung => Some(Verdict::clone(v)),
+            _ => None,
+        });
+        assert_eq!(
+            (verdict.id, verdict.phase),
+            (self.verdict, self.phase),
+            "{}",
+            run.digest()
+        );
+        let took = heard.envelope.at.since(verdict.onset);
+        assert!(took <= self.within, "{took:?} from onset{}", run.digest());
+        assert!(
+            !verdict.sentence.is_empty() && !verdict.findings.is_empty(),
+            "{verdict:?}"
+        );
+
+        let (_, to) = story.next("decision to restart", |e| match e {
+            Event::Decision(d) => match &d.choice {
+                Choice::Restart { rung, .. } => Some(rung.clone()),
+                _ => None,
+            },
+            _ => None,
+        });
+        let (_, evidence) = story.next("evidence", |e| match e {
+            Event::EvidenceTaken(report) => Some(report.clone()),
+            _ => None,
+        });
+        let first_signal = story.then("first signal", |e| matches!(e, Event::SignalSent { .. }));
+        assert_on_disk_before(&evidence, first_signal.at);
+        story.then(
+            "end of the first process",
+            |e| matches!(e, Event::Exited(r) if r.attempt == 1),
+        );
+        story.then("end of the first group", |e| {
+            matches!(e, Event::GroupGone { attempt: 1 })
+        });
+        let (_, second) = story.next("second attempt", |e| match e {
+            Event::AttemptStarted(spec) => Some((**spec).clone()),
+            _ => None,
+        });
+        assert_eq!((second.number, &second.rung), (2, &to), "{}", run.digest());
+        if let Some(rung) = self.rung {
+            assert_eq!(second.rung, RungId(rung.into()), "{}", run.digest());
+        }
+        if second.rung.0 == "fast_find" {
+            let set = second.env.iter().find(|c| c.name == "MIOPEN_FIND_MODE");
+            let set = set.expect("the rung sets MIOPEN_FIND_MODE");
+            assert_eq!(set.value.as_deref(), Some("FAST"));
+            assert_eq!(set.origin, EnvOrigin::Rung);
+        }
+        story.then(
+            "end of the second process",
+            |e| matches!(e, Event::Exited(r) if r.attempt == 2),
+        );
+
+        assert!(
+            kill_group(gone, Signal::CONT).is_err(),
+            "process group {gone} lives on"
+        );
+        assert_brought_home(run, &second.rung);
+    }
+}
+
+/// Every file of the bundle was written before the first signal.
+fn assert_on_disk_before(evidence: &EvidenceReport, signal: std::time::SystemTime) {
+    let kept: Vec<_> = evidence
+        .items
+        .iter()
+        .filter_map(|i| i.file.as_ref())
+        .collect();
+    assert!(kept.len() >= 3, "hardly any evidence: {evidence:#?}");
+    for item in &evidence.items {
+        assert!(
+            item.file.is_some() || item.failed.is_some(),
+            "neither file nor reason: {item:?}"
+        );
+    }
+    let dir = Path::new(&evidence.dir);
+    let mut files = 0;
+    for entry in std::fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
+        let meta = entry.unwrap().metadata().unwrap();
+        let written = meta.modified().unwrap();
+        assert!(
+            written <= signal,
+            "evidence written {:?}, first signal {:?} after 1970",
+            written.duration_since(UNIX_EPOCH),
+            signal.duration_since(UNIX_EPOCH)
+        );
+        files += 1;
+    }
+    assert!(
+        files >= kept.len(),
+        "{files} files on disk, {} reported",
+        kept.len()
+    );
+}
+
+/// Exit code 10, one restart, and a video that is the last word.
+fn assert_brought_home(run: &Finished, rung: &RungId) {
+    run.assert_exit(10);
+    let Some(Event::RunFinished {
+        outcome, result, ..
+    }) = run.last()
+    else {
+        panic!("no end{}", run.digest());
+    };
+    assert_eq!(*outcome, Outcome::Finished { restarts: 1 });
+    let video = result.as_ref().expect("a result");
+    assert_eq!((video.attempt, &video.rung), (2, rung));
+    assert_eq!(Path::new(&video.path).extension(), Some("mp4".as_ref()));
+    let size = std::fs::metadata(&video.path).unwrap().len();
+    assert!(size > 1000, "{} has {size} bytes", video.path);
+}
+
+/// Runs the generation with a card that shows what it does.
+fn run_with_following_card(home: &Home, args: &[&str]) -> Finished {
+    let mut card = Card::rx7900xtx();
+    card.follow(home, 0);
+    let start = Start::new(home)
+        .card(&card)
+        .options(&["--profile", "generic-amd"]);
+    start.framepack(args).start().finish(LIMIT)
+}
+
+/// Runs it with a card that idles with its memory held: what a spinning CPU looks like there.
+fn run_with_idle_card(home: &Home, args: &[&str]) -> Finished {
+    let card = Card::rx7900xtx();
+    let start = Start::new(home)
+        .card(&card)
+        .options(&["--profile", "generic-amd"]);
+    start.framepack(args).start().finish(LIMIT)
+}
+
+#[test]
+fn silent_hang_in_the_decode_comes_home_on_fast_find() {
+    let home = Home::new();
+    let mut args = vec!["--fault", "hang-idle"];
+    args.extend(CURES);
+    let run = run_with_following_card(&home, &args);
+    Hang {
+        verdict: VerdictId::SilentHang,
+        phase: Phase::VaeDecode,
+        within: Duration::from_secs(90),
+        rung: Some("fast_find"),
+    }
+    .check(&run);
+
+    let record = home.record().join("events.jsonl");
+    let kept = std::fs::read_to_string(&record).unwrap();
+    assert_eq!(
+        kept.lines().count(),
+        run.events.len(),
+        "record and stream differ"
+    );
+    assert!(
+        home.record().join("evidence/001").is_dir(),
+        "no evidence/001 in the record"
+    );
+}
+
+#[test]
+fn hang_with_the_interpreter_lock_held() {
+    let home = Home::new();
+    let mut args = vec!["--fault", "hang-idle-gil"];
+    args.extend(CURES);
+    let run = run_with_following_card(&home, &args);
+    Hang {
+        verdict: VerdictId::SilentHang,
+        phase: Phase::VaeDecode,
+        within: Duration::from_secs(90),
+        rung: Some("fast_find"),
+    }
+    .check(&run);
+}
+
+#[test]
+fn silent_hang_while_sampling() {
+    let home = Home::new();
+    let once = home.path("once");
+    let args = [
+        "--fault",
+        "hang-sampling",
+        "--fault-once",
+        once.to_str().unwrap(),
+    ];
+    let run = run_with_following_card(&home, &args);
+    Hang {
+        verdict: VerdictId::SilentHang,
+        phase: Phase::Sampling,
+        within: Duration::from_secs(90),
+        rung: None,
+    }
+    .check(&run);
+}
+
+#[test]
+fn endless_computation_is_a_spin_hang() {
+    let home = Home::new();
+    let once = home.path("once");
+    let args = [
+        "--fault",
+        "hang-spin",
+        "--fault-once",
+        once.to_str().unwrap(),
+    ];
+    let run = run_with_idle_card(&home, &args);
+    Hang {
+        verdict: VerdictId::SpinHang,
+        phase: Phase::VaeDecode,
+        within: Duration::from_mins(4),
+        rung: None,
+    }
+    .check(&run);
+}
+
+#[test]
+fn endless_search_is_a_find_stall() {
+    let home = Home::new();
+    let mut args = vec!["--fault", "hang-spin", "--mark-find"];
+    args.extend(CURES);
+    let run = run_with_idle_card(&home, &args);
+    Hang {
+        verdict: VerdictId::FindStall,
+        phase: Phase::VaeDecode,
+        within: Duration::from_mins(3),
+        rung: Some("fast_find"),
+    }
+    .check(&run);
+}
+
+/// A hang that no rung cures ends in an honest give-up, not in a loop.
+#[test]
+fn hang_on_every_rung_is_given_up() {
+    let home = Home::new();
+    let run = run_with_following_card(&home, &["--fault", "hang-idle"]);
+    run.assert_exit(21);
+    let attempts = run.all(|e| match e {
+        Event::AttemptStarted(spec) => Some(spec.rung.clone()),
+        _ => None,
+    });
+    assert!(
+        (2..=4).contains(&attempts.len()),
+        "attempts: {attempts:?}{}",
+        run.digest()
+    );
+    assert_eq!(*run.last().unwrap(), {
+        let Some(Event::RunFinished {
+            exit_code,
+            result,
+            summary,
+            ..
+        }) = run.last().cloned()
+        else {
+            panic!("no end{}", run.digest());
+        };
+        Event::RunFinished {
+            outcome: Outcome::GaveUp,
+            exit_code,
+            result,
+            summary,
+        }
+    });
+    let given_up = run.all(|e| match e {
+        Event::Decision(d) if d.choice == Choice::GiveUp => Some(d.why.clone()),
+        _ => None,
+    });
+    assert_eq!(given_up.len(), 1, "{}", run.digest());
+}

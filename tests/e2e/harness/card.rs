@@ -1,0 +1,126 @@
+//! The imitated card: made, changed and broken from the test.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::home::Home;
+use super::tools::{python, root};
+
+/// Name of the only card of the tree.
+const CARD: &str = "card0";
+
+/// A synthetic sysfs tree with one card. It idles with 0.5 GiB of 24 in use until
+/// told otherwise.
+pub(crate) struct Card {
+    tree: TempDir,
+    follower: Option<Child>,
+}
+
+impl Card {
+    /// Its PCI address.
+    pub(crate) const ADDRESS: &str = "0000:03:00.0";
+
+    /// An RX 7900 XTX.
+    pub(crate) fn rx7900xtx() -> Self {
+        let tree = tempfile::Builder::new()
+            .prefix("fpt-card-")
+            .tempdir()
+            .unwrap();
+        let card = Self {
+            tree,
+            follower: None,
+        };
+        card.tool(&["make", "ROOT", "--card", "rx7900xtx"]);
+        card.set("busy=0 power_w=18 vram_used=0.5G");
+        card
+    }
+
+    /// Sets readings: `busy=0 vram_used=17G`.
+    pub(crate) fn set(&self, readings: &str) {
+        let mut args = vec!["set", "ROOT", CARD];
+        args.extend(readings.split_whitespace());
+        self.tool(&args);
+    }
+
+    /// Breaks one file of the card's folder: `missing`, `eio`, `einval`, `garbage`,
+    /// `empty`, `stall` (reading it blocks), or mends it with `ok`.
+    pub(crate) fn break_file(&self, file: &str, how: &str) {
+        self.tool(&["break", "ROOT", CARD, file, how]);
+    }
+
+    /// From now on the card shows what the Python processes of `home` do: busy and
+    /// hot while they compute, idle with 17 GiB held while they hang, and the memory
+    /// back `linger_s` seconds after they are gone.
+    pub(crate) fn follow(&mut self, home: &Home, linger_s: u32) {
+        let mark = home.marked();
+        let linger = format!("linger={linger_s}");
+        let child = self
+            .command(&["follow", "ROOT", CARD, &mark, "vram=17G", &linger])
+            .spawn()
+            .unwrap();
+        self.follower = Some(child);
+    }
+
+    /// A command that runs inside the tree; `exec`s, so its process is the program's.
+    pub(crate) fn inside(&self, program: &str) -> Command {
+        let mut command = self.command(&["run", "ROOT", "--", program]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn tool(&self, args: &[&str]) {
+        let output = self.command(args).output().unwrap();
+        assert!(
+            output.status.success(),
+            "fake-amdgpu {args:?}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(python());
+        command.arg(script());
+        for arg in args {
+            match *arg {
+                "ROOT" => command.arg(self.root()),
+                other => command.arg(other),
+            };
+        }
+        command
+    }
+
+    fn root(&self) -> &Path {
+        self.tree.path()
+    }
+}
+
+impl Drop for Card {
+    fn drop(&mut self) {
+        if let Some(mut follower) = self.follower.take() {
+            // Only fails when it has already ended.
+            let _ended = follower.kill();
+            let _reaped = follower.wait();
+        }
+    }
+}
+
+/// Arguments that put any program into the tree, for tests that start it in a terminal.
+impl Card {
+    /// Program and its first arguments.
+    pub(crate) fn enter(&self) -> [PathBuf; 5] {
+        [
+            python(),
+            script(),
+            "run".into(),
+            self.root().to_owned(),
+            "--".into(),
+        ]
+    }
+}
+
+fn script() -> PathBuf {
+    root().join("tests/tools/fake-amdgpu/fake-amdgpu")
+}

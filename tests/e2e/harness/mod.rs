@@ -1,0 +1,14 @@
+//! What the scenarios share: the card, the run, the story that its events tell.
+
+mod card;
+mod home;
+mod leftovers;
+mod run;
+mod story;
+mod tools;
+
+pub(crate) use card::Card;
+pub(crate) use home::Home;
+pub(crate) use leftovers::assert_none_left;
+pub(crate) use run::{Finished, Running, Start};
+pub(crate) use tools::{BINARY, kill, kill_group, python, wait_until, workload};

@@ -1,0 +1,23 @@
+//! The real binary over a real generation and an imitated card.
+//!
+//! Every test starts `framepack-tui run` in a private home, mostly inside the
+//! imitated sysfs tree of `tests/tools/fake-amdgpu`, on the tiny generations of
+//! `tests/workloads`, reads its event stream and looks for what is left behind.
+//! They need `.venv` (see `scripts/setup`) and a private mount namespace.
+
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod card;
+#[cfg(test)]
+mod ending;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod hangs;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod no_alarm;
+#[cfg(test)]
+mod terminal;

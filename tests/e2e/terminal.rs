@@ -1,0 +1,186 @@
+//! The binary in a real terminal (a PTY), at two sizes.
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use vt100::Parser;
+
+use crate::harness::{BINARY, Card, Home, assert_none_left, python, wait_until, workload};
+
+/// A terminal with a program in it.
+struct Terminal {
+    screen: Arc<Mutex<Parser>>,
+    keys: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    /// Closing it hangs up.
+    _master: Box<dyn MasterPty + Send>,
+}
+
+impl Terminal {
+    /// Starts `framepack-tui run OPTIONS -- COMMAND` inside a shell that prints the
+    /// terminal's settings before and after it, and its exit code.
+    fn start(home: &Home, card: &Card, (cols, rows): (u16, u16), words: &[&str]) -> Self {
+        let size = PtySize {
+            rows,
+            cols,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new("sh");
+        command.arg("-c");
+        command.arg(r#"echo "before $(stty -g)"; "$@"; echo "exit $?"; echo "after $(stty -g)""#);
+        command.arg("sh");
+        command.args(card.enter());
+        command.arg(BINARY);
+        command.arg("run");
+        command.args(words);
+        command.cwd(home.dir());
+        for (name, folder) in home.folders() {
+            command.env(name, folder);
+        }
+        let marked = home.marked();
+        let (name, value) = marked.split_once('=').unwrap();
+        command.env(name, value);
+        command.env("TERM", "xterm-256color");
+        command.env("LANG", "C.UTF-8");
+        let child = pair.slave.spawn_command(command).unwrap();
+        let keys = pair.master.take_writer().unwrap();
+        let mut output = pair.master.try_clone_reader().unwrap();
+        let screen = Arc::new(Mutex::new(Parser::new(rows, cols, 0)));
+        let sink = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = output.read(&mut bytes) {
+                sink.lock().unwrap().process(&bytes[..n]);
+            }
+        });
+        Self {
+            screen,
+            keys,
+            child,
+            _master: pair.master,
+        }
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    fn wait_for(&self, word: &str, limit: Duration) {
+        let seen = wait_until(limit, || self.text().contains(word));
+        assert!(seen, "`{word}` is not on the screen:\n{}", self.text());
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    fn full_screen(&self) -> bool {
+        self.screen.lock().unwrap().screen().alternate_screen()
+    }
+
+    /// The program has ended with this code and left the terminal as it found it.
+    fn assert_restored(&mut self, code: u8) {
+        self.wait_for("after ", Duration::from_secs(30));
+        assert!(wait_until(Duration::from_secs(5), || self
+            .child
+            .try_wait()
+            .unwrap()
+            .is_some()));
+        let text = self.text();
+        let after = |word: &str| {
+            let line = text.lines().find_map(|l| l.strip_prefix(word));
+            line.unwrap_or_else(|| panic!("no `{word}` in:\n{text}"))
+                .trim()
+                .to_owned()
+        };
+        assert_eq!(after("exit "), code.to_string(), "{text}");
+        assert_eq!(
+            after("before "),
+            after("after "),
+            "terminal settings differ"
+        );
+        let screen = self.screen.lock().unwrap();
+        let screen = screen.screen();
+        assert!(!screen.alternate_screen() && !screen.hide_cursor());
+        assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None);
+        assert!(!screen.bracketed_paste());
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Only fails when it has already ended.
+        let _ended = self.child.kill();
+    }
+}
+
+/// A generation of a minute and a half, watched until it samples, then ended by Ctrl-C.
+fn watch_and_interrupt(size: (u16, u16)) {
+    let home = Home::new();
+    let mut card = Card::rx7900xtx();
+    card.follow(&home, 0);
+    let (python, script, out) = (python(), workload("tiny_framepack.py"), home.out());
+    let words = [
+        "--profile",
+        "generic-amd",
+        "--cap",
+        "20GiB",
+        "--",
+        python.to_str().unwrap(),
+        script.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--step-seconds",
+        "3",
+    ];
+    let mut terminal = Terminal::start(&home, &card, size, &words);
+    terminal.wait_for("HEALTHY", Duration::from_mins(2));
+    terminal.wait_for("sampling", Duration::from_mins(2));
+    assert!(terminal.full_screen());
+    let text = terminal.text();
+    for word in ["generic-amd", "20.0", "fast_find"] {
+        assert!(
+            text.contains(word),
+            "`{word}` is not on the screen:\n{text}"
+        );
+    }
+    assert!(text.lines().count() <= usize::from(size.1));
+    terminal.press("\x03");
+    terminal.assert_restored(130);
+    assert_none_left(&home);
+}
+
+#[test]
+fn screen_80x24() {
+    watch_and_interrupt((80, 24));
+}
+
+#[test]
+fn screen_120x36() {
+    watch_and_interrupt((120, 36));
+}
+
+/// `--plain` writes lines and leaves the screen alone.
+#[test]
+fn plain_text_stays_out_of_full_screen() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    let python = python();
+    let words = [
+        "--plain",
+        "--",
+        python.to_str().unwrap(),
+        "-c",
+        "print('a line of the child')",
+    ];
+    let mut terminal = Terminal::start(&home, &card, (120, 36), &words);
+    terminal.wait_for("a line of the child", Duration::from_secs(30));
+    assert!(!terminal.full_screen());
+    terminal.assert_restored(0);
+    assert_none_left(&home);
+}
