@@ -13,31 +13,31 @@ use framepack_tui::model::{
 };
 use framepack_tui::run::{RunState, reduce};
 
-pub const CARD: &str = "0000:0c:00.0";
+pub(crate) const CARD: &str = "0000:0c:00.0";
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// What the world is like at present.
 #[derive(Debug, Clone)]
-pub struct World {
-    pub busy: Metric<f64>,
-    pub power: Metric<f64>,
-    pub vram: Metric<Bytes>,
+pub(crate) struct World {
+    pub(crate) busy: Metric<f64>,
+    pub(crate) power: Metric<f64>,
+    pub(crate) vram: Metric<Bytes>,
     /// CPU of the worker thread, percent of a core, in slices of this length.
-    pub worker_percent: f64,
-    pub worker_slice_ns: u64,
+    pub(crate) worker_percent: f64,
+    pub(crate) worker_slice_ns: u64,
     /// Wake-ups a second of a thread that only polls (20 us each).
-    pub poller_hz: u64,
-    pub read_bps: u64,
-    pub state: char,
-    pub process: bool,
-    pub card: bool,
+    pub(crate) poller_hz: u64,
+    pub(crate) read_bps: u64,
+    pub(crate) state: char,
+    pub(crate) process: bool,
+    pub(crate) card: bool,
     /// What a first signal does; `None`: it is ignored.
-    pub term_kills: bool,
-    pub kill_kills: bool,
-    pub evidence_takes: Duration,
-    pub evidence_answers: bool,
+    pub(crate) term_kills: bool,
+    pub(crate) kill_kills: bool,
+    pub(crate) evidence_takes: Duration,
+    pub(crate) evidence_answers: bool,
     /// VRAM falls this long after the end.
-    pub vram_lags: Duration,
+    pub(crate) vram_lags: Duration,
 }
 
 impl Default for World {
@@ -64,7 +64,7 @@ impl Default for World {
 
 impl World {
     /// Nothing moves but a poller.
-    pub fn silent() -> Self {
+    pub(crate) fn silent() -> Self {
         Self {
             busy: Metric::Fresh(0.0),
             power: Metric::Fresh(22.0),
@@ -81,13 +81,13 @@ enum Due {
     VramBack,
 }
 
-pub struct Sim {
-    pub state: RunState,
-    pub now: Mono,
-    pub world: World,
-    pub stream: Vec<Envelope>,
-    pub effects: Vec<(Mono, Effect)>,
-    pub alive: bool,
+pub(crate) struct Sim {
+    pub(crate) state: RunState,
+    pub(crate) now: Mono,
+    pub(crate) world: World,
+    pub(crate) stream: Vec<Envelope>,
+    pub(crate) effects: Vec<(Mono, Effect)>,
+    pub(crate) alive: bool,
     seq: u64,
     due: Vec<(Mono, Due)>,
     cpu: BTreeMap<u32, (u64, u64)>,
@@ -97,7 +97,7 @@ pub struct Sim {
 }
 
 /// Rung with an environment change.
-pub fn rung(id: &str, action: ActionId, answers: &[VerdictId], phases: &[Phase]) -> Rung {
+pub(crate) fn rung(id: &str, action: ActionId, answers: &[VerdictId], phases: &[Phase]) -> Rung {
     Rung {
         id: RungId(id.to_owned()),
         action,
@@ -114,7 +114,7 @@ pub fn rung(id: &str, action: ActionId, answers: &[VerdictId], phases: &[Phase])
     }
 }
 
-pub fn plan() -> Plan {
+pub(crate) fn plan() -> Plan {
     let decode = [Phase::VaeEncode, Phase::VaeDecode];
     let mut tiled = rung(
         "tiled_vae",
@@ -173,7 +173,7 @@ pub fn plan() -> Plan {
 }
 
 impl Sim {
-    pub fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: Plan) -> Self {
         let started = RunStarted {
             schema: SCHEMA.to_owned(),
             program: "test".to_owned(),
@@ -208,7 +208,7 @@ impl Sim {
     }
 
     /// Up to the point where a job runs in this phase.
-    pub fn running_in(plan: Plan, phase: Phase) -> Self {
+    pub(crate) fn running_in(plan: Plan, phase: Phase) -> Self {
         let mut sim = Self::new(plan);
         sim.run_for(Duration::from_secs(2));
         assert!(sim.alive, "launched");
@@ -219,7 +219,7 @@ impl Sim {
         sim
     }
 
-    pub fn feed(&mut self, event: Event) {
+    pub(crate) fn feed(&mut self, event: Event) {
         self.seq += 1;
         let env = Envelope {
             seq: self.seq,
@@ -234,7 +234,7 @@ impl Sim {
         }
     }
 
-    pub fn phase(&mut self, phase: Phase) {
+    pub(crate) fn phase(&mut self, phase: Phase) {
         self.feed(Event::Phase(PhaseChange {
             phase,
             section: Some(2),
@@ -243,7 +243,7 @@ impl Sim {
         }));
     }
 
-    pub fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         let attempt = self.attempt();
         self.feed(Event::Line(Line {
             attempt,
@@ -255,7 +255,7 @@ impl Sim {
         }));
     }
 
-    pub fn step_bar(&mut self, done: f64) {
+    pub(crate) fn step_bar(&mut self, done: f64) {
         self.feed(Event::Progress(Progress {
             what: None,
             done,
@@ -265,7 +265,7 @@ impl Sim {
         }));
     }
 
-    pub fn exit(&mut self, status: ExitStatus) {
+    pub(crate) fn exit(&mut self, status: ExitStatus) {
         self.dead(status);
     }
 
@@ -352,7 +352,7 @@ impl Sim {
         self.feed(Event::GroupGone { attempt });
     }
 
-    pub fn run_for(&mut self, d: Duration) {
+    pub(crate) fn run_for(&mut self, d: Duration) {
         let end = self.now + d;
         while self.now < end && !self.state.is_over() {
             self.now += PERIOD;
@@ -386,7 +386,11 @@ impl Sim {
                 "script",
             );
             let resting = self.idle || !self.alive;
-            g.busy = if resting { Metric::Fresh(0.0) } else { w.busy.clone() };
+            g.busy = if resting {
+                Metric::Fresh(0.0)
+            } else {
+                w.busy.clone()
+            };
             g.power_w = if resting {
                 Metric::Fresh(20.0)
             } else {
@@ -452,22 +456,22 @@ impl Sim {
     }
 
     /// Position in the stream of the first event that fits.
-    pub fn find(&self, fits: impl Fn(&Event) -> bool) -> Option<&Envelope> {
+    pub(crate) fn find(&self, fits: impl Fn(&Event) -> bool) -> Option<&Envelope> {
         self.stream.iter().find(|e| fits(&e.event))
     }
 
-    pub fn first_verdict(&self, id: VerdictId) -> Option<&Envelope> {
+    pub(crate) fn first_verdict(&self, id: VerdictId) -> Option<&Envelope> {
         self.find(|e| matches!(e, Event::Verdict(v) if v.id == id))
     }
 
-    pub fn hung(&self, id: VerdictId) -> Option<&Envelope> {
+    pub(crate) fn hung(&self, id: VerdictId) -> Option<&Envelope> {
         self.find(|e| {
             matches!(e, Event::Verdict(v) if v.id == id
                 && v.health == framepack_tui::model::Health::Hung)
         })
     }
 
-    pub fn kills(&self) -> usize {
+    pub(crate) fn kills(&self) -> usize {
         self.stream
             .iter()
             .filter(|e| matches!(e.event, Event::SignalSent { .. }))
