@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use framepack_tui::profile::{
-    Catalog, ErrorKind, Level, Owner, Problem, ProfileError, Source, lint, parse,
+    Catalog, ErrorKind, Level, Owner, Problem, ProfileError, Source, knob, lint, parse,
 };
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use proptest::prelude::*;
@@ -253,4 +253,37 @@ proptest! {
         let (from, to) = (cut(at).unwrap(), cut(at + len).unwrap());
         digest(format!("{}{insert}{}", &text[..from], &text[to..]));
     }
+}
+
+#[test]
+fn the_documentation_names_every_variable_and_every_rung() {
+    let text = include_str!("../docs/profiles.md");
+    for knob in knob::knobs() {
+        assert!(text.contains(&format!("`{}`", knob.name)), "{}", knob.name);
+    }
+    for rung in catalog().get("generic-amd").unwrap().ladder {
+        assert!(
+            text.contains(&format!("| `{}` |", rung.id.value)),
+            "{}",
+            rung.id.value
+        );
+        for key in rung.settings.keys() {
+            assert!(text.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+}
+
+#[test]
+fn the_documented_example_is_a_valid_profile() {
+    let text = include_str!("../docs/profiles.md");
+    let example = text.split("```toml\n").nth(1).unwrap();
+    let example = example.split("```").next().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("example.toml");
+    // The example names one rung that its parent has, so it merges over it.
+    std::fs::write(&path, example).unwrap();
+    let profile = catalog()
+        .get(path.to_str().unwrap())
+        .unwrap_or_else(|e| panic!("{}", show(&e)));
+    assert_eq!(lint(&profile), []);
 }
