@@ -3,9 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use framepack_tui::profile::{Catalog, ErrorKind, Level, Problem, ProfileError, lint};
+use framepack_tui::profile::{
+    Catalog, ErrorKind, Level, Owner, Problem, ProfileError, Source, knob, lint, parse,
+};
 use miette::{GraphicalReportHandler, GraphicalTheme};
+use proptest::prelude::*;
 
 fn cases(folder: &str) -> Vec<PathBuf> {
     let root = Path::new("tests/profile").join(folder);
@@ -183,4 +187,103 @@ fn warnings_alone_do_not_refuse_a_profile() {
             .one_line()
             .contains("w.toml:9: K104: `MIOPEN_FIND_MODE=2` means `FAST`")
     );
+}
+
+/// Reads, judges and shows a text; none of it may panic.
+fn digest(text: String) {
+    let source = Arc::new(Source {
+        name: String::from("any.toml"),
+        text,
+        owner: Owner::User,
+    });
+    match parse(&source) {
+        Ok(profile) => {
+            for problem in lint(&profile) {
+                let _line = problem.one_line();
+            }
+        }
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            assert!(problems.iter().all(Problem::is_error));
+            let error = ProfileError::Invalid {
+                name: String::from("any"),
+                problems,
+            };
+            assert!(show(&error).contains("cannot be used"));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_text_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        digest(String::from_utf8_lossy(&bytes).into_owned());
+    }
+
+    #[test]
+    fn toml_like_text_is_read_or_refused(
+        parts in proptest::collection::vec(
+            prop_oneof![
+                Just("schema = 1\n"), Just("[profile]\n"), Just("id = \"abc\"\n"),
+                Just("version = \"1.0.0\"\n"), Just("title = \"ä\"\n"), Just("[env.set]\n"),
+                Just("MIOPEN_FIND_MODE = \"2\"\n"), Just("HF_HOME = { value = \"é{\" }\n"),
+                Just("[[ladder]]\n"), Just("id = \"tiled_vae\"\n"), Just("answers = [\"any\"]\n"),
+                Just("[detect.phase.vae_decode]\n"), Just("silence = \"1s\"\n"),
+                Just("settings = { vae_tile = 0xffffffffffffffffffff }\n"), Just("[ladder]\n"),
+                Just("= \n"), Just("\"\"\"\n"), Just("[x]\n"), Just("ladder = [1, {}]\n"),
+                Just("[workload]\n"), Just("args = [\"\\u0000\", 1]\n"), Just("[detect]\nphase = 1\n"),
+                Just("[detect.phase]\nsampling = 2020-01-01\n"), Just("[limits]\nvram_cap = 1e9\n"),
+            ],
+            0..14,
+        )
+    ) {
+        digest(parts.concat());
+    }
+
+    #[test]
+    fn a_damaged_profile_is_read_or_refused(
+        at in 0usize..6000,
+        len in 0usize..40,
+        insert in "[\\[\\]{}=\"'a-z0-9\\n\u{e4}]{0,12}",
+    ) {
+        let text = include_str!("../profiles/generic-amd.toml");
+        let cut = |n: usize| (0..=n.min(text.len())).rev().find(|i| text.is_char_boundary(*i));
+        let (from, to) = (cut(at).unwrap(), cut(at + len).unwrap());
+        digest(format!("{}{insert}{}", &text[..from], &text[to..]));
+    }
+}
+
+#[test]
+fn the_documentation_names_every_variable_and_every_rung() {
+    let text = include_str!("../docs/profiles.md");
+    for knob in knob::knobs() {
+        assert!(text.contains(&format!("`{}`", knob.name)), "{}", knob.name);
+    }
+    for rung in catalog().get("generic-amd").unwrap().ladder {
+        assert!(
+            text.contains(&format!("| `{}` |", rung.id.value)),
+            "{}",
+            rung.id.value
+        );
+        for key in rung.settings.keys() {
+            assert!(text.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+}
+
+#[test]
+fn the_documented_example_is_a_valid_profile() {
+    let text = include_str!("../docs/profiles.md");
+    let example = text.split("```toml\n").nth(1).unwrap();
+    let example = example.split("```").next().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("example.toml");
+    // The example names one rung that its parent has, so it merges over it.
+    std::fs::write(&path, example).unwrap();
+    let profile = catalog()
+        .get(path.to_str().unwrap())
+        .unwrap_or_else(|e| panic!("{}", show(&e)));
+    assert_eq!(lint(&profile), []);
 }

@@ -126,7 +126,7 @@ pub enum KnobProblem {
         near: Vec<String>,
     },
     /// The name is known to do nothing.
-    #[error("`{name}` has no effect: {effect}")]
+    #[error("`{name}` has no effect. {effect}")]
     NoEffect {
         /// The name.
         name: String,

@@ -148,3 +148,77 @@ fn why(profile: &Profile, card: Option<&Card>, machine: &Machine) -> String {
     }
     format!("{name} is {}: {id}", facts.join(" with "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Catalog;
+
+    fn choose(cards: Vec<Card>) -> String {
+        let machine = Machine {
+            cards,
+            adapter: String::from("framepack"),
+        };
+        best(&Catalog::with_folder(None).all(), &machine)
+            .unwrap()
+            .why
+    }
+
+    fn amd(gfx: Option<&str>, gib: u64, unified: bool) -> Card {
+        Card {
+            vendor: Some(Vendor::Amd),
+            gfx: gfx.map(str::to_owned),
+            vram: Some(Bytes::gib(gib)),
+            unified,
+            ..Card::default()
+        }
+    }
+
+    #[test]
+    fn the_most_specific_profile_wins_and_says_why() {
+        let xtx = Card {
+            name: Some(String::from("RX 7900 XTX")),
+            ..amd(Some("gfx1100"), 24, false)
+        };
+        assert_eq!(
+            choose(vec![xtx]),
+            "RX 7900 XTX is gfx1100 with 24.0 GiB: rx7900xtx-safe"
+        );
+        assert_eq!(
+            choose(vec![amd(Some("gfx1151"), 96, true)]),
+            "AMD card is gfx1151 with 96.0 GiB shared: strix-halo-wan"
+        );
+        let other = "AMD card without an own profile: generic-amd";
+        assert_eq!(choose(vec![amd(Some("gfx1100"), 20, false)]), other);
+        assert_eq!(choose(vec![amd(Some("gfx1100"), 48, false)]), other);
+        assert_eq!(choose(vec![amd(Some("gfx1201"), 16, false)]), other);
+        let nvidia = Card {
+            vendor: Some(Vendor::Nvidia),
+            sm: Some(String::from("sm_90")),
+            ..Card::default()
+        };
+        assert_eq!(
+            choose(vec![nvidia]),
+            "NVIDIA card without an own profile: generic-nvidia"
+        );
+    }
+
+    #[test]
+    fn unknown_facts_do_not_count_as_met() {
+        let other = "AMD card without an own profile: generic-amd";
+        assert_eq!(choose(vec![amd(None, 24, false)]), other);
+        let mut card = amd(Some("gfx1100"), 24, false);
+        card.vram = None;
+        assert_eq!(choose(vec![card]), other);
+    }
+
+    #[test]
+    fn no_card_is_a_machine_too() {
+        assert_eq!(choose(Vec::new()), "no GPU found: cpu-only");
+        assert_eq!(
+            choose(vec![Card::default()]),
+            "no card of a known maker: cpu-only"
+        );
+        assert_eq!(best(&[], &Machine::default()), None);
+    }
+}

@@ -383,7 +383,7 @@ fn limits(r: &mut Reader, top: Table<'_, '_>) -> MachineLimits {
 }
 
 fn limit(r: &mut Reader, table: Table<'_, '_>, key: &str) -> Option<At<Limit>> {
-    let text = r.string(table, key)?;
+    let text = r.with_unit(table, key, "`\"90s\"`, or `\"auto\"`")?;
     if text.value == "auto" {
         return Some(text.with(Limit::Auto));
     }

@@ -246,11 +246,11 @@ impl Reader {
         list: &[(&'static str, T)],
     ) -> Option<At<T>> {
         let text = self.string(table, key)?;
-        self.word(key, &text, list)
+        self.word(&format!("value of `{key}`"), &text, list)
     }
 
     pub(super) fn size(&mut self, table: Table<'_, '_>, key: &str) -> Option<At<Bytes>> {
-        let text = self.string(table, key)?;
+        let text = self.with_unit(table, key, "`\"20 GiB\"`")?;
         if let Ok(size) = text.value.parse::<Bytes>() {
             return Some(text.with(size));
         }
@@ -264,8 +264,24 @@ impl Reader {
         None
     }
 
+    /// A quantity as a string; a bare number lacks its unit.
+    pub(super) fn with_unit(
+        &mut self,
+        table: Table<'_, '_>,
+        key: &str,
+        example: &str,
+    ) -> Option<At<String>> {
+        let value = table.entries.get(key)?;
+        let name = dotted(table.name, key);
+        if let DeValue::String(_) = value.get_ref() {
+            return self.text(&name, value);
+        }
+        self.wrong_type(&name, value, "a string with a unit", example);
+        None
+    }
+
     pub(super) fn duration(&mut self, table: Table<'_, '_>, key: &str) -> Option<At<Duration>> {
-        let text = self.string(table, key)?;
+        let text = self.with_unit(table, key, "`\"90s\"`")?;
         self.time(&text)
     }
 

@@ -339,3 +339,6 @@ fn plain(map: &BTreeMap<String, At<String>>) -> BTreeMap<String, String> {
         .map(|(k, v)| (k.clone(), v.value.clone()))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

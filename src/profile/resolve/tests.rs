@@ -1,0 +1,268 @@
+//! Who wins, which rungs can be taken, and what the user is told.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::model::{ActionId, Phase, Tier};
+use crate::profile::{Catalog, Owner, Source, parse};
+
+fn no_agent(_: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
+    Err(String::from("needs the agent"))
+}
+
+fn vars(list: &[(&str, &str)]) -> BTreeMap<String, String> {
+    list.iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect()
+}
+
+fn inputs(user: &[(&str, &str)]) -> Inputs<'static> {
+    Inputs {
+        argv: vec![String::from("python"), String::from("demo.py")],
+        user_env: vars(user),
+        cap: None,
+        gpu: None,
+        adapter: String::from("framepack"),
+        server: true,
+        countdown: Duration::ZERO,
+        rung_args: &no_agent,
+    }
+}
+
+fn shipped(id: &str) -> Profile {
+    Catalog::with_folder(None).get(id).unwrap()
+}
+
+fn written(rest: &str) -> Profile {
+    let text = format!(
+        "schema = 1\n[profile]\nid = \"mine\"\nversion = \"1.0.0\"\ntitle = \"mine\"\n{rest}"
+    );
+    let source = Source {
+        name: String::from("mine.toml"),
+        text,
+        owner: Owner::User,
+    };
+    parse(&Arc::new(source)).unwrap()
+}
+
+fn find<'p>(plan: &'p Plan, id: &str) -> &'p Rung {
+    plan.ladder.iter().find(|r| r.id.0 == id).unwrap()
+}
+
+fn env<'p>(plan: &'p Plan, name: &str) -> Option<&'p EnvChange> {
+    plan.env.iter().find(|c| c.name == name)
+}
+
+/// The rungs that a run takes one after another for a fault that stays.
+fn path(plan: &Plan, verdict: VerdictId, phase: Phase) -> Vec<&str> {
+    plan.ladder
+        .iter()
+        .filter(|r| r.answers(verdict, phase))
+        .map(|r| r.id.0.as_str())
+        .collect()
+}
+
+#[test]
+fn the_supervisor_adds_what_nobody_else_has_set() {
+    let plan = resolve(
+        &shipped("generic-amd"),
+        &inputs(&[("MIOPEN_LOG_LEVEL", "3")]),
+    )
+    .plan;
+    let names: Vec<&str> = plan.env.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["MIOPEN_ENABLE_LOGGING_CMD", "PYTHONUNBUFFERED"]);
+    assert!(plan.env.iter().all(|c| c.origin == EnvOrigin::Supervisor));
+    let quiet = written("[env.set]\nMIOPEN_LOG_LEVEL = \"4\"\n");
+    let plan = resolve(&quiet, &inputs(&[])).plan;
+    let level = env(&plan, "MIOPEN_LOG_LEVEL").unwrap();
+    assert_eq!(
+        (level.origin, level.value.as_deref()),
+        (EnvOrigin::Profile, Some("4"))
+    );
+}
+
+#[test]
+fn the_user_wins_over_the_profile_and_is_told() {
+    let safe = shipped("rx7900xtx-safe");
+    let user = [
+        ("MIOPEN_FIND_MODE", "NORMAL"),
+        ("HSA_OVERRIDE_GFX_VERSION", "11.0.0"),
+    ];
+    let r = resolve(&safe, &inputs(&user));
+    assert_eq!(
+        r.notices,
+        [
+            "your MIOPEN_FIND_MODE=NORMAL shadows MIOPEN_FIND_MODE=FAST of profile rx7900xtx-safe",
+            "your HSA_OVERRIDE_GFX_VERSION=11.0.0 stays in force, though profile rx7900xtx-safe asks for it to be unset",
+        ]
+    );
+    let mode = env(&r.plan, "MIOPEN_FIND_MODE").unwrap();
+    assert_eq!(mode.origin, EnvOrigin::User);
+    assert_eq!(mode.value.as_deref(), Some("NORMAL"));
+    assert_eq!(mode.overrides.as_deref(), Some("FAST"));
+    assert_eq!(r.plan.env_before["MIOPEN_FIND_MODE"], "NORMAL");
+    assert_eq!(r.plan.env_before["MIOPEN_FIND_ENFORCE"], "NONE");
+    assert_eq!(find(&r.plan, "fast_find").unavailable, None);
+}
+
+#[test]
+fn a_rung_that_changes_nothing_is_skipped_with_the_reason() {
+    let plan = resolve(&shipped("rx7900xtx-safe"), &inputs(&[])).plan;
+    assert_eq!(
+        find(&plan, "fast_find").unavailable.as_deref(),
+        Some("MIOPEN_FIND_ENFORCE=NONE, MIOPEN_FIND_MODE=FAST is in force already")
+    );
+    assert_eq!(find(&plan, "retry_same").unavailable, None);
+    let user = [("MIOPEN_FIND_MODE", "2"), ("MIOPEN_FIND_ENFORCE", "none")];
+    let plan = resolve(&shipped("generic-amd"), &inputs(&user)).plan;
+    assert!(find(&plan, "fast_find").unavailable.is_some());
+    let plan = resolve(&shipped("generic-amd"), &inputs(&user[..1])).plan;
+    assert_eq!(find(&plan, "fast_find").unavailable, None);
+}
+
+#[test]
+fn settings_become_arguments_or_make_the_rung_unavailable() {
+    let amd = shipped("generic-amd");
+    let plan = resolve(&amd, &inputs(&[])).plan;
+    let tiled = find(&plan, "tiled_vae");
+    assert_eq!(tiled.unavailable.as_deref(), Some("needs the agent"));
+    assert_eq!(
+        tiled.settings,
+        vars(&[("vae_overlap", "64"), ("vae_tile", "256")])
+    );
+    let cpu_vae = |s: &BTreeMap<String, String>| match s.get("vae_device") {
+        Some(d) if d == "cpu" => Ok(vec![String::from("--cpu-vae")]),
+        _ => Err(String::from("no argument for it")),
+    };
+    let with = Inputs {
+        rung_args: &cpu_vae,
+        ..inputs(&[])
+    };
+    let plan = resolve(&amd, &with).plan;
+    let cpu = find(&plan, "vae_cpu");
+    assert_eq!(cpu.args, ["--cpu-vae"]);
+    assert_eq!((cpu.unavailable.as_ref(), cpu.tier), (None, Tier::T3));
+    assert!(cpu.on_cpu());
+}
+
+#[test]
+fn generic_amd_follows_the_default_actions() {
+    let plan = resolve(&shipped("generic-amd"), &inputs(&[])).plan;
+    let decode = Phase::VaeDecode;
+    let stall = ["fast_find", "tiled_vae", "immediate_naive", "vae_cpu"];
+    assert_eq!(path(&plan, VerdictId::SilentHang, decode), stall);
+    assert_eq!(path(&plan, VerdictId::FindStall, decode), stall);
+    assert_eq!(
+        path(&plan, VerdictId::SpinHang, decode)[..2],
+        ["retry_same", "fast_find"]
+    );
+    assert_eq!(
+        path(&plan, VerdictId::SilentHang, Phase::Sampling),
+        ["retry_elsewhere"]
+    );
+    assert_eq!(
+        path(&plan, VerdictId::SpinHang, Phase::Sampling),
+        ["retry_same"]
+    );
+    assert_eq!(
+        path(&plan, VerdictId::FindStall, Phase::Sampling),
+        ["fast_find_elsewhere"]
+    );
+    assert_eq!(
+        path(&plan, VerdictId::SilentHang, Phase::Unknown)[..2],
+        ["retry_elsewhere", "fast_find"]
+    );
+    assert_eq!(
+        path(&plan, VerdictId::NoAlgorithm, decode),
+        ["tiled_vae", "vae_cpu"]
+    );
+    assert_eq!(
+        path(&plan, VerdictId::GpuOom, Phase::Sampling),
+        ["lower_settings"]
+    );
+    assert_eq!(path(&plan, VerdictId::GpuOom, decode)[0], "tiled_vae");
+    assert_eq!(
+        path(&plan, VerdictId::BlockAllocator, decode)[0],
+        "full_unload"
+    );
+    for v in [
+        VerdictId::Killed,
+        VerdictId::CrashSegv,
+        VerdictId::AppError,
+        VerdictId::GpuReset,
+    ] {
+        assert!(path(&plan, v, decode).is_empty(), "{v}");
+    }
+    let reset = find(&plan, "reset_miopen_db");
+    let folder = reset.env["MIOPEN_USER_DB_PATH"].as_deref().unwrap();
+    assert_eq!(
+        crate::profile::expand_placeholders(folder, "/run/a1"),
+        "/run/a1/miopen-db"
+    );
+    assert_eq!(find(&plan, "fast_find").action, ActionId::FastFind);
+}
+
+#[test]
+fn settings_of_another_adapter_are_left_out() {
+    let p = written("[workload]\nadapter = \"comfyui\"\nargs = [\"--lowvram\"]\n");
+    let r = resolve(&p, &inputs(&[]));
+    assert_eq!(r.plan.argv, ["python", "demo.py"]);
+    assert_eq!(r.notices.len(), 1);
+    let comfy = Inputs {
+        adapter: String::from("comfyui"),
+        ..inputs(&[])
+    };
+    let r = resolve(&p, &comfy);
+    assert_eq!(r.plan.argv, ["python", "demo.py", "--lowvram"]);
+    assert!(r.notices.is_empty());
+}
+
+#[test]
+fn limits_come_from_the_profile_and_the_cap_from_the_command_line() {
+    let p = written(
+        "[detect]\nfind_limit = \"20s\"\n[detect.phase.vae_decode]\nsilence = \"auto\"\nceiling = \"10m\"\n\
+         [limits]\nvram_cap = \"20 GiB\"\n[workload]\nserver = false\n[kill]\nfirst = \"INT\"\n[budget]\ntotal = 2\n",
+    );
+    let plan = resolve(&p, &inputs(&[])).plan;
+    assert_eq!(plan.limits.find_limit, Duration::from_secs(20));
+    assert!(plan.limits.find_limit_is_users);
+    let decode = &plan.limits.phases[&Phase::VaeDecode];
+    assert_eq!(
+        (decode.silence, decode.ceiling),
+        (None, Some(Duration::from_mins(10)))
+    );
+    assert_eq!(plan.vram_cap, Some(Bytes::gib(20)));
+    assert!(!plan.server);
+    assert_eq!(plan.kill.first, crate::model::Signal::Int);
+    assert_eq!((plan.budget.restarts, plan.budget.total), (3, 2));
+    let capped = Inputs {
+        cap: Some(Bytes::gib(16)),
+        ..inputs(&[])
+    };
+    assert_eq!(resolve(&p, &capped).plan.vram_cap, Some(Bytes::gib(16)));
+    let safe = resolve(&shipped("rx7900xtx-safe"), &inputs(&[])).plan;
+    assert!(!safe.limits.find_limit_is_users);
+}
+
+#[test]
+fn every_touched_variable_is_asked_for() {
+    let names = env_names(&shipped("rx7900xtx-safe"));
+    for name in [
+        "HSA_OVERRIDE_GFX_VERSION",
+        "MIOPEN_FIND_MODE",
+        "MIOPEN_USER_DB_PATH",
+        "PYTHONUNBUFFERED",
+    ] {
+        assert!(names.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn a_child_puts_a_rung_before_a_parents() {
+    let plan = resolve(&shipped("strix-halo-wan"), &inputs(&[])).plan;
+    let ids: Vec<&str> = plan.ladder.iter().map(|r| r.id.0.as_str()).collect();
+    let at = |id: &str| ids.iter().position(|i| *i == id).unwrap();
+    assert_eq!(at("winograd_off") + 1, at("tiled_vae"));
+    assert_eq!(at("vae_cpu") + 1, ids.len());
+    assert_eq!(find(&plan, "tiled_vae").settings["vae_tile"], "256");
+}
