@@ -1,2 +1,7 @@
 //! Thin binary over the library.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    framepack_tui::cli::main()
+}

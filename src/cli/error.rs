@@ -1,0 +1,120 @@
+//! Errors at the edge: one clear message, its exit code, never a backtrace.
+
+use std::path::PathBuf;
+
+use crate::model::Bytes;
+use crate::profile::{Problem, ProfileError};
+use crate::record::StoreError;
+use crate::supervise::LockError;
+
+/// Exit code of a usage error.
+pub(super) const USAGE: u8 = 64;
+
+/// Why a command could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The profile is not there, or not right.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// No profile's conditions hold on this machine.
+    #[error("no profile matches this machine; name one with --profile ({0})")]
+    NoProfile(String),
+    /// The user's environment holds values that a library does not know.
+    #[error("your environment would make the run fail:\n{}", lines(.0))]
+    Environment(Vec<Problem>),
+    /// `--gpu` names a card that is not there.
+    #[error("there is no card `{asked}`; {there}")]
+    NoSuchGpu {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        there: String,
+    },
+    /// The cap is larger than the card.
+    #[error(
+        "the VRAM cap of {cap} ({origin}) is above the card's {total}; give a smaller one with --cap"
+    )]
+    CapAboveCard {
+        /// Cap.
+        cap: Bytes,
+        /// `--cap`, or the profile.
+        origin: String,
+        /// Memory of the card.
+        total: Bytes,
+    },
+    /// `--cwd` is no folder.
+    #[error("the working directory `{}` is not a folder that can be entered: {why}", path.display())]
+    Cwd {
+        /// Path.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+    /// Another run holds the card.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The record cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system refused something that never fails in a healthy one.
+    #[error("failed to {what}: {why}")]
+    System {
+        /// What.
+        what: &'static str,
+        /// Why.
+        why: std::io::Error,
+    },
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let all: Vec<String> = problems
+        .iter()
+        .map(|p| format!("  {}", p.one_line()))
+        .collect();
+    all.join("\n")
+}
+
+impl CliError {
+    /// The exit code, part of the contract.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Profile(e) => e.exit_code(),
+            Self::Environment(_) => 65,
+            Self::NoProfile(_) | Self::Cwd { .. } => 66,
+            Self::NoSuchGpu { .. } => 69,
+            Self::CapAboveCard { .. } => 73,
+            // the card is taken: the same code as a missing one
+            Self::Lock(_) => 69,
+            Self::Store(_) | Self::System { .. } => 70,
+        }
+    }
+
+    /// The message as it is printed: a profile's problems with their source lines.
+    pub fn report(&self) -> String {
+        match self {
+            Self::Profile(e) => {
+                let mut text = String::new();
+                let handler = miette::NarratableReportHandler::new();
+                let graphical = miette::GraphicalReportHandler::new_themed(theme());
+                if graphical.render_report(&mut text, e).is_err() {
+                    text.clear();
+                    // a formatter into a string cannot fail twice for the same reason
+                    let _ = handler.render_report(&mut text, e);
+                }
+                text
+            }
+            other => format!("framepack-tui: {other}"),
+        }
+    }
+}
+
+/// No colour into a file or where the user wants none; no box drawing outside UTF-8.
+fn theme() -> miette::GraphicalTheme {
+    use std::io::IsTerminal;
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    match (colour, crate::ui::locale_is_utf8()) {
+        (true, true) => miette::GraphicalTheme::unicode(),
+        (false, true) => miette::GraphicalTheme::unicode_nocolor(),
+        (_, false) => miette::GraphicalTheme::none(),
+    }
+}

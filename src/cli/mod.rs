@@ -1,0 +1,44 @@
+//! The command line: the composition root.
+
+mod args;
+mod error;
+mod run;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Subcommand};
+pub use error::CliError;
+
+/// Parses the command line, does what it says, and gives the exit code that is
+/// part of the contract (see README.md).
+pub fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(e) => return usage(&e),
+    };
+    let done = match args.command {
+        Subcommand::Run(run) => run::main(*run),
+        Subcommand::Guardian { args } => return crate::workload::guardian::main(args),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(e) => {
+            // nowhere else to say it if stderr is closed
+            let _ = writeln!(io::stderr(), "{}", e.report());
+            ExitCode::from(e.exit_code())
+        }
+    }
+}
+
+/// Help and version go to stdout with 0; anything else is a usage error.
+fn usage(e: &clap::Error) -> ExitCode {
+    let _ = e.print();
+    if e.use_stderr() {
+        ExitCode::from(error::USAGE)
+    } else {
+        ExitCode::SUCCESS
+    }
+}

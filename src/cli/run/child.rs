@@ -1,0 +1,144 @@
+//! What the guardian and the child's output tell, as events.
+
+use std::time::{Duration, Instant};
+
+use crate::model::event::Level;
+use crate::model::{
+    Event, ExitReport, ExitStatus, JobChange, Line, Phase, Signal,
+};
+use crate::workload::artefacts;
+use crate::workload::external::ChildEvent;
+
+use super::shell::Shell;
+
+/// The last look for results may take this long before the end is told anyway.
+const LAST_LOOK: Duration = Duration::from_secs(3);
+
+impl Shell {
+    /// One word of the child.
+    pub(super) fn child_event(&mut self, event: ChildEvent) {
+        let attempt = self.attempt.as_ref().map_or(0, |a| a.number);
+        match event {
+            ChildEvent::Spawned { pid, pgid } => self.spawned(attempt, pid, pgid),
+            ChildEvent::SpawnFailed { why, not_found } => {
+                self.child = None;
+                self.post(Event::SpawnFailed {
+                    attempt,
+                    why,
+                    not_found,
+                });
+            }
+            ChildEvent::Line(line) => self.line(line),
+            ChildEvent::DroppedLines(n) => self.post(Event::Dropped {
+                what: "lines".to_owned(),
+                n,
+            }),
+            ChildEvent::Exited(status) => self.exited(attempt, status),
+            ChildEvent::Gone => self.gone(attempt),
+            ChildEvent::Signalled {
+                signal,
+                scope,
+                reached,
+            } => self.post(Event::SignalSent {
+                attempt,
+                signal,
+                scope,
+                reached,
+            }),
+            ChildEvent::Survivors(processes) => self.post(Event::Survivors { attempt, processes }),
+            ChildEvent::GuardianLost => self.guardian_lost(attempt),
+        }
+    }
+
+    fn spawned(&mut self, attempt: u32, pid: u32, pgid: u32) {
+        let guardian = self.child.as_ref().map(|c| c.guardian_pid);
+        self.pid = Some(pid);
+        self.pgid = Some(pgid);
+        self.sampler.set_target(Some(pid), guardian);
+        self.sampler.set_job_running(true);
+        self.watchdog.set_group(Some(pgid), guardian);
+        self.post(Event::Spawned { attempt, pid, pgid });
+        let events = self.adapter.as_mut().map(|a| a.start()).unwrap_or_default();
+        self.adapted(events);
+    }
+
+    fn line(&mut self, line: Line) {
+        let events = self
+            .adapter
+            .as_mut()
+            .map(|a| a.feed(&line))
+            .unwrap_or_default();
+        let names_a_result = artefacts::path_in_line(&line.text).is_some();
+        self.post(Event::Line(line));
+        self.adapted(events);
+        if names_a_result {
+            self.finder.look(false);
+        }
+    }
+
+    /// Events of the adapter; some of them mean that a file may have been written.
+    fn adapted(&mut self, events: Vec<Event>) {
+        for event in events {
+            let look = match &event {
+                Event::Phase(p) => p.phase != Phase::VaeDecode,
+                Event::Job(JobChange::Done | JobChange::Waiting) => true,
+                _ => false,
+            };
+            if let Event::Job(change) = &event {
+                let running = matches!(change, JobChange::Started);
+                self.sampler.set_job_running(running);
+            }
+            self.post(event);
+            if look {
+                self.finder.look(false);
+            }
+        }
+    }
+
+    fn exited(&mut self, attempt: u32, status: ExitStatus) {
+        let success = status == ExitStatus::Code(0);
+        let events = self
+            .adapter
+            .as_mut()
+            .map(|a| a.finish(success))
+            .unwrap_or_default();
+        self.adapted(events);
+        self.sampler.set_job_running(false);
+        self.post(Event::Exited(ExitReport { attempt, status }));
+    }
+
+    /// Every process is gone; the end is told after the last look for results.
+    fn gone(&mut self, attempt: u32) {
+        self.child = None;
+        self.pid = None;
+        self.pgid = None;
+        self.watchdog.set_group(None, None);
+        self.sampler.set_target(None, None);
+        self.gone_pending = Some((attempt, Instant::now()));
+        self.finder.look(true);
+    }
+
+    /// Tells the end when the last look is back (`looked`), or took too long.
+    pub(super) fn finish_gone(&mut self, looked: bool) {
+        if let Some((attempt, since)) = self.gone_pending
+            && (looked || since.elapsed() >= LAST_LOOK)
+        {
+            self.gone_pending = None;
+            self.post(Event::GroupGone { attempt });
+        }
+    }
+
+    /// The guardian died (someone killed it): its children came to us or to init.
+    fn guardian_lost(&mut self, attempt: u32) {
+        self.post(Event::Notice {
+            level: Level::Warn,
+            text: "the guardian process was killed; the workload's group is ended".to_owned(),
+        });
+        self.signal_group(Signal::Kill);
+        self.post(Event::Exited(ExitReport {
+            attempt,
+            status: ExitStatus::Unknown,
+        }));
+        self.gone(attempt);
+    }
+}

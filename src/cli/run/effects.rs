@@ -1,0 +1,161 @@
+//! Carrying out what the core asks for. Nothing here waits.
+
+use crate::model::event::{EvidenceReport, Level};
+use crate::model::{AttemptSpec, Effect, EnvChange, Event, Outcome, Scope, Signal};
+use crate::profile::schema::{ATTEMPT_DIR, expand_placeholders};
+use crate::supervise::evidence::{self, EvidenceRequest};
+use crate::workload::adapter::{self, LaunchInfo};
+use crate::workload::external::{self, LaunchError, LaunchSpec};
+
+use super::shell::Shell;
+
+impl Shell {
+    /// One effect.
+    pub(super) fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Emit(event) => self.post(*event),
+            Effect::Launch(spec) => self.launch(*spec),
+            Effect::SampleThreads(on) => self.sampler.set_thread_detail(on),
+            Effect::Capture { number, attempt } => self.capture(number, attempt),
+            Effect::Signal {
+                attempt,
+                signal,
+                scope,
+            } => self.signal(attempt, signal, scope),
+            Effect::ListSurvivors { .. } => {
+                if let Some(child) = &self.child {
+                    child.ask_survivors();
+                }
+            }
+            Effect::Finish(outcome) => self.finish(outcome),
+        }
+    }
+
+    fn launch(&mut self, spec: AttemptSpec) {
+        let number = spec.number;
+        let launch = LaunchInfo {
+            argv: spec.argv.clone(),
+            on_cpu: spec.on_cpu,
+        };
+        self.adapter = Some(adapter::new(self.kind, &launch));
+        self.finder.begin(number);
+        self.gone_pending = None;
+        let launched = self.expand(&spec).and_then(|env| {
+            external::launch(LaunchSpec {
+                exe: external::own_exe(),
+                argv: spec.argv.clone(),
+                env,
+                cwd: self.cwd.clone(),
+                attempt: number,
+            })
+        });
+        self.attempt = Some(spec);
+        match launched {
+            Ok(running) => self.child = Some(running),
+            Err(e) => self.post(Event::SpawnFailed {
+                attempt: number,
+                why: e.to_string(),
+                not_found: false,
+            }),
+        }
+    }
+
+    /// Puts this attempt's own folder where a rung asks for a fresh one (R19:
+    /// nothing of the user's is deleted).
+    fn expand(&self, spec: &AttemptSpec) -> Result<Vec<EnvChange>, LaunchError> {
+        let dir = self.dir.path().join("attempt").join(spec.number.to_string());
+        let text = dir.display().to_string();
+        let mut env = spec.env.clone();
+        for change in &mut env {
+            let Some(value) = change.value.as_mut() else {
+                continue;
+            };
+            if value.contains(ATTEMPT_DIR) {
+                *value = expand_placeholders(value, &text);
+                std::fs::create_dir_all(&value).map_err(LaunchError::AttemptDir)?;
+            }
+        }
+        Ok(env)
+    }
+
+    fn capture(&mut self, number: u32, attempt: u32) {
+        let mut request = EvidenceRequest {
+            number,
+            attempt,
+            dir: self.dir.evidence_dir(number),
+            pids: self.pid.into_iter().collect(),
+            guardian: self.child.as_ref().map(|c| c.guardian_pid),
+            gpu_roots: self.sampler.card_folders(),
+            ..EvidenceRequest::default()
+        };
+        self.ring.fill(&mut request);
+        let to = self.evidence_to.clone();
+        let thread = std::thread::Builder::new().name(format!("evidence {number}"));
+        let spawned = thread.spawn(move || {
+            // the loop is gone only when the run is over
+            let _ = to.send(evidence::collect(&request));
+        });
+        if let Err(e) = spawned {
+            // the kill must not wait for a bundle that nobody takes
+            let report = EvidenceReport {
+                number,
+                attempt,
+                dir: String::new(),
+                items: vec![crate::model::event::EvidenceItem {
+                    kind: "bundle".to_owned(),
+                    file: None,
+                    bytes: 0,
+                    failed: Some(format!("no thread could be started: {e}")),
+                }],
+                took_ms: 0,
+            };
+            let _ = self.evidence_to.send(report);
+        }
+    }
+
+    fn signal(&mut self, attempt: u32, signal: Signal, scope: Scope) {
+        let sent = self.child.as_ref().map(|c| c.signal(signal, scope));
+        match sent {
+            Some(Ok(())) => {}
+            Some(Err(e)) => {
+                self.post(Event::Notice {
+                    level: Level::Warn,
+                    text: format!("the guardian does not answer ({e}); the group is signalled directly"),
+                });
+                let reached = self.signal_group(signal);
+                self.post(Event::SignalSent {
+                    attempt,
+                    signal,
+                    scope: Scope::Group,
+                    reached,
+                });
+            }
+            None => self.post(Event::SignalSent {
+                attempt,
+                signal,
+                scope,
+                reached: 0,
+            }),
+        }
+    }
+
+    /// Past the guardian, straight to the process group: 1 if it was there.
+    pub(super) fn signal_group(&self, signal: Signal) -> u32 {
+        let pid = self
+            .pgid
+            .and_then(|p| i32::try_from(p).ok())
+            .filter(|p| *p > 1)
+            .and_then(rustix::process::Pid::from_raw);
+        let number = match signal {
+            Signal::Int => rustix::process::Signal::INT,
+            Signal::Term => rustix::process::Signal::TERM,
+            Signal::Kill => rustix::process::Signal::KILL,
+        };
+        let sent = pid.map(|p| rustix::process::kill_process_group(p, number));
+        u32::from(matches!(sent, Some(Ok(()))))
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        self.ended = Some(outcome);
+    }
+}

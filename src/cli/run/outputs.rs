@@ -1,0 +1,163 @@
+//! The readers of the stream: record, standard output, screen.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use crate::cli::CliError;
+use crate::model::event::Level;
+use crate::model::{Command, Envelope, Event};
+use crate::record::{Headless, QueueLimits, RunDir, SinkThread};
+use crate::run::RunState;
+use crate::ui::plain::PlainWriter;
+use crate::ui::slot::SnapshotSlot;
+use crate::ui::tui::{self, TuiHandle, TuiOptions};
+
+use super::setup::Output;
+
+/// A sink has this long to write what waits at the end.
+const FINISH: Duration = Duration::from_secs(5);
+/// A blocked standard output must not hold a dead run.
+const FINISH_STDOUT: Duration = Duration::from_secs(2);
+/// The screen draws at most this often.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// All readers.
+pub(super) struct Outputs {
+    record: Option<SinkThread>,
+    stdout: Option<SinkThread>,
+    screen: Option<TuiHandle>,
+    slot: SnapshotSlot,
+    published: Option<Instant>,
+    dirty: bool,
+}
+
+impl Outputs {
+    pub(super) fn open(
+        output: Output,
+        dir: &RunDir,
+        commands: mpsc::UnboundedSender<Command>,
+    ) -> Result<Self, CliError> {
+        let thread = |name, sink: Result<SinkThread, io::Error>| {
+            sink.map_err(|why| CliError::System { what: name, why })
+        };
+        let record = thread(
+            "start the recorder",
+            SinkThread::start("record", dir.recorder()?, QueueLimits::default()),
+        )?;
+        let slot = SnapshotSlot::new();
+        let (stdout, screen) = match output {
+            Output::Headless => (
+                Some(thread(
+                    "start the writer",
+                    SinkThread::start("stdout", Headless::new(io::stdout()), QueueLimits::default()),
+                )?),
+                None,
+            ),
+            Output::Plain => (
+                Some(thread(
+                    "start the writer",
+                    SinkThread::start(
+                        "stdout",
+                        PlainWriter::new(io::stdout()),
+                        QueueLimits::default(),
+                    ),
+                )?),
+                None,
+            ),
+            Output::Screen { ascii } => {
+                let screen = tui::spawn(TuiOptions::detect(ascii), slot.clone(), commands)
+                    .map_err(|e| CliError::System {
+                        what: "take over the terminal",
+                        why: io::Error::other(e),
+                    })?;
+                (None, Some(screen))
+            }
+        };
+        Ok(Self {
+            record: Some(record),
+            stdout,
+            screen,
+            slot,
+            published: None,
+            dirty: true,
+        })
+    }
+
+    /// Hands an envelope to every reader; never waits.
+    pub(super) fn accept(&mut self, env: &Arc<Envelope>) {
+        for sink in [&self.record, &self.stdout].into_iter().flatten() {
+            sink.try_send(env);
+        }
+        self.dirty = true;
+    }
+
+    /// Gives the screen a new snapshot when there is news and a frame is due.
+    pub(super) fn publish(&mut self, state: &RunState, now: Instant) {
+        let due = self.published.is_none_or(|p| now.duration_since(p) >= FRAME);
+        if self.screen.is_some() && self.dirty && due {
+            self.slot.publish(Arc::new(state.snapshot()));
+            self.published = Some(now);
+            self.dirty = false;
+        }
+    }
+
+    /// What the readers have to report about themselves: dropped events, and
+    /// readers that failed and were detached.
+    pub(super) fn reports(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        for (name, sink) in [("record", &mut self.record), ("output", &mut self.stdout)] {
+            let Some(thread) = sink else { continue };
+            for (what, n) in thread.take_dropped() {
+                events.push(Event::Dropped {
+                    what: format!("{what} ({name})"),
+                    n,
+                });
+            }
+            if let Some(why) = thread.take_failure() {
+                events.push(Event::Notice {
+                    level: Level::Warn,
+                    text: format!("the {name} was detached, the run goes on: {why}"),
+                });
+                *sink = None;
+            }
+        }
+        events
+    }
+
+    /// Leaves the screen for good: the terminal is gone, or the user wants it back.
+    pub(super) fn leave_screen(&mut self) {
+        if let Some(screen) = self.screen.take() {
+            screen.finish();
+        }
+    }
+
+    /// Whether the screen still stands and shows the end until a key is pressed.
+    pub(super) fn screen_is_up(&self) -> bool {
+        self.screen.as_ref().is_some_and(TuiHandle::is_alive)
+    }
+
+    /// Shows the end, whatever the frame rate.
+    pub(super) fn publish_last(&mut self, state: &RunState) {
+        self.slot.publish(Arc::new(state.snapshot()));
+    }
+
+    /// Lets every reader finish; what could not be written is told.
+    pub(super) fn finish(mut self) -> Vec<String> {
+        self.leave_screen();
+        let mut complaints = Vec::new();
+        for (name, sink, limit) in [
+            ("output", self.stdout.take(), FINISH_STDOUT),
+            ("record", self.record.take(), FINISH),
+        ] {
+            if let Some(sink) = sink
+                && let Err(e) = sink.finish(limit)
+            {
+                complaints.push(format!("the {name} is not complete: {e}"));
+            }
+        }
+        complaints
+    }
+}

@@ -1,0 +1,97 @@
+//! Looking for the files that the workload writes, off the supervising thread:
+//! a folder may lie on a network that does not answer.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use tokio::sync::mpsc;
+
+use crate::model::Bytes;
+use crate::workload::artefacts::{self, FoundFile};
+
+/// What a look found.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// Which attempt it was made for.
+    pub(super) attempt: u32,
+    /// Files written since the attempt began, newest first.
+    pub(super) found: Vec<FoundFile>,
+    /// A last look, after the process has ended.
+    pub(super) last: bool,
+}
+
+/// Where and since when to look.
+#[derive(Debug, Clone)]
+pub(super) struct Finder {
+    roots: Vec<PathBuf>,
+    since: SystemTime,
+    attempt: u32,
+    to: mpsc::Sender<Look>,
+    /// What the look before has found, so that a growing file is not taken.
+    earlier: Vec<FoundFile>,
+    /// The result that was told last.
+    told: Option<(PathBuf, u64)>,
+    looking: bool,
+}
+
+impl Finder {
+    pub(super) fn new(argv: &[String], cwd: &std::path::Path, to: mpsc::Sender<Look>) -> Self {
+        Self {
+            roots: artefacts::roots(argv, cwd),
+            since: SystemTime::now(),
+            attempt: 0,
+            to,
+            earlier: Vec::new(),
+            told: None,
+            looking: false,
+        }
+    }
+
+    /// A new attempt begins: only its own files count.
+    pub(super) fn begin(&mut self, attempt: u32) {
+        self.since = SystemTime::now();
+        self.attempt = attempt;
+        self.earlier.clear();
+        self.told = None;
+        self.looking = false;
+    }
+
+    /// Looks in the background; at most one look is under way, but a last one
+    /// always starts.
+    pub(super) fn look(&mut self, last: bool) {
+        if self.looking && !last {
+            return;
+        }
+        self.looking = true;
+        let (roots, since, attempt, to) =
+            (self.roots.clone(), self.since, self.attempt, self.to.clone());
+        tokio::task::spawn_blocking(move || {
+            let found = artefacts::find(&roots, since);
+            // the receiver is gone only when the run is over
+            let _ = to.blocking_send(Look {
+                attempt,
+                found,
+                last,
+            });
+        });
+    }
+
+    /// The result of a look, if it is news: path and size.
+    pub(super) fn news(&mut self, look: &Look) -> Option<(PathBuf, Bytes)> {
+        if look.attempt != self.attempt {
+            return None;
+        }
+        self.looking = false;
+        // after the end nothing grows any more
+        let earlier = if look.last { &[][..] } else { &self.earlier };
+        let result = artefacts::result(&look.found, earlier).cloned();
+        self.earlier.clone_from(&look.found);
+        let result = result?;
+        let key = (result.path.clone(), result.size);
+        if self.told.as_ref() == Some(&key) {
+            return None;
+        }
+        self.told = Some(key);
+        Some((result.path, Bytes(result.size)))
+    }
+}

@@ -1,0 +1,266 @@
+//! Everything that is decided before the first attempt.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Zoned;
+
+use crate::cli::CliError;
+use crate::cli::args::RunArgs;
+use crate::model::event::{RunStarted, SCHEMA};
+use crate::model::{GpuSample, Plan};
+use crate::profile::resolve::{Inputs, env_names};
+use crate::profile::{Catalog, Profile, check_environment, lint, resolve};
+use crate::record::{RunDir, Store};
+use crate::supervise::GpuLock;
+use crate::telemetry::{Sampler, SamplerConfig};
+use crate::workload::adapter::{self, AdapterKind, LaunchInfo};
+use crate::workload::capabilities;
+
+use super::machine;
+
+/// Countdown before a kill when a person is at the keys.
+const COUNTDOWN: Duration = Duration::from_secs(3);
+
+/// Where the run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    Screen { ascii: bool },
+    Headless,
+    Plain,
+}
+
+/// A run that is ready to begin.
+pub(super) struct Setup {
+    pub(super) started: RunStarted,
+    pub(super) notices: Vec<String>,
+    pub(super) sampler: Sampler,
+    pub(super) store: Store,
+    pub(super) dir: RunDir,
+    pub(super) lock: Option<GpuLock>,
+    pub(super) cwd: PathBuf,
+    pub(super) kind: AdapterKind,
+    pub(super) output: Output,
+}
+
+/// Decides everything, or says what is wrong before anything is launched.
+pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
+    let cwd = working_directory(args.cwd.as_deref())?;
+    let exported = exported();
+    let mut notices = judge_environment(&exported)?;
+    let output = output(args);
+
+    let kind = AdapterKind::detect(
+        &args.command,
+        &cwd.display().to_string(),
+        &names_in(&cwd),
+    );
+    // a profile that was asked for is judged before the devices are looked at
+    let catalog = Catalog::load();
+    if let Some(asked) = &args.profile {
+        catalog.get(asked)?;
+    }
+    let sampler = Sampler::start(SamplerConfig::default());
+    let cards = sampler.cards();
+    let card = machine::choose(&cards, args.gpu.as_deref())?;
+    let (profile, why) = machine::profile(
+        &catalog,
+        args.profile.as_deref(),
+        card.as_ref(),
+        kind.as_str(),
+    )?;
+    for broken in catalog.broken() {
+        notices.push(format!("a profile was left out: {broken}"));
+    }
+    notices.extend(lint(&profile).iter().map(|p| p.one_line()));
+    let kind = match &profile.workload.adapter {
+        Some(name) => name.value.parse().unwrap_or(kind),
+        None => kind,
+    };
+
+    let (plan, more) = plan(args, &profile, card.as_ref(), kind, output, &exported);
+    notices.extend(more);
+    check_cap(&plan, card.as_ref(), args, &profile)?;
+    notices.extend(card_notices(&cards, card.as_ref()));
+
+    let now = Zoned::now();
+    let store = Store::open_default()?;
+    let dir = store.create(&args.command, &now)?;
+    let run = dir.id().to_string();
+    let lock = card
+        .as_ref()
+        .map(|c| GpuLock::acquire(&c.id, &run))
+        .transpose()?;
+    let started = RunStarted {
+        schema: SCHEMA.to_owned(),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        run,
+        wall_clock: now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        argv: args.command.clone(),
+        cwd: cwd.display().to_string(),
+        profile: profile.id.value.clone(),
+        profile_why: why,
+        adapter: kind.to_string(),
+        gpu: plan.gpu.clone(),
+        vram_cap: plan.vram_cap,
+        interactive: !plan.countdown.is_zero(),
+        plan,
+    };
+    Ok(Setup {
+        started,
+        notices,
+        sampler,
+        store,
+        dir,
+        lock,
+        cwd,
+        kind,
+        output,
+    })
+}
+
+/// A screen needs a terminal on both sides; without one, plain lines.
+fn output(args: &RunArgs) -> Output {
+    let terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+    let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb" || t.is_empty());
+    let accessible = std::env::var_os("ACCESSIBLE").is_some_and(|v| v != "0" && !v.is_empty());
+    if args.headless {
+        Output::Headless
+    } else if args.plain || !terminal || dumb || accessible {
+        Output::Plain
+    } else {
+        Output::Screen { ascii: args.ascii }
+    }
+}
+
+fn working_directory(asked: Option<&Path>) -> Result<PathBuf, CliError> {
+    let path = asked.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+    let enter = || -> io::Result<PathBuf> {
+        let full = path.canonicalize()?;
+        std::fs::read_dir(&full)?;
+        Ok(full)
+    };
+    enter().map_err(|why| CliError::Cwd {
+        path: path.clone(),
+        why,
+    })
+}
+
+/// Names in the working directory, for the adapter's look; bounded.
+fn names_in(cwd: &Path) -> Vec<String> {
+    std::fs::read_dir(cwd).map_or_else(
+        |_unreadable| Vec::new(),
+        |entries| {
+            entries
+                .flatten()
+                .take(1000)
+                .map(|e| e.file_name().to_string_lossy().into_owned())
+                .collect()
+        },
+    )
+}
+
+/// The user's exported variables; those that are no UTF-8 concern nobody here.
+fn exported() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+        .collect()
+}
+
+/// Refuses values that would make every convolution fail; the rest are notices.
+fn judge_environment(vars: &BTreeMap<String, String>) -> Result<Vec<String>, CliError> {
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        check_environment(vars).into_iter().partition(|p| p.is_error());
+    if errors.is_empty() {
+        Ok(warnings.iter().map(|p| p.one_line()).collect())
+    } else {
+        Err(CliError::Environment(errors))
+    }
+}
+
+fn plan(
+    args: &RunArgs,
+    profile: &Profile,
+    card: Option<&GpuSample>,
+    kind: AdapterKind,
+    output: Output,
+    exported: &BTreeMap<String, String>,
+) -> (Plan, Vec<String>) {
+    let launch = LaunchInfo {
+        argv: args.command.clone(),
+        on_cpu: false,
+    };
+    let names = env_names(profile);
+    let user_env = exported
+        .iter()
+        .filter(|(name, _)| names.contains(*name))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    let a_person_watches = match output {
+        Output::Screen { .. } => true,
+        Output::Plain => io::stdout().is_terminal(),
+        Output::Headless => false,
+    };
+    let resolved = resolve(
+        profile,
+        &Inputs {
+            argv: args.command.clone(),
+            user_env,
+            cap: args.cap,
+            gpu: card.map(|c| c.id.clone()),
+            adapter: kind.to_string(),
+            server: adapter::new(kind, &launch).is_server(),
+            countdown: if a_person_watches {
+                COUNTDOWN
+            } else {
+                Duration::ZERO
+            },
+            rung_args: &|settings| capabilities::arguments(kind, settings),
+        },
+    );
+    (resolved.plan, resolved.notices)
+}
+
+fn check_cap(
+    plan: &Plan,
+    card: Option<&GpuSample>,
+    args: &RunArgs,
+    profile: &Profile,
+) -> Result<(), CliError> {
+    let total = card.and_then(machine::total);
+    match (plan.vram_cap, total) {
+        (Some(cap), Some(total)) if cap > total => Err(CliError::CapAboveCard {
+            cap,
+            origin: if args.cap.is_some() {
+                "--cap".to_owned()
+            } else {
+                format!("profile {}", profile.id.value)
+            },
+            total,
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn card_notices(cards: &[GpuSample], chosen: Option<&GpuSample>) -> Vec<String> {
+    match chosen {
+        None => vec![
+            "no GPU was found: the run goes on, judged by its process alone".to_owned(),
+        ],
+        Some(c) if cards.len() > 1 => vec![format!(
+            "{} cards; {} at {} is supervised (choose with --gpu)",
+            cards.len(),
+            c.name,
+            c.id
+        )],
+        Some(_) => Vec::new(),
+    }
+}
+
+/// Says something on standard error, where a screen is not up yet.
+pub(super) fn complain(text: &str) {
+    // nowhere else to say it if stderr is closed
+    let _ = writeln!(io::stderr(), "framepack-tui: {text}");
+}

@@ -1,0 +1,330 @@
+//! The supervising loop: everything that happens becomes an envelope, the core
+//! folds it, its effects are carried out, and every outcome comes back here.
+//!
+//! Nothing in this loop blocks: devices, disks and the terminal have threads of
+//! their own (R8).
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+use crate::cli::CliError;
+use crate::model::attempt::Artefact;
+use crate::model::event::{EvidenceReport, Level};
+use crate::model::sample::SourceState;
+use crate::model::{
+    AttemptSpec, Command, Envelope, Event, Mono, Outcome, SourceStatus,
+};
+use crate::record::RunDir;
+use crate::run::{RunState, reduce};
+use crate::supervise::{Clocks, EvidenceRing, GpuLock, Signals, StandstillDetector, Watchdog};
+use crate::telemetry::Sampler;
+use crate::workload::adapter::{Adapter, AdapterKind};
+use crate::workload::external::{ChildEvent, Running};
+
+use super::outputs::Outputs;
+use super::results::{Finder, Look};
+use super::setup::{Setup, complain};
+
+/// One turn of the clock; a sample is taken every second turn.
+const TICK: Duration = Duration::from_millis(250);
+/// At the end the screen shows the last words until a key is pressed; nobody
+/// presses one for ever.
+const LAST_SCREEN: Duration = Duration::from_hours(12);
+
+/// The state of the loop.
+pub(super) struct Shell {
+    pub(super) state: RunState,
+    epoch: Instant,
+    seq: u64,
+    pub(super) sampler: Sampler,
+    pub(super) outputs: Outputs,
+    pub(super) ring: EvidenceRing,
+    pub(super) watchdog: Watchdog,
+    pub(super) dir: RunDir,
+    pub(super) lock: Option<GpuLock>,
+    pub(super) cwd: PathBuf,
+    pub(super) kind: AdapterKind,
+    pub(super) attempt: Option<AttemptSpec>,
+    pub(super) child: Option<Running>,
+    pub(super) pgid: Option<u32>,
+    pub(super) pid: Option<u32>,
+    pub(super) adapter: Option<Box<dyn Adapter + Send>>,
+    pub(super) finder: Finder,
+    /// The group is gone, but the last look for results is not back.
+    pub(super) gone_pending: Option<(u32, Instant)>,
+    pub(super) evidence_to: mpsc::UnboundedSender<EvidenceReport>,
+    pub(super) threads_on: bool,
+    sources: Vec<SourceStatus>,
+    pub(super) ended: Option<Outcome>,
+}
+
+/// What comes in from outside the loop.
+struct Inbox {
+    commands: mpsc::UnboundedReceiver<Command>,
+    looks: mpsc::Receiver<Look>,
+    evidence: mpsc::UnboundedReceiver<EvidenceReport>,
+    deadline: mpsc::UnboundedReceiver<String>,
+    signals: Signals,
+}
+
+/// Runs until the core says that the run is over; gives the exit code.
+pub(super) async fn supervise(setup: Setup) -> Result<u8, CliError> {
+    let started = setup.started.clone();
+    let notices = setup.notices.clone();
+    let (mut shell, mut inbox) = open(setup)?;
+    shell.post(Event::RunStarted(Box::new(started)));
+    for text in notices {
+        shell.post(Event::Notice {
+            level: Level::Info,
+            text,
+        });
+    }
+    shell.run(&mut inbox).await;
+    shell.close(&mut inbox).await
+}
+
+fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
+    let system = |what| move |why| CliError::System { what, why };
+    let (command_to, commands) = mpsc::unbounded_channel();
+    let (look_to, looks) = mpsc::channel(4);
+    let (evidence_to, evidence) = mpsc::unbounded_channel();
+    let (deadline_to, deadline) = mpsc::unbounded_channel();
+    let signals = Signals::new().map_err(system("listen to signals"))?;
+    let watchdog = Watchdog::start(Watchdog::LIMIT, move |fired| {
+        // the loop reads it if it ever comes back; the words go out at once as well
+        let text = format!(
+            "the supervising loop was silent for {} s: process group {} was killed without evidence",
+            fired.silent.as_secs(),
+            fired.pgid
+        );
+        complain(&text);
+        let _ = deadline_to.send(text);
+    })
+    .map_err(system("start the hard deadline"))?;
+    let outputs = Outputs::open(setup.output, &setup.dir, command_to)?;
+    let finder = Finder::new(&setup.started.argv, &setup.cwd, look_to);
+    let shell = Shell {
+        state: RunState::new(&setup.started),
+        epoch: Instant::now(),
+        seq: 0,
+        sampler: setup.sampler,
+        outputs,
+        ring: EvidenceRing::new(),
+        watchdog,
+        dir: setup.dir,
+        lock: setup.lock,
+        cwd: setup.cwd,
+        kind: setup.kind,
+        attempt: None,
+        child: None,
+        pgid: None,
+        pid: None,
+        adapter: None,
+        finder,
+        gone_pending: None,
+        evidence_to,
+        threads_on: false,
+        sources: Vec::new(),
+        ended: None,
+    };
+    let inbox = Inbox {
+        commands,
+        looks,
+        evidence,
+        deadline,
+        signals,
+    };
+    Ok((shell, inbox))
+}
+
+impl Shell {
+    /// Appends an event to the stream, folds it, and carries out what follows.
+    pub(super) fn post(&mut self, event: Event) {
+        self.seq += 1;
+        let at = Mono(crate::model::time::millis(self.epoch.elapsed()));
+        let env = Arc::new(Envelope {
+            seq: self.seq,
+            at,
+            event,
+        });
+        self.ring.observe(&env);
+        self.outputs.accept(&env);
+        for effect in reduce(&mut self.state, &env) {
+            self.carry_out(effect);
+        }
+    }
+
+    async fn run(&mut self, inbox: &mut Inbox) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut standstill = StandstillDetector::new();
+        let mut nth = 0_u64;
+        while self.ended.is_none() {
+            self.watchdog.beat();
+            tokio::select! {
+                biased;
+                command = inbox.signals.next() => self.command(command, &mut inbox.signals),
+                Some(command) = inbox.commands.recv() => self.command(command, &mut inbox.signals),
+                _ = ticks.tick() => {
+                    self.clocks(&mut standstill);
+                    if nth.is_multiple_of(2) {
+                        self.take_sample();
+                    } else {
+                        self.post(Event::Tick);
+                    }
+                    nth += 1;
+                }
+                Some(report) = inbox.evidence.recv() => self.post(Event::EvidenceTaken(report)),
+                Some(look) = inbox.looks.recv() => self.looked(&look),
+                Some(text) = inbox.deadline.recv() => {
+                    self.post(Event::Notice { level: Level::Warn, text });
+                }
+                event = next_of(&mut self.child) => self.child_event(event),
+            }
+            self.outputs.publish(&self.state, Instant::now());
+        }
+    }
+
+    fn command(&mut self, command: Command, signals: &mut Signals) {
+        signals.note(&command);
+        if command == Command::TerminalLost {
+            self.outputs.leave_screen();
+        }
+        self.post(Event::Command(command));
+    }
+
+    fn clocks(&mut self, detector: &mut StandstillDetector) {
+        let clocks = Clocks::now();
+        if let Some((cause, lost)) = detector.observe(clocks.monotonic, clocks.boottime, TICK) {
+            self.post(Event::Standstill {
+                cause,
+                for_ms: crate::model::time::millis(lost),
+            });
+        }
+    }
+
+    fn take_sample(&mut self) {
+        for text in self.sampler.kernel_lines() {
+            self.post(Event::Kernel { text });
+        }
+        for event in self.outputs.reports() {
+            self.post(event);
+        }
+        let sample = self.sampler.sample();
+        self.tell_sources(&sample.sources);
+        self.post(Event::Sample(Box::new(sample)));
+        self.finish_gone(false);
+    }
+
+    /// Changes of a source's state are events of their own.
+    fn tell_sources(&mut self, now: &[SourceStatus]) {
+        let changed: Vec<SourceStatus> = now
+            .iter()
+            .filter(|s| {
+                let before = self.sources.iter().find(|b| b.name == s.name);
+                let quiet = matches!(s.state, SourceState::Ok | SourceState::Starting);
+                match before {
+                    Some(b) => b.state != s.state && s.state != SourceState::Starting,
+                    None => !quiet,
+                }
+            })
+            .cloned()
+            .collect();
+        if changed.is_empty() && now.len() == self.sources.len() {
+            return;
+        }
+        self.sources = now.to_vec();
+        for status in changed {
+            self.post(Event::Source(status));
+        }
+    }
+
+    /// A look for results is back.
+    fn looked(&mut self, look: &Look) {
+        if let Some((path, size)) = self.finder.news(look) {
+            let (number, rung) = self
+                .attempt
+                .as_ref()
+                .map_or((0, None), |a| (a.number, Some(a.rung.clone())));
+            if let Some(rung) = rung {
+                self.post(Event::Artefact(Artefact {
+                    path: path.display().to_string(),
+                    size,
+                    attempt: number,
+                    rung,
+                }));
+            }
+        }
+        if look.last {
+            self.finish_gone(true);
+        }
+    }
+
+    /// The end: last screen, sinks, last words.
+    async fn close(mut self, inbox: &mut Inbox) -> Result<u8, CliError> {
+        let snapshot = self.state.snapshot();
+        if let (Some(Outcome::Unkillable { .. }), Some(lock)) = (&self.ended, self.lock.as_mut())
+            && let Err(e) = lock.leave_survivors(&snapshot.survivors)
+        {
+            complain(&e.to_string());
+        }
+        // the card is free for another run while the last screen stands
+        self.lock = None;
+        self.outputs.publish_last(&self.state);
+        let until = Instant::now() + LAST_SCREEN;
+        while self.outputs.screen_is_up() && Instant::now() < until {
+            self.watchdog.beat();
+            tokio::select! {
+                _ = inbox.signals.next() => break,
+                _ = inbox.commands.recv() => {}
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
+        let shown_on_screen = self.outputs.had_screen();
+        for complaint in self.outputs.finish() {
+            complain(&complaint);
+        }
+        let code = snapshot.outcome.as_ref().map_or(70, |(_, code, _)| *code);
+        if shown_on_screen {
+            last_words(&snapshot.outcome, snapshot.result.as_ref(), self.dir.path());
+        }
+        Ok(code)
+    }
+}
+
+/// After the screen is left: what became of it, and the path of the result as the
+/// last line.
+fn last_words(
+    outcome: &Option<(Outcome, u8, String)>,
+    result: Option<&Artefact>,
+    record: &std::path::Path,
+) {
+    let mut out = io::stdout().lock();
+    let mut say = |text: &str| {
+        // the terminal may be gone
+        let _ = writeln!(out, "{text}");
+    };
+    if let Some((_, code, summary)) = outcome {
+        say(&format!("framepack-tui: {summary} (exit code {code})"));
+    }
+    say(&format!("record: {}", record.display()));
+    if let Some(result) = result {
+        say(&result.path);
+    }
+}
+
+/// The next word of the child, if there is one to wait for.
+async fn next_of(child: &mut Option<Running>) -> ChildEvent {
+    match child {
+        Some(running) => match running.events.recv().await {
+            Some(event) => event,
+            None => ChildEvent::GuardianLost,
+        },
+        None => std::future::pending().await,
+    }
+}
