@@ -30,4 +30,5 @@ pub mod profile;
 pub mod record;
 pub mod run;
 pub mod supervise;
+pub mod telemetry;
 pub mod workload;

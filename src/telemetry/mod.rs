@@ -1,0 +1,24 @@
+//! Readings of the machine, each source on a thread of its own.
+//!
+//! A read of a wedged card can block for ever, so nothing here is read by the
+//! caller: every source has an OS thread and a slot with its last answer, and
+//! [`Sampler::sample`] merges the slots. A source that does not answer is *stale*
+//! after 2 s and *lost* after 30 s; the other sources and the caller go on.
+
+mod aging;
+mod amdgpu;
+mod file;
+mod host;
+mod kmsg;
+#[cfg(feature = "nvml")]
+mod nvml;
+mod pci;
+mod procfs;
+mod sampler;
+mod source;
+mod track;
+
+#[cfg(test)]
+mod testing;
+
+pub use sampler::{Sampler, SamplerConfig};

@@ -1,0 +1,217 @@
+//! One process of the tree: its counters and its threads.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::file::{self, ReadError, ReadResult};
+use super::parse::{self, Stat};
+use crate::model::ThreadSample;
+
+/// Counters that are summed over the tree.
+pub(super) const COUNTERS: [&str; 8] = [
+    "cpu time",
+    "minor faults",
+    "major faults",
+    "read_bytes",
+    "write_bytes",
+    "rchar",
+    "wchar",
+    "switches",
+];
+
+/// One value for each of [`COUNTERS`].
+pub(super) type Counters<T> = [T; COUNTERS.len()];
+
+/// A process as it was when last read.
+#[derive(Debug, Default)]
+pub(super) struct Member {
+    /// Start time; another one means another process.
+    pub(super) start: u64,
+    /// Last known value of each counter.
+    pub(super) known: Counters<u64>,
+    /// Switches of each live thread, and of all threads that have ended.
+    switches: HashMap<u32, u64>,
+    ended_switches: u64,
+}
+
+/// One reading of one process.
+#[derive(Debug)]
+pub(super) struct MemberReading {
+    /// `stat` of the process.
+    pub(super) stat: Stat,
+    /// Whether each counter could be read.
+    pub(super) counters: Counters<ReadResult<()>>,
+    /// Resident and swapped-out bytes.
+    pub(super) rss: ReadResult<u64>,
+    /// See above.
+    pub(super) swap: ReadResult<u64>,
+    /// Whether a tracer is attached, where readable.
+    pub(super) traced: bool,
+    /// Threads, and how many of them are in uninterruptible sleep.
+    pub(super) threads: ReadResult<(u32, u32)>,
+    /// The threads one by one, where asked for.
+    pub(super) per_thread: Vec<ThreadSample>,
+}
+
+impl Member {
+    /// Reads the process `pid`. An error: it has ended, or cannot be read at all.
+    pub(super) fn read(
+        &mut self,
+        proc: &Path,
+        pid: u32,
+        stat: Stat,
+        tick_ns: u64,
+        detail: bool,
+    ) -> MemberReading {
+        let dir = proc.join(pid.to_string());
+        let status_path = dir.join("status");
+        let status = file::read_text(&status_path);
+        let kib = |key: &str| match &status {
+            Ok(text) => parse::keyed(text, key)
+                .map(|n| n.saturating_mul(1024))
+                .ok_or(ReadError::Missing),
+            Err(error) => Err(error.clone()),
+        };
+        let (rss, swap) = (kib("VmRSS"), kib("VmSwap"));
+        let traced = status.is_ok_and(|t| parse::keyed(&t, "TracerPid").is_some_and(|p| p != 0));
+        let io = file::read_text(&dir.join("io"));
+        let of_io = |key: &str| match &io {
+            Ok(text) => parse::keyed(text, key).ok_or(ReadError::Missing),
+            Err(error) => Err(error.clone()),
+        };
+        let mut threads = Threads::read(&dir, pid, tick_ns, detail);
+        let switches = threads
+            .switches
+            .as_ref()
+            .map(|now| self.count_switches(now));
+        let values: Counters<ReadResult<u64>> = [
+            Ok(stat.ticks.saturating_mul(tick_ns)),
+            Ok(stat.minor),
+            Ok(stat.major),
+            of_io("read_bytes"),
+            of_io("write_bytes"),
+            of_io("rchar"),
+            of_io("wchar"),
+            switches.map_err(Clone::clone),
+        ];
+        let mut number = 0;
+        let counters = values.map(|value| {
+            let known = &mut self.known[number];
+            number += 1;
+            // A counter that seems to fall is one of the kernel's corrections.
+            value.map(|v| *known = v.max(*known))
+        });
+        MemberReading {
+            stat,
+            counters,
+            rss,
+            swap,
+            traced,
+            threads: threads.count,
+            per_thread: std::mem::take(&mut threads.samples),
+        }
+    }
+
+    fn count_switches(&mut self, now: &HashMap<u32, u64>) -> u64 {
+        for (tid, last) in &self.switches {
+            if !now.contains_key(tid) {
+                self.ended_switches = self.ended_switches.saturating_add(*last);
+            }
+        }
+        self.switches.clone_from(now);
+        now.values()
+            .fold(self.ended_switches, |sum, n| sum.saturating_add(*n))
+    }
+}
+
+struct Threads {
+    count: ReadResult<(u32, u32)>,
+    switches: ReadResult<HashMap<u32, u64>>,
+    samples: Vec<ThreadSample>,
+}
+
+impl Threads {
+    fn read(dir: &Path, pid: u32, tick_ns: u64, detail: bool) -> Self {
+        let tasks = dir.join("task");
+        let listed: ReadResult<Vec<(u32, PathBuf)>> = fs::read_dir(&tasks)
+            .map(|entries| {
+                entries
+                    .filter_map(Result::ok)
+                    .filter_map(|e| Some((e.file_name().to_str()?.parse().ok()?, e.path())))
+                    .collect()
+            })
+            .map_err(|e| ReadError::os(&tasks, &e));
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                return Self {
+                    count: Err(error.clone()),
+                    switches: Err(error),
+                    samples: Vec::new(),
+                };
+            }
+        };
+        let (mut alive, mut waiting) = (0, 0);
+        let mut switches = Ok(HashMap::new());
+        let mut samples = Vec::new();
+        for (tid, path) in listed {
+            // A thread that ends meanwhile has no stat any more.
+            let Ok(stat) = parse::read_stat(&path.join("stat")) else {
+                continue;
+            };
+            alive += 1;
+            waiting += u32::from(stat.state == 'D');
+            let (run_ns, count) = scheduling(&path);
+            match (&mut switches, &count) {
+                (Ok(all), Ok(n)) => {
+                    all.insert(tid, *n);
+                }
+                (Ok(_), Err(error)) if *error != ReadError::Missing || alive == 1 => {
+                    switches = Err(error.clone());
+                }
+                _ => {}
+            }
+            if let (true, Ok(switches)) = (detail, count) {
+                samples.push(ThreadSample {
+                    pid,
+                    tid,
+                    name: stat.comm,
+                    state: stat.state,
+                    run_ns: run_ns.unwrap_or_else(|| stat.ticks.saturating_mul(tick_ns)),
+                    switches,
+                    wchan: file::read_text(&path.join("wchan"))
+                        .ok()
+                        .filter(|w| !matches!(w.as_str(), "" | "0")),
+                });
+            }
+        }
+        samples.sort_by_key(|s| s.tid);
+        Self {
+            count: Ok((alive, waiting)),
+            switches,
+            samples,
+        }
+    }
+}
+
+/// Run time where the kernel keeps schedstat, and how often the thread was put on
+/// a CPU (from schedstat, else its context switches).
+fn scheduling(task: &Path) -> (Option<u64>, ReadResult<u64>) {
+    let sched = file::read_text(&task.join("schedstat"))
+        .ok()
+        .and_then(|text| parse::schedstat(&text));
+    if let Some((run, switches)) = sched {
+        return (Some(run), Ok(switches));
+    }
+    let path = task.join("status");
+    let switches = file::read_text(&path).and_then(|text| {
+        let own = parse::keyed(&text, "voluntary_ctxt_switches");
+        let forced = parse::keyed(&text, "nonvoluntary_ctxt_switches");
+        match (own, forced) {
+            (Some(a), Some(b)) => Ok(a.saturating_add(b)),
+            _ => Err(ReadError::Missing),
+        }
+    });
+    (None, switches)
+}

@@ -1,0 +1,114 @@
+//! The formats of `/proc/PID/…`. They are read here and not with the `procfs`
+//! crate: that refuses a whole file when one field is missing (containers and
+//! sandboxes leave some out), and some of its parsers panic on foreign bytes.
+
+use std::path::Path;
+
+use super::super::file::{self, ReadError, ReadResult};
+
+/// `/proc/PID/stat` or `/proc/PID/task/TID/stat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// Name.
+    pub(super) comm: String,
+    /// State letter.
+    pub(super) state: char,
+    /// Parent.
+    pub(super) ppid: u32,
+    /// Minor page faults.
+    pub(super) minor: u64,
+    /// Major page faults.
+    pub(super) major: u64,
+    /// User and system time in clock ticks.
+    pub(super) ticks: u64,
+    /// Start in ticks since boot; tells a new process from an old one of the
+    /// same number.
+    pub(super) start: u64,
+}
+
+/// `pid (comm) state ppid …`; the name may hold blanks and brackets.
+pub(super) fn stat(text: &str) -> Option<Stat> {
+    let (head, rest) = text.rsplit_once(')')?;
+    let (_, comm) = head.split_once('(')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // The first of them is field 3 of proc(5).
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        comm: comm.to_owned(),
+        state: fields.first()?.chars().next()?,
+        ppid: u32::try_from(number(4)?).ok()?,
+        minor: number(10)?,
+        major: number(12)?,
+        ticks: number(14)?.saturating_add(number(15)?),
+        start: number(22)?,
+    })
+}
+
+/// Reads and parses a stat file.
+pub(super) fn read_stat(path: &Path) -> ReadResult<Stat> {
+    stat(&file::read_text(path)?).ok_or_else(|| ReadError::text(path, "not the usual fields"))
+}
+
+/// Value of `key` in a file of `Key: value [kB]` lines (`status`, `io`).
+pub(super) fn keyed(text: &str, key: &str) -> Option<u64> {
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(k, _)| *k == key)?
+        .1
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// Nanoseconds on a CPU and how often put on one, of one thread.
+pub(super) fn schedstat(text: &str) -> Option<(u64, u64)> {
+    let mut fields = text.split_whitespace();
+    let run = fields.next()?.parse().ok()?;
+    let _wait = fields.next()?;
+    Some((run, fields.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STAT: &str = "41 (a) b (x) S 7 41 41 0 -1 4194560 311 9 3 4 12 5 0 0 20 0 3 0 98765 \
+                        1000 200 18446744073709551615 1 1 0 0 0 0 0";
+
+    #[test]
+    fn a_name_may_hold_brackets_and_blanks() {
+        let s = stat(STAT).unwrap();
+        assert_eq!(s.comm, "a) b (x");
+        assert_eq!((s.state, s.ppid, s.start), ('S', 7, 98765));
+        assert_eq!((s.minor, s.major, s.ticks), (311, 3, 17));
+    }
+
+    #[test]
+    fn keys_are_whole_and_a_missing_one_is_none() {
+        let text = "Name:\tsh\nVmRSS:\t  1024 kB\nTracerPid:\t0\n";
+        assert_eq!(keyed(text, "VmRSS"), Some(1024));
+        assert_eq!(keyed(text, "TracerPid"), Some(0));
+        assert_eq!(keyed(text, "VmSwap"), None);
+        assert_eq!(keyed(text, "RSS"), None);
+        assert_eq!(schedstat("123 45 6\n"), Some((123, 6)));
+        assert_eq!(schedstat("123"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes: Vec<u8>, cut in 0usize..160) {
+            let text = file::text_of(&bytes);
+            let _ = (stat(&text), keyed(&text, "VmRSS"), schedstat(&text));
+            let _ = stat(&STAT[..cut.min(STAT.len())]);
+        }
+
+        #[test]
+        fn any_name_is_survived(name in ".{0,20}") {
+            let text = STAT.replacen("a) b (x", &name, 1);
+            prop_assert_eq!(stat(&text).map(|s| s.start), Some(98765));
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The source: the tree read once a period, summed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::super::file::{self, ReadError, ReadResult};
+use super::super::source::{Answer, Source, SourceError, lock};
+use super::super::track::Tracker;
+use super::member::{COUNTERS, Counters, Member, MemberReading};
+use super::{parse, tree};
+use crate::model::{Bytes, Metric, ProcSample, ThreadSample};
+
+/// Who belongs to the tree is found out this often: it costs a look at every
+/// process of the machine.
+const SCAN_PERIOD: Duration = Duration::from_millis(900);
+/// The threads one by one, where nobody asks for them each time.
+const SLOW_ROUND: Duration = Duration::from_secs(5);
+/// Names of children in a sample.
+const NAMES: usize = 16;
+
+/// What is to be watched; set by the caller, read by the thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Root of the tree.
+    pub(crate) pid: Option<u32>,
+    /// A subreaper above it, to which orphans fall.
+    pub(crate) reaper: Option<u32>,
+    /// Threads one by one in every round.
+    pub(crate) detail: bool,
+}
+
+/// The tree, and whose it is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProcReading {
+    /// The target at the time of the reading.
+    pub(crate) target: Target,
+    /// The tree; absent without target, and when nobody lives in it.
+    pub(crate) sample: Option<ProcSample>,
+}
+
+/// Reads the supervised tree.
+#[derive(Debug)]
+pub(crate) struct ProcSource {
+    proc: PathBuf,
+    tick_ns: u64,
+    target: Arc<Mutex<Target>>,
+    /// Threads of the last slow round; taken by the sampler.
+    threads: Arc<Mutex<Vec<ThreadSample>>>,
+    tree: Tree,
+}
+
+/// What is remembered of one target.
+#[derive(Debug, Default)]
+struct Tree {
+    of: (Option<u32>, Option<u32>),
+    scanned: Option<(Instant, BTreeSet<u32>)>,
+    slow: Option<Instant>,
+    live: HashMap<u32, Member>,
+    ended: Counters<u64>,
+    tracker: Tracker,
+}
+
+impl ProcSource {
+    /// A reader over the folder that has `proc` in it.
+    pub(crate) fn new(
+        root: &Path,
+        target: Arc<Mutex<Target>>,
+        threads: Arc<Mutex<Vec<ThreadSample>>>,
+    ) -> Self {
+        Self {
+            proc: root.join("proc"),
+            tick_ns: 1_000_000_000 / ::procfs::ticks_per_second().max(1),
+            target,
+            threads,
+            tree: Tree::default(),
+        }
+    }
+
+    fn members(&mut self, root: u32, reaper: Option<u32>) -> Result<BTreeSet<u32>, SourceError> {
+        if let Some((at, members)) = &self.tree.scanned
+            && at.elapsed() < SCAN_PERIOD
+        {
+            return Ok(members.clone());
+        }
+        let members = tree::members(&self.proc, root, reaper).map_err(|error| {
+            let path = self.proc.display();
+            match error.kind() {
+                std::io::ErrorKind::NotFound => SourceError::Absent(format!("no {path} here")),
+                _ => SourceError::Failed(format!("{path}: {error}")),
+            }
+        })?;
+        self.tree.scanned = Some((Instant::now(), members.clone()));
+        Ok(members)
+    }
+
+    /// Reads every member that still lives, and retires those that do not.
+    fn read_members(&mut self, pids: &BTreeSet<u32>, detail: bool) -> BTreeMap<u32, MemberReading> {
+        let mut readings = BTreeMap::new();
+        for pid in pids {
+            let path = self.proc.join(pid.to_string()).join("stat");
+            let Ok(stat) = parse::read_stat(&path) else {
+                continue;
+            };
+            if self
+                .tree
+                .live
+                .get(pid)
+                .is_some_and(|m| m.start != stat.start)
+            {
+                self.tree.retire(*pid);
+            }
+            let member = self.tree.live.entry(*pid).or_default();
+            member.start = stat.start;
+            let reading = member.read(&self.proc, *pid, stat, self.tick_ns, detail);
+            readings.insert(*pid, reading);
+        }
+        let gone: Vec<u32> = self
+            .tree
+            .live
+            .keys()
+            .copied()
+            .filter(|pid| !readings.contains_key(pid))
+            .collect();
+        for pid in gone {
+            self.tree.retire(pid);
+        }
+        readings
+    }
+}
+
+impl Source for ProcSource {
+    type Reading = ProcReading;
+
+    fn name(&self) -> String {
+        "proc".to_owned()
+    }
+
+    fn read(&mut self) -> Result<Answer<ProcReading>, SourceError> {
+        let target = *lock(&self.target);
+        if self.tree.of != (target.pid, target.reaper) {
+            self.tree = Tree {
+                of: (target.pid, target.reaper),
+                ..Tree::default()
+            };
+        }
+        let mut reading = ProcReading {
+            target,
+            sample: None,
+        };
+        let Some(root) = target.pid else {
+            return Ok(Answer::good(reading));
+        };
+        let slow = self.tree.slow.is_none_or(|at| at.elapsed() >= SLOW_ROUND);
+        let detail = target.detail || slow;
+        let pids = self.members(root, target.reaper)?;
+        let mut members = self.read_members(&pids, detail);
+        if members.is_empty() {
+            return Ok(Answer::good(reading));
+        }
+        if detail {
+            self.tree.slow = Some(Instant::now());
+            let all = members
+                .values_mut()
+                .map(|m| std::mem::take(&mut m.per_thread));
+            *lock(&self.threads) = all.flatten().collect();
+        }
+        let wait = wait_channel(&self.proc, root, members.get(&root));
+        reading.sample = Some(self.tree.sum(root, &members, wait));
+        Ok(Answer::good(reading))
+    }
+}
+
+impl Tree {
+    /// Keeps the counters of a process that has ended.
+    fn retire(&mut self, pid: u32) {
+        if let Some(member) = self.live.remove(&pid) {
+            for (sum, last) in self.ended.iter_mut().zip(member.known) {
+                *sum = sum.saturating_add(last);
+            }
+        }
+    }
+
+    /// Counter `n` of the tree: the sum where at least one process shows it.
+    fn counter(&mut self, n: usize, members: &BTreeMap<u32, MemberReading>) -> Metric<u64> {
+        let answers = members.values().map(|m| m.counters[n].clone());
+        let sum = self
+            .live
+            .values()
+            .fold(self.ended[n], |sum, m| sum.saturating_add(m.known[n]));
+        let answer = any_good(answers).map(|_| sum);
+        self.tracker.settle(COUNTERS[n], answer)
+    }
+
+    fn sum(
+        &mut self,
+        root: u32,
+        members: &BTreeMap<u32, MemberReading>,
+        wait: ReadResult<String>,
+    ) -> ProcSample {
+        let memory = |of: fn(&MemberReading) -> &ReadResult<u64>| {
+            any_good(members.values().map(|m| of(m).clone()))
+                .map(|all| Bytes(all.iter().fold(0, |sum: u64, n| sum.saturating_add(*n))))
+        };
+        let (rss, swap) = (memory(|m| &m.rss), memory(|m| &m.swap));
+        let threads = any_good(members.values().map(|m| m.threads.clone()));
+        let waiting = threads.clone().map(|t| t.iter().map(|(_, d)| d).sum());
+        let state = members
+            .get(&root)
+            .map(|m| m.stat.state)
+            .ok_or_else(|| ReadError::text(Path::new("root process"), "it has ended"));
+        let others = members.iter().filter(|(pid, _)| **pid != root);
+        let children = others.map(|(_, m)| m.stat.comm.clone()).take(NAMES);
+        ProcSample {
+            pid: root,
+            processes: u32::try_from(members.len()).unwrap_or(u32::MAX),
+            threads: threads.map_or(0, |t| t.iter().map(|(n, _)| n).sum()),
+            children: children.collect(),
+            traced: members.values().any(|m| m.traced),
+            cpu_ns: self.counter(0, members),
+            minor_faults: self.counter(1, members),
+            major_faults: self.counter(2, members),
+            read_bytes: self.counter(3, members),
+            write_bytes: self.counter(4, members),
+            read_chars: self.counter(5, members),
+            write_chars: self.counter(6, members),
+            switches: self.counter(7, members),
+            state: self.tracker.settle("state", state),
+            d_state: self.tracker.settle("threads", waiting),
+            wait_channel: self.tracker.settle("wchan", wait),
+            rss: self.tracker.settle("VmRSS", rss),
+            swap: self.tracker.settle("VmSwap", swap),
+            per_thread: Vec::new(),
+        }
+    }
+}
+
+/// The good answers, where there is one; else a failure if there is one, else
+/// *missing*. A process that ends during the read so spoils nothing.
+fn any_good<T>(answers: impl Iterator<Item = ReadResult<T>>) -> ReadResult<Vec<T>> {
+    let mut good = Vec::new();
+    let mut error = ReadError::Missing;
+    for answer in answers {
+        match answer {
+            Ok(value) => good.push(value),
+            Err(ReadError::Missing) => {}
+            Err(other) => error = other,
+        }
+    }
+    if good.is_empty() {
+        Err(error)
+    } else {
+        Ok(good)
+    }
+}
+
+/// Where the root process waits; `-` while it runs. The kernel answers `0` both
+/// for a process that waits for nothing and for a reader without the right, so `0`
+/// of one that sleeps is a failure.
+fn wait_channel(proc: &Path, root: u32, member: Option<&MemberReading>) -> ReadResult<String> {
+    let path = proc.join(root.to_string()).join("wchan");
+    let text = file::read_text(&path)?;
+    if !matches!(text.as_str(), "" | "0") {
+        return Ok(text);
+    }
+    match member.map(|m| m.stat.state) {
+        Some('S' | 'D' | 'I') => Err(ReadError::text(&path, "the kernel does not show it to us")),
+        _ => Ok("-".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[path = "source_tests.rs"]
+mod tests;

@@ -1,0 +1,345 @@
+//! All sources together: started once, merged at each sample.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::aging::{self, Age, Fail};
+use super::amdgpu::{Attention, CARDS_SOURCE, CardScan, CardSource, Identity};
+use super::host::Host;
+use super::kmsg::{KernelLog, Lines};
+#[cfg(feature = "nvml")]
+use super::nvml::NvmlSource;
+use super::procfs::{ProcReading, ProcSource, Target};
+use super::source::{self, Answer, Pace, Slot, Source, SourceError, View, lock};
+use crate::model::sample::Vendor;
+use crate::model::time::millis;
+use crate::model::{
+    GpuId, GpuSample, HostSample, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,
+};
+
+/// How long [`Sampler::cards`] waits for the first answers.
+const FIRST_ANSWERS: Duration = Duration::from_millis(700);
+/// How often cards are looked for.
+const SCAN_PERIOD: Duration = Duration::from_secs(5);
+/// A reading is fresh for so many periods.
+const FRESH_PERIODS: u32 = 3;
+/// Takes the place of `/dev/kmsg`, for tests and demonstrations.
+const KERNEL_LOG_VARIABLE: &str = "FPT_KERNEL_LOG";
+
+/// Where the sources read, and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SamplerConfig {
+    /// Folder that has `sys` in it; `/` on a real machine.
+    pub sys_root: PathBuf,
+    /// Folder that has `proc` in it; `/` on a real machine.
+    pub proc_root: PathBuf,
+    /// The kernel log: a device like `/dev/kmsg`, or a plain file that grows. None:
+    /// the environment's `FPT_KERNEL_LOG`, else `/dev/kmsg`.
+    pub kernel_log: Option<PathBuf>,
+    /// Whether NVIDIA cards are asked for, where the program was built with NVML.
+    pub nvml: bool,
+    /// Time between two readings of each source.
+    pub period: Duration,
+}
+
+impl Default for SamplerConfig {
+    /// The real machine, twice a second.
+    fn default() -> Self {
+        Self {
+            sys_root: PathBuf::from("/"),
+            proc_root: PathBuf::from("/"),
+            kernel_log: None,
+            nvml: true,
+            period: Duration::from_millis(500),
+        }
+    }
+}
+
+type CardSlots = Arc<Mutex<BTreeMap<GpuId, (Identity, Arc<Slot<GpuSample>>)>>>;
+
+/// The running sources. Dropping it ends their threads; one that is blocked in a
+/// read is left behind and keeps nothing from ending.
+#[derive(Debug)]
+pub struct Sampler {
+    period: Duration,
+    pace: Arc<Pace>,
+    attention: Arc<Attention>,
+    target: Arc<Mutex<Target>>,
+    threads: Arc<Mutex<Vec<ThreadSample>>>,
+    lines: Arc<Lines>,
+    scan: Arc<Slot<Vec<Identity>>>,
+    cards: CardSlots,
+    nvml: Option<Arc<Slot<Vec<GpuSample>>>>,
+    process: Arc<Slot<ProcReading>>,
+    host: Arc<Slot<HostSample>>,
+    kernel: Arc<Slot<()>>,
+}
+
+/// Looks for cards, and starts a reader for each new one.
+struct Cards {
+    scan: CardScan,
+    slots: CardSlots,
+    attention: Arc<Attention>,
+    pace: Arc<Pace>,
+    period: Duration,
+}
+
+impl Source for Cards {
+    type Reading = Vec<Identity>;
+
+    fn name(&self) -> String {
+        self.scan.name()
+    }
+
+    fn read(&mut self) -> Result<Answer<Self::Reading>, SourceError> {
+        let found = self.scan.read()?;
+        for identity in &found.reading {
+            let mut slots = lock(&self.slots);
+            if slots.contains_key(&identity.id) {
+                continue;
+            }
+            let attention = Arc::clone(&self.attention);
+            let card = CardSource::new(self.scan.root.clone(), identity.clone(), attention);
+            let slot = source::spawn(card, self.period, Arc::clone(&self.pace));
+            slots.insert(identity.id.clone(), (identity.clone(), slot));
+        }
+        Ok(found)
+    }
+}
+
+impl Sampler {
+    /// Starts every source. Waits for none of them.
+    pub fn start(config: SamplerConfig) -> Self {
+        let SamplerConfig {
+            sys_root,
+            proc_root,
+            kernel_log,
+            nvml,
+            period,
+        } = config;
+        let pace = Arc::new(Pace::default());
+        let attention = Arc::new(Attention::default());
+        let cards = CardSlots::default();
+        let target = Arc::new(Mutex::new(Target::default()));
+        let threads = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::new(Lines::default());
+        let kernel_log = kernel_log
+            .or_else(|| std::env::var_os(KERNEL_LOG_VARIABLE).map(PathBuf::from))
+            .unwrap_or_else(|| Path::new("/dev/kmsg").to_owned());
+        let host = Host::new(&proc_root, &sys_root);
+        let process = ProcSource::new(&proc_root, Arc::clone(&target), Arc::clone(&threads));
+        let scan = Cards {
+            scan: CardScan { root: sys_root },
+            slots: Arc::clone(&cards),
+            attention: Arc::clone(&attention),
+            pace: Arc::clone(&pace),
+            period,
+        };
+        let log = KernelLog::new(kernel_log, Arc::clone(&lines));
+        Self {
+            scan: source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace)),
+            nvml: start_nvml(nvml, period, &pace),
+            process: source::spawn(process, period, Arc::clone(&pace)),
+            host: source::spawn(host, period, Arc::clone(&pace)),
+            kernel: source::spawn(log, period, Arc::clone(&pace)),
+            period,
+            pace,
+            attention,
+            target,
+            threads,
+            lines,
+            cards,
+        }
+    }
+
+    /// Every card, by PCI address over all makers. Waits at most 700 ms for the
+    /// first answers; a card that has not answered by then is listed with its
+    /// identity, and its values are *failed*, not zero.
+    pub fn cards(&self) -> Vec<GpuSample> {
+        let begin = Instant::now();
+        while begin.elapsed() < FIRST_ANSWERS && !self.all_cards_answered() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.gpus(Instant::now()).0
+    }
+
+    fn all_cards_answered(&self) -> bool {
+        self.scan.answered()
+            && self.nvml.as_ref().is_none_or(|slot| slot.answered())
+            && lock(&self.cards).values().all(|(_, slot)| slot.answered())
+    }
+
+    /// Sets the process tree to watch: `pid` is its root, `reaper` a subreaper above
+    /// it to which orphans fall. None: nothing is watched.
+    pub fn set_target(&self, pid: Option<u32>, reaper: Option<u32>) {
+        {
+            let mut target = lock(&self.target);
+            target.pid = pid;
+            target.reaper = reaper;
+            lock(&self.threads).clear();
+        }
+        self.pace.wake();
+    }
+
+    /// Whether the threads are listed in every sample; else every 5 s.
+    pub fn set_thread_detail(&self, detail: bool) {
+        lock(&self.target).detail = detail;
+        self.pace.wake();
+    }
+
+    /// Whether a job runs. Without one a sleeping card is not woken to be read.
+    pub fn set_job_running(&self, running: bool) {
+        self.attention.set_job(running);
+        self.pace.wake();
+    }
+
+    /// The latest of every source, merged. Waits for no device. A value older than
+    /// three periods is *stale*.
+    pub fn sample(&self) -> Sample {
+        let now = Instant::now();
+        let (gpus, mut sources) = self.gpus(now);
+        let process = self.process.view(now);
+        let host = self.host.view(now);
+        sources.push(process.status.clone());
+        sources.push(host.status.clone());
+        sources.push(self.kernel.view(now).status);
+        Sample {
+            gpus,
+            process: self.process_of(process),
+            host: match host.reading {
+                Some((age, sample)) => aging::host(sample, &self.age(age)),
+                None => aging::host(HostSample::default(), &unread(&host.status)),
+            },
+            sources,
+        }
+    }
+
+    /// Lines of the kernel log about GPUs and killed processes since the last call.
+    pub fn kernel_lines(&self) -> Vec<String> {
+        self.lines.drain()
+    }
+
+    fn age(&self, age: Duration) -> Age {
+        Age {
+            age_ms: millis(age),
+            fresh_ms: millis(self.period * FRESH_PERIODS),
+        }
+    }
+
+    fn process_of(&self, view: View<ProcReading>) -> Option<ProcSample> {
+        let target = *lock(&self.target);
+        let (age, reading) = view.reading?;
+        let same = (reading.target.pid, reading.target.reaper) == (target.pid, target.reaper);
+        let mut sample = reading.sample.filter(|_| same)?;
+        let mut threads = lock(&self.threads);
+        // Of a slow round the threads are told once, so that an old list is never
+        // taken for a new one.
+        sample.per_thread = if target.detail {
+            threads.clone()
+        } else {
+            std::mem::take(&mut *threads)
+        };
+        drop(threads);
+        sample = aging::process(sample, &self.age(age));
+        Some(match &view.failure {
+            Some((why, since)) => aging::process(sample, &failed(why, *since)),
+            None => sample,
+        })
+    }
+
+    /// Cards and the sources behind them. Where two sources know a card, sysfs
+    /// counts: it tells a failed read from a zero.
+    fn gpus(&self, now: Instant) -> (Vec<GpuSample>, Vec<SourceStatus>) {
+        let mut gpus: BTreeMap<GpuId, GpuSample> = BTreeMap::new();
+        let mut sources = Vec::new();
+        let nvml = self.nvml.as_ref().map(|slot| slot.view(now));
+        if let Some(view) = &nvml {
+            for sample in self.nvml_cards(view) {
+                gpus.insert(sample.id.clone(), sample);
+            }
+        }
+        for (identity, slot) in lock(&self.cards).values() {
+            let view = slot.view(now);
+            let sample = if let Some((age, sample)) = view.reading {
+                aging::gpu(sample, &self.age(age))
+            } else {
+                let Identity { id, name, .. } = identity.clone();
+                let blank = GpuSample::unread(id, 0, Vendor::Amd, name, CARDS_SOURCE);
+                aging::gpu(blank, &unread(&view.status))
+            };
+            gpus.insert(sample.id.clone(), sample);
+            sources.push(view.status);
+        }
+        // The search itself matters only where it found nothing or hangs.
+        let scan = self.scan.view(now).status;
+        if sources.is_empty() || matches!(scan.state, SourceState::Stale | SourceState::Lost) {
+            sources.push(scan);
+        }
+        sources.extend(nvml.map(|view| view.status));
+        let mut gpus: Vec<GpuSample> = gpus.into_values().collect();
+        for (index, gpu) in gpus.iter_mut().enumerate() {
+            gpu.index = u32::try_from(index).unwrap_or(u32::MAX);
+        }
+        (gpus, sources)
+    }
+
+    fn nvml_cards(&self, view: &View<Vec<GpuSample>>) -> Vec<GpuSample> {
+        let Some((age, cards)) = &view.reading else {
+            return Vec::new();
+        };
+        let cards = cards.iter().cloned();
+        match &view.failure {
+            Some((why, since)) => cards.map(|c| aging::gpu(c, &failed(why, *since))).collect(),
+            None => cards.map(|c| aging::gpu(c, &self.age(*age))).collect(),
+        }
+    }
+}
+
+/// Every offered value has failed.
+fn failed(why: &str, since: Duration) -> Fail<'_> {
+    Fail {
+        why,
+        for_ms: millis(since),
+        unread: false,
+    }
+}
+
+/// Nothing was read yet, so it is not known what is offered: all values fail.
+fn unread(status: &SourceStatus) -> Fail<'_> {
+    Fail {
+        why: status.why.as_deref().unwrap_or("not read yet"),
+        for_ms: status.age_ms,
+        unread: true,
+    }
+}
+
+#[cfg(feature = "nvml")]
+fn start_nvml(
+    wanted: bool,
+    period: Duration,
+    pace: &Arc<Pace>,
+) -> Option<Arc<Slot<Vec<GpuSample>>>> {
+    wanted.then(|| source::spawn(NvmlSource::default(), period, Arc::clone(pace)))
+}
+
+#[cfg(not(feature = "nvml"))]
+fn start_nvml(
+    _wanted: bool,
+    _period: Duration,
+    _pace: &Arc<Pace>,
+) -> Option<Arc<Slot<Vec<GpuSample>>>> {
+    None
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.pace.stop();
+    }
+}
+
+#[cfg(test)]
+#[path = "sampler_tests.rs"]
+mod tests;

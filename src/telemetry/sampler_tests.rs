@@ -1,0 +1,194 @@
+use std::fs;
+
+use super::super::testing::{Tree, fifo};
+use super::*;
+use crate::model::Metric;
+
+fn start(tree: &Tree) -> Sampler {
+    Sampler::start(SamplerConfig {
+        sys_root: tree.root().to_owned(),
+        proc_root: tree.root().to_owned(),
+        kernel_log: Some(tree.root().join("kmsg")),
+        nvml: false,
+        period: Duration::from_millis(20),
+    })
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "never: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn status<'a>(sample: &'a Sample, name: &str) -> &'a SourceStatus {
+    let found = sample.sources.iter().find(|s| s.name == name);
+    found.unwrap_or_else(|| panic!("no {name} in {:?}", sample.sources))
+}
+
+#[test]
+fn cards_are_sorted_by_address_and_numbered() {
+    let tree = Tree::new();
+    tree.card("card0", "0000:c1:00.0")
+        .card("card1", "0000:03:00.0");
+    let sampler = start(&tree);
+    let cards = sampler.cards();
+    let ids: Vec<_> = cards.iter().map(|c| (c.index, c.id.0.as_str())).collect();
+    assert_eq!(ids, [(0, "0000:03:00.0"), (1, "0000:c1:00.0")]);
+    assert!(cards.iter().all(|c| c.busy == Metric::Fresh(97.0)));
+    let sample = sampler.sample();
+    assert_eq!(status(&sample, "sysfs 0000:03:00.0").state, SourceState::Ok);
+}
+
+#[test]
+fn a_read_that_blocks_makes_one_card_stale_and_never_zero() {
+    let (stuck, well) = ("0000:03:00.0", "0000:c1:00.0");
+    let tree = Tree::new();
+    tree.card("card0", stuck).card("card1", well);
+    let sampler = start(&tree);
+    assert_eq!(sampler.cards().len(), 2);
+    tree.replace(stuck, "gpu_busy_percent", fifo);
+    let name = format!("sysfs {stuck}");
+    let mut longest = Duration::ZERO;
+    until("stale", || {
+        let begin = Instant::now();
+        let sample = sampler.sample();
+        longest = longest.max(begin.elapsed());
+        // However slow this machine is: the blocked card never shows another value.
+        assert!(
+            sample.gpus[0]
+                .busy
+                .last()
+                .is_some_and(|b| (b - 97.0).abs() < 1e-9)
+        );
+        status(&sample, &name).state == SourceState::Stale
+    });
+    assert!(
+        longest < Duration::from_millis(500),
+        "a sample took {longest:?}"
+    );
+    let sample = sampler.sample();
+    let Metric::Stale { age_ms, .. } = sample.gpus[0].power_w else {
+        panic!("not stale: {:?}", sample.gpus[0].power_w);
+    };
+    assert!(age_ms >= 2000);
+    assert!(
+        status(&sample, &name)
+            .why
+            .as_ref()
+            .unwrap()
+            .contains("blocks")
+    );
+    tree.write_device(well, "gpu_busy_percent", "12\n");
+    until("the other card goes on", || {
+        sampler.sample().gpus[1].busy == Metric::Fresh(12.0)
+    });
+}
+
+#[test]
+fn a_card_that_never_answers_is_listed_with_failed_values() {
+    let tree = Tree::new();
+    tree.card("card0", "0000:03:00.0");
+    tree.replace("0000:03:00.0", "gpu_busy_percent", fifo);
+    let sampler = start(&tree);
+    let begin = Instant::now();
+    let cards = sampler.cards();
+    assert!(begin.elapsed() < Duration::from_secs(3));
+    assert_eq!(cards[0].name, "AMD Radeon RX 7900 XTX");
+    assert!(matches!(cards[0].busy, Metric::Failed { .. }));
+    assert!(matches!(cards[0].vram_total, Metric::Failed { .. }));
+}
+
+#[test]
+fn a_card_that_comes_later_is_found_and_one_that_vanishes_is_gone() {
+    let tree = Tree::new();
+    tree.card("card0", "0000:03:00.0");
+    let sampler = start(&tree);
+    sampler.cards();
+    tree.card("card1", "0000:c1:00.0");
+    sampler.set_job_running(true);
+    until("two cards", || sampler.sample().gpus.len() == 2);
+    fs::remove_dir_all(tree.device("0000:03:00.0")).unwrap();
+    until("gone", || {
+        let sample = sampler.sample();
+        let source = status(&sample, "sysfs 0000:03:00.0");
+        sample.gpus[0].state == Metric::Fresh("gone".to_owned())
+            && source.state == SourceState::Failing
+    });
+    assert!(matches!(
+        sampler.sample().gpus[0].busy,
+        Metric::Failed { .. }
+    ));
+}
+
+#[test]
+fn a_bare_machine_has_absent_sources_and_no_zeros() {
+    let tree = Tree::new();
+    let sampler = start(&tree);
+    assert_eq!(sampler.cards(), []);
+    until("all answered", || {
+        let sample = sampler.sample();
+        sample
+            .sources
+            .iter()
+            .all(|s| s.state != SourceState::Starting)
+    });
+    let sample = sampler.sample();
+    assert_eq!(status(&sample, "sysfs").state, SourceState::Absent);
+    assert_eq!(status(&sample, "kernel log").state, SourceState::Absent);
+    assert_eq!(sample.process, None);
+    assert_eq!(sample.host.load1, Metric::Unsupported);
+    let _ = sampler.sample();
+}
+
+#[test]
+fn the_target_may_change_and_threads_of_a_slow_round_are_told_once() {
+    let tree = Tree::new();
+    let sampler = Sampler::start(SamplerConfig {
+        sys_root: tree.root().to_owned(),
+        kernel_log: Some(tree.root().join("kmsg")),
+        nvml: false,
+        period: Duration::from_millis(20),
+        ..SamplerConfig::default()
+    });
+    assert_eq!(sampler.sample().process, None);
+    sampler.set_target(Some(std::process::id()), None);
+    let mut told = 0;
+    until("threads", || {
+        told = sampler.sample().process.map_or(0, |p| p.per_thread.len());
+        told > 0
+    });
+    let second = sampler.sample().process.unwrap();
+    assert!(second.per_thread.is_empty());
+    assert!(second.cpu_ns.last().is_some());
+    sampler.set_thread_detail(true);
+    until("threads in every sample", || {
+        sampler
+            .sample()
+            .process
+            .is_some_and(|p| !p.per_thread.is_empty())
+    });
+    assert!(!sampler.sample().process.unwrap().per_thread.is_empty());
+    sampler.set_target(None, None);
+    assert_eq!(sampler.sample().process, None);
+}
+
+#[test]
+fn kernel_lines_are_handed_over_once() {
+    let tree = Tree::new();
+    tree.write("kmsg", "");
+    let sampler = start(&tree);
+    until("the log is open", || {
+        status(&sampler.sample(), "kernel log").state == SourceState::Ok
+    });
+    let text = "4,7,9,-;amdgpu: GPU reset begin!\n4,8,9,-;usb: hello\n";
+    fs::write(tree.root().join("kmsg"), text).unwrap();
+    let mut lines = Vec::new();
+    until("lines", || {
+        lines.extend(sampler.kernel_lines());
+        !lines.is_empty()
+    });
+    assert_eq!(lines, ["amdgpu: GPU reset begin!"]);
+    assert_eq!(sampler.kernel_lines(), Vec::<String>::new());
+}
