@@ -38,6 +38,12 @@ pub enum ReadError {
     },
 }
 
+/// The one field that every version of the manifest has.
+#[derive(serde::Deserialize)]
+struct Head {
+    format: String,
+}
+
 /// Something in a record that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
@@ -113,10 +119,6 @@ impl Record {
             }
         };
         // The version comes first: another major may have other fields.
-        #[derive(serde::Deserialize)]
-        struct Head {
-            format: String,
-        }
         if let Ok(Head { format }) = serde_json::from_str(&text)
             && !same_major(&format, FORMAT)
         {

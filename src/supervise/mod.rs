@@ -1,4 +1,14 @@
-//! Around the child: the lock of a card, evidence, signals, and who watches the
-//! watcher.
+//! Around the child: the lock of a card, evidence, signals, the clocks, and who
+//! watches the watcher.
 
+pub mod deadline;
+pub mod evidence;
+pub mod lock;
+pub mod signals;
 pub mod standstill;
+
+pub use deadline::{Fired, Watchdog};
+pub use evidence::{EvidenceRequest, EvidenceRing, collect};
+pub use lock::{GpuLock, LockError};
+pub use signals::Signals;
+pub use standstill::{Clocks, StandstillDetector};

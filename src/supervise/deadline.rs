@@ -1,0 +1,305 @@
+//! The watcher is watched: a thread that ends the child when the supervising
+//! loop itself has gone silent. The one kill without evidence before it.
+
+use std::io;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// Length of a nap.
+const NAP: Duration = Duration::from_secs(1);
+/// A nap that took longer than this was no nap: the process was stopped, or the
+/// machine had no time for us, and then it had none for the loop either.
+const IN_TIME: Duration = Duration::from_millis(1500);
+
+/// What the deadline did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fired {
+    /// For how long the loop had been silent, by naps that came in time.
+    pub silent: Duration,
+    /// The process group that was sent SIGKILL.
+    pub pgid: u32,
+    /// Whether it was reached; else the system's answer.
+    pub killed: Result<(), String>,
+    /// The guardian that was asked (SIGTERM) to end what left the group.
+    pub guardian: Option<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    beats: AtomicU64,
+    /// 0: none.
+    pgid: AtomicI32,
+    /// 0: none.
+    guardian: AtomicU32,
+}
+
+/// The handle of the supervising loop. Dropping it ends the thread.
+#[derive(Debug)]
+pub struct Watchdog {
+    shared: Arc<Shared>,
+}
+
+impl Watchdog {
+    /// Silence after which the child group is ended (R8).
+    pub const LIMIT: Duration = Duration::from_secs(30);
+
+    /// Starts the thread. `on_fire` is called on it after the kill, and must not
+    /// wait for the supervising loop: it is there to log that this was the one
+    /// kill without prior evidence.
+    pub fn start(limit: Duration, on_fire: impl Fn(&Fired) + Send + 'static) -> io::Result<Self> {
+        Self::start_with(limit, nap, on_fire)
+    }
+
+    /// `nap` sleeps for [`NAP`] and says whether it came back in time.
+    fn start_with(
+        limit: Duration,
+        mut nap: impl FnMut() -> bool + Send + 'static,
+        on_fire: impl Fn(&Fired) + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::downgrade(&shared);
+        thread::Builder::new()
+            .name("hard deadline".to_owned())
+            .spawn(move || {
+                let mut silence = Silence::new(limit);
+                loop {
+                    let in_time = nap();
+                    if !watch(&theirs, &mut silence, in_time, &on_fire) {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self { shared })
+    }
+
+    /// The supervising loop is alive. Cheap; to be called at every turn.
+    pub fn beat(&self) {
+        self.shared.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What to end: the child's process group and the guardian beside it. To be
+    /// set right after the launch and taken back (`None`) once the group is gone,
+    /// so that no later group with the same number is ever hit.
+    pub fn set_group(&self, pgid: Option<u32>, guardian: Option<u32>) {
+        // 0 and 1 would mean our own group and everything.
+        let pgid = pgid
+            .and_then(|p| i32::try_from(p).ok())
+            .filter(|p| *p > 1)
+            .unwrap_or(0);
+        self.shared
+            .guardian
+            .store(guardian.unwrap_or(0), Ordering::Release);
+        self.shared.pgid.store(pgid, Ordering::Release);
+        self.beat();
+    }
+}
+
+fn nap() -> bool {
+    let before = Instant::now();
+    thread::sleep(NAP);
+    before.elapsed() <= IN_TIME
+}
+
+/// Counts naps since the last beat. Not elapsed time: that also passes while the
+/// machine sleeps or we are stopped, when nobody can beat.
+#[derive(Debug)]
+struct Silence {
+    limit: Duration,
+    beats: u64,
+    naps: u32,
+    fired: bool,
+}
+
+impl Silence {
+    const fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            beats: 0,
+            naps: 0,
+            fired: false,
+        }
+    }
+
+    /// Whether to fire now: once in a silence.
+    fn nap(&mut self, beats: u64, in_time: bool) -> Option<Duration> {
+        if beats != self.beats {
+            *self = Self {
+                beats,
+                ..Self::new(self.limit)
+            };
+            return None;
+        }
+        if in_time {
+            self.naps = self.naps.saturating_add(1);
+        }
+        let silent = NAP * self.naps;
+        let fire = !self.fired && silent >= self.limit;
+        self.fired |= fire;
+        fire.then_some(silent)
+    }
+}
+
+/// One turn; `false` when the handle is gone.
+fn watch(
+    shared: &Weak<Shared>,
+    silence: &mut Silence,
+    in_time: bool,
+    on_fire: &impl Fn(&Fired),
+) -> bool {
+    let Some(shared) = shared.upgrade() else {
+        return false;
+    };
+    let beats = shared.beats.load(Ordering::Relaxed);
+    let Some(pgid) = Pid::from_raw(shared.pgid.load(Ordering::Acquire)) else {
+        // Nothing to end; a silence is counted from the launch on.
+        *silence = Silence::new(silence.limit);
+        return true;
+    };
+    if let Some(silent) = silence.nap(beats, in_time) {
+        let guardian = shared.guardian.load(Ordering::Acquire);
+        on_fire(&end(pgid, guardian, silent));
+    }
+    true
+}
+
+fn end(pgid: Pid, guardian: u32, silent: Duration) -> Fired {
+    let killed = kill_process_group(pgid, Signal::KILL).map_err(|e| e.to_string());
+    let asked = i32::try_from(guardian)
+        .ok()
+        .filter(|g| *g > 1)
+        .and_then(Pid::from_raw)
+        .filter(|g| kill_process(*g, Signal::TERM).is_ok());
+    Fired {
+        silent,
+        pgid: pgid.as_raw_nonzero().get().unsigned_abs(),
+        killed,
+        guardian: asked.map(|g| g.as_raw_nonzero().get().unsigned_abs()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command};
+    use std::sync::mpsc;
+
+    fn child() -> Child {
+        Command::new("sleep")
+            .arg("60")
+            .process_group(0)
+            .spawn()
+            .unwrap()
+    }
+
+    /// A watchdog whose naps are handed out by the test.
+    fn paced(limit: u64) -> (Watchdog, mpsc::SyncSender<bool>, mpsc::Receiver<Fired>) {
+        let (pace, naps) = mpsc::sync_channel(0);
+        let (fired, seen) = mpsc::channel();
+        let watchdog = Watchdog::start_with(
+            Duration::from_secs(limit),
+            move || {
+                naps.recv().unwrap_or_else(|_| {
+                    loop {
+                        thread::park();
+                    }
+                })
+            },
+            move |f| fired.send(f.clone()).unwrap(),
+        )
+        .unwrap();
+        (watchdog, pace, seen)
+    }
+
+    #[test]
+    fn a_silent_loop_costs_the_child_its_life() {
+        let (watchdog, pace, seen) = paced(30);
+        let mut child = child();
+        watchdog.set_group(Some(child.id()), None);
+        // The first nap sees the beat of `set_group`, the next 30 are silent.
+        for _ in 0..31 {
+            pace.send(true).unwrap();
+        }
+        let fired = seen.recv_timeout(Duration::from_secs(5)).unwrap();
+        assert_eq!(fired.silent, Duration::from_secs(30));
+        assert_eq!(fired.pgid, child.id());
+        assert_eq!(fired.killed, Ok(()));
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        // Once, not again and again.
+        for _ in 0..100 {
+            pace.send(true).unwrap();
+        }
+        assert!(seen.try_recv().is_err());
+    }
+
+    #[test]
+    fn beats_stops_and_an_absent_child_do_not_fire() {
+        let (watchdog, pace, seen) = paced(30);
+        let mut child = child();
+        // No child yet.
+        for _ in 0..100 {
+            pace.send(true).unwrap();
+        }
+        watchdog.set_group(Some(child.id()), None);
+        for _ in 0..10 {
+            for _ in 0..29 {
+                pace.send(true).unwrap();
+            }
+            watchdog.beat();
+        }
+        // Stopped or starved: naps that come late prove nothing, however many.
+        for _ in 0..1000 {
+            pace.send(false).unwrap();
+        }
+        watchdog.set_group(None, None);
+        for _ in 0..100 {
+            pace.send(true).unwrap();
+        }
+        assert!(seen.try_recv().is_err());
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn silence_counts_naps_from_the_last_beat() {
+        let mut s = Silence::new(Duration::from_secs(3));
+        assert_eq!(s.nap(1, true), None);
+        assert_eq!(s.nap(1, true), None);
+        assert_eq!(s.nap(1, false), None);
+        assert_eq!(s.nap(1, true), None);
+        assert_eq!(s.nap(2, true), None);
+        for _ in 0..2 {
+            assert_eq!(s.nap(2, true), None);
+        }
+        assert_eq!(s.nap(2, true), Some(Duration::from_secs(3)));
+        assert_eq!(s.nap(2, true), None);
+        // A loop that came back and falls silent again is caught again.
+        assert_eq!(s.nap(3, true), None);
+        for _ in 0..2 {
+            assert_eq!(s.nap(3, true), None);
+        }
+        assert_eq!(s.nap(3, true), Some(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn a_group_number_that_means_everything_is_never_used() {
+        let (watchdog, pace, seen) = paced(1);
+        for bad in [0, 1, u32::MAX] {
+            watchdog.set_group(Some(bad), None);
+            for _ in 0..5 {
+                pace.send(true).unwrap();
+            }
+        }
+        assert!(seen.try_recv().is_err());
+    }
+
+    #[test]
+    fn the_real_nap_is_in_time() {
+        assert!(nap());
+    }
+}

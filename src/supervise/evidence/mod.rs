@@ -1,0 +1,323 @@
+//! Evidence before a kill: what every thread was doing, what the machine said,
+//! bounded in time and size.
+//!
+//! Each collector has its own thread and 3 s. One that does not return is
+//! recorded as failed, what it had so far is kept, and it is left behind: a read
+//! from a wedged driver may never come back. Everything is read-only; nothing is
+//! run but `py-spy dump --nonblocking`, which does not even pause its target.
+//! debugfs is never touched (reading `amdgpu_gpu_recover` resets the card).
+
+mod environment;
+mod gpu;
+mod kernel;
+mod memory;
+mod output;
+mod python;
+mod ring;
+
+mod threads;
+mod tree;
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::model::event::{EvidenceItem, EvidenceReport};
+use crate::model::time::millis;
+
+use output::{Kept, Output};
+pub use ring::EvidenceRing;
+
+/// Time that one collector has.
+pub const COLLECTOR_LIMIT: Duration = Duration::from_secs(3);
+/// Time that the whole bundle may take.
+pub const BUNDLE_LIMIT: Duration = Duration::from_secs(10);
+/// Bundles in a run.
+pub const MAX_BUNDLES: u32 = 10;
+/// Bytes of a bundle: the collectors' own bounds add up to less than this.
+pub const MAX_BUNDLE_BYTES: usize = 16 << 20;
+
+/// What a bundle is made of.
+#[derive(Debug, Clone, Default)]
+pub struct EvidenceRequest {
+    /// Number of the bundle in this run, from 1.
+    pub number: u32,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Where it goes; made if absent. See [`crate::record::RunDir::evidence_dir`].
+    pub dir: PathBuf,
+    /// Processes of the workload, the root first. Their descendants are found.
+    pub pids: Vec<u32>,
+    /// Process beside the workload whose other descendants belong to it as well
+    /// (those that were orphaned and came to it); itself not looked at.
+    pub guardian: Option<u32>,
+    /// Envelopes with samples of the last ten minutes, one JSON object each.
+    pub samples: Vec<String>,
+    /// Envelopes with the last lines of each stream, one JSON object each.
+    pub log: Vec<String>,
+    /// Lines of the kernel that were seen during the run.
+    pub kernel_lines: Vec<String>,
+    /// Device folder of each AMD card: `/sys/class/drm/card0/device`.
+    pub gpu_roots: Vec<PathBuf>,
+}
+
+/// Reads one part of the machine's state into an [`Output`]. An error is why
+/// there is nothing, or no more than what is already in the output.
+type Collect = Box<dyn FnOnce(&Output) -> Result<(), String> + Send>;
+
+struct Collector {
+    kind: &'static str,
+    file: &'static str,
+    max_bytes: usize,
+    collect: Collect,
+}
+
+impl Collector {
+    fn new(
+        kind: &'static str,
+        file: &'static str,
+        max_bytes: usize,
+        collect: impl FnOnce(&Output) -> Result<(), String> + Send + 'static,
+    ) -> Self {
+        Self {
+            kind,
+            file,
+            max_bytes,
+            collect: Box::new(collect),
+        }
+    }
+}
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// Collectors that only look, all at once.
+fn lookers(request: &EvidenceRequest) -> Vec<Collector> {
+    let EvidenceRequest {
+        samples,
+        log,
+        kernel_lines,
+        gpu_roots,
+        ..
+    } = request.clone();
+    let pids = request.pids.clone();
+    let root = pids.first().copied();
+    let target = move || tree::Target {
+        pids: pids.clone(),
+        guardian: request.guardian,
+    };
+    let (a, b, c, d) = (target(), target(), target(), target());
+    vec![
+        Collector::new("samples", "samples.jsonl", 5 * MIB, move |out| {
+            output::latest(out, samples.iter())
+        }),
+        Collector::new("log_tail", "log_tail.jsonl", 4 * MIB, move |out| {
+            output::latest(out, log.iter())
+        }),
+        Collector::new("threads", "threads.txt", 2 * MIB, move |out| {
+            threads::collect(out, &a)
+        }),
+        Collector::new("fdinfo", "fdinfo.txt", MIB, move |out| {
+            memory::descriptors(out, &b)
+        }),
+        Collector::new("maps", "maps.txt", 256 * KIB, move |out| {
+            memory::maps(out, &c)
+        }),
+        Collector::new("memory", "memory.txt", 512 * KIB, move |out| {
+            memory::limits(out, &d)
+        }),
+        Collector::new("gpu", "gpu.txt", MIB, move |out| {
+            gpu::collect(out, &gpu_roots)
+        }),
+        Collector::new("kernel", "kernel.txt", 512 * KIB, move |out| {
+            kernel::collect(out, &kernel_lines)
+        }),
+        Collector::new("environment", "environment.txt", 256 * KIB, move |out| {
+            environment::collect(out, root)
+        }),
+    ]
+}
+
+/// Takes a bundle. Blocks for at most [`BUNDLE_LIMIT`]: run it on a thread of its
+/// own. Never fails as a whole; the report says what could not be had, and why.
+pub fn collect(request: &EvidenceRequest) -> EvidenceReport {
+    let begun = Instant::now();
+    let mut report = EvidenceReport {
+        number: request.number,
+        attempt: request.attempt,
+        dir: request.dir.display().to_string(),
+        items: Vec::new(),
+        took_ms: 0,
+    };
+    if request.number > MAX_BUNDLES {
+        report.items.push(failed(
+            "bundle",
+            format!("at most {MAX_BUNDLES} bundles a run"),
+        ));
+        return report;
+    }
+    let writer = Writer::start(request.dir.clone());
+    writer.write(gather(lookers(request), COLLECTOR_LIMIT));
+    let target = tree::Target {
+        pids: request.pids.clone(),
+        guardian: request.guardian,
+    };
+    // Last: a tool that attaches shows up in the state of the threads.
+    let stacks = Collector::new("python_stacks", "python_stacks.txt", MIB, move |out| {
+        python::collect(out, &target, COLLECTOR_LIMIT)
+    });
+    writer.write(gather(
+        vec![stacks],
+        COLLECTOR_LIMIT + Duration::from_millis(300),
+    ));
+    let left = BUNDLE_LIMIT.saturating_sub(begun.elapsed());
+    writer.finish(&mut report, begun, left.min(COLLECTOR_LIMIT));
+    report
+}
+
+fn failed(kind: &str, why: String) -> EvidenceItem {
+    EvidenceItem {
+        kind: kind.to_owned(),
+        file: None,
+        bytes: 0,
+        failed: Some(why),
+    }
+}
+
+/// What a collector came to, not yet on disk.
+#[derive(Debug)]
+struct Part {
+    kind: &'static str,
+    file: &'static str,
+    kept: Kept,
+    failed: Option<String>,
+}
+
+/// Runs the collectors side by side and takes what they have when their time is
+/// up. In the order of the list.
+fn gather(collectors: Vec<Collector>, limit: Duration) -> Vec<Part> {
+    let (done, results) = mpsc::channel();
+    let mut running = Vec::new();
+    for (n, collector) in collectors.into_iter().enumerate() {
+        let output = Output::new(collector.max_bytes);
+        let (theirs, done, collect) = (output.clone(), done.clone(), collector.collect);
+        let started = thread::Builder::new()
+            .name(format!("evidence {}", collector.kind))
+            .spawn(move || {
+                // The receiver is gone once the time is up.
+                let _too_late = done.send((n, collect(&theirs)));
+            });
+        let outcome = started.err().map(|e| Err(format!("no thread for it: {e}")));
+        running.push((collector.kind, collector.file, output, outcome));
+    }
+    drop(done);
+    let end = Instant::now() + limit;
+    while running.iter().any(|r| r.3.is_none()) {
+        let left = end.saturating_duration_since(Instant::now());
+        match results.recv_timeout(left) {
+            Ok((n, outcome)) => running[n].3 = Some(outcome),
+            // Disconnected: the rest panicked.
+            Err(_timeout_or_disconnected) => break,
+        }
+    }
+    let panicked = end > Instant::now();
+    running
+        .into_iter()
+        .map(|(kind, file, output, outcome)| Part {
+            kind,
+            file,
+            failed: match outcome {
+                Some(outcome) => outcome.err(),
+                None if panicked => Some("the collector panicked".to_owned()),
+                None => Some(no_answer(limit, &output.step())),
+            },
+            kept: output.take(),
+        })
+        .collect()
+}
+
+fn no_answer(limit: Duration, step: &str) -> String {
+    let secs = limit.as_secs();
+    if step.is_empty() {
+        format!("no answer within {secs} s")
+    } else {
+        format!("no answer within {secs} s, {step}")
+    }
+}
+
+/// Writes on its own thread, because a disk may block as well.
+struct Writer {
+    parts: mpsc::Sender<Vec<Part>>,
+    items: mpsc::Receiver<EvidenceItem>,
+    kinds: std::cell::RefCell<Vec<&'static str>>,
+    dir: PathBuf,
+}
+
+impl Writer {
+    fn start(dir: PathBuf) -> Self {
+        let (parts, theirs) = mpsc::channel::<Vec<Part>>();
+        let (done, items) = mpsc::channel();
+        let folder = dir.clone();
+        let started = thread::Builder::new()
+            .name("evidence writer".to_owned())
+            .spawn(move || {
+                for part in theirs.into_iter().flatten() {
+                    if done.send(output::write(&folder, part)).is_err() {
+                        return;
+                    }
+                }
+            });
+        // Without a thread `items` is disconnected, and `finish` says so.
+        drop(started);
+        Self {
+            parts,
+            items,
+            kinds: std::cell::RefCell::default(),
+            dir,
+        }
+    }
+
+    fn write(&self, parts: Vec<Part>) {
+        self.kinds.borrow_mut().extend(parts.iter().map(|p| p.kind));
+        // Refused only if the thread is gone; `finish` finds out.
+        let _gone = self.parts.send(parts);
+    }
+
+    /// Waits for the files, then writes the report itself beside them.
+    fn finish(self, report: &mut EvidenceReport, begun: Instant, limit: Duration) {
+        let end = Instant::now() + limit;
+        drop(self.parts);
+        for kind in self.kinds.into_inner() {
+            let left = end.saturating_duration_since(Instant::now());
+            let item = self.items.recv_timeout(left).unwrap_or_else(|_late| {
+                failed(
+                    kind,
+                    format!("not written to {} in time", self.dir.display()),
+                )
+            });
+            report.items.push(item);
+        }
+        report.took_ms = millis(begun.elapsed());
+        let (done, written) = mpsc::channel();
+        let (dir, copy) = (self.dir, report.clone());
+        let started = thread::Builder::new().spawn(move || {
+            let _too_late = done.send(output::write_report(&dir, &copy));
+        });
+        let left = end.saturating_duration_since(Instant::now());
+        let written = match started {
+            Ok(_) => written.recv_timeout(left),
+            Err(_) => Ok(Err("no thread for it".to_owned())),
+        };
+        match written {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => report.items.push(failed("report", why)),
+            Err(_late) => report
+                .items
+                .push(failed("report", "not written in time".to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! Bundles of real processes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::*;
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+fn item<'a>(report: &'a EvidenceReport, kind: &str) -> &'a EvidenceItem {
+    report.items.iter().find(|i| i.kind == kind).unwrap()
+}
+
+fn text(dir: &Path, report: &EvidenceReport, kind: &str) -> String {
+    let item = item(report, kind);
+    let file = item
+        .file
+        .as_ref()
+        .unwrap_or_else(|| panic!("{kind}: {item:?}"));
+    fs::read_to_string(dir.join(file)).unwrap()
+}
+
+#[test]
+fn a_bundle_of_a_real_tree_tells_what_it_does() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", "echo up; sleep 60; exit 1"])
+        .env("MIOPEN_FIND_MODE", "2")
+        .env("HF_TOKEN", "hf_never_shown")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut up = [0; 3];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut up).unwrap();
+    let child = Ended(child);
+    // sh says `up` before it starts its own child.
+    thread::sleep(Duration::from_millis(100));
+    let request = EvidenceRequest {
+        number: 1,
+        attempt: 2,
+        dir: tmp.path().join("evidence/001"),
+        pids: vec![child.0.id()],
+        samples: vec![r#"{"seq":1}"#.to_owned()],
+        kernel_lines: vec!["amdgpu: ring gfx timeout".to_owned()],
+        ..EvidenceRequest::default()
+    };
+    let report = collect(&request);
+    assert_eq!((report.number, report.attempt), (1, 2));
+    assert!(report.took_ms < 10_000);
+    let threads = text(tmp.path(), &report, "threads");
+    assert!(
+        threads.contains(&format!("process {} sh", child.0.id())),
+        "{threads}"
+    );
+    assert!(threads.contains(" sleep (parent"), "{threads}");
+    assert!(threads.contains("voluntary_ctxt_switches"), "{threads}");
+    let environment = text(tmp.path(), &report, "environment");
+    assert!(environment.contains("MIOPEN_FIND_MODE=2"));
+    assert!(!environment.contains("hf_never_shown"));
+    assert!(text(tmp.path(), &report, "memory").contains("MemAvailable"));
+    assert!(text(tmp.path(), &report, "maps").contains("in all"));
+    assert!(text(tmp.path(), &report, "fdinfo").contains("x pipe"));
+    assert!(text(tmp.path(), &report, "kernel").contains("ring gfx timeout"));
+    assert_eq!(text(tmp.path(), &report, "samples"), "{\"seq\":1}\n");
+    // Nothing is not zero bytes, it is a reason.
+    let log = item(&report, "log_tail");
+    assert_eq!(
+        (&log.file, log.failed.as_deref()),
+        (&None, Some("none yet"))
+    );
+    assert_eq!(item(&report, "gpu").failed.as_deref(), Some("no AMD card"));
+    let stacks = item(&report, "python_stacks").failed.clone().unwrap();
+    assert!(stacks.contains("no Python process"), "{stacks}");
+    let saved = fs::read(tmp.path().join("evidence/001/report.json")).unwrap();
+    assert_eq!(
+        serde_json::from_slice::<EvidenceReport>(&saved).unwrap(),
+        report
+    );
+    let mode = fs::metadata(&request.dir).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn python_is_found_and_a_missing_tool_names_its_cure() {
+    let child = Command::new("python3")
+        .args(["-c", "import time; time.sleep(60)"])
+        .spawn();
+    let child = Ended(child.unwrap());
+    thread::sleep(Duration::from_millis(300));
+    let tmp = tempfile::tempdir().unwrap();
+    let report = collect(&EvidenceRequest {
+        number: 1,
+        attempt: 1,
+        dir: tmp.path().join("evidence/001"),
+        pids: vec![child.0.id()],
+        ..EvidenceRequest::default()
+    });
+    let stacks = item(&report, "python_stacks");
+    match &stacks.failed {
+        Some(why) => assert!(why.contains("py-spy"), "{why}"),
+        None => assert!(text(tmp.path(), &report, "python_stacks").contains("Thread")),
+    }
+}
+
+#[test]
+fn processes_that_are_gone_are_a_reason_and_not_an_error() {
+    let mut child = Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    let tmp = tempfile::tempdir().unwrap();
+    let report = collect(&EvidenceRequest {
+        number: 1,
+        dir: tmp.path().join("001"),
+        pids: vec![child.id()],
+        ..EvidenceRequest::default()
+    });
+    let why = item(&report, "threads").failed.clone().unwrap();
+    assert!(why.contains("no process of the attempt"), "{why}");
+}
+
+#[test]
+fn a_collector_that_hangs_is_left_behind_with_what_it_had() {
+    let begun = Instant::now();
+    let parts = gather(
+        vec![
+            Collector::new("gpu", "gpu.txt", 4096, |out| {
+                out.line("gpu_busy_percent 0");
+                out.doing("while reading mem_busy_percent");
+                loop {
+                    thread::park();
+                }
+            }),
+            Collector::new("kernel", "kernel.txt", 4096, |_| panic!("a defect")),
+            Collector::new("maps", "maps.txt", 4096, |out| {
+                out.line("fine");
+                Ok(())
+            }),
+        ],
+        Duration::from_secs(1),
+    );
+    assert!(begun.elapsed() < Duration::from_secs(3));
+    let failed: Vec<_> = parts.iter().map(|p| p.failed.as_deref()).collect();
+    let silent = "no answer within 1 s, while reading mem_busy_percent";
+    assert_eq!(failed[0], Some(silent));
+    assert!(failed[1].is_some());
+    assert_eq!(failed[2], None);
+    assert_eq!(parts[0].kept.bytes, b"gpu_busy_percent 0\n");
+}
+
+#[test]
+fn outputs_are_bounded_and_say_so() {
+    let out = Output::new(1024);
+    for _ in 0..100 {
+        out.line("x".repeat(99));
+    }
+    let kept = String::from_utf8(out.take().bytes).unwrap();
+    assert!(kept.len() <= 1024, "{}", kept.len());
+    assert!(kept.ends_with("bytes left out]\n"), "{kept}");
+    let out = Output::new(1024);
+    let lines: Vec<_> = (0..100)
+        .map(|n| format!("{{\"seq\":{n},\"pad\":\"{}\"}}", "x".repeat(50)))
+        .collect();
+    output::latest(&out, lines.iter()).unwrap();
+    let kept = String::from_utf8(out.take().bytes).unwrap();
+    let kept: Vec<_> = kept.lines().collect();
+    assert_eq!(kept, lines[100 - kept.len()..]);
+    assert!(!kept.is_empty());
+}
+
+#[test]
+fn bounds_of_the_collectors_add_up_to_less_than_a_bundle() {
+    let sum: usize = lookers(&EvidenceRequest::default())
+        .iter()
+        .map(|c| c.max_bytes)
+        .sum();
+    assert!(sum + MIB < MAX_BUNDLE_BYTES, "{sum}");
+}
+
+#[test]
+fn an_eleventh_bundle_and_a_folder_that_cannot_be_made_are_told() {
+    let report = collect(&EvidenceRequest {
+        number: 11,
+        ..EvidenceRequest::default()
+    });
+    assert!(
+        report.items[0]
+            .failed
+            .as_ref()
+            .unwrap()
+            .contains("at most 10")
+    );
+    let report = collect(&EvidenceRequest {
+        number: 1,
+        dir: "/dev/null/evidence".into(),
+        samples: vec!["{}".to_owned()],
+        ..EvidenceRequest::default()
+    });
+    let why = item(&report, "samples").failed.clone().unwrap();
+    assert!(why.contains("/dev/null/evidence"), "{why}");
+}
+
+#[test]
+fn a_card_is_read_without_its_dangerous_files_and_not_woken() {
+    let tmp = tempfile::tempdir().unwrap();
+    let awake = tmp.path().join("card0/device");
+    let asleep = tmp.path().join("card1/device");
+    for dir in [&awake, &asleep] {
+        fs::create_dir_all(dir.join("hwmon/hwmon3")).unwrap();
+        fs::create_dir_all(dir.join("power")).unwrap();
+        fs::write(dir.join("gpu_busy_percent"), "100\n").unwrap();
+        fs::write(dir.join("pcie_bw"), "1 2 3\n").unwrap();
+        fs::write(dir.join("gpu_metrics"), [0xff, 0x00, 0x10]).unwrap();
+        fs::write(dir.join("hwmon/hwmon3/power1_average"), "21000000\n").unwrap();
+    }
+    fs::write(awake.join("power/runtime_status"), "active\n").unwrap();
+    fs::write(asleep.join("power/runtime_status"), "suspended\n").unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        awake.join("a_fifo"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let out = Output::new(64 << 10);
+    gpu::collect(&out, &[awake, asleep]).unwrap();
+    let text = String::from_utf8(out.take().bytes).unwrap();
+    let (first, second) = text.split_once("card1/device").unwrap();
+    assert!(first.contains("gpu_busy_percent\n100\n"), "{first}");
+    assert!(first.contains("power1_average\n21000000"), "{first}");
+    assert!(first.contains("ff0010"), "{first}");
+    assert!(
+        !first.contains("pcie_bw") && !first.contains("a_fifo"),
+        "{first}"
+    );
+    assert!(
+        second.contains("not woken") && !second.contains("gpu_busy"),
+        "{second}"
+    );
+}

@@ -1,0 +1,338 @@
+//! One run a card: an advisory lock that dies with the process.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::getuid;
+use serde::{Deserialize, Serialize};
+
+use crate::model::GpuId;
+use crate::model::event::Survivor;
+
+/// Why a card is not ours.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another run has it.
+    #[error("take {gpu}: {}; stop it first, or choose another card with --gpu", holder(*pid, run.as_deref()))]
+    Held {
+        /// The card.
+        gpu: GpuId,
+        /// Process of the other run, where its note is readable.
+        pid: Option<u32>,
+        /// Its run id.
+        run: Option<String>,
+    },
+    /// Processes of an earlier run could not be killed and still hold the card.
+    #[error(
+        "take {gpu}: processes of run {run} survive SIGKILL and still hold it: {pids}; \
+         a reboot ends them"
+    )]
+    Survivors {
+        /// The card.
+        gpu: GpuId,
+        /// The earlier run.
+        run: String,
+        /// `1234 python (D, in dma_fence_wait), …`.
+        pids: String,
+    },
+    /// The file cannot be made or locked.
+    #[error("lock {}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A folder in a shared place that another user made.
+    #[error("use {}: it belongs to another user; set XDG_RUNTIME_DIR to a folder of your own", path.display())]
+    NotOurs {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+fn holder(pid: Option<u32>, run: Option<&str>) -> String {
+    match (pid, run) {
+        (Some(pid), Some(run)) => format!("run {run} (pid {pid}) uses it"),
+        _ => "another run uses it".to_owned(),
+    }
+}
+
+/// A process that outlived its run. The start time tells it from a later process
+/// with the same number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Left {
+    pid: u32,
+    start: u64,
+    text: String,
+}
+
+/// What the lock file says about its holder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    pid: u32,
+    run: String,
+    #[serde(default)]
+    survivors: Vec<Left>,
+}
+
+/// Held for as long as the value lives; the kernel lets go of it when the process
+/// ends, however it ends. The file stays behind, which means nothing.
+#[derive(Debug)]
+pub struct GpuLock {
+    file: File,
+    path: PathBuf,
+    run: String,
+}
+
+impl GpuLock {
+    /// Takes the card for this run, in the user's runtime folder.
+    pub fn acquire(gpu: &GpuId, run: &str) -> Result<Self, LockError> {
+        Self::acquire_in(&lock_dir()?, gpu, run)
+    }
+
+    /// The same in a given folder.
+    pub fn acquire_in(dir: &Path, gpu: &GpuId, run: &str) -> Result<Self, LockError> {
+        // A PCI address has no slash; whatever else comes in must not leave the folder.
+        let path = dir.join(format!("gpu-{}.lock", gpu.0.replace('/', "_")));
+        let failed = |source: io::Error| LockError::Io {
+            path: path.clone(),
+            source,
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
+        let note = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => read_note(&mut file),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let note = read_note(&mut file);
+                return Err(LockError::Held {
+                    gpu: gpu.clone(),
+                    pid: note.as_ref().map(|n| n.pid),
+                    run: note.map(|n| n.run),
+                });
+            }
+            Err(e) => return Err(failed(e.into())),
+        };
+        if let Some(note) = note
+            && let Some(pids) = still_there(&note.survivors)
+        {
+            return Err(LockError::Survivors {
+                gpu: gpu.clone(),
+                run: note.run,
+                pids,
+            });
+        }
+        let mut lock = Self {
+            file,
+            path: path.clone(),
+            run: run.to_owned(),
+        };
+        lock.write_note(Vec::new()).map_err(failed)?;
+        Ok(lock)
+    }
+
+    /// Leaves word of processes that survive SIGKILL, so that the card is refused
+    /// to later runs for as long as they are there.
+    pub fn leave_survivors(&mut self, survivors: &[Survivor]) -> Result<(), LockError> {
+        let left = survivors.iter().filter_map(|s| {
+            Some(Left {
+                pid: s.pid,
+                start: start_time(s.pid)?,
+                text: match &s.wchan {
+                    Some(wchan) => format!("{} {} ({}, in {wchan})", s.pid, s.name, s.state),
+                    None => format!("{} {} ({})", s.pid, s.name, s.state),
+                },
+            })
+        });
+        self.write_note(left.collect())
+            .map_err(|source| LockError::Io {
+                path: self.path.clone(),
+                source,
+            })
+    }
+
+    fn write_note(&mut self, survivors: Vec<Left>) -> io::Result<()> {
+        let note = Note {
+            pid: std::process::id(),
+            run: self.run.clone(),
+            survivors,
+        };
+        let mut text = serde_json::to_vec(&note)?;
+        text.push(b'\n');
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&text)
+    }
+}
+
+/// The holder may be writing just now, or the file may be from before a power
+/// cut: what cannot be read is unknown.
+fn read_note(file: &mut File) -> Option<Note> {
+    let mut text = String::new();
+    file.take(64 << 10).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Field 22 of `/proc/P/stat`, in clock ticks since boot.
+fn start_time(pid: u32) -> Option<u64> {
+    let process = procfs::process::Process::new(i32::try_from(pid).ok()?).ok()?;
+    process.stat().ok().map(|s| s.starttime)
+}
+
+fn still_there(survivors: &[Left]) -> Option<String> {
+    let alive: Vec<_> = survivors
+        .iter()
+        .filter(|s| start_time(s.pid) == Some(s.start))
+        .map(|s| s.text.as_str())
+        .collect();
+    (!alive.is_empty()).then(|| alive.join(", "))
+}
+
+/// `$XDG_RUNTIME_DIR/framepack-tui`. A session without that variable (cron, sudo)
+/// must find the same lock, so the place where systemd puts it is looked at too;
+/// then the state folder, then a folder of our own in /tmp.
+fn lock_dir() -> Result<PathBuf, LockError> {
+    let uid = getuid().as_raw();
+    let from_env = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let run_user = PathBuf::from(format!("/run/user/{uid}"));
+    let runtime = from_env.into_iter().chain([run_user]);
+    let state = crate::record::store::state_dir().ok();
+    let mut places: Vec<PathBuf> = runtime
+        .filter(|p| p.is_absolute() && owned(p, uid))
+        .map(|p| p.join("framepack-tui"))
+        .collect();
+    places.extend(state);
+    for place in places {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&place);
+        if made.is_ok() && owned(&place, uid) {
+            return Ok(place);
+        }
+    }
+    shared_dir(&std::env::temp_dir(), uid)
+}
+
+fn owned(path: &Path, uid: u32) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == uid)
+}
+
+/// A private folder in a place where everyone may write.
+fn shared_dir(tmp: &Path, uid: u32) -> Result<PathBuf, LockError> {
+    let path = tmp.join(format!("framepack-tui-{uid}"));
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(LockError::Io { path, source: e });
+        }
+        _ => {}
+    }
+    let private = fs::symlink_metadata(&path)
+        .is_ok_and(|m| m.is_dir() && m.uid() == uid && m.mode() & 0o777 == 0o700);
+    if private {
+        Ok(path)
+    } else {
+        Err(LockError::NotOurs { path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn gpu() -> GpuId {
+        GpuId("0000:0c:00.0".into())
+    }
+
+    #[test]
+    fn a_second_run_is_refused_by_name_until_the_first_is_over() {
+        let tmp = tempfile::tempdir().unwrap();
+        let first = GpuLock::acquire_in(tmp.path(), &gpu(), "20261127-2231-7f3a").unwrap();
+        let error = GpuLock::acquire_in(tmp.path(), &gpu(), "other").unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("20261127-2231-7f3a"), "{text}");
+        assert!(text.contains(&std::process::id().to_string()), "{text}");
+        let another = GpuId("0000:0d:00.0".into());
+        GpuLock::acquire_in(tmp.path(), &another, "other").unwrap();
+        drop(first);
+        GpuLock::acquire_in(tmp.path(), &gpu(), "other").unwrap();
+    }
+
+    #[test]
+    fn a_lock_of_another_process_dies_with_it() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("gpu-0000:0c:00.0.lock");
+        let mut holder = std::process::Command::new("flock")
+            .args([path.as_os_str(), "sh".as_ref(), "-c".as_ref()])
+            .arg("echo taken; exec cat")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut taken = [0; 5];
+        holder
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut taken)
+            .unwrap();
+        assert!(matches!(
+            GpuLock::acquire_in(tmp.path(), &gpu(), "r"),
+            Err(LockError::Held { pid: None, .. })
+        ));
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        // flock(1) holds it in a parent of `cat`; both are gone once stdin closed.
+        drop(holder);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while let Err(e) = GpuLock::acquire_in(tmp.path(), &gpu(), "r") {
+            assert!(std::time::Instant::now() < end, "{e}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn survivors_block_the_card_while_they_live() {
+        let tmp = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let mut lock = GpuLock::acquire_in(tmp.path(), &gpu(), "20261127-2231-7f3a").unwrap();
+        lock.leave_survivors(&[Survivor {
+            pid: child.id(),
+            name: "python".into(),
+            state: 'D',
+            wchan: Some("dma_fence_wait".into()),
+        }])
+        .unwrap();
+        drop(lock);
+        let text = GpuLock::acquire_in(tmp.path(), &gpu(), "next")
+            .unwrap_err()
+            .to_string();
+        assert!(text.contains("python (D, in dma_fence_wait)"), "{text}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        GpuLock::acquire_in(tmp.path(), &gpu(), "next").unwrap();
+    }
+
+    #[test]
+    fn a_shared_place_must_be_ours_and_private() {
+        let tmp = tempfile::tempdir().unwrap();
+        let uid = getuid().as_raw();
+        let dir = shared_dir(tmp.path(), uid).unwrap();
+        assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(
+            shared_dir(tmp.path(), uid),
+            Err(LockError::NotOurs { .. })
+        ));
+    }
+}
