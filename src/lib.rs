@@ -25,3 +25,4 @@
 
 pub mod model;
 pub mod run;
+pub mod ui;
