@@ -31,4 +31,5 @@ pub mod record;
 pub mod run;
 pub mod supervise;
 pub mod telemetry;
+pub mod ui;
 pub mod workload;

@@ -1,0 +1,19 @@
+//! What people see: the live view in a terminal, and plain text line by line.
+//!
+//! Both are readers. The live view draws the latest [`crate::run::Snapshot`] from
+//! a [`slot::SnapshotSlot`]; plain text reads the stream of envelopes. Neither
+//! holds state of the run, and both speak the words of `words`.
+
+pub mod plain;
+pub mod slot;
+pub mod tui;
+
+mod text;
+mod words;
+
+#[cfg(test)]
+mod testing;
+
+pub use plain::PlainWriter;
+pub use slot::SnapshotSlot;
+pub use tui::{Theme, TuiError, TuiHandle, TuiOptions, spawn};

@@ -1,0 +1,308 @@
+//! The run as plain text: one line per change, one line of status a minute.
+//!
+//! For screen readers, CI logs and everything that is no terminal: no cursor
+//! movement, no colour, no line that is rewritten. The child's own lines are passed
+//! on behind `out| ` and `err| `.
+
+mod child;
+mod story;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use crate::model::event::{Choice, RunStarted};
+use crate::model::time::clock;
+use crate::model::{
+    Envelope, Event, GpuId, Health, JobChange, Mono, Phase, Progress, RungId, Sample, VerdictId,
+};
+
+use super::text::{ago, clean, left, number, percent};
+use super::words::{self, gib};
+use child::ChildLines;
+
+/// Time between two lines of status.
+const STATUS: Duration = Duration::from_mins(1);
+/// Shortest time between two lines about the same wait.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// Writes the stream of a run as plain text.
+///
+/// The last line of a run that wrote a result is the path of that file, alone.
+#[derive(Debug)]
+pub struct PlainWriter<W: Write> {
+    out: W,
+    /// Our own process, for `kill -USR1`.
+    pid: u32,
+    child: ChildLines,
+    state: State,
+}
+
+/// What has to be remembered to tell changes and the status.
+#[derive(Debug, Default)]
+struct State {
+    gpu: Option<GpuId>,
+    cap: Option<crate::model::Bytes>,
+    attempt: u32,
+    rung: Option<RungId>,
+    health: Option<(Health, VerdictId)>,
+    health_since: Mono,
+    phase: Option<Phase>,
+    section: (Option<u32>, Option<u32>),
+    progress: Option<Progress>,
+    sample: Option<Sample>,
+    last_output: Option<Mono>,
+    last_status: Mono,
+    last_wait: Option<Mono>,
+}
+
+impl<W: Write> PlainWriter<W> {
+    /// A writer to `out`; `pid` is our own process id, which the user needs to
+    /// send us signals.
+    pub fn new(out: W, pid: u32) -> Self {
+        Self {
+            out,
+            pid,
+            child: ChildLines::default(),
+            state: State::default(),
+        }
+    }
+
+    /// The writer underneath.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// Takes the next envelope of the stream.
+    ///
+    /// # Errors
+    ///
+    /// Whatever writing gives; the reader behind `out` is then gone.
+    pub fn accept(&mut self, envelope: &Envelope) -> io::Result<()> {
+        let at = envelope.at;
+        self.event(at, &envelope.event)?;
+        let over = matches!(envelope.event, Event::RunFinished { .. });
+        if !over && at.since(self.state.last_status) >= STATUS {
+            self.state.last_status = at;
+            let status = self.state.status(at);
+            self.say(at, "status", &status)?;
+        }
+        Ok(())
+    }
+
+    /// One line of ours: when, about what, what.
+    fn say(&mut self, at: Mono, about: &str, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{} {about}: {}", at.clock(), clean(text, false))
+    }
+
+    fn event(&mut self, at: Mono, event: &Event) -> io::Result<()> {
+        match event {
+            Event::RunStarted(r) => self.started(at, r),
+            Event::Line(line) => {
+                self.state.last_output = Some(at);
+                if let Some(text) = self.child.line(at, line) {
+                    writeln!(self.out, "{text}")?;
+                }
+                Ok(())
+            }
+            Event::Sample(s) => {
+                self.state.sample = Some((**s).clone());
+                Ok(())
+            }
+            Event::Progress(p) => {
+                self.state.progress = Some(p.clone());
+                Ok(())
+            }
+            Event::AttemptStarted(a) => {
+                self.state.attempt = a.number;
+                self.state.rung = Some(a.rung.clone());
+                self.state.progress = None;
+                self.say(at, "attempt", &story::attempt(a))
+            }
+            Event::Phase(p) => {
+                self.state.section = (p.section, p.sections);
+                self.state.progress = None;
+                let news =
+                    self.state.phase.replace(p.phase) != Some(p.phase) || p.section.is_some();
+                if news {
+                    self.say(at, "phase", &story::phase(p))
+                } else {
+                    Ok(())
+                }
+            }
+            Event::Verdict(v) => {
+                let now = (v.health, v.id);
+                if self.state.health.replace(now) == Some(now) {
+                    return Ok(());
+                }
+                self.state.health_since = at;
+                self.say(at, "health", &story::verdict(at, v))
+            }
+            Event::Decision(d) => {
+                self.say(at, "decision", &story::decision(at, d))?;
+                for s in &d.skipped {
+                    self.say(at, "not available", &format!("rung {}: {}", s.rung, s.why))?;
+                }
+                match &d.choice {
+                    Choice::Restart { kill_at, .. } if *kill_at > at => self.choices(at, *kill_at),
+                    _ => Ok(()),
+                }
+            }
+            Event::Job(JobChange::Waiting) if self.state.attempt >= 2 => self.say(
+                at,
+                "job",
+                "press Start again: the restarted server waits for a job",
+            ),
+            Event::VramWaiting { used, before } => {
+                let due = self.state.last_wait.is_none_or(|t| at.since(t) >= WAIT);
+                if !due {
+                    return Ok(());
+                }
+                self.state.last_wait = Some(at);
+                let text = format!(
+                    "waits until VRAM falls: {} -> {} GiB",
+                    gib(*used),
+                    gib(*before)
+                );
+                self.say(at, "vram", &text)
+            }
+            Event::RunFinished {
+                outcome,
+                exit_code,
+                result,
+                summary,
+            } => {
+                self.say(at, "end", &story::end(outcome, *exit_code, summary))?;
+                match result {
+                    Some(a) => writeln!(self.out, "{}", clean(&a.path, false))?,
+                    None => self.say(at, "result", "none was written")?,
+                }
+                self.out.flush()
+            }
+            other => {
+                if matches!(other, Event::VramReclaimed { .. }) {
+                    self.state.last_wait = None;
+                }
+                match story::line(other) {
+                    Some((about, text)) => self.say(at, about, &text),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn started(&mut self, at: Mono, r: &RunStarted) -> io::Result<()> {
+        self.state.gpu.clone_from(&r.gpu);
+        self.state.cap = r.vram_cap;
+        self.state.last_status = at;
+        self.say(
+            at,
+            "run",
+            &format!("{} in {}: {}", r.run, r.cwd, r.argv.join(" ")),
+        )?;
+        let gpu = r.gpu.as_ref().map_or_else(
+            || "no GPU is watched".to_owned(),
+            |gpu| format!("GPU {gpu}"),
+        );
+        let cap = r
+            .vram_cap
+            .map_or_else(String::new, |c| format!(", VRAM cap {c}"));
+        let text = format!(
+            "{} ({}), adapter {}, {gpu}{cap}",
+            r.profile, r.profile_why, r.adapter
+        );
+        self.say(at, "profile", &text)
+    }
+
+    /// What can be done about an announced kill, by number and by signal.
+    fn choices(&mut self, at: Mono, kill_at: Mono) -> io::Result<()> {
+        let pid = self.pid;
+        let choices = [
+            format!(
+                "1. do nothing: the kill begins in {}",
+                left(kill_at.since(at))
+            ),
+            format!("2. hold it: kill -USR1 {pid}"),
+            format!("3. take evidence now: kill -USR2 {pid}"),
+            format!("4. end the run: kill -TERM {pid}"),
+        ];
+        for choice in choices {
+            self.say(at, "choice", &choice)?;
+        }
+        self.out.flush()
+    }
+}
+
+impl State {
+    /// The present state in one line.
+    fn status(&self, at: Mono) -> String {
+        let mut parts = Vec::new();
+        match self.health {
+            Some((health, id)) => parts.push(format!(
+                "{} {id} for {}",
+                health.word(),
+                clock(at.since(self.health_since))
+            )),
+            None => parts.push(Health::Starting.word().to_owned()),
+        }
+        if let Some(rung) = &self.rung {
+            parts.push(format!("attempt {} on {rung}", self.attempt));
+        }
+        if let Some(phase) = self.phase {
+            parts.push(match self.section {
+                (Some(n), Some(all)) => format!("{phase} section {n}/{all}"),
+                (Some(n), None) => format!("{phase} section {n}"),
+                (None, _) => phase.to_string(),
+            });
+        }
+        if let Some(p) = self.progress.as_ref().map(words::progress) {
+            let share = p
+                .percent
+                .map_or_else(String::new, |v| format!(" ({} %)", number(v, 0)));
+            let pace = p.pace.map_or_else(String::new, |v| format!(", {v}"));
+            parts.push(format!("{}{share}{pace}", p.done));
+        }
+        parts.extend(self.card());
+        parts.push(match self.last_output {
+            Some(t) => format!("last output {} ago", ago(at.since(t))),
+            None => "no output yet".to_owned(),
+        });
+        parts.join("; ")
+    }
+
+    /// Memory, busy and power of the card, each with its state.
+    fn card(&self) -> Vec<String> {
+        let Some(id) = &self.gpu else {
+            return vec!["no GPU".to_owned()];
+        };
+        let card = self
+            .sample
+            .as_ref()
+            .and_then(|s| s.gpus.iter().find(|g| g.id == *id));
+        let Some(g) = card else {
+            return vec!["GPU -- (no reading)".to_owned()];
+        };
+        let (name, used, total) = words::pool(g);
+        let whole = self.cap.or(total.last().copied());
+        let of = whole.map_or_else(|| "--".to_owned(), gib);
+        let share = used
+            .last()
+            .zip(whole)
+            .and_then(|(u, w)| percent(u.as_gib_f64(), w.as_gib_f64()))
+            .map_or_else(String::new, |v| format!(" ({} %)", number(v, 0)));
+        let used = words::reading(used, |b| format!("{}/{of} GiB{share}", gib(*b)));
+        [
+            (name, used),
+            ("busy", words::quantity(&g.busy, 0, "%")),
+            ("power", words::quantity(&g.power_w, 0, "W")),
+        ]
+        .into_iter()
+        .map(|(name, r)| match &r.note {
+            Some(note) => format!("{name} {} ({note})", r.text),
+            None => format!("{name} {}", r.text),
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

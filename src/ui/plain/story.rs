@@ -1,0 +1,234 @@
+//! Events in a line of words each.
+
+use crate::model::event::{Choice, Decision, EvidenceReport, Level, Standstill};
+use crate::model::progress::PhaseChange;
+use crate::model::{
+    AttemptSpec, Command, EnvOrigin, Event, Health, JobChange, Mono, Outcome, Scope, Verdict,
+};
+use crate::ui::text::{ago, left, number};
+use crate::ui::words::{self, gib};
+
+use std::time::Duration;
+
+/// `2 on rung fast_find (fast_find, tier 1): MIOPEN_FIND_MODE=2 (overrides 1)`.
+pub(super) fn attempt(a: &AttemptSpec) -> String {
+    let mut text = format!("{} on rung {}", a.number, a.rung);
+    if a.number > 1 {
+        text += &format!(" ({}, tier {})", a.action, a.tier);
+    }
+    // What we set for ourselves is of no interest here; the record has it.
+    let told = a
+        .env
+        .iter()
+        .filter(|e| !matches!(e.origin, EnvOrigin::Supervisor));
+    let env: Vec<_> = told
+        .map(|e| {
+            let value = e.value.as_ref().map_or_else(
+                || format!("{} removed", e.name),
+                |v| format!("{}={v}", e.name),
+            );
+            match &e.overrides {
+                Some(before) => format!("{value} (overrides {before})"),
+                None => value,
+            }
+        })
+        .collect();
+    if env.is_empty() {
+        text
+    } else {
+        format!("{text}: {}", env.join(", "))
+    }
+}
+
+pub(super) fn phase(p: &PhaseChange) -> String {
+    let section = match (p.section, p.sections) {
+        (Some(n), Some(all)) => format!(", section {n} of {all}"),
+        (Some(n), None) => format!(", section {n}"),
+        (None, _) => String::new(),
+    };
+    let cpu = if p.on_cpu {
+        ", on the CPU: GPU 0 % is right"
+    } else {
+        ""
+    };
+    format!("{}{section}{cpu}", p.phase)
+}
+
+/// `SUSPECT silent_hang (confidence 0.62) in vae_decode: …; next: … in 25 s`.
+pub(super) fn verdict(at: Mono, v: &Verdict) -> String {
+    let sure = match v.health {
+        Health::Slow | Health::Suspect | Health::Hung | Health::Failing | Health::Failed => {
+            format!(" (confidence {})", number(v.confidence, 2))
+        }
+        _ => String::new(),
+    };
+    let mut text = format!(
+        "{} {}{sure} in {}: {}",
+        v.health.word(),
+        v.id,
+        v.phase,
+        v.sentence
+    );
+    if let Some(next) = &v.next {
+        text += &format!(" Next: {} in {}.", next.what, left(next.at.since(at)));
+    }
+    text
+}
+
+pub(super) fn decision(at: Mono, d: &Decision) -> String {
+    let what = match &d.choice {
+        Choice::Restart { rung, kill_at } if *kill_at > at => {
+            format!(
+                "kill in {} and restart on rung {rung}",
+                left(kill_at.since(at))
+            )
+        }
+        Choice::Restart { rung, .. } => format!("kill now and restart on rung {rung}"),
+        Choice::GiveUp => "give up".to_owned(),
+        Choice::Advise => "advice only".to_owned(),
+        Choice::Hold => "held; nothing happens until it is released".to_owned(),
+        Choice::Resume => "the attempt goes on".to_owned(),
+    };
+    format!("{what}. {} {} restarts left.", d.why, d.restarts_left)
+}
+
+fn evidence(e: &EvidenceReport) -> String {
+    let bytes: u64 = e.items.iter().fold(0, |sum, i| sum.saturating_add(i.bytes));
+    let mut text = format!(
+        "{} in {} ({} items, {}, {} ms)",
+        e.number,
+        e.dir,
+        e.items.iter().filter(|i| i.failed.is_none()).count(),
+        crate::model::Bytes(bytes),
+        e.took_ms
+    );
+    for item in &e.items {
+        if let Some(why) = &item.failed {
+            text += &format!("; {} failed: {why}", item.kind);
+        }
+    }
+    text
+}
+
+pub(super) fn end(outcome: &Outcome, exit_code: u8, summary: &str) -> String {
+    let word = match outcome {
+        Outcome::Finished { .. } => "finished",
+        Outcome::Failed => "failed",
+        Outcome::GaveUp => "gave up",
+        Outcome::Unkillable { .. } => "processes survive",
+        Outcome::NotLaunched { .. } => "could not be started",
+        Outcome::Interrupted { .. } => "ended by the user",
+    };
+    format!("{word}, exit code {exit_code}. {summary}")
+}
+
+const fn standstill(cause: Standstill) -> &'static str {
+    match cause {
+        Standstill::MachineSuspended => "the machine slept",
+        Standstill::SupervisorStalled => "the supervisor did not run",
+        Standstill::ChildStopped => "the program was stopped or traced",
+    }
+}
+
+const fn command(c: &Command) -> &'static str {
+    match c {
+        Command::Hold => "hold",
+        Command::Release => "release",
+        Command::Wait => "wait 60 s more",
+        Command::FalseAlarm => "false alarm",
+        Command::Evidence => "take evidence",
+        Command::Stop => "stop",
+        Command::Terminate => "terminate",
+        Command::Kill => "kill",
+        Command::TerminalLost => "the terminal is gone, the run goes on",
+    }
+}
+
+/// What an event that needs no memory says, and about what.
+pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
+    Some(match event {
+        Event::Notice {
+            level: Level::Info,
+            text,
+        } => ("notice", text.clone()),
+        Event::Notice {
+            level: Level::Warn,
+            text,
+        } => ("warning", text.clone()),
+        Event::Spawned { pid, pgid, .. } => ("started", format!("pid {pid}, process group {pgid}")),
+        Event::SpawnFailed { why, .. } => ("not started", why.clone()),
+        Event::Job(JobChange::Started) => ("job", "began".to_owned()),
+        Event::Job(JobChange::Waiting) => ("job", "none; the server waits for its user".to_owned()),
+        Event::Job(JobChange::Done) => ("job", "ended well".to_owned()),
+        Event::Job(JobChange::Failed { why }) => ("job", format!("failed: {why}")),
+        Event::Artefact(a) => (
+            "written",
+            format!(
+                "{} ({}, attempt {} on {})",
+                a.path, a.size, a.attempt, a.rung
+            ),
+        ),
+        Event::Kernel { text } => ("kernel", text.clone()),
+        Event::EvidenceTaken(e) => ("evidence", evidence(e)),
+        Event::SignalSent {
+            signal,
+            scope,
+            reached,
+            ..
+        } => {
+            let whom = match scope {
+                Scope::Group => "the process group",
+                Scope::Tree => "every descendant",
+            };
+            (
+                "signal",
+                format!("{} to {whom}, reached {reached}", signal.name()),
+            )
+        }
+        Event::Exited(e) => ("exited", format!("attempt {}: {}", e.attempt, e.status)),
+        Event::GroupGone { attempt } => (
+            "exited",
+            format!("every process of attempt {attempt} is gone"),
+        ),
+        Event::Survivors { processes, .. } => {
+            let each = processes.iter().map(|p| {
+                let wait = p
+                    .wchan
+                    .as_ref()
+                    .map_or_else(String::new, |w| format!(" in {w}"));
+                format!("{} {} {}{wait}", p.pid, p.name, p.state)
+            });
+            let list: Vec<_> = each.collect();
+            ("survivors", format!("survive SIGKILL: {}", list.join(", ")))
+        }
+        Event::VramReclaimed {
+            used,
+            took_ms,
+            complete,
+        } => {
+            let took = ago(Duration::from_millis(*took_ms));
+            let used = used.map_or_else(
+                || "-- (unreadable)".to_owned(),
+                |b| format!("{} GiB", gib(b)),
+            );
+            let how = if *complete {
+                "is back"
+            } else {
+                "did not come back; the wait is given up"
+            };
+            ("vram", format!("{how} after {took}, in use {used}"))
+        }
+        Event::Command(c) => ("command", command(c).to_owned()),
+        Event::Source(s) => ("source", format!("{} {}", s.name, words::source(s).0)),
+        Event::Standstill { cause, for_ms } => (
+            "standstill",
+            format!(
+                "{} for {}",
+                standstill(*cause),
+                ago(Duration::from_millis(*for_ms))
+            ),
+        ),
+        Event::Dropped { what, n } => ("dropped", format!("{n} {what}")),
+        _ => return None,
+    })
+}

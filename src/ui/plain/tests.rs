@@ -1,0 +1,275 @@
+//! The story of a run that hangs and comes home, as text.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::model::attempt::Artefact;
+use crate::model::event::{Decision, EvidenceItem, EvidenceReport};
+use crate::model::progress::PhaseChange;
+use crate::model::{
+    ActionId, AttemptSpec, Bytes, Command, EnvChange, EnvOrigin, Line, NextStep, Outcome, Scope,
+    Signal, Stream, Tier, Verdict,
+};
+use crate::ui::testing;
+
+struct Tape {
+    seq: u64,
+    writer: PlainWriter<Vec<u8>>,
+}
+
+impl Tape {
+    fn new() -> Self {
+        Self {
+            seq: 0,
+            writer: PlainWriter::new(Vec::new(), 4242),
+        }
+    }
+
+    fn at(&mut self, secs: u64, event: Event) {
+        self.seq += 1;
+        let envelope = Envelope {
+            seq: self.seq,
+            at: Mono::from_secs(secs),
+            event,
+        };
+        self.writer.accept(&envelope).unwrap();
+    }
+
+    fn text(self) -> String {
+        String::from_utf8(self.writer.into_inner()).unwrap()
+    }
+}
+
+fn line(text: &str, bar: bool, chatter: bool) -> Event {
+    Event::Line(Line {
+        attempt: 1,
+        stream: if bar { Stream::Stderr } else { Stream::Stdout },
+        text: text.to_owned(),
+        bar,
+        truncated: false,
+        chatter,
+    })
+}
+
+fn verdict(health: Health, id: VerdictId, sentence: &str, next: Option<(&str, u64)>) -> Event {
+    Event::Verdict(Box::new(Verdict {
+        health,
+        id,
+        sentence: sentence.to_owned(),
+        next: next.map(|(what, at)| NextStep {
+            what: what.to_owned(),
+            at: Mono::from_secs(at),
+        }),
+        phase: Phase::VaeDecode,
+        ..testing::suspect().verdict
+    }))
+}
+
+fn attempt(number: u32, rung: &str, env: Vec<EnvChange>) -> Event {
+    Event::AttemptStarted(Box::new(AttemptSpec {
+        number,
+        rung: RungId(rung.to_owned()),
+        action: ActionId::FastFind,
+        tier: Tier::T1,
+        argv: Vec::new(),
+        env,
+        settings: BTreeMap::new(),
+        on_cpu: false,
+    }))
+}
+
+fn started() -> Event {
+    Event::RunStarted(Box::new(RunStarted {
+        schema: "1.0".to_owned(),
+        program: "0.1.0".to_owned(),
+        run: "7f3a".to_owned(),
+        wall_clock: "2026-07-14T14:00:22+02:00".to_owned(),
+        argv: vec!["python".to_owned(), "demo.py".to_owned()],
+        cwd: "/home/user/FramePack".to_owned(),
+        profile: "rx7900xtx-safe".to_owned(),
+        profile_why: "asked for".to_owned(),
+        adapter: "framepack".to_owned(),
+        gpu: Some(GpuId("0000:0c:00.0".to_owned())),
+        vram_cap: Some(Bytes::gib(20)),
+        interactive: true,
+    }))
+}
+
+fn hang(t: &mut Tape) {
+    let section = PhaseChange {
+        phase: Phase::VaeDecode,
+        section: Some(1),
+        sections: Some(4),
+        on_cpu: false,
+    };
+    t.at(30, Event::Phase(section));
+    t.at(
+        47,
+        verdict(
+            Health::Suspect,
+            VerdictId::SilentHang,
+            "Nothing moves for 17 s.",
+            Some(("verdict silent_hang", 81)),
+        ),
+    );
+    t.at(
+        48,
+        verdict(
+            Health::Suspect,
+            VerdictId::SilentHang,
+            "Nothing moves for 18 s.",
+            None,
+        ),
+    );
+    t.at(
+        81,
+        verdict(
+            Health::Hung,
+            VerdictId::SilentHang,
+            "Nothing moves for 51 s.",
+            None,
+        ),
+    );
+    t.at(
+        81,
+        Event::Decision(Box::new(Decision {
+            attempt: 1,
+            verdict: VerdictId::SilentHang,
+            choice: Choice::Restart {
+                rung: RungId("fast_find".to_owned()),
+                kill_at: Mono::from_secs(84),
+            },
+            why: "fast_find is the first untried rung that answers silent_hang.".to_owned(),
+            skipped: vec![crate::model::SkippedRung {
+                rung: RungId("full_unload".to_owned()),
+                why: "needs the agent".to_owned(),
+            }],
+            restarts_left: 2,
+        })),
+    );
+    t.at(82, Event::Command(Command::Evidence));
+    t.at(
+        83,
+        Event::EvidenceTaken(EvidenceReport {
+            number: 1,
+            attempt: 1,
+            dir: "/runs/7f3a/evidence/0001".to_owned(),
+            items: vec![EvidenceItem {
+                kind: "python_stacks".to_owned(),
+                file: None,
+                bytes: 0,
+                failed: Some("py-spy is not installed".to_owned()),
+            }],
+            took_ms: 820,
+        }),
+    );
+    t.at(
+        84,
+        Event::SignalSent {
+            attempt: 1,
+            signal: Signal::Term,
+            scope: Scope::Group,
+            reached: 3,
+        },
+    );
+    t.at(85, Event::GroupGone { attempt: 1 });
+    for (secs, gib) in [(86, 17), (87, 16), (97, 9)] {
+        t.at(
+            secs,
+            Event::VramWaiting {
+                used: Bytes::gib(gib),
+                before: Bytes::gib(1),
+            },
+        );
+    }
+    t.at(
+        99,
+        Event::VramReclaimed {
+            used: Some(Bytes::gib(1)),
+            took_ms: 14_000,
+            complete: true,
+        },
+    );
+}
+
+#[test]
+fn a_hang_that_comes_home() {
+    let mut t = Tape::new();
+    t.at(0, started());
+    t.at(1, attempt(1, RungId::AS_GIVEN, Vec::new()));
+    t.at(2, line("Free VRAM 23.1 GB\u{1b}[0m", false, false));
+    t.at(2, line("MIOpen(HIP): Info [FindConvolution]", false, true));
+    for (secs, bar) in [
+        (3, "  0%|  "),
+        (4, "  4%|  "),
+        (5, " 12%|# "),
+        (16, " 13%|# "),
+    ] {
+        t.at(secs, line(bar, true, false));
+    }
+    hang(&mut t);
+    let rung = EnvChange {
+        name: "MIOPEN_FIND_MODE".to_owned(),
+        value: Some("2".to_owned()),
+        origin: EnvOrigin::Rung,
+        overrides: Some("1".to_owned()),
+    };
+    t.at(100, attempt(2, "fast_find", vec![rung]));
+    t.at(110, Event::Job(JobChange::Waiting));
+    t.at(
+        120,
+        Event::Sample(Box::new(Sample {
+            gpus: testing::bad_sensors().gpus,
+            ..Sample::default()
+        })),
+    );
+    let result = Artefact {
+        path: "/home/user/out/video.mp4".to_owned(),
+        size: Bytes::mib(11),
+        attempt: 2,
+        rung: RungId("fast_find".to_owned()),
+    };
+    t.at(190, Event::Tick);
+    t.at(
+        200,
+        Event::RunFinished {
+            outcome: Outcome::Finished { restarts: 1 },
+            exit_code: 10,
+            result: Some(result),
+            summary: "Finished on rung fast_find.".to_owned(),
+        },
+    );
+    let text = t.text();
+    assert!(text.ends_with("\n/home/user/out/video.mp4\n"), "{text}");
+    assert!(!text.contains('\u{1b}') && !text.contains('\r'));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_status_line_a_minute() {
+    let mut t = Tape::new();
+    t.at(0, started());
+    for secs in 1..=300 {
+        t.at(secs, Event::Tick);
+    }
+    assert_eq!(t.text().matches(" status: ").count(), 5);
+}
+
+#[test]
+fn a_run_without_result_says_so() {
+    let mut t = Tape::new();
+    t.at(
+        5,
+        Event::RunFinished {
+            outcome: Outcome::GaveUp,
+            exit_code: 21,
+            result: None,
+            summary: "Hung on every rung.".to_owned(),
+        },
+    );
+    let text = t.text();
+    assert_eq!(
+        text,
+        "00:00:05 end: gave up, exit code 21. Hung on every rung.\n00:00:05 result: none was written\n"
+    );
+}

@@ -1,0 +1,75 @@
+//! The latest snapshot, shared between the supervisor and the screen.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::run::Snapshot;
+
+/// A place for the latest snapshot: writing replaces, reading never waits for
+/// news. A slow or blocked screen misses intermediate states and holds nothing up.
+///
+/// There is no wake-up: the screen looks every 50 ms, as often as it may draw.
+#[derive(Debug, Clone, Default)]
+pub struct SnapshotSlot {
+    inner: Arc<Mutex<Latest>>,
+}
+
+#[derive(Debug, Default)]
+struct Latest {
+    generation: u64,
+    snapshot: Option<Arc<Snapshot>>,
+}
+
+impl SnapshotSlot {
+    /// An empty slot.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Replaces what is in the slot.
+    pub fn publish(&self, snapshot: Arc<Snapshot>) {
+        let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.generation += 1;
+        // The old one is dropped after the lock is released: freeing it may take long.
+        let old = latest.snapshot.replace(snapshot);
+        drop(latest);
+        drop(old);
+    }
+
+    /// The latest snapshot, if one was ever published.
+    pub fn latest(&self) -> Option<Arc<Snapshot>> {
+        let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.snapshot.clone()
+    }
+
+    /// The latest snapshot with its generation, if it is newer than `seen`
+    /// (0: nothing seen yet).
+    pub fn newer_than(&self, seen: u64) -> Option<(u64, Arc<Snapshot>)> {
+        let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if latest.generation <= seen {
+            return None;
+        }
+        let snapshot = latest.snapshot.clone()?;
+        Some((latest.generation, snapshot))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::testing;
+
+    #[test]
+    fn a_reader_sees_the_latest_once() {
+        let slot = SnapshotSlot::new();
+        let reader = slot.clone();
+        assert!(reader.newer_than(0).is_none());
+        slot.publish(Arc::new(testing::healthy()));
+        let mut second = testing::healthy();
+        second.run = "second".to_owned();
+        slot.publish(Arc::new(second));
+        let (seen, snapshot) = reader.newer_than(0).unwrap();
+        assert_eq!(snapshot.run, "second");
+        assert!(reader.newer_than(seen).is_none());
+        assert_eq!(reader.latest().unwrap().run, "second");
+    }
+}

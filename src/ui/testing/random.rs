@@ -1,0 +1,371 @@
+//! Random snapshots: every variant, extreme numbers, text of every kind.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::model::attempt::Artefact;
+use crate::model::event::Survivor;
+use crate::model::sample::Vendor;
+use crate::model::{
+    ActionId, Bytes, Finding, GpuId, GpuSample, Health, HostSample, Metric, Mono, NextStep,
+    Outcome, Phase, ProcSample, Progress, RungId, SourceState, SourceStatus, Tier, Verdict,
+    VerdictId,
+};
+use crate::run::Snapshot;
+use crate::run::snapshot::{JobState, LadderEntry, LogKind, LogLine, Point, RungState, Stage};
+
+use super::{attempt, evidence};
+
+/// A source of numbers for random snapshots (SplitMix64): the seed is the case.
+pub(in crate::ui) struct Dice(pub(in crate::ui) u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(n.max(1)).unwrap()).unwrap()
+    }
+
+    fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())].clone()
+    }
+
+    fn some<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        (self.below(3) > 0).then(|| f(self))
+    }
+
+    fn real(&mut self) -> f64 {
+        let any = f64::from_bits(self.next());
+        let small = f64::from(u32::try_from(self.below(1000)).unwrap()) / 7.0;
+        self.pick(&[
+            small,
+            small,
+            small,
+            0.0,
+            -0.0,
+            -3.5,
+            1e300,
+            f64::NAN,
+            f64::INFINITY,
+            any,
+        ])
+    }
+
+    fn int(&mut self) -> u64 {
+        let small = self.next() % 1_000_000;
+        let any = self.next();
+        self.pick(&[0, 1, small, small, any, u64::MAX])
+    }
+
+    fn mono(&mut self) -> Mono {
+        Mono(self.int())
+    }
+
+    fn bytes(&mut self) -> Bytes {
+        let some = Bytes::mib(self.next() % 40_000);
+        let any = Bytes(self.int());
+        self.pick(&[some, any])
+    }
+
+    fn text(&mut self) -> String {
+        let piece = self.pick(&[
+            "",
+            "silent_hang",
+            "日本語の長い名前",
+            "👩‍👩‍👧‍👦 family",
+            "a\u{301}\u{302}\u{303}",
+            "\u{1b}[31mred\u{1b}[0m\r\n\t",
+            "\u{202e}evil\u{202c}",
+            "/home/user/outputs/video.mp4",
+            "مرحبا",
+            "█▌ 48%",
+            "\u{0}\u{7f}\u{ffff}",
+        ]);
+        piece.repeat(self.pick(&[1, 1, 1, 2, 40]))
+    }
+
+    fn metric<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> Metric<T> {
+        match self.below(4) {
+            0 => Metric::Fresh(f(self)),
+            1 => Metric::Stale {
+                value: f(self),
+                age_ms: self.int(),
+            },
+            2 => Metric::Failed {
+                why: self.text(),
+                for_ms: self.int(),
+            },
+            _ => Metric::Unsupported,
+        }
+    }
+
+    fn num(&mut self) -> Metric<f64> {
+        self.metric(Self::real)
+    }
+
+    fn card(&mut self, id: GpuId) -> GpuSample {
+        GpuSample {
+            id,
+            index: u32::MAX,
+            vendor: self.pick(&[Vendor::Amd, Vendor::Nvidia]),
+            name: self.text(),
+            arch: self.some(Self::text),
+            apu: self.below(2) == 0,
+            source: self.text(),
+            state: self.metric(Self::text),
+            busy: self.num(),
+            mem_busy: self.num(),
+            power_w: self.num(),
+            power_cap_w: self.num(),
+            vram_used: self.metric(Self::bytes),
+            vram_total: self.metric(Self::bytes),
+            gtt_used: self.metric(Self::bytes),
+            gtt_total: self.metric(Self::bytes),
+            temp_edge: self.num(),
+            temp_junction: self.num(),
+            temp_mem: self.num(),
+            sclk_mhz: self.num(),
+            mclk_mhz: self.num(),
+            fan_rpm: self.num(),
+        }
+    }
+
+    fn process(&mut self) -> ProcSample {
+        ProcSample {
+            pid: u32::MAX,
+            processes: u32::MAX,
+            threads: u32::MAX,
+            state: self.metric(|d| d.pick(&['R', 'S', 'D', 'T', '日', '\u{1b}'])),
+            wait_channel: self.metric(Self::text),
+            rss: self.metric(Self::bytes),
+            swap: self.metric(Self::bytes),
+            d_state: self.metric(|_| u32::MAX),
+            traced: self.below(2) == 0,
+            ..ProcSample::default()
+        }
+    }
+
+    fn stage(&mut self) -> Stage {
+        match self.below(9) {
+            0 => Stage::Preparing,
+            1 => Stage::Watching,
+            2 => Stage::Countdown {
+                rung: RungId(self.text()),
+                kill_at: self.mono(),
+                held: self.below(2) == 0,
+            },
+            3 => Stage::TakingEvidence { since: self.mono() },
+            4 => Stage::Terminating {
+                kill_at: self.mono(),
+            },
+            5 => Stage::Killing { since: self.mono() },
+            6 => Stage::WaitingVram {
+                used: self.some(Self::bytes),
+                before: self.bytes(),
+                until: self.mono(),
+            },
+            7 => Stage::Delay { until: self.mono() },
+            _ => Stage::Ended,
+        }
+    }
+
+    fn rung_state(&mut self) -> RungState {
+        match self.below(5) {
+            0 => RungState::Tried {
+                result: self.text(),
+            },
+            1 => RungState::Running,
+            2 => RungState::Next,
+            3 => RungState::Untried,
+            _ => RungState::Unavailable { why: self.text() },
+        }
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        let all = [
+            Outcome::Finished { restarts: 0 },
+            Outcome::Finished { restarts: u32::MAX },
+            Outcome::Failed,
+            Outcome::GaveUp,
+            Outcome::Unkillable {
+                pids: vec![1, u32::MAX],
+            },
+            Outcome::NotLaunched { not_found: true },
+            Outcome::Interrupted { terminated: false },
+        ];
+        self.pick(&all)
+    }
+
+    fn verdict(&mut self) -> Verdict {
+        use Health as H;
+        Verdict {
+            id: self.pick(VerdictId::ALL),
+            health: self.pick(&[
+                H::Starting,
+                H::Healthy,
+                H::Slow,
+                H::Suspect,
+                H::Hung,
+                H::Failing,
+                H::Failed,
+                H::Finished,
+                H::Blind,
+            ]),
+            phase: self.pick(Phase::ALL),
+            section: self.some(|_| u32::MAX),
+            confidence: self.real(),
+            onset: self.mono(),
+            sentence: self.text(),
+            findings: vec![Finding {
+                verdict: self.pick(VerdictId::ALL),
+                text: self.text(),
+                seqs: vec![u64::MAX],
+                count: u64::MAX,
+            }],
+            ruled_out: vec![self.text()],
+            action: self.pick(ActionId::ALL),
+            next: self.some(|d| NextStep {
+                what: d.text(),
+                at: d.mono(),
+            }),
+        }
+    }
+
+    fn log(&mut self) -> Arc<VecDeque<LogLine>> {
+        let n = self.pick(&[0, 1, 7, 60, 500]);
+        let line = |d: &mut Self| LogLine {
+            at: d.mono(),
+            kind: d.pick(&[LogKind::Stdout, LogKind::Stderr, LogKind::Own]),
+            text: d.text(),
+            bar: d.below(2) == 0,
+            folded: d.pick(&[0, 1, u32::MAX]),
+        };
+        Arc::new((0..n).map(|_| line(self)).collect())
+    }
+
+    fn history(&mut self) -> Arc<VecDeque<Point>> {
+        let n = self.pick(&[0, 1, 2, 300]);
+        let point = |d: &mut Self| Point {
+            at: d.mono(),
+            busy: d.some(Self::real),
+            power_w: d.some(Self::real),
+            mem_used: d.some(Self::bytes),
+            cpu: d.some(Self::real),
+        };
+        Arc::new((0..n).map(|_| point(self)).collect())
+    }
+
+    fn source(&mut self) -> SourceStatus {
+        use SourceState as S;
+        SourceStatus {
+            name: self.text(),
+            state: self.pick(&[S::Starting, S::Ok, S::Failing, S::Stale, S::Lost, S::Absent]),
+            age_ms: self.int(),
+            why: self.some(Self::text),
+        }
+    }
+
+    /// A snapshot of which anything can be expected but sense.
+    pub(in crate::ui) fn snapshot(&mut self) -> Snapshot {
+        let id = GpuId(self.text());
+        let job = match self.below(4) {
+            0 => JobState::Unknown,
+            1 => JobState::InFlight(self.mono()),
+            2 => JobState::Waiting(self.mono()),
+            _ => JobState::Ended,
+        };
+        let mut spec = attempt(2, "x", self.pick(ActionId::ALL), self.pick(Tier::ALL));
+        spec.number = self.pick(&[1, 2, u32::MAX]);
+        spec.rung = RungId(self.text());
+        let ladder = |d: &mut Self| LadderEntry {
+            id: RungId(d.text()),
+            action: d.pick(ActionId::ALL),
+            tier: d.pick(Tier::ALL),
+            state: d.rung_state(),
+        };
+        let rungs = self.pick(&[0, 1, 5, 30]);
+        Snapshot {
+            run: self.text(),
+            now: self.mono(),
+            wall_clock: self.text(),
+            argv: vec![self.text()],
+            profile: self.text(),
+            profile_why: self.text(),
+            adapter: self.text(),
+            attempt: self.some(|_| spec),
+            attempt_since: self.mono(),
+            pid: self.some(|_| u32::MAX),
+            gpus: if self.below(4) == 0 {
+                Vec::new()
+            } else {
+                vec![self.card(id.clone()); 2]
+            },
+            gpu: self.some(|_| id),
+            vram_cap: self.some(Self::bytes),
+            process: self.some(Self::process),
+            cpu_percent: self.some(Self::real),
+            read_bps: self.some(Self::real),
+            write_bps: self.some(Self::real),
+            host: HostSample {
+                mem_total: self.metric(Self::bytes),
+                mem_available: self.metric(Self::bytes),
+                psi_mem: self.num(),
+                load1: self.num(),
+                ..HostSample::default()
+            },
+            sources: (0..self.below(8)).map(|_| self.source()).collect(),
+            history: self.history(),
+            last_output: self.some(Self::mono),
+            last_progress: self.some(Self::mono),
+            phase: self.pick(Phase::ALL),
+            phase_since: self.mono(),
+            section: self.some(|_| u32::MAX),
+            sections: self.some(|_| u32::MAX),
+            progress: self.some(|d| Progress {
+                what: d.some(Self::text),
+                done: d.real(),
+                total: d.some(Self::real),
+                seconds_per_step: d.some(Self::real),
+                sampling: d.below(2) == 0,
+            }),
+            job,
+            verdict: self.verdict(),
+            verdict_since: self.mono(),
+            stage: self.stage(),
+            ladder: (0..rungs).map(|_| ladder(self)).collect(),
+            restarts_left: u32::MAX,
+            decision: self.some(Self::text),
+            log: self.log(),
+            chatter: self.int(),
+            dropped: (0..self.below(4))
+                .map(|_| (self.text(), self.int()))
+                .collect(),
+            evidence: vec![evidence(1, 1)],
+            survivors: (0..self.below(3))
+                .map(|_| Survivor {
+                    pid: u32::MAX,
+                    name: self.text(),
+                    state: 'D',
+                    wchan: self.some(Self::text),
+                })
+                .collect(),
+            result: self.some(|d| Artefact {
+                path: d.text(),
+                size: d.bytes(),
+                attempt: 1,
+                rung: RungId(d.text()),
+            }),
+            outcome: if self.below(3) == 0 {
+                Some((self.outcome(), 255, self.text()))
+            } else {
+                None
+            },
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The screen's thread: keys in, frames out.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{self, Event};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::model::Command;
+use crate::run::Snapshot;
+use crate::ui::slot::SnapshotSlot;
+
+use super::keymap::Key;
+use super::state::{Effect, TOAST, UiState};
+use super::terminal::{self, Input, Keys, Taken};
+use super::theme::Theme;
+use super::view::{self, ViewOptions};
+
+/// Longest wait for a key before the slot is looked at again; also the shortest
+/// time between two frames (20 a second).
+const BEAT: Duration = Duration::from_millis(50);
+/// Longest time between two frames: clocks on the screen go on.
+const IDLE_FRAME: Duration = Duration::from_secs(1);
+/// How long [`TuiHandle::finish`] waits for the thread.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How the screen is run.
+#[derive(Debug, Clone)]
+pub struct TuiOptions {
+    /// Symbols and colours.
+    pub theme: Theme,
+    /// Leave when the run has ended, instead of showing the last words until a
+    /// key is pressed.
+    pub leave_at_end: bool,
+}
+
+/// Why there is no screen.
+#[derive(Debug, thiserror::Error)]
+pub enum TuiError {
+    /// Standard output is no terminal.
+    #[error("draw the screen: standard output is not a terminal; use --plain or --headless")]
+    NoTerminal,
+    /// The terminal could not be set up.
+    #[error("take over the terminal: {0}")]
+    Terminal(#[source] io::Error),
+    /// No thread could be started for it.
+    #[error("start the screen's thread: {0}")]
+    Thread(#[source] io::Error),
+}
+
+/// The running screen. Dropping it leaves the screen as [`finish`](Self::finish) does.
+#[derive(Debug)]
+pub struct TuiHandle {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Takes the terminal and starts the screen on a thread of its own. What the user
+/// asks for arrives at `commands`; [`Command::TerminalLost`] does when the
+/// terminal is gone or the user chose to leave the run headless.
+///
+/// # Errors
+///
+/// [`TuiError`] if there is no terminal or it cannot be set up; it is then as it
+/// was before.
+pub fn spawn(
+    options: TuiOptions,
+    snapshots: SnapshotSlot,
+    commands: UnboundedSender<Command>,
+) -> Result<TuiHandle, TuiError> {
+    if !io::stdout().is_terminal() {
+        return Err(TuiError::NoTerminal);
+    }
+    let keys = Keys::open().map_err(|_no_tty| TuiError::NoTerminal)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let taken = Taken::take(&stop).map_err(|e| {
+        terminal::restore();
+        TuiError::Terminal(e)
+    })?;
+    let mut app = App {
+        options,
+        snapshots,
+        commands,
+        stop: Arc::clone(&stop),
+        keys,
+        taken,
+        state: UiState::default(),
+        snapshot: None,
+        generation: 0,
+        news_at: Instant::now(),
+        toast_at: Instant::now(),
+    };
+    let body = move || {
+        let farewell = Farewell {
+            commands: app.commands.clone(),
+            in_order: false,
+        };
+        let end = app.run();
+        farewell.end(&end);
+    };
+    let thread = std::thread::Builder::new()
+        .name("screen".to_owned())
+        .spawn(body)
+        .map_err(|e| {
+            terminal::restore();
+            TuiError::Thread(e)
+        })?;
+    Ok(TuiHandle {
+        stop,
+        thread: Some(thread),
+    })
+}
+
+impl TuiHandle {
+    /// Whether the screen is still shown.
+    pub fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
+    /// Waits until the screen has ended by itself (the user left it, or the
+    /// terminal is gone), at most `limit`. `true`: it has.
+    pub fn wait(&self, limit: Duration) -> bool {
+        let begun = Instant::now();
+        while self.is_alive() {
+            if begun.elapsed() >= limit {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        true
+    }
+
+    /// Asks the screen to leave and waits at most 1 s for it; afterwards the
+    /// terminal is given back as far as it can be. A blocked terminal does not
+    /// hold the caller.
+    pub fn finish(mut self) {
+        self.leave();
+    }
+
+    fn leave(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        let ended = self.wait(FAREWELL);
+        terminal::restore();
+        if let Some(thread) = self.thread.take().filter(|_| ended) {
+            // It cannot have panicked without the hook having said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for TuiHandle {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.leave();
+        }
+    }
+}
+
+/// Why the thread ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// It was asked to, or the run is over.
+    InOrder,
+    /// The user wants the run to go on without a screen.
+    Left,
+    /// The terminal is gone.
+    Lost,
+}
+
+/// Tells the supervisor that the screen is gone, also when its thread panics.
+struct Farewell {
+    commands: UnboundedSender<Command>,
+    in_order: bool,
+}
+
+impl Farewell {
+    fn end(mut self, end: &End) {
+        self.in_order = *end == End::InOrder;
+    }
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        terminal::restore();
+        if !self.in_order {
+            // A supervisor that no longer listens is gone itself.
+            let _ = self.commands.send(Command::TerminalLost);
+        }
+    }
+}
+
+struct App {
+    options: TuiOptions,
+    snapshots: SnapshotSlot,
+    commands: UnboundedSender<Command>,
+    stop: Arc<AtomicBool>,
+    keys: Keys,
+    taken: Taken,
+    state: UiState,
+    snapshot: Option<Arc<Snapshot>>,
+    generation: u64,
+    /// When the last snapshot came.
+    news_at: Instant,
+    toast_at: Instant,
+}
+
+impl App {
+    fn run(&mut self) -> End {
+        match self.watch() {
+            Ok(end) => end,
+            // Called off by the handle: not the terminal's fault.
+            Err(_) if self.stop.load(Ordering::SeqCst) => End::InOrder,
+            Err(_) => End::Lost,
+        }
+    }
+
+    fn watch(&mut self) -> io::Result<End> {
+        self.draw()?;
+        let mut drawn = Instant::now();
+        let mut turn = Instant::now();
+        let mut dirty = false;
+        loop {
+            if self.stop.load(Ordering::SeqCst) {
+                return Ok(End::InOrder);
+            }
+            // After a stop from outside the shell has set its own modes.
+            let mut away = turn.elapsed() > IDLE_FRAME;
+            while !self.keys.foreground() {
+                away = true;
+                std::thread::sleep(BEAT * 4);
+                if self.stop.load(Ordering::SeqCst) {
+                    return Ok(End::InOrder);
+                }
+            }
+            if away {
+                self.taken.take_again()?;
+                dirty = true;
+            }
+            turn = Instant::now();
+            match self.keys.wait(BEAT) {
+                Input::Lost => return Ok(End::Lost),
+                Input::Quiet => {}
+                Input::Ready => {
+                    if let Some(end) = self.read_keys()? {
+                        return Ok(end);
+                    }
+                    dirty = true;
+                }
+            }
+            dirty |= self.look() | self.taken.resize()?;
+            if self.state.toast.is_some() && self.toast_at.elapsed() > TOAST {
+                self.state.toast = None;
+                dirty = true;
+            }
+            let since = drawn.elapsed();
+            if (dirty && since >= BEAT) || since >= IDLE_FRAME {
+                self.draw()?;
+                drawn = Instant::now();
+                dirty = false;
+            }
+            let over = self.snapshot.as_ref().is_some_and(|s| s.outcome.is_some());
+            if self.options.leave_at_end && over && !dirty {
+                return Ok(End::InOrder);
+            }
+        }
+    }
+
+    /// Takes the latest snapshot, if it is news.
+    fn look(&mut self) -> bool {
+        let Some((generation, snapshot)) = self.snapshots.newer_than(self.generation) else {
+            return false;
+        };
+        self.generation = generation;
+        self.state.news(&snapshot);
+        self.snapshot = Some(snapshot);
+        self.news_at = Instant::now();
+        true
+    }
+
+    /// Reads every key that is there.
+    fn read_keys(&mut self) -> io::Result<Option<End>> {
+        let mut read = 0;
+        while event::poll(Duration::ZERO)? {
+            read += 1;
+            let Event::Key(key) = event::read()? else {
+                continue;
+            };
+            let Some(key) = Key::of(&key) else { continue };
+            let page = view::log_page(self.taken.area());
+            let effect = self.state.press(key, self.snapshot.as_deref(), page);
+            self.toast_at = Instant::now();
+            match effect {
+                None => {}
+                Some(Effect::Send(command)) => {
+                    if self.commands.send(command).is_err() {
+                        return Ok(Some(End::InOrder));
+                    }
+                }
+                Some(Effect::Leave) => {
+                    let over = self.snapshot.as_ref().is_some_and(|s| s.outcome.is_some());
+                    return Ok(Some(if over { End::InOrder } else { End::Left }));
+                }
+                Some(Effect::Redraw) => self.taken.redraw()?,
+                Some(Effect::Suspend) => {
+                    Taken::give_back();
+                    terminal::suspend()?;
+                    // Continued, perhaps in the background: the loop looks first.
+                    while !self.keys.foreground() && !self.stop.load(Ordering::SeqCst) {
+                        std::thread::sleep(BEAT * 4);
+                    }
+                    self.taken.take_again()?;
+                }
+            }
+        }
+        if read == 0 {
+            // The rest of a long paste: poll(2) sees it, crossterm not yet.
+            std::thread::sleep(BEAT);
+        }
+        Ok(None)
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let options = ViewOptions {
+            theme: self.options.theme,
+            overlay: self.state.overlay,
+            log: self.state.log.clone(),
+            toast: self.state.toast.clone(),
+            silent_for: self.news_at.elapsed(),
+        };
+        let snapshot = self.snapshot.clone();
+        self.taken.terminal.draw(|frame| match &snapshot {
+            Some(s) => view::draw(frame, s, &options),
+            None => view::draw_waiting(frame, &options),
+        })?;
+        Ok(())
+    }
+}

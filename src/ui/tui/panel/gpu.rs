@@ -1,0 +1,314 @@
+//! The card: memory against the cap, busy, power, temperatures, charts.
+
+use ratatui::text::{Line, Span};
+
+use crate::model::{Bytes, GpuSample, SourceState};
+use crate::run::Snapshot;
+use crate::run::snapshot::Point;
+use crate::ui::text::{self, number, percent};
+use crate::ui::tui::chart::{Chart, span};
+use crate::ui::tui::parts::{LABEL, Parts, Row, gauge};
+use crate::ui::tui::theme::Theme;
+use crate::ui::words::{self, Reading, Tone, gib, pool, quantity, reading};
+
+use super::rank;
+
+/// Columns of value, gauge and percent in a wide row.
+const VALUE: usize = 17;
+const GAUGE: usize = 16;
+const PERCENT: usize = 5;
+/// From this width on a row has a gauge.
+const WITH_GAUGE: usize = 62;
+/// A chart narrower than this says nothing.
+const MIN_CHART: usize = 8;
+
+/// The supervised card.
+fn card(s: &Snapshot) -> Option<&GpuSample> {
+    s.gpus.iter().find(|g| s.gpu.as_ref() == Some(&g.id))
+}
+
+/// `GPU 0  Radeon RX 7900 XTX  gfx1100`.
+pub(in crate::ui::tui) fn title(s: &Snapshot) -> String {
+    match (card(s), &s.gpu) {
+        (Some(g), _) => {
+            let arch = g.arch.as_deref().unwrap_or("");
+            let others = match s.gpus.len() {
+                0 | 1 => String::new(),
+                n => format!("  (1 of {n} cards)"),
+            };
+            format!("GPU {}  {}  {arch}{others}", g.index, g.name)
+        }
+        (None, Some(id)) => format!("GPU {id}"),
+        (None, None) => "GPU  none".to_owned(),
+    }
+}
+
+/// A value with its share of a whole, ready for a row.
+struct Level {
+    label: &'static str,
+    reading: Reading,
+    share: Option<f64>,
+    /// A word behind the percent.
+    alarm: Option<&'static str>,
+    rank: u8,
+}
+
+/// Memory against the cap, or against what the card has.
+fn memory(g: &GpuSample, cap: Option<Bytes>) -> Level {
+    let (label, used, total) = pool(g);
+    let whole = cap.or(total.last().copied());
+    let tail = match (cap, whole) {
+        (Some(cap), _) => format!("/{} GiB cap", gib(cap)),
+        (None, Some(total)) => format!("/{} GiB", gib(total)),
+        (None, None) => " GiB".to_owned(),
+    };
+    let share = used
+        .last()
+        .zip(whole)
+        .and_then(|(used, whole)| percent(used.as_gib_f64(), whole.as_gib_f64()));
+    let over = cap.zip(used.last()).is_some_and(|(cap, used)| *used > cap);
+    Level {
+        label,
+        reading: reading(used, |b| format!("{}{tail}", gib(*b))),
+        share,
+        alarm: over.then_some("OVER CAP"),
+        rank: rank::CORE,
+    }
+}
+
+fn busy(g: &GpuSample) -> Level {
+    Level {
+        label: "busy",
+        reading: quantity(&g.busy, 0, "%"),
+        share: g.busy.last().copied().filter(|v| v.is_finite()),
+        alarm: None,
+        rank: rank::NEXT,
+    }
+}
+
+fn power(g: &GpuSample) -> Level {
+    let cap = g.power_cap_w.last().copied();
+    let tail = cap.map_or_else(String::new, |c| format!("/{}", number(c, 0)));
+    Level {
+        label: "power",
+        reading: reading(&g.power_w, |w| format!("{}{tail} W", number(*w, 0))),
+        share: g.power_w.last().zip(cap).and_then(|(w, c)| percent(*w, c)),
+        alarm: None,
+        rank: rank::NEXT + 1,
+    }
+}
+
+/// One row: label, value, gauge, percent, chart; what there is no room for goes.
+fn level_row(theme: Theme, level: &Level, columns: usize, spark: Option<String>) -> Row {
+    let r = &level.reading;
+    let row = Parts::labelled(theme, level.label);
+    let tone = if level.alarm.is_some() {
+        Tone::Bad
+    } else {
+        r.tone
+    };
+    let share = level.share.map(|v| format!("{} %", number(v, 0)));
+    if columns < WITH_GAUGE {
+        let row = row
+            .put(0, tone, &r.text)
+            .put(1, r.tone, r.note.as_deref().unwrap_or(""));
+        let row = match share {
+            Some(share) if level.label != "busy" && r.note.is_none() => row.put(2, tone, share),
+            _ => row,
+        };
+        return row
+            .put(1, Tone::Bad, level.alarm.unwrap_or(""))
+            .row(columns, level.rank);
+    }
+    let value = text::pad(&r.text, VALUE, theme.ellipsis());
+    let mut row = row.put(0, tone, value);
+    row = match (&r.note, level.share, level.alarm) {
+        (Some(note), ..) => {
+            let room = if spark.is_some() {
+                GAUGE + 2 + PERCENT
+            } else {
+                columns
+            };
+            row.put(
+                1,
+                r.tone,
+                text::pad(note, room, theme.ellipsis()).trim_end_matches("  "),
+            )
+        }
+        (None, Some(share), Some(alarm)) => row
+            .symbol(3, tone, gauge(theme, share, GAUGE))
+            .put(1, tone, alarm),
+        (None, Some(v), None) => {
+            let share = format!("{:>PERCENT$}", share.unwrap_or_default());
+            row.symbol(3, Tone::Plain, gauge(theme, v, GAUGE))
+                .put(2, Tone::Plain, share)
+        }
+        (None, None, _) => row.put(9, Tone::Plain, " ".repeat(GAUGE + 2 + PERCENT)),
+    };
+    // The chart stands in its own column, whatever came before it.
+    if let Some(spark) = spark {
+        let column = LABEL + VALUE + GAUGE + PERCENT + 4;
+        let used = row.width();
+        if used < column {
+            row = row.put(9, Tone::Plain, " ".repeat(column.saturating_sub(used + 2)));
+        }
+        row = row.symbol(9, Tone::Plain, spark);
+    }
+    row.row(columns, level.rank)
+}
+
+/// Chart values of the card.
+type Value = fn(&Point) -> Option<f64>;
+const SERIES: [(&str, Value); 3] = [
+    ("memory", |p| p.mem_used.map(Bytes::as_gib_f64)),
+    ("busy", |p| p.busy),
+    ("power", |p| p.power_w),
+];
+
+/// Upper edge of each chart.
+fn maxima(s: &Snapshot, g: Option<&GpuSample>) -> [f64; 3] {
+    let highest = |value: Value| s.history.iter().filter_map(value).fold(1.0, f64::max);
+    let total = g.and_then(|g| pool(g).2.last().copied()).or(s.vram_cap);
+    let cap = g
+        .and_then(|g| g.power_cap_w.last().copied())
+        .filter(|c| *c > 0.0);
+    [
+        total.map_or_else(|| highest(SERIES[0].1), Bytes::as_gib_f64),
+        100.0,
+        cap.unwrap_or_else(|| highest(SERIES[2].1)),
+    ]
+}
+
+/// The rows of the card; with `sparks` each level has its chart where there is room.
+pub(in crate::ui::tui) fn rows(
+    s: &Snapshot,
+    theme: Theme,
+    columns: usize,
+    sparks: bool,
+) -> Vec<Row> {
+    let Some(g) = card(s) else {
+        return missing(s, theme, columns);
+    };
+    let room = columns.saturating_sub(LABEL + VALUE + GAUGE + PERCENT + 4 + 2);
+    let (span_ms, _) = span(&s.history, s.now);
+    let levels = [memory(g, s.vram_cap), busy(g), power(g)];
+    let mut rows: Vec<_> = levels
+        .iter()
+        .zip(SERIES.iter().zip(maxima(s, Some(g))))
+        .map(|(level, ((_, value), max))| {
+            let spark = (sparks && room >= MIN_CHART).then(|| {
+                let chart = Chart {
+                    history: &s.history,
+                    now: s.now,
+                    span_ms,
+                    max,
+                    ascii: theme.ascii,
+                };
+                chart.draw(value, room, 1).concat()
+            });
+            level_row(theme, level, columns, spark)
+        })
+        .collect();
+    rows.push(temperatures(g, theme, columns));
+    rows
+}
+
+/// One short row for a small screen: busy, power, the hottest place.
+pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    let Some(g) = card(s) else {
+        return missing(s, theme, columns);
+    };
+    let (b, p) = (busy(g).reading, quantity(&g.power_w, 0, "W"));
+    let second = Parts::new(theme)
+        .put(0, b.tone, format!("busy {}", b.short()))
+        .put(1, p.tone, format!("power {}", p.short()));
+    let hot = quantity(&g.temp_junction, 0, "C");
+    let second = second.put(2, hot.tone, format!("junction {}", hot.short()));
+    vec![
+        level_row(theme, &memory(g, s.vram_cap), columns, None),
+        second.row(columns, rank::NEXT),
+    ]
+}
+
+/// What is said where there is no card to show.
+fn missing(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    let sentence = match &s.gpu {
+        None => "no GPU is watched: VRAM, busy and power are not known. The run goes on and is judged by its process, its output and its progress.".to_owned(),
+        Some(id) => {
+            let source = s.sources.iter().find(|src| {
+                src.state != SourceState::Ok && src.name.contains(&id.0)
+            });
+            match source {
+                Some(src) => format!("-- no reading of {id}: {} {}", src.name, words::source(src).0),
+                None => format!("-- no reading of {id} yet"),
+            }
+        }
+    };
+    crate::ui::tui::parts::paragraph(theme, "gpu", Tone::Warn, &sentence, columns, 3, rank::CORE)
+}
+
+fn temperatures(g: &GpuSample, theme: Theme, columns: usize) -> Row {
+    let mut row = Parts::labelled(theme, "temp");
+    let places = [
+        (2, "edge", &g.temp_edge, "C"),
+        (1, "junction", &g.temp_junction, "C"),
+        (2, "mem", &g.temp_mem, "C"),
+        (3, "sclk", &g.sclk_mhz, "MHz"),
+        (5, "mclk", &g.mclk_mhz, "MHz"),
+        (4, "fan", &g.fan_rpm, "rpm"),
+    ];
+    for (rank, name, metric, unit) in places {
+        let r = quantity(metric, 0, unit);
+        row = row.put(rank, r.tone, format!("{name} {}", r.short()));
+    }
+    row.row(columns, rank::TEMPERATURES)
+}
+
+/// How far the charts go back; absent without a card or a reading.
+pub(in crate::ui::tui) fn span_name(s: &Snapshot) -> Option<&'static str> {
+    (card(s).is_some() && !s.history.is_empty()).then(|| span(&s.history, s.now).1)
+}
+
+/// Large charts, `height` rows in all with the axis; empty without a card.
+pub(in crate::ui::tui) fn charts(
+    s: &Snapshot,
+    theme: Theme,
+    columns: usize,
+    height: usize,
+) -> Vec<Line<'static>> {
+    let g = card(s);
+    let room = columns.saturating_sub(LABEL);
+    if g.is_none() || height < 4 || room < MIN_CHART {
+        return Vec::new();
+    }
+    let (span_ms, span_name) = span(&s.history, s.now);
+    let each = (height - 1) / SERIES.len();
+    let mut lines = Vec::new();
+    for ((name, value), max) in SERIES.iter().zip(maxima(s, g)) {
+        let chart = Chart {
+            history: &s.history,
+            now: s.now,
+            span_ms,
+            max,
+            ascii: theme.ascii,
+        };
+        for (at, row) in chart.draw(value, room, each).into_iter().enumerate() {
+            let label = match at {
+                0 if each > 1 => format!("{:>6}", number(max, 0)),
+                0 => (*name).to_owned(),
+                _ if at + 1 == each => (*name).to_owned(),
+                _ => String::new(),
+            };
+            let label = text::pad(&label, LABEL, theme.ellipsis());
+            lines.push(Line::from(vec![
+                Span::styled(label, theme.style(Tone::Dim)),
+                Span::raw(row),
+            ]));
+        }
+    }
+    let left = format!("-{span_name}");
+    let gap = room.saturating_sub(left.len() + 3);
+    let axis = format!("{}{left}{}now", " ".repeat(LABEL), " ".repeat(gap));
+    lines.push(Line::styled(axis, theme.style(Tone::Dim)));
+    lines
+}

@@ -1,0 +1,230 @@
+//! Is it alive, why do we think so, what happens next and when.
+
+use crate::model::VerdictId;
+use crate::model::time::clock;
+use crate::run::Snapshot;
+use crate::run::snapshot::Stage;
+use crate::ui::text::{left, number};
+use crate::ui::tui::parts::{Parts, Row, gauge, paragraph};
+use crate::ui::tui::theme::Theme;
+use crate::ui::words::{self, Tone, health_tone};
+
+use super::rank;
+
+/// What the panel may take.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::ui::tui) struct Room {
+    /// Columns.
+    pub(in crate::ui::tui) columns: usize,
+    /// Rows of a sentence.
+    pub(in crate::ui::tui) sentence: usize,
+    /// Whether the path of the result is shown here.
+    pub(in crate::ui::tui) result: bool,
+}
+
+/// The health word with its symbol, since when, and the verdict.
+fn head(s: &Snapshot, theme: Theme) -> Parts {
+    let v = &s.verdict;
+    let tone = health_tone(v.health);
+    let word = format!("{} {}", theme.health(v.health), v.health.word());
+    let mut row = Parts::new(theme).symbol(0, tone, word).put(
+        3,
+        Tone::Plain,
+        format!("for {}", clock(s.now.since(s.verdict_since))),
+    );
+    // The health word says these already.
+    if !matches!(v.id, VerdictId::Healthy | VerdictId::Finished) {
+        row = row.put(1, Tone::Strong, v.id.as_str());
+    }
+    if !v.id.is_no_fault() {
+        row = row.put(
+            4,
+            Tone::Dim,
+            format!("confidence {}", number(v.confidence, 2)),
+        );
+    }
+    row
+}
+
+/// Health, what is done now, phase, reason, next limit, decision; after the end
+/// the outcome and the result.
+pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, room: Room) -> Vec<Row> {
+    let Room {
+        columns, sentence, ..
+    } = room;
+    let mut rows = vec![head(s, theme).row(columns, rank::KEEP)];
+    if s.outcome.is_some() {
+        rows.extend(ending(s, theme, room));
+    } else {
+        rows.extend(now(s, theme, columns));
+        rows.push(phase(s, theme, columns));
+        rows.extend(bar(s, theme, columns));
+    }
+    let reason = &s.verdict.sentence;
+    rows.extend(paragraph(
+        theme,
+        "reason",
+        Tone::Plain,
+        reason,
+        columns,
+        sentence,
+        rank::CORE,
+    ));
+    rows.extend(next(s, theme, columns));
+    if let Some(why) = &s.decision {
+        rows.extend(paragraph(
+            theme,
+            "why",
+            Tone::Plain,
+            why,
+            columns,
+            sentence,
+            rank::LADDER,
+        ));
+    }
+    rows
+}
+
+/// What the supervisor does besides watching, and the key that matters.
+fn now(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    if matches!(s.stage, Stage::Watching) && !words::needs_start_again(s) {
+        return Vec::new();
+    }
+    let (head, text, tone) = words::stage(s);
+    let keys = match s.stage {
+        Stage::Countdown { held: true, .. } => "  (h releases)",
+        Stage::Countdown { .. } => "  (h holds it)",
+        _ => "",
+    };
+    paragraph(
+        theme,
+        "now",
+        tone,
+        &format!("{head}  {text}{keys}"),
+        columns,
+        3,
+        rank::KEEP,
+    )
+}
+
+/// Phase and section.
+fn phase(s: &Snapshot, theme: Theme, columns: usize) -> Row {
+    let row = Parts::labelled(theme, "phase").put(0, Tone::Strong, s.phase.as_str());
+    let row = match (s.section, s.sections) {
+        (Some(n), Some(all)) => row.put(1, Tone::Plain, format!("section {n}/{all}")),
+        (Some(n), None) => row.put(1, Tone::Plain, format!("section {n}")),
+        (None, _) => row,
+    };
+    row.put(
+        2,
+        Tone::Plain,
+        format!("for {}", clock(s.now.since(s.phase_since))),
+    )
+    .row(columns, rank::CORE)
+}
+
+/// The last bar, its pace, and when it ends at that pace.
+fn bar(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
+    let p = words::progress(s.progress.as_ref()?);
+    let mut row = Parts::labelled(theme, "bar").put(0, Tone::Plain, &p.done);
+    if let Some(share) = p.percent {
+        row = row.symbol(5, Tone::Plain, gauge(theme, share, 16)).put(
+            1,
+            Tone::Plain,
+            format!("{} %", number(share, 0)),
+        );
+    }
+    let row = row
+        .put(3, Tone::Plain, p.pace.as_deref().unwrap_or(""))
+        .put(
+            4,
+            Tone::Plain,
+            p.left.map_or_else(String::new, |l| format!("ends in {l}")),
+        )
+        .row(columns, rank::CORE);
+    Some(row)
+}
+
+/// The next limit with its countdown.
+fn next(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    if s.outcome.is_some() || matches!(s.stage, Stage::Countdown { .. }) {
+        return Vec::new();
+    }
+    let (text, tone) = match &s.verdict.next {
+        Some(n) if n.at <= s.now => (format!("{}: due now", n.what), Tone::Strong),
+        Some(n) => (
+            format!("{} in {}", n.what, left(n.at.since(s.now))),
+            Tone::Strong,
+        ),
+        None if !matches!(s.stage, Stage::Watching) => return Vec::new(),
+        None => ("no limit is running".to_owned(), Tone::Dim),
+    };
+    let rank = if s.verdict.next.is_some() {
+        rank::NEXT
+    } else {
+        rank::HOST
+    };
+    paragraph(theme, "next", tone, &text, columns, 2, rank)
+}
+
+/// The last words: outcome, exit code, result, where the evidence is.
+fn ending(s: &Snapshot, theme: Theme, room: Room) -> Vec<Row> {
+    let Some((_, code, sentence)) = &s.outcome else {
+        return Vec::new();
+    };
+    let columns = room.columns;
+    let tone = health_tone(s.verdict.health);
+    let text = format!("exit code {code}: {sentence}");
+    let mut rows = paragraph(
+        theme,
+        "end",
+        tone,
+        &text,
+        columns,
+        room.sentence,
+        rank::KEEP,
+    );
+    if room.result {
+        rows.extend(result(s, theme, columns));
+    }
+    if let Some(a) = &s.result {
+        let made = format!(
+            "made by attempt {} on rung {}, {}",
+            a.attempt, a.rung, a.size
+        );
+        let row = paragraph(theme, "", Tone::Dim, &made, columns, 1, rank::PROCESS);
+        rows.extend(row);
+    }
+    if let Some(e) = s.evidence.last() {
+        rows.extend(paragraph(
+            theme,
+            "proof",
+            Tone::Dim,
+            &e.dir,
+            columns,
+            2,
+            rank::TROUBLE,
+        ));
+    }
+    rows
+}
+
+/// The path of the result. A path is no sentence: it may break anywhere, but it
+/// is not cut as long as four rows hold it.
+pub(in crate::ui::tui) fn result(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    match &s.result {
+        Some(a) => paragraph(
+            theme,
+            "result",
+            Tone::Strong,
+            &a.path,
+            columns,
+            4,
+            rank::KEEP,
+        ),
+        None => {
+            let none = "none was written";
+            paragraph(theme, "result", Tone::Warn, none, columns, 1, rank::CORE)
+        }
+    }
+}

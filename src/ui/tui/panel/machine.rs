@@ -1,0 +1,206 @@
+//! The supervised process, the host, and how the sources of the readings are doing.
+
+use std::time::Duration;
+
+use crate::model::{Bytes, Metric, SourceState};
+use crate::run::Snapshot;
+use crate::ui::text::{ago, number};
+use crate::ui::tui::parts::{Parts, Row, paragraph};
+use crate::ui::tui::theme::Theme;
+use crate::ui::words::{self, Tone, gib, reading};
+
+use super::rank;
+
+/// Bytes a second; `--` while they are not known.
+fn rate(bps: Option<f64>) -> String {
+    let Some(bps) = bps.filter(|v| v.is_finite() && *v >= 0.0) else {
+        return "--".to_owned();
+    };
+    let units = [
+        (1024.0 * 1024.0 * 1024.0, "GiB"),
+        (1024.0 * 1024.0, "MiB"),
+        (1024.0, "KiB"),
+    ];
+    match units.into_iter().find(|(size, _)| bps >= *size) {
+        Some((size, unit)) => format!("{} {unit}/s", number(bps / size, 1)),
+        None => format!("{} B/s", number(bps, 0)),
+    }
+}
+
+/// Process, activity, host, sources, what was dropped.
+pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    let mut rows = vec![process(s, theme, columns), activity(s, theme, columns)];
+    rows.extend(survivors(s, theme, columns));
+    rows.extend(sources(s, theme, columns));
+    rows.extend(dropped(s, theme, columns));
+    rows.push(host(s, theme, columns));
+    rows
+}
+
+fn process(s: &Snapshot, theme: Theme, columns: usize) -> Row {
+    let row = Parts::labelled(theme, "proc");
+    let Some(p) = &s.process else {
+        let why = if s.outcome.is_some() || s.pid.is_none() {
+            "-- no process lives"
+        } else {
+            "-- no reading of the process yet"
+        };
+        return row.put(0, Tone::Dim, why).row(columns, rank::PROCESS);
+    };
+    let state = reading(&p.state, |c| c.to_string());
+    let cpu = s
+        .cpu_percent
+        .map_or_else(|| "--".to_owned(), |c| format!("{} %", number(c, 0)));
+    let rss = reading(&p.rss, ToString::to_string);
+    let mut row = row
+        .put(0, state.tone, format!("pid {} {}", p.pid, state.short()))
+        .put(1, Tone::Plain, format!("cpu {cpu}"))
+        .put(3, rss.tone, format!("rss {}", rss.short()))
+        .put(4, Tone::Plain, format!("read {}", rate(s.read_bps)))
+        .put(4, Tone::Plain, format!("write {}", rate(s.write_bps)))
+        .put(6, Tone::Plain, format!("threads {}", p.threads));
+    if let Some(n) = p.d_state.last().filter(|n| **n > 0) {
+        row = row.put(2, Tone::Warn, format!("{n} in D state"));
+    }
+    if p.traced {
+        row = row.put(2, Tone::Warn, "traced");
+    }
+    row.row(columns, rank::PROCESS)
+}
+
+/// When anything was last heard of the program.
+fn activity(s: &Snapshot, theme: Theme, columns: usize) -> Row {
+    let since = |t: Option<crate::model::Mono>| {
+        t.map_or_else(
+            || "none yet".to_owned(),
+            |t| format!("{} ago", ago(s.now.since(t))),
+        )
+    };
+    Parts::labelled(theme, "last")
+        .put(0, Tone::Plain, format!("output {}", since(s.last_output)))
+        .put(
+            1,
+            Tone::Plain,
+            format!("progress {}", since(s.last_progress)),
+        )
+        .put(2, Tone::Dim, words::job(s))
+        .row(columns, rank::PROCESS - 1)
+}
+
+fn host(s: &Snapshot, theme: Theme, columns: usize) -> Row {
+    let h = &s.host;
+    let total = h
+        .mem_total
+        .last()
+        .map_or_else(|| "--".to_owned(), |b| gib(*b));
+    let used = h.mem_available.clone().map(|free| {
+        h.mem_total
+            .last()
+            .map_or(Bytes(0), |total| total.saturating_sub(free))
+    });
+    // Without the total, what is used cannot be told.
+    let used = if h.mem_total.last().is_some() {
+        used
+    } else {
+        Metric::Unsupported
+    };
+    let ram = reading(&used, |b| format!("{}/{total} GiB", gib(*b)));
+    let swap = reading(&h.swap_used, ToString::to_string);
+    let mut row = Parts::labelled(theme, "host")
+        .put(0, ram.tone, format!("ram {}", ram.short()))
+        .put(2, swap.tone, format!("swap {}", swap.short()));
+    for (rank, name, metric) in [
+        (3, "mem", &h.psi_mem),
+        (3, "io", &h.psi_io),
+        (4, "cpu", &h.psi_cpu),
+    ] {
+        let r = reading(metric, |v| number(*v, 1));
+        row = row.put(rank, r.tone, format!("psi {name} {}", r.short()));
+    }
+    let load = reading(&h.load1, |v| number(*v, 1));
+    row.put(5, load.tone, format!("load {}", load.short()))
+        .row(columns, rank::HOST)
+}
+
+/// Sources that are not well, each with its reason; else one word for all.
+fn sources(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    let ill = s
+        .sources
+        .iter()
+        .filter(|src| !matches!(src.state, SourceState::Ok | SourceState::Absent));
+    let ill: Vec<_> = ill.map(|src| (words::source(src), src)).collect();
+    if ill.is_empty() {
+        let count = |state| s.sources.iter().filter(|src| src.state == state).count();
+        let (ok, absent) = (count(SourceState::Ok), count(SourceState::Absent));
+        let text = match (ok, absent) {
+            (0, 0) => "none has answered yet".to_owned(),
+            (ok, 0) => format!("all {ok} ok"),
+            (ok, absent) => format!("{ok} ok, {absent} absent on this machine"),
+        };
+        let row = Parts::labelled(theme, "source").put(0, Tone::Dim, text);
+        return vec![row.row(columns, rank::HOST)];
+    }
+    let worst = ill.iter().any(|((_, tone), _)| *tone == Tone::Bad);
+    let tone = if worst { Tone::Bad } else { ill[0].0.1 };
+    let list: Vec<_> = ill
+        .iter()
+        .map(|((text, _), src)| format!("{} {text}", src.name))
+        .collect();
+    paragraph(
+        theme,
+        "source",
+        tone,
+        &list.join("; "),
+        columns,
+        2,
+        rank::TROUBLE,
+    )
+}
+
+fn dropped(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
+    let list: Vec<_> = s
+        .dropped
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(what, n)| format!("{n} {what}"))
+        .collect();
+    if list.is_empty() {
+        return None;
+    }
+    let row =
+        Parts::labelled(theme, "data").put(0, Tone::Warn, format!("dropped {}", list.join(", ")));
+    Some(row.row(columns, rank::TROUBLE + 1))
+}
+
+fn survivors(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    if s.survivors.is_empty() {
+        return Vec::new();
+    }
+    let each = s.survivors.iter().map(|p| {
+        let wait = p
+            .wchan
+            .as_ref()
+            .map_or_else(String::new, |w| format!(" in {w}"));
+        format!("{} {} {}{wait}", p.pid, p.name, p.state)
+    });
+    let list = format!("survive SIGKILL: {}", each.collect::<Vec<_>>().join(", "));
+    paragraph(theme, "alive", Tone::Bad, &list, columns, 2, rank::CORE)
+}
+
+/// Time since the last snapshot in the header's words; `None` while it is fresh.
+pub(in crate::ui::tui) fn silence(silent_for: Duration) -> Option<String> {
+    (silent_for >= Duration::from_secs(2)).then(|| format!("NO NEWS FOR {}", ago(silent_for)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_rate_is_not_zero() {
+        assert_eq!(rate(None), "--");
+        assert_eq!(rate(Some(f64::NAN)), "--");
+        assert_eq!(rate(Some(0.0)), "0 B/s");
+        assert_eq!(rate(Some(1_258_291.0)), "1.2 MiB/s");
+    }
+}

@@ -1,0 +1,36 @@
+//! The panels of the view: each makes rows out of a snapshot for a given width.
+
+mod gpu;
+mod health;
+mod ladder;
+mod log;
+mod machine;
+
+pub(super) use gpu::{
+    charts as gpu_charts, rows as gpu, short as gpu_short, span_name, title as gpu_title,
+};
+pub(super) use health::{Room, result, rows as health};
+pub(super) use ladder::{rows as ladder_rows, short as ladder_short};
+pub(super) use log::{rows as log, title as log_title};
+pub(super) use machine::{rows as machine, silence};
+
+/// Ranks of rows, from the one that stays longest; see the order of shedding in
+/// the view.
+pub(super) mod rank {
+    /// Health, what happens now, the result.
+    pub(in crate::ui::tui) const KEEP: u8 = 0;
+    /// Phase, memory, the reason.
+    pub(in crate::ui::tui) const CORE: u8 = 1;
+    /// The next limit, the card's activity.
+    pub(in crate::ui::tui) const NEXT: u8 = 2;
+    /// What is wrong with the readings, the budget.
+    pub(in crate::ui::tui) const TROUBLE: u8 = 3;
+    /// The ladder, the decision.
+    pub(in crate::ui::tui) const LADDER: u8 = 5;
+    /// The process.
+    pub(in crate::ui::tui) const PROCESS: u8 = 6;
+    /// Temperatures.
+    pub(in crate::ui::tui) const TEMPERATURES: u8 = 8;
+    /// The host; sources that are well.
+    pub(in crate::ui::tui) const HOST: u8 = 10;
+}

@@ -1,0 +1,446 @@
+//! Draws a snapshot: a pure function of the snapshot, the size and what the user
+//! has done to the view.
+//!
+//! | size | what is shown |
+//! | --- | --- |
+//! | from 110x30 | card and health, machine and ladder side by side, log |
+//! | from 80x24 | card, health, log below each other, small charts |
+//! | from 40x10 | the same without titles; what there is no room for is shed: charts, host, temperatures, process, log, ladder |
+//! | below | one line of status |
+
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Margin, Rect};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Block, Borders, Clear, Paragraph};
+
+use crate::model::Health;
+use crate::run::Snapshot;
+use crate::ui::text::{self, number};
+use crate::ui::words::{self, Tone, health_tone};
+
+use super::keymap::{self, Overlay};
+use super::panel::{self, Room, rank};
+use super::parts::{Parts, Row, shed};
+use super::state::LogView;
+use super::theme::Theme;
+
+/// What the picture depends on besides the snapshot.
+#[derive(Debug, Clone)]
+pub struct ViewOptions {
+    /// Symbols and colours.
+    pub theme: Theme,
+    /// What lies over the view.
+    pub overlay: Overlay,
+    /// Which part of the log is shown.
+    pub log: LogView,
+    /// A short answer to a key, in the place of the footer.
+    pub toast: Option<String>,
+    /// Time since the snapshot was made: a supervisor that is silent is said to be.
+    pub silent_for: Duration,
+}
+
+impl ViewOptions {
+    /// The plain view in a theme.
+    pub const fn new(theme: Theme) -> Self {
+        Self {
+            theme,
+            overlay: Overlay::None,
+            log: LogView::Follow,
+            toast: None,
+            silent_for: Duration::ZERO,
+        }
+    }
+}
+
+/// Which layout a size gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Line,
+    Compact,
+    Narrow,
+    Wide,
+}
+
+const fn kind(area: Rect) -> Kind {
+    match (area.width, area.height) {
+        (110.., 30..) => Kind::Wide,
+        (80.., 24..) => Kind::Narrow,
+        (40.., 10..) => Kind::Compact,
+        _ => Kind::Line,
+    }
+}
+
+/// Draws the view into the whole frame.
+pub fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
+    let area = frame.area();
+    match kind(area) {
+        Kind::Line => return line(frame, s, o.theme),
+        Kind::Compact => compact(frame, s, o),
+        Kind::Narrow => narrow(frame, s, o),
+        Kind::Wide => wide(frame, s, o),
+    }
+    footer(frame, Some(s), o);
+    overlay(frame, s, o);
+}
+
+/// Draws the view before the first snapshot has come.
+pub(super) fn draw_waiting(frame: &mut Frame<'_>, o: &ViewOptions) {
+    let word = format!(
+        "{} {}",
+        o.theme.health(Health::Starting),
+        Health::Starting.word()
+    );
+    let row = Parts::new(o.theme)
+        .symbol(0, health_tone(Health::Starting), word)
+        .put(
+            1,
+            Tone::Plain,
+            "looking at the machine, nothing launched yet",
+        );
+    let width = frame.area().width.into();
+    frame.render_widget(Paragraph::new(row.line(width)), frame.area());
+    if kind(frame.area()) != Kind::Line {
+        footer(frame, None, o);
+    }
+}
+
+/// Lines of the log pane at this size, for scrolling by pages.
+pub(super) fn log_page(area: Rect) -> usize {
+    let height = usize::from(area.height);
+    match kind(area) {
+        Kind::Line | Kind::Compact => 3,
+        Kind::Narrow => height.saturating_sub(19).max(4),
+        Kind::Wide => height.saturating_sub(26).max(4),
+    }
+}
+
+/// One line: health, what happens, phase, memory.
+fn line(frame: &mut Frame<'_>, s: &Snapshot, theme: Theme) {
+    let tone = health_tone(s.verdict.health);
+    let mut row = Parts::new(theme).symbol(0, tone, s.verdict.health.word().to_owned());
+    let (stage, _, tone) = words::stage(s);
+    row = match &s.outcome {
+        Some((_, code, _)) => row.put(1, tone, format!("exit code {code}")),
+        None => row.put(2, tone, stage),
+    };
+    row = row.put(3, Tone::Plain, s.phase.as_str());
+    if let Some(share) = s.progress.as_ref().and_then(|p| words::progress(p).percent) {
+        row = row.put(4, Tone::Plain, format!("{} %", number(share, 0)));
+    }
+    let width = frame.area().width.into();
+    frame.render_widget(Paragraph::new(row.line(width)), frame.area());
+}
+
+/// Program, run, attempt, profile; at the right the time and whether it is live.
+fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'static> {
+    let theme = o.theme;
+    let state = match (&s.outcome, panel::silence(o.silent_for)) {
+        (Some((_, code, _)), _) => (format!("ENDED {code}"), Tone::Strong),
+        (None, Some(silence)) => (silence, Tone::Bad),
+        (None, None) => ("LIVE".to_owned(), Tone::Good),
+    };
+    let right = Parts::new(theme)
+        .put(1, Tone::Plain, s.now.clock())
+        .put(0, state.1, state.0);
+    let right_width = right.width().min(columns);
+    let attempt = s.attempt.as_ref().map_or_else(String::new, |a| {
+        format!("attempt {} on {}", a.number, a.rung)
+    });
+    let left = Parts::new(theme)
+        .put(1, Tone::Strong, "framepack-tui")
+        .put(2, Tone::Plain, attempt)
+        .put(3, Tone::Plain, format!("profile {}", s.profile))
+        .put(4, Tone::Dim, format!("run {}", s.run))
+        .put(5, Tone::Dim, &s.adapter);
+    let mut line = left.line(columns.saturating_sub(right_width + 2));
+    let gap = columns.saturating_sub(right_width + line.width());
+    line.push_span(" ".repeat(gap));
+    line.extend(right.line(right_width));
+    line
+}
+
+/// The keys that do something now, or the answer to the last one.
+fn footer(frame: &mut Frame<'_>, s: Option<&Snapshot>, o: &ViewOptions) {
+    let area = frame.area();
+    let Some(y) = area.height.checked_sub(1) else {
+        return;
+    };
+    let at = Rect {
+        y: area.y + y,
+        height: 1,
+        ..area
+    }
+    .inner(Margin::new(1, 0));
+    let mut row = Parts::new(o.theme);
+    if let Some(toast) = &o.toast {
+        row = row.put(0, Tone::Strong, toast);
+    } else {
+        let live = keymap::of(o.overlay).filter(|b| keymap::enabled(b.action, s).is_ok());
+        for (at, b) in live.enumerate() {
+            let key = b.keys.first().map_or_else(String::new, |k| k.name());
+            let rank = u8::try_from(at).unwrap_or(u8::MAX);
+            row = row.put(rank, Tone::Plain, format!("{key} {}", keymap::name(b, s)));
+        }
+    }
+    frame.render_widget(Clear, at);
+    frame.render_widget(Paragraph::new(row.line(at.width.into())), at);
+}
+
+/// Everything in one column without titles.
+fn compact(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
+    let theme = o.theme;
+    let area = frame.area().inner(Margin::new(1, 0));
+    let columns = usize::from(area.width);
+    let height = usize::from(area.height).saturating_sub(1);
+    let mut rows = vec![Row::alone(header(s, o, columns), rank::TEMPERATURES)];
+    let room = Room {
+        columns,
+        sentence: 3,
+        result: true,
+    };
+    rows.extend(panel::health(s, theme, room));
+    rows.extend(panel::gpu_short(s, theme, columns));
+    rows.extend(panel::machine(s, theme, columns));
+    rows.extend(panel::ladder_short(s, theme, columns));
+    // The log goes after the temperatures and before the ladder; one line stays
+    // as long as there is room for what comes first.
+    let keep = |rank| rows.iter().filter(|r| r.rank <= rank).count();
+    let log = match height.saturating_sub(keep(rank::PROCESS)) {
+        0 => height.saturating_sub(keep(rank::NEXT)).min(1),
+        spare => spare.min(3),
+    };
+    let log = log.min(s.log.len());
+    let mut lines = shed(rows, height.saturating_sub(log));
+    let log = height.saturating_sub(lines.len());
+    lines.extend(panel::log(s, &o.log, theme, columns, log));
+    frame.render_widget(
+        Paragraph::new(Text::from(lines)),
+        Rect {
+            height: area.height - 1,
+            ..area
+        },
+    );
+}
+
+/// A rule with a title over the part below it.
+fn titled(frame: &mut Frame<'_>, theme: Theme, area: Rect, title: &str, boxed: bool) -> Rect {
+    let title = text::clean(title, theme.ascii);
+    let room = usize::from(area.width).saturating_sub(6);
+    let title = Line::styled(
+        format!(" {} ", text::fit(&title, room, theme.ellipsis())),
+        theme.style(Tone::Strong),
+    );
+    let block = Block::new()
+        .borders(if boxed { Borders::ALL } else { Borders::TOP })
+        .border_set(theme.border())
+        .border_style(theme.style(Tone::Dim))
+        .title(title);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    inner.inner(Margin::new(1, 0))
+}
+
+fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
+    frame.render_widget(Paragraph::new(Text::from(lines)), area);
+}
+
+/// Three parts below each other.
+fn narrow(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
+    let theme = o.theme;
+    let area = frame.area();
+    let columns = usize::from(area.width).saturating_sub(2);
+    let mut card = panel::gpu(s, theme, columns, true);
+    card.extend(panel::machine(s, theme, columns));
+    let mut health = panel::health(
+        s,
+        theme,
+        Room {
+            columns,
+            sentence: 2,
+            result: true,
+        },
+    );
+    health.extend(panel::ladder_short(s, theme, columns));
+    // Header, footer, three titles, four lines of log.
+    let room = usize::from(area.height).saturating_sub(9);
+    let (card, health) = shed_both(card, health, room);
+    let high = |lines: &Vec<_>| {
+        u16::try_from(lines.len())
+            .unwrap_or(u16::MAX)
+            .saturating_add(1)
+    };
+    let [top, first, second, third, _footer] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(high(&card)),
+        Constraint::Length(high(&health)),
+        Constraint::Min(1),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    put(
+        frame,
+        top.inner(Margin::new(1, 0)),
+        vec![header(s, o, columns)],
+    );
+    let title = match panel::span_name(s) {
+        Some(span) => format!("{}  charts: last {span}", panel::gpu_title(s)),
+        None => panel::gpu_title(s),
+    };
+    let inner = titled(frame, theme, first, &title, false);
+    put(frame, inner, card);
+    let inner = titled(frame, theme, second, "Health", false);
+    put(frame, inner, health);
+    let inner = titled(frame, theme, third, &panel::log_title(s, &o.log), false);
+    put(
+        frame,
+        inner,
+        panel::log(s, &o.log, theme, columns, inner.height.into()),
+    );
+}
+
+/// Sheds rows of two panels together, so that the less important go first
+/// wherever they stand.
+fn shed_both(
+    first: Vec<Row>,
+    second: Vec<Row>,
+    height: usize,
+) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
+    let ranks = |limit: u8, rows: &[Row]| rows.iter().filter(|r| r.rank <= limit).count();
+    let total = |limit| ranks(limit, &first) + ranks(limit, &second);
+    // The highest rank of which every row has room.
+    let limit = (0..u8::MAX).take_while(|l| total(*l) <= height).last();
+    let Some(limit) = limit else {
+        let rows = shed(second, height);
+        return (Vec::new(), rows);
+    };
+    let spare = height - total(limit);
+    let a = ranks(limit, &first);
+    let first_more = ranks(limit + 1, &first) - a;
+    let a = a + first_more.min(spare);
+    let b = height - a;
+    (shed(first, a), shed(second, b))
+}
+
+/// Card and health, machine and ladder side by side, the log below.
+fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
+    let theme = o.theme;
+    let area = frame.area();
+    // The path of the result takes the whole width: it is there to be copied.
+    let columns = usize::from(area.width).saturating_sub(4);
+    let result = match &s.outcome {
+        Some(_) => shed(panel::result(s, theme, columns), 2),
+        None => Vec::new(),
+    };
+    let [top, first, second, third, last, _footer] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(14),
+        Constraint::Length(9),
+        Constraint::Min(1),
+        Constraint::Length(u16::try_from(result.len()).unwrap_or(0)),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    let inner = top.inner(Margin::new(1, 0));
+    put(frame, inner, vec![header(s, o, inner.width.into())]);
+    put(frame, last.inner(Margin::new(2, 0)), result);
+    let halves = [Constraint::Percentage(57), Constraint::Percentage(43)];
+    let [left, right] = Layout::horizontal(halves).areas(first);
+    let inner = titled(frame, theme, left, &panel::gpu_title(s), true);
+    put(frame, inner, card_with_charts(s, theme, inner));
+    let inner = titled(frame, theme, right, "Health", true);
+    let room = Room {
+        columns: inner.width.into(),
+        sentence: 5,
+        result: false,
+    };
+    put(
+        frame,
+        inner,
+        shed(panel::health(s, theme, room), inner.height.into()),
+    );
+    let [left, right] = Layout::horizontal(halves).areas(second);
+    let inner = titled(frame, theme, left, "Process, host, sources", true);
+    put(
+        frame,
+        inner,
+        shed(
+            panel::machine(s, theme, inner.width.into()),
+            inner.height.into(),
+        ),
+    );
+    let ladder = format!("Ladder  {} ({})", s.profile, s.profile_why);
+    let inner = titled(frame, theme, right, &ladder, true);
+    put(
+        frame,
+        inner,
+        shed(
+            panel::ladder_rows(s, theme, inner.width.into()),
+            inner.height.into(),
+        ),
+    );
+    let inner = titled(frame, theme, third, &panel::log_title(s, &o.log), true);
+    let log = panel::log(s, &o.log, theme, inner.width.into(), inner.height.into());
+    put(frame, inner, log);
+}
+
+fn card_with_charts(s: &Snapshot, theme: Theme, area: Rect) -> Vec<Line<'static>> {
+    let (columns, height) = (usize::from(area.width), usize::from(area.height));
+    let mut lines = shed(panel::gpu(s, theme, columns, false), height);
+    let room = height.saturating_sub(lines.len() + 1);
+    let charts = panel::gpu_charts(s, theme, columns, room);
+    if !charts.is_empty() {
+        lines.push(Line::default());
+        lines.extend(charts);
+    }
+    lines
+}
+
+/// What lies over the view.
+fn overlay(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
+    let theme = o.theme;
+    let (title, text): (&str, &[&str]) = match o.overlay {
+        Overlay::None => return,
+        Overlay::Help => ("Keys", &[]),
+        Overlay::Quit => ("Quit: what becomes of the run?", &[]),
+        Overlay::Kill => (
+            "Kill the run?",
+            &[
+                "Every process of the run is ended by SIGKILL, and the run",
+                "with it. What is on disk stays there.",
+                "",
+            ],
+        ),
+    };
+    let mut lines: Vec<_> = text.iter().map(|t| Line::raw(*t)).collect();
+    // The help is about the keys of the view, not about its own.
+    let keys_of = match o.overlay {
+        Overlay::Help => Overlay::None,
+        overlay => overlay,
+    };
+    for b in keymap::of(keys_of) {
+        let keys: Vec<_> = b.keys.iter().map(|k| k.name()).collect();
+        let keys = text::pad(&keys.join(" "), 14, theme.ellipsis());
+        let row = Parts::new(theme).put(0, Tone::Strong, keys);
+        let row = match keymap::enabled(b.action, Some(s)) {
+            Ok(()) => row.put(0, Tone::Plain, b.help),
+            Err(why) => row.put(0, Tone::Dim, format!("{} (not now: {why})", b.name)),
+        };
+        lines.push(row.line(66));
+    }
+    let area = frame.area();
+    let wanted = u16::try_from(lines.len())
+        .unwrap_or(u16::MAX)
+        .saturating_add(2);
+    let (width, height) = (area.width.min(72), area.height.min(wanted));
+    let at = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    };
+    frame.render_widget(Clear, at);
+    let inner = titled(frame, theme, at, title, true);
+    put(frame, inner, lines);
+}

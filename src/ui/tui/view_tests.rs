@@ -1,0 +1,219 @@
+//! What the screen says in the states that a user meets, and that no snapshot and
+//! no size breaks it.
+
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::keymap::Overlay;
+use super::theme::Theme;
+use super::view::{ViewOptions, draw};
+use crate::run::Snapshot;
+use crate::ui::testing::{self, Dice};
+
+const UNICODE: Theme = Theme {
+    ascii: false,
+    color: true,
+};
+const PLAIN: Theme = Theme {
+    ascii: true,
+    color: false,
+};
+
+fn terminal(s: &Snapshot, o: &ViewOptions, width: u16, height: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, s, o)).unwrap();
+    terminal
+}
+
+/// The text of the screen, one line a row, without trailing spaces.
+fn text(s: &Snapshot, o: &ViewOptions, width: u16, height: u16) -> String {
+    let terminal = terminal(s, o, width, height);
+    let buffer = terminal.backend().buffer();
+    let mut out = String::new();
+    for y in 0..height {
+        let mut row = String::new();
+        let mut skip = 0;
+        for x in 0..width {
+            // The second cell of a wide character holds nothing of its own.
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            let symbol = buffer[(x, y)].symbol();
+            skip = crate::ui::text::width(symbol).saturating_sub(1);
+            row.push_str(symbol);
+        }
+        out.push_str(row.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn states() -> Vec<(&'static str, Snapshot)> {
+    vec![
+        ("healthy", testing::healthy()),
+        ("suspect", testing::suspect()),
+        ("hung", testing::hung()),
+        ("gave_up", testing::gave_up()),
+        ("no_gpu", testing::no_gpu()),
+        ("waiting_vram", testing::waiting_vram()),
+        ("bad_sensors", testing::bad_sensors()),
+        ("finished", testing::finished()),
+    ]
+}
+
+#[test]
+fn every_state_at_every_size() {
+    for (name, s) in states() {
+        for (width, height) in [(80, 24), (120, 36), (40, 12)] {
+            let o = ViewOptions::new(UNICODE);
+            insta::assert_snapshot!(
+                format!("{name}_{width}x{height}"),
+                text(&s, &o, width, height)
+            );
+        }
+    }
+}
+
+#[test]
+fn ascii_and_mono_say_the_same() {
+    for (name, s) in [
+        ("hung", testing::hung()),
+        ("bad_sensors", testing::bad_sensors()),
+    ] {
+        for (width, height) in [(80, 24), (120, 36)] {
+            let o = ViewOptions::new(PLAIN);
+            let screen = text(&s, &o, width, height);
+            assert!(screen.is_ascii(), "{screen}");
+            insta::assert_snapshot!(format!("{name}_ascii_{width}x{height}"), screen);
+            let terminal = terminal(&s, &o, width, height);
+            let content = &terminal.backend().buffer().content;
+            assert!(content.iter().all(|c| c.fg == ratatui::style::Color::Reset));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_painted_behind_text() {
+    for (_, s) in states() {
+        let terminal = terminal(&s, &ViewOptions::new(UNICODE), 120, 36);
+        let content = &terminal.backend().buffer().content;
+        assert!(content.iter().all(|c| c.bg == ratatui::style::Color::Reset));
+    }
+}
+
+#[test]
+fn questions_and_help_at_80x24() {
+    for (name, overlay) in [
+        ("help", Overlay::Help),
+        ("quit", Overlay::Quit),
+        ("kill", Overlay::Kill),
+    ] {
+        let o = ViewOptions {
+            overlay,
+            ..ViewOptions::new(UNICODE)
+        };
+        insta::assert_snapshot!(name, text(&testing::healthy(), &o, 80, 24));
+    }
+}
+
+#[test]
+fn what_matters_is_on_every_larger_screen() {
+    let cases: [(Snapshot, &[&str]); 6] = [
+        (
+            testing::hung(),
+            &[
+                "HUNG",
+                "silent_hang",
+                "KILL  in 3 s",
+                "fast_find",
+                "(h holds it)",
+            ],
+        ),
+        (
+            testing::suspect(),
+            &["SUSPECT", "verdict silent_hang in 34 s"],
+        ),
+        (testing::waiting_vram(), &["17.2 -> 0.9 GiB, at most 48 s"]),
+        (
+            testing::finished(),
+            &["FINISHED", "exit code 10", "260714_140311_884_5712_37.mp4"],
+        ),
+        (testing::no_gpu(), &["no GPU"]),
+        (
+            testing::bad_sensors(),
+            &[
+                "BLIND",
+                "failed",
+                "stale 4 s",
+                "LOST",
+                "dropped 12 lines, 3 samples",
+            ],
+        ),
+    ];
+    for (s, words) in cases {
+        for (width, height) in [(80, 24), (100, 28), (110, 30), (200, 60)] {
+            let screen = text(&s, &ViewOptions::new(UNICODE), width, height);
+            for word in words {
+                assert!(
+                    screen.contains(word),
+                    "{word} at {width}x{height}:\n{screen}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_restarted_server_asks_for_a_press() {
+    let mut s = testing::healthy();
+    s.job = crate::run::snapshot::JobState::Waiting(crate::model::Mono::from_secs(700));
+    for (width, height) in [(40, 10), (80, 24), (120, 36)] {
+        let screen = text(&s, &ViewOptions::new(UNICODE), width, height);
+        assert!(screen.contains("PRESS START AGAIN"), "{screen}");
+    }
+}
+
+#[test]
+fn a_silent_supervisor_is_said_to_be() {
+    let o = ViewOptions {
+        silent_for: std::time::Duration::from_secs(4),
+        ..ViewOptions::new(UNICODE)
+    };
+    assert!(text(&testing::healthy(), &o, 80, 24).contains("NO NEWS FOR 4 s"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_snapshot_and_no_size_breaks_the_view(
+        seed in any::<u64>(),
+        width in 1_u16..=300,
+        height in 1_u16..=100,
+        ascii in any::<bool>(),
+        overlay in prop::sample::select(vec![
+            Overlay::None, Overlay::None, Overlay::Help, Overlay::Quit, Overlay::Kill,
+        ]),
+    ) {
+        let s = Dice(seed).snapshot();
+        let theme = Theme { ascii, color: !ascii };
+        let screen = text(&s, &ViewOptions { overlay, ..ViewOptions::new(theme) }, width, height);
+        if ascii {
+            prop_assert!(screen.is_ascii());
+        }
+        if overlay == Overlay::None && width >= 40 && height >= 10 {
+            prop_assert!(screen.contains(s.verdict.health.word()), "{}", screen);
+        }
+    }
+
+    #[test]
+    fn small_sizes_too(seed in any::<u64>(), width in 1_u16..=45, height in 1_u16..=14) {
+        let s = Dice(seed).snapshot();
+        let screen = text(&s, &ViewOptions::new(UNICODE), width, height);
+        if width >= 40 && height >= 10 {
+            prop_assert!(screen.contains(s.verdict.health.word()), "{}", screen);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The words for what the run is doing, the same on screen and in plain text.
+
+use std::time::Duration;
+
+use crate::model::{Bytes, GpuSample, Health, Metric, Progress, SourceState, SourceStatus};
+use crate::run::Snapshot;
+use crate::run::snapshot::{JobState, LadderEntry, RungState, Stage};
+
+use super::text::{ago, count, left, number, percent};
+
+/// How a statement is meant; always carried by a word too, never by colour alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// As it is.
+    Plain,
+    /// Of second rank.
+    Dim,
+    /// To be found first.
+    Strong,
+    /// Goes well.
+    Good,
+    /// Being found out.
+    Info,
+    /// Not as it should be.
+    Warn,
+    /// Has failed.
+    Bad,
+}
+
+/// A reading in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The value, or the word that stands for it.
+    pub(super) text: String,
+    /// What is wrong with it.
+    pub(super) note: Option<String>,
+    /// How it is meant.
+    pub(super) tone: Tone,
+}
+
+impl Reading {
+    /// Value and a short note (`98 % stale 4 s`); the reason of a failure is left out.
+    pub(super) fn short(&self) -> String {
+        match &self.note {
+            Some(note) if self.tone == Tone::Warn => format!("{} {note}", self.text),
+            _ => self.text.clone(),
+        }
+    }
+}
+
+/// A reading with its state: stale, failed and missing values say so.
+pub(super) fn reading<T>(metric: &Metric<T>, show: impl Fn(&T) -> String) -> Reading {
+    let (text, note, tone) = match metric {
+        Metric::Fresh(v) => (show(v), None, Tone::Plain),
+        Metric::Stale { value, age_ms } => {
+            let age = ago(Duration::from_millis(*age_ms));
+            (show(value), Some(format!("stale {age}")), Tone::Warn)
+        }
+        Metric::Failed { why, for_ms } => {
+            let since = ago(Duration::from_millis(*for_ms));
+            (
+                "failed".to_owned(),
+                Some(format!("for {since}: {why}")),
+                Tone::Bad,
+            )
+        }
+        Metric::Unsupported => ("--".to_owned(), Some("not offered".to_owned()), Tone::Dim),
+    };
+    Reading { text, note, tone }
+}
+
+/// A number with unit of a metric.
+pub(super) fn quantity(metric: &Metric<f64>, decimals: usize, unit: &str) -> Reading {
+    reading(metric, |v| format!("{} {unit}", number(*v, decimals)))
+}
+
+/// The memory pool that counts for models (see [`GpuSample::pool`]), with its
+/// state kept: name, in use, size.
+pub(super) fn pool(gpu: &GpuSample) -> (&'static str, &Metric<Bytes>, &Metric<Bytes>) {
+    let gtt_counts = gpu.apu
+        && match (gpu.vram_total.last(), gpu.gtt_total.last()) {
+            (Some(vram), Some(gtt)) => gtt > vram,
+            (None, Some(_)) => true,
+            _ => false,
+        };
+    if gtt_counts {
+        ("gtt", &gpu.gtt_used, &gpu.gtt_total)
+    } else {
+        ("vram", &gpu.vram_used, &gpu.vram_total)
+    }
+}
+
+/// Gibibytes with one decimal, without the unit.
+pub(super) fn gib(b: Bytes) -> String {
+    number(b.as_gib_f64(), 1)
+}
+
+/// How a health is meant.
+pub(super) const fn health_tone(health: Health) -> Tone {
+    match health {
+        Health::Starting => Tone::Info,
+        Health::Healthy | Health::Finished => Tone::Good,
+        Health::Slow | Health::Suspect | Health::Blind => Tone::Warn,
+        Health::Hung | Health::Failing | Health::Failed => Tone::Bad,
+    }
+}
+
+/// How a source is doing, in a word and its reason.
+pub(super) fn source(status: &SourceStatus) -> (String, Tone) {
+    let age = ago(Duration::from_millis(status.age_ms));
+    let (word, tone) = match status.state {
+        SourceState::Starting => ("starting".to_owned(), Tone::Info),
+        SourceState::Ok => ("ok".to_owned(), Tone::Plain),
+        SourceState::Failing => (format!("failed {age}"), Tone::Bad),
+        SourceState::Stale => (format!("stale {age}"), Tone::Warn),
+        SourceState::Lost => (format!("LOST {age}"), Tone::Bad),
+        SourceState::Absent => ("absent".to_owned(), Tone::Dim),
+    };
+    match &status.why {
+        Some(why) if status.state != SourceState::Ok => (format!("{word}: {why}"), tone),
+        _ => (word, tone),
+    }
+}
+
+/// How a rung stands: a word, and more about it.
+pub(super) fn rung(entry: &LadderEntry) -> (&'static str, Option<&str>, Tone) {
+    match &entry.state {
+        RungState::Tried { result } => ("tried", Some(result), Tone::Dim),
+        RungState::Running => ("running", None, Tone::Strong),
+        RungState::Next => ("next", None, Tone::Warn),
+        RungState::Untried => ("untried", None, Tone::Plain),
+        RungState::Unavailable { why } => ("not available", Some(why), Tone::Dim),
+    }
+}
+
+/// What a bar says: `step 17/25`, its percent, its pace.
+pub(super) struct ProgressWords {
+    /// `step 17/25`.
+    pub(super) done: String,
+    /// Share in percent, where the total is known.
+    pub(super) percent: Option<f64>,
+    /// `6.80 s/step`.
+    pub(super) pace: Option<String>,
+    /// Time to the end of this bar at this pace.
+    pub(super) left: Option<String>,
+}
+
+/// A bar in words.
+pub(super) fn progress(p: &Progress) -> ProgressWords {
+    let what = match (&p.what, p.sampling) {
+        (Some(what), false) => what.as_str(),
+        (_, true) => "step",
+        (None, false) => "bar",
+    };
+    let done = match p.total {
+        Some(total) => format!("{what} {}/{}", count(p.done), count(total)),
+        None => format!("{what} {}", count(p.done)),
+    };
+    let unit = if p.sampling { "step" } else { "item" };
+    let pace = p.seconds_per_step.filter(|s| s.is_finite() && *s >= 0.0);
+    let left = pace
+        .zip(p.total)
+        .map(|(pace, total)| (total - p.done).max(0.0) * pace)
+        .and_then(|s| Duration::try_from_secs_f64(s).ok())
+        .map(left);
+    ProgressWords {
+        done,
+        percent: p.total.and_then(|total| percent(p.done, total)),
+        pace: pace.map(|s| format!("{} s/{unit}", number(s, if s < 10.0 { 2 } else { 1 }))),
+        left,
+    }
+}
+
+/// A restarted server that waits for a job which nobody sends (the first attempt
+/// had one).
+pub(super) fn needs_start_again(s: &Snapshot) -> bool {
+    s.outcome.is_none()
+        && matches!(s.job, JobState::Waiting(_))
+        && s.attempt.as_ref().is_some_and(|a| a.number >= 2)
+}
+
+/// What the supervisor does now and when that ends: a head word and a sentence.
+pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
+    let until = |t: crate::model::Mono| left(t.since(s.now));
+    match &s.stage {
+        Stage::Preparing => ("PREPARING", "nothing launched yet".to_owned(), Tone::Info),
+        Stage::Watching if needs_start_again(s) => (
+            "PRESS START AGAIN",
+            "the restarted server waits for a job; its page still has your settings".to_owned(),
+            Tone::Warn,
+        ),
+        Stage::Watching => ("WATCHING", job(s), Tone::Plain),
+        Stage::Countdown {
+            rung, held: true, ..
+        } => (
+            "HELD",
+            format!("the kill before rung {rung} waits until you release it"),
+            Tone::Warn,
+        ),
+        Stage::Countdown { rung, kill_at, .. } => (
+            "KILL",
+            format!("in {}, then restart on rung {rung}", until(*kill_at)),
+            Tone::Bad,
+        ),
+        Stage::TakingEvidence { since } => (
+            "TAKING EVIDENCE",
+            format!(
+                "for {}; no signal before it is on disk",
+                ago(s.now.since(*since))
+            ),
+            Tone::Warn,
+        ),
+        Stage::Terminating { kill_at } => (
+            "TERMINATING",
+            format!("first signal sent; SIGKILL in {}", until(*kill_at)),
+            Tone::Warn,
+        ),
+        Stage::Killing { since } => (
+            "KILLING",
+            format!(
+                "SIGKILL sent {} ago; not all processes are gone",
+                ago(s.now.since(*since))
+            ),
+            Tone::Bad,
+        ),
+        Stage::WaitingVram {
+            used,
+            before,
+            until: end,
+        } => (
+            "WAITING",
+            format!(
+                "waits until VRAM falls: {} -> {} GiB, at most {}",
+                used.map_or_else(|| "-- (unreadable)".to_owned(), gib),
+                gib(*before),
+                until(*end)
+            ),
+            Tone::Warn,
+        ),
+        Stage::Delay { until: end } => ("PAUSE", format!("restart in {}", until(*end)), Tone::Info),
+        Stage::Ended => ("ENDED", String::new(), Tone::Strong),
+    }
+}
+
+/// Whether a job is in flight, in words.
+pub(super) fn job(s: &Snapshot) -> String {
+    match s.job {
+        JobState::Unknown => "whether a job runs is not known yet".to_owned(),
+        JobState::InFlight(since) => format!("job in flight for {}", ago(s.now.since(since))),
+        JobState::Waiting(since) => {
+            format!(
+                "no job; the server waits for its user for {}",
+                ago(s.now.since(since))
+            )
+        }
+        JobState::Ended => "the job is over".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Mono;
+    use crate::ui::testing;
+
+    #[test]
+    fn absent_failed_stale_and_zero_are_four_things() {
+        let q = |m| quantity(&m, 0, "%").short();
+        assert_eq!(q(Metric::Fresh(0.0)), "0 %");
+        assert_eq!(
+            q(Metric::Stale {
+                value: 98.0,
+                age_ms: 4_000
+            }),
+            "98 % stale 4 s"
+        );
+        assert_eq!(
+            q(Metric::Failed {
+                why: "EIO".to_owned(),
+                for_ms: 0
+            }),
+            "failed"
+        );
+        assert_eq!(q(Metric::Unsupported), "--");
+    }
+
+    #[test]
+    fn waiting_for_vram_says_from_where_to_where_and_how_long() {
+        let s = testing::waiting_vram();
+        let (_, text, _) = stage(&s);
+        assert_eq!(
+            text,
+            "waits until VRAM falls: 17.2 -> 0.9 GiB, at most 48 s"
+        );
+    }
+
+    #[test]
+    fn only_a_restarted_server_asks_for_a_press() {
+        let mut s = testing::healthy();
+        s.job = JobState::Waiting(Mono::ZERO);
+        assert!(needs_start_again(&s), "attempt 2");
+        if let Some(a) = &mut s.attempt {
+            a.number = 1;
+        }
+        assert!(!needs_start_again(&s));
+    }
+
+    #[test]
+    fn a_bar_tells_what_it_knows() {
+        let p = progress(&Progress {
+            what: None,
+            done: 17.0,
+            total: Some(25.0),
+            seconds_per_step: Some(6.8),
+            sampling: true,
+        });
+        assert_eq!(
+            (p.done.as_str(), p.pace.as_deref()),
+            ("step 17/25", Some("6.80 s/step"))
+        );
+        assert_eq!(p.left.as_deref(), Some("55 s"));
+        let p = progress(&Progress {
+            what: Some("Loading shards".to_owned()),
+            done: 2.0,
+            total: None,
+            seconds_per_step: None,
+            sampling: false,
+        });
+        assert_eq!(
+            (p.done.as_str(), p.percent, p.left),
+            ("Loading shards 2", None, None)
+        );
+    }
+}
