@@ -38,6 +38,9 @@ impl Terminal {
         command.arg("run");
         command.args(words);
         command.cwd(home.dir());
+        for name in Home::users_own() {
+            command.env_remove(name);
+        }
         for (name, folder) in home.folders() {
             command.env(name, folder);
         }
