@@ -288,23 +288,17 @@ fn hang_on_every_rung_is_given_up() {
         "attempts: {attempts:?}{}",
         run.digest()
     );
-    assert_eq!(*run.last().unwrap(), {
-        let Some(Event::RunFinished {
-            exit_code,
-            result,
-            summary,
-            ..
-        }) = run.last().cloned()
-        else {
-            panic!("no end{}", run.digest());
-        };
-        Event::RunFinished {
-            outcome: Outcome::GaveUp,
-            exit_code,
-            result,
-            summary,
-        }
-    });
+    assert!(
+        matches!(
+            run.last(),
+            Some(Event::RunFinished {
+                outcome: Outcome::GaveUp,
+                ..
+            })
+        ),
+        "{}",
+        run.digest()
+    );
     let given_up = run.all(|e| match e {
         Event::Decision(d) if d.choice == Choice::GiveUp => Some(d.why.clone()),
         _ => None,

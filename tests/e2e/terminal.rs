@@ -38,6 +38,9 @@ impl Terminal {
         command.arg("run");
         command.args(words);
         command.cwd(home.dir());
+        for name in Home::users_own() {
+            command.env_remove(name);
+        }
         for (name, folder) in home.folders() {
             command.env(name, folder);
         }
@@ -152,7 +155,7 @@ fn watch_and_interrupt(size: (u16, u16)) {
     assert!(text.lines().count() <= usize::from(size.1));
     terminal.press("\x03");
     terminal.assert_restored(130);
-    assert_none_left(&home);
+    assert_none_left(&home, Duration::from_secs(5));
 }
 
 #[test]
@@ -182,5 +185,5 @@ fn plain_text_stays_out_of_full_screen() {
     terminal.wait_for("a line of the child", Duration::from_secs(30));
     assert!(!terminal.full_screen());
     terminal.assert_restored(0);
-    assert_none_left(&home);
+    assert_none_left(&home, Duration::from_secs(5));
 }

@@ -1,5 +1,6 @@
 //! A private home for one run, and the mark by which its processes are known.
 
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -70,13 +71,8 @@ impl Home {
     /// Makes a command see this home instead of the user's, and none of the
     /// user's own settings of MIOpen.
     pub(crate) fn dress(&self, command: &mut Command) {
-        for (name, _) in std::env::vars_os() {
-            if name
-                .to_str()
-                .is_some_and(|n| n.starts_with("MIOPEN_") || n.starts_with("FPT_"))
-            {
-                command.env_remove(name);
-            }
+        for name in Self::users_own() {
+            command.env_remove(name);
         }
         for (name, sub) in self.folders() {
             command.env(name, sub);
@@ -84,6 +80,15 @@ impl Home {
         command.env(MARK, &self.mark);
         command.env("HF_HUB_OFFLINE", "1");
         command.env("TERM", "xterm-256color");
+    }
+
+    /// Exported variables of the user that would change what a run does.
+    pub(crate) fn users_own() -> impl Iterator<Item = OsString> {
+        let names = std::env::vars_os().map(|(name, _)| name);
+        names.filter(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with("MIOPEN_") || name.starts_with("FPT_")
+        })
     }
 
     /// Environment variables that name folders, with the folders.

@@ -15,11 +15,10 @@ struct Leftover {
     command: String,
 }
 
-/// Fails if a process of this test lives on after a short wait for the kernel to
-/// reap them.
-pub(crate) fn assert_none_left(home: &Home) {
+/// Fails if a process of this test still lives after `limit`.
+pub(crate) fn assert_none_left(home: &Home, limit: Duration) {
     let mark = home.marked();
-    let gone = wait_until(Duration::from_secs(5), || find(&mark).is_empty());
+    let gone = wait_until(limit, || find(&mark).is_empty());
     assert!(gone, "left behind: {:#?}", find(&mark));
 }
 

@@ -226,7 +226,7 @@ impl<'a> Running<'a> {
             digest(&self.events())
         );
         let status = self.child.wait().unwrap();
-        assert_none_left(self.home);
+        assert_none_left(self.home, Duration::from_secs(5));
         let foreign = self.stdout.take().unwrap().join().unwrap();
         let stderr = self.stderr.take().unwrap().join().unwrap();
         for word in ["panicked at", "stack backtrace", "RUST_BACKTRACE"] {
