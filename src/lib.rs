@@ -23,6 +23,7 @@
 //!
 //! `tests/layering.rs` enforces the table.
 
+pub mod cli;
 pub mod detect;
 pub mod model;
 pub mod policy;

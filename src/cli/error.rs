@@ -112,7 +112,7 @@ impl CliError {
 fn theme() -> miette::GraphicalTheme {
     use std::io::IsTerminal;
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    match (colour, crate::ui::locale_is_utf8()) {
+    match (colour, !crate::ui::Theme::detect(false, |n| std::env::var(n).ok()).ascii) {
         (true, true) => miette::GraphicalTheme::unicode(),
         (false, true) => miette::GraphicalTheme::unicode_nocolor(),
         (_, false) => miette::GraphicalTheme::none(),

@@ -1,5 +1,7 @@
 //! Carrying out what the core asks for. Nothing here waits.
 
+use std::path::PathBuf;
+
 use crate::model::event::{EvidenceReport, Level};
 use crate::model::{AttemptSpec, Effect, EnvChange, Event, Outcome, Scope, Signal};
 use crate::profile::schema::{ATTEMPT_DIR, expand_placeholders};
@@ -85,13 +87,13 @@ impl Shell {
             dir: self.dir.evidence_dir(number),
             pids: self.pid.into_iter().collect(),
             guardian: self.child.as_ref().map(|c| c.guardian_pid),
-            gpu_roots: self.sampler.card_folders(),
             ..EvidenceRequest::default()
         };
         self.ring.fill(&mut request);
         let to = self.evidence_to.clone();
         let thread = std::thread::Builder::new().name(format!("evidence {number}"));
         let spawned = thread.spawn(move || {
+            request.gpu_roots = card_folders();
             // the loop is gone only when the run is over
             let _ = to.send(evidence::collect(&request));
         });
@@ -158,4 +160,26 @@ impl Shell {
     fn finish(&mut self, outcome: Outcome) {
         self.ended = Some(outcome);
     }
+}
+
+/// Device folders of the AMD cards, for the collector of the card's state.
+fn card_folders() -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir("/sys/class/drm") else {
+        return Vec::new();
+    };
+    let mut folders: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|e| {
+            let name = e.file_name();
+            let name = name.to_string_lossy();
+            name.strip_prefix("card")
+                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        })
+        .map(|e| e.path().join("device"))
+        .filter(|d| {
+            std::fs::read_to_string(d.join("vendor")).is_ok_and(|v| v.trim_end() == "0x1002")
+        })
+        .collect();
+    folders.sort();
+    folders
 }

@@ -9,11 +9,9 @@ use tokio::sync::mpsc;
 use crate::cli::CliError;
 use crate::model::event::Level;
 use crate::model::{Command, Envelope, Event};
-use crate::record::{Headless, QueueLimits, RunDir, SinkThread};
+use crate::record::{EventSink, Headless, QueueLimits, RunDir, SinkError, SinkThread};
 use crate::run::RunState;
-use crate::ui::plain::PlainWriter;
-use crate::ui::slot::SnapshotSlot;
-use crate::ui::tui::{self, TuiHandle, TuiOptions};
+use crate::ui::{PlainWriter, SnapshotSlot, Theme, TuiHandle, TuiOptions};
 
 use super::setup::Output;
 
@@ -24,11 +22,43 @@ const FINISH_STDOUT: Duration = Duration::from_secs(2);
 /// The screen draws at most this often.
 const FRAME: Duration = Duration::from_millis(50);
 
+/// Plain text as a reader of the stream.
+struct Plain(PlainWriter<io::Stdout>);
+
+impl EventSink for Plain {
+    fn accept(&mut self, envelope: &Envelope) -> Result<(), SinkError> {
+        self.0.accept(envelope).map_err(to_stdout)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        io::Write::flush(&mut io::stdout()).map_err(to_stdout)
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.flush()
+    }
+}
+
+fn to_stdout(source: io::Error) -> SinkError {
+    SinkError::Io {
+        what: "standard output".to_owned(),
+        source,
+    }
+}
+
+fn screen_options(ascii: bool) -> TuiOptions {
+    TuiOptions {
+        theme: Theme::detect(ascii, |name| std::env::var(name).ok()),
+        leave_at_end: false,
+    }
+}
+
 /// All readers.
 pub(super) struct Outputs {
     record: Option<SinkThread>,
     stdout: Option<SinkThread>,
     screen: Option<TuiHandle>,
+    had_screen: bool,
     slot: SnapshotSlot,
     published: Option<Instant>,
     dirty: bool,
@@ -61,14 +91,14 @@ impl Outputs {
                     "start the writer",
                     SinkThread::start(
                         "stdout",
-                        PlainWriter::new(io::stdout()),
+                        Plain(PlainWriter::new(io::stdout(), std::process::id())),
                         QueueLimits::default(),
                     ),
                 )?),
                 None,
             ),
             Output::Screen { ascii } => {
-                let screen = tui::spawn(TuiOptions::detect(ascii), slot.clone(), commands)
+                let screen = crate::ui::spawn(screen_options(ascii), slot.clone(), commands)
                     .map_err(|e| CliError::System {
                         what: "take over the terminal",
                         why: io::Error::other(e),
@@ -79,6 +109,7 @@ impl Outputs {
         Ok(Self {
             record: Some(record),
             stdout,
+            had_screen: screen.is_some(),
             screen,
             slot,
             published: None,
@@ -132,6 +163,11 @@ impl Outputs {
         if let Some(screen) = self.screen.take() {
             screen.finish();
         }
+    }
+
+    /// Whether this run began on a screen.
+    pub(super) const fn had_screen(&self) -> bool {
+        self.had_screen
     }
 
     /// Whether the screen still stands and shows the end until a key is pressed.

@@ -86,8 +86,7 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
     notices.extend(card_notices(&cards, card.as_ref()));
 
     let now = Zoned::now();
-    let store = Store::open_default()?;
-    let dir = store.create(&args.command, &now)?;
+    let (store, dir) = record(&args.command, &now, &mut notices)?;
     let run = dir.id().to_string();
     let lock = card
         .as_ref()
@@ -119,6 +118,28 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
         kind,
         output,
     })
+}
+
+/// The folder of the record. A state directory that cannot be written must not
+/// stop the run: the record then lies in the temporary directory, and that is told.
+fn record(
+    argv: &[String],
+    now: &Zoned,
+    notices: &mut Vec<String>,
+) -> Result<(Store, RunDir), CliError> {
+    let first = Store::open_default().and_then(|s| Ok((s.create(argv, now)?, s)));
+    let why = match first {
+        Ok((dir, store)) => return Ok((store, dir)),
+        Err(e) => e,
+    };
+    let uid = rustix::process::geteuid().as_raw();
+    let store = Store::at(std::env::temp_dir().join(format!("framepack-tui-{uid}/runs")));
+    let dir = store.create(argv, now)?;
+    notices.push(format!(
+        "{why}; the record of this run lies in {} instead",
+        dir.path().display()
+    ));
+    Ok((store, dir))
 }
 
 /// A screen needs a terminal on both sides; without one, plain lines.
