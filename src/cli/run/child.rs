@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::model::event::Level;
 use crate::model::{
-    Event, ExitReport, ExitStatus, JobChange, Line, Phase, Signal,
+    Event, ExitReport, ExitStatus, JobChange, Line, Phase, Scope, Signal,
 };
 use crate::workload::artefacts;
 use crate::workload::external::ChildEvent;
@@ -46,12 +46,13 @@ impl Shell {
                 reached,
             }),
             ChildEvent::Survivors(processes) => self.post(Event::Survivors { attempt, processes }),
-            ChildEvent::GuardianLost => self.guardian_lost(attempt),
+            ChildEvent::GuardianLost => self.guardian_lost(),
         }
     }
 
     fn spawned(&mut self, attempt: u32, pid: u32, pgid: u32) {
         let guardian = self.child.as_ref().map(|c| c.guardian_pid);
+        self.exit_seen = false;
         self.pid = Some(pid);
         self.pgid = Some(pgid);
         self.sampler.set_target(Some(pid), guardian);
@@ -104,11 +105,15 @@ impl Shell {
             .unwrap_or_default();
         self.adapted(events);
         self.sampler.set_job_running(false);
+        self.exit_seen = true;
         self.post(Event::Exited(ExitReport { attempt, status }));
     }
 
     /// Every process is gone; the end is told after the last look for results.
     fn gone(&mut self, attempt: u32) {
+        if self.pid.is_some() && !self.exit_seen {
+            self.exited(attempt, ExitStatus::Unknown);
+        }
         self.child = None;
         self.pid = None;
         self.pgid = None;
@@ -128,17 +133,15 @@ impl Shell {
         }
     }
 
-    /// The guardian died (someone killed it): its children came to us or to init.
-    fn guardian_lost(&mut self, attempt: u32) {
+    /// The guardian died (someone killed it): what it held is ended, for nothing
+    /// would end it if we died as well.
+    fn guardian_lost(&mut self) {
         self.post(Event::Notice {
             level: Level::Warn,
             text: "the guardian process was killed; the workload's group is ended".to_owned(),
         });
-        self.signal_group(Signal::Kill);
-        self.post(Event::Exited(ExitReport {
-            attempt,
-            status: ExitStatus::Unknown,
-        }));
-        self.gone(attempt);
+        if let Some(child) = &self.child {
+            child.signal(Signal::Kill, Scope::Group);
+        }
     }
 }

@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
-use crate::model::event::{EvidenceReport, Level};
+use crate::model::event::EvidenceReport;
 use crate::model::{AttemptSpec, Effect, EnvChange, Event, Outcome, Scope, Signal};
 use crate::profile::schema::{ATTEMPT_DIR, expand_placeholders};
 use crate::supervise::evidence::{self, EvidenceRequest};
 use crate::workload::adapter::{self, LaunchInfo};
-use crate::workload::external::{self, LaunchError, LaunchSpec};
+use crate::workload::external::{self, LaunchSpec};
 
 use super::shell::Shell;
+
+/// Our own binary, also when its file was replaced or removed during the run.
+const OWN_EXE: &str = "/proc/self/exe";
 
 impl Shell {
     /// One effect.
@@ -44,19 +47,20 @@ impl Shell {
         self.gone_pending = None;
         let launched = self.expand(&spec).and_then(|env| {
             external::launch(LaunchSpec {
-                exe: external::own_exe(),
+                exe: PathBuf::from(OWN_EXE),
                 argv: spec.argv.clone(),
                 env,
                 cwd: self.cwd.clone(),
                 attempt: number,
             })
+            .map_err(|e| e.to_string())
         });
         self.attempt = Some(spec);
         match launched {
             Ok(running) => self.child = Some(running),
-            Err(e) => self.post(Event::SpawnFailed {
+            Err(why) => self.post(Event::SpawnFailed {
                 attempt: number,
-                why: e.to_string(),
+                why,
                 not_found: false,
             }),
         }
@@ -64,7 +68,7 @@ impl Shell {
 
     /// Puts this attempt's own folder where a rung asks for a fresh one (R19:
     /// nothing of the user's is deleted).
-    fn expand(&self, spec: &AttemptSpec) -> Result<Vec<EnvChange>, LaunchError> {
+    fn expand(&self, spec: &AttemptSpec) -> Result<Vec<EnvChange>, String> {
         let dir = self.dir.path().join("attempt").join(spec.number.to_string());
         let text = dir.display().to_string();
         let mut env = spec.env.clone();
@@ -74,7 +78,8 @@ impl Shell {
             };
             if value.contains(ATTEMPT_DIR) {
                 *value = expand_placeholders(value, &text);
-                std::fs::create_dir_all(&value).map_err(LaunchError::AttemptDir)?;
+                std::fs::create_dir_all(&value)
+                    .map_err(|e| format!("failed to create {value}: {e}"))?;
             }
         }
         Ok(env)
@@ -116,28 +121,19 @@ impl Shell {
     }
 
     fn signal(&mut self, attempt: u32, signal: Signal, scope: Scope) {
-        let sent = self.child.as_ref().map(|c| c.signal(signal, scope));
-        match sent {
-            Some(Ok(())) => {}
-            Some(Err(e)) => {
-                self.post(Event::Notice {
-                    level: Level::Warn,
-                    text: format!("the guardian does not answer ({e}); the group is signalled directly"),
-                });
-                let reached = self.signal_group(signal);
-                self.post(Event::SignalSent {
-                    attempt,
-                    signal,
-                    scope: Scope::Group,
-                    reached,
-                });
-            }
-            None => self.post(Event::SignalSent {
+        let asked = self
+            .child
+            .as_ref()
+            .is_some_and(|c| c.signal(signal, scope));
+        if !asked {
+            // nobody is left to ask, or the way to the guardian is blocked
+            let reached = self.signal_group(signal);
+            self.post(Event::SignalSent {
                 attempt,
                 signal,
-                scope,
-                reached: 0,
-            }),
+                scope: Scope::Group,
+                reached,
+            });
         }
     }
 

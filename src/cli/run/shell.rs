@@ -53,12 +53,12 @@ pub(super) struct Shell {
     pub(super) child: Option<Running>,
     pub(super) pgid: Option<u32>,
     pub(super) pid: Option<u32>,
+    pub(super) exit_seen: bool,
     pub(super) adapter: Option<Box<dyn Adapter + Send>>,
     pub(super) finder: Finder,
     /// The group is gone, but the last look for results is not back.
     pub(super) gone_pending: Option<(u32, Instant)>,
     pub(super) evidence_to: mpsc::UnboundedSender<EvidenceReport>,
-    pub(super) threads_on: bool,
     sources: Vec<SourceStatus>,
     pub(super) ended: Option<Outcome>,
 }
@@ -124,11 +124,11 @@ fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
         child: None,
         pgid: None,
         pid: None,
+        exit_seen: false,
         adapter: None,
         finder,
         gone_pending: None,
         evidence_to,
-        threads_on: false,
         sources: Vec::new(),
         ended: None,
     };
@@ -323,7 +323,8 @@ async fn next_of(child: &mut Option<Running>) -> ChildEvent {
     match child {
         Some(running) => match running.events.recv().await {
             Some(event) => event,
-            None => ChildEvent::GuardianLost,
+            // the events end after the group is gone
+            None => ChildEvent::Gone,
         },
         None => std::future::pending().await,
     }
