@@ -1,2 +1,11 @@
 //! Thin binary over the library.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|a| a == "guardian") {
+        return framepack_tui::workload::guardian::main(args);
+    }
+    ExitCode::from(64)
+}
