@@ -1,4 +1,5 @@
 //! Real processes behind the guardian of the real binary.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -57,11 +58,13 @@ async fn line(r: &mut Running) -> String {
 }
 
 fn texts(events: &[ChildEvent]) -> Vec<&str> {
-    let text = |e| match e {
-        &ChildEvent::Line(ref l) => Some(l.text.as_str()),
-        _ => None,
-    };
-    events.iter().filter_map(text).collect()
+    events
+        .iter()
+        .filter_map(|e| match e {
+            ChildEvent::Line(l) => Some(l.text.as_str()),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Whether a process lives; a zombie does not.

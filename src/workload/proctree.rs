@@ -116,7 +116,7 @@ fn send(member: &Member, signal: Signal) -> bool {
             .and_then(|p| p.stat())
             .is_ok_and(|s| s.starttime == member.start)
     };
-    let sent = match pidfd_open(pid, PidfdFlags::empty()) {
+    match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(fd) if same() => {
             let sent = pidfd_send_signal(&fd, number(signal)).is_ok();
             if sent && signal != Signal::Kill {
@@ -128,8 +128,7 @@ fn send(member: &Member, signal: Signal) -> bool {
             rustix::process::kill_process(pid, number(signal)).is_ok()
         }
         _ => false,
-    };
-    sent
+    }
 }
 
 /// Without `/proc`: the process group is all that can be reached. Gives 1 if there was one.
