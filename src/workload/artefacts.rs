@@ -32,6 +32,25 @@ const VIDEO: &[&str] = &["mp4", "webm", "mkv", "mov", "avi", "gif", "webp"];
 /// Those of them that are meshes.
 const MESH: &[&str] = &["glb", "obj", "ply"];
 
+/// Options whose value is where results go.
+const OPTIONS: &[&str] = &[
+    "-o",
+    "--out",
+    "--output",
+    "--outdir",
+    "--out-dir",
+    "--out_dir",
+    "--output-dir",
+    "--output_dir",
+    "--output-directory",
+    "--output-path",
+    "--output_path",
+    "--save-path",
+    "--save_path",
+    "--save_file",
+    "--save-file",
+];
+
 /// Folders looked into below a root.
 const MOST_DEPTH: u32 = 3;
 
@@ -74,23 +93,6 @@ pub fn roots(argv: &[String], cwd: &Path) -> Vec<PathBuf> {
             found.push(folder);
         }
     };
-    const OPTIONS: &[&str] = &[
-        "-o",
-        "--out",
-        "--output",
-        "--outdir",
-        "--out-dir",
-        "--out_dir",
-        "--output-dir",
-        "--output_dir",
-        "--output-directory",
-        "--output-path",
-        "--output_path",
-        "--save-path",
-        "--save_path",
-        "--save_file",
-        "--save-file",
-    ];
     for (i, word) in argv.iter().enumerate() {
         if let Some((name, value)) = word.split_once('=')
             && OPTIONS.contains(&name)
@@ -233,7 +235,7 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names, ["a.mp4", "b.MP4", "e.png"]);
-        let future = SystemTime::now() + Duration::from_secs(60);
+        let future = SystemTime::now() + Duration::from_mins(1);
         assert_eq!(find(&roots, future), []);
     }
 
@@ -242,7 +244,7 @@ mod tests {
         let file = |name: &str, size, age: u64| FoundFile {
             path: PathBuf::from(name),
             size,
-            modified: SystemTime::UNIX_EPOCH + Duration::from_secs(1000 - age),
+            modified: SystemTime::UNIX_EPOCH + Duration::from_secs(999 - age),
         };
         let found = [
             file("preview.png", 5, 0),

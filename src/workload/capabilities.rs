@@ -47,7 +47,10 @@ fn comfyui(name: &str, value: &str) -> Result<Option<Vec<String>>, String> {
     let bad = |want: &str| Err(format!("`{name} = {value}`: write {want}"));
     match (name, value) {
         ("vae_device", "cpu") => flag("--cpu-vae"),
-        ("vae_device", "gpu" | "cuda") => Ok(Some(Vec::new())),
+        // What ComfyUI does anyway.
+        ("vae_device", "gpu" | "cuda")
+        | ("block_swap" | "lowvram", "0" | "off" | "false")
+        | ("pinned_memory", "on" | "true") => Ok(Some(Vec::new())),
         ("vae_dtype", "float32") => flag("--fp32-vae"),
         ("vae_dtype", "float16") => flag("--fp16-vae"),
         ("vae_dtype", "bfloat16") => flag("--bf16-vae"),
@@ -55,10 +58,8 @@ fn comfyui(name: &str, value: &str) -> Result<Option<Vec<String>>, String> {
             Some(n) => Ok(Some(vec!["--reserve-vram".to_owned(), n])),
             None => bad("a size, such as `6 GiB`"),
         },
-        ("block_swap" | "lowvram", "0" | "off" | "false") => Ok(Some(Vec::new())),
         ("block_swap" | "lowvram", _) => flag("--lowvram"),
         ("pinned_memory", "off" | "false") => flag("--disable-pinned-memory"),
-        ("pinned_memory", "on" | "true") => Ok(Some(Vec::new())),
         ("vae_device", _) => bad("`cpu` or `gpu`"),
         ("vae_dtype", _) => bad("`float32`, `float16` or `bfloat16`"),
         ("pinned_memory", _) => bad("`on` or `off`"),

@@ -17,12 +17,12 @@
 pub mod adapter;
 pub mod artefacts;
 pub mod capabilities;
-//pub mod external;
-//pub mod guardian;
+pub mod external;
+pub mod guardian;
 pub mod lines;
 pub mod miopen;
-//mod proctree;
-//pub mod protocol;
+mod proctree;
+pub mod protocol;
 pub mod rate;
 
 use regex::Regex;

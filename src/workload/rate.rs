@@ -151,7 +151,8 @@ const MATTERS: &[&str] = &[
     "section_index",
 ];
 
-fn matters(text: &str) -> bool {
+/// Whether a line must outlive a flood of ordinary ones.
+pub(super) fn matters(text: &str) -> bool {
     MATTERS.iter().any(|m| text.contains(m))
 }
 

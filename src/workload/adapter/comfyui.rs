@@ -60,7 +60,7 @@ impl Comfyui {
                 Phase::VaeEncode
             });
         } else if let Some(c) = VAE_DEVICE.captures(text) {
-            n.vae_on_cpu = &c["device"] == "cpu";
+            n.on_cpu.vae = &c["device"] == "cpu";
         } else {
             return false;
         }

@@ -2,7 +2,7 @@
 
 use super::comfyui::{self, Comfyui};
 use super::framepack::{self, Framepack};
-use super::narrator::{Job, Narrator};
+use super::narrator::{Job, Narrator, OnCpu};
 use super::tqdm::{self, Bar};
 use super::traceback::{Exception, Traceback};
 use super::wording::{self, BarKind};
@@ -55,10 +55,10 @@ pub(super) struct Console {
 impl Console {
     pub(super) fn new(kind: AdapterKind, launch: &LaunchInfo) -> Self {
         let server = detect::expects_server(kind, &launch.argv);
-        let all_on_cpu = detect::asks_for_cpu(&launch.argv);
+        let on_cpu = OnCpu::new(detect::asks_for_cpu(&launch.argv), launch.on_cpu);
         Self {
             dialect: Dialect::new(kind),
-            narrator: Narrator::new(server, launch.on_cpu, all_on_cpu),
+            narrator: Narrator::new(server, on_cpu),
             find: FindReader::default(),
             tracebacks: [Traceback::default(), Traceback::default()],
             last_exception: None,

@@ -41,23 +41,35 @@ pub(super) fn is_unmistakable(text: &str) -> bool {
         || text.contains("DynamicSwap_")
 }
 
+/// How far a section has come. The order matters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    #[default]
+    Begun,
+    /// A bar of denoising steps has begun.
+    Sampling,
+    /// Sampling is over by the program's word. Lines of the two streams can overtake
+    /// each other, so a bar may still come.
+    Sampled,
+    /// The file of this section has been written.
+    Decoded,
+}
+
+#[derive(Debug, Default)]
+struct Section {
+    stage: Stage,
+    last: bool,
+    /// Low-VRAM mode: the transformer's moves are told.
+    moves: bool,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Framepack {
     paddings: Vec<u32>,
     window: Option<u32>,
     given_sections: Option<u32>,
-    is_last: bool,
-    /// Low-VRAM mode: the transformer's moves are told.
-    moves: bool,
-    /// A bar of this section has begun.
-    bar_seen: bool,
-    /// This section's sampling is over by the program's word. Lines of the two streams
-    /// can overtake each other, so a bar may still come.
-    sampled: bool,
-    /// A section has begun in this job.
-    in_section: bool,
-    /// The file of this section has been written.
-    decoded: bool,
+    /// The section at hand; absent before the first one of a job.
+    section: Option<Section>,
     /// The clean-up that follows a failed job is not the beginning of the next one.
     failed: bool,
 }
@@ -93,11 +105,12 @@ impl Framepack {
         if n.job != Job::InFlight && !bar.complete() {
             self.begin_job(n);
         }
-        if self.sampled {
+        let section = self.section.get_or_insert_default();
+        if section.stage >= Stage::Sampled {
             return;
         }
-        self.bar_seen = true;
-        n.enter(match (bar.complete(), self.moves) {
+        section.stage = Stage::Sampling;
+        n.enter(match (bar.complete(), section.moves) {
             (false, _) => Phase::Sampling,
             (true, true) => Phase::Offload,
             (true, false) => Phase::VaeDecode,
@@ -136,8 +149,7 @@ impl Framepack {
 
     fn end_job(&mut self) {
         self.paddings.clear();
-        (self.is_last, self.in_section, self.decoded) = (false, false, false);
-        (self.sampled, self.bar_seen, self.moves) = (false, false, false);
+        self.section = None;
     }
 
     fn moved(&mut self, verb: &str, model: ModelRole, n: &mut Narrator) {
@@ -160,19 +172,24 @@ impl Framepack {
         }
         match (verb, model) {
             ("Loaded", ModelRole::Encoder) => n.enter(Phase::TextEncode),
-            ("Loaded", ModelRole::Vae) if self.in_section => {
-                self.sampled = true;
-                n.enter(Phase::VaeDecode);
-            }
-            ("Loaded", ModelRole::Vae) => n.enter(Phase::VaeEncode),
+            ("Loaded", ModelRole::Vae) => n.enter(match &mut self.section {
+                Some(section) => {
+                    section.stage = Stage::Sampled;
+                    Phase::VaeDecode
+                }
+                None => Phase::VaeEncode,
+            }),
             ("Moving" | "Loaded", _) => {
-                self.moves = true;
-                if !self.bar_seen {
+                let section = self.section.get_or_insert_default();
+                section.moves = true;
+                if section.stage == Stage::Begun {
                     n.enter(Phase::ModelLoad);
                 }
             }
             ("Offloading" | "Unloading", _) => {
-                self.sampled = true;
+                if let Some(section) = &mut self.section {
+                    section.stage = Stage::Sampled;
+                }
                 n.enter(Phase::Offload);
             }
             _ => self.unloaded(model, n),
@@ -180,19 +197,20 @@ impl Framepack {
     }
 
     fn unloaded(&self, model: ModelRole, n: &mut Narrator) {
-        match n.phase() {
+        match (n.phase(), self.section.is_some()) {
             // The decode is over and the file is being written.
-            Phase::VaeDecode if model == ModelRole::Vae && self.in_section => n.enter(Phase::Save),
-            Phase::Startup | Phase::Idle | Phase::Unknown | Phase::ModelLoad if !self.bar_seen => {
+            (Phase::VaeDecode, true) if model == ModelRole::Vae => n.enter(Phase::Save),
+            (Phase::Startup | Phase::Idle | Phase::Unknown | Phase::ModelLoad, false) => {
                 n.enter(Phase::Offload);
             }
-            Phase::VaeEncode | Phase::TextEncode if !self.in_section => n.enter(Phase::ModelLoad),
+            (Phase::VaeEncode | Phase::TextEncode, false) => n.enter(Phase::ModelLoad),
             _ => {}
         }
     }
 
     fn padding(&mut self, padding: u32, last: bool, n: &mut Narrator) {
-        if self.is_last && self.decoded {
+        let over = |s: &Section| s.last && s.stage == Stage::Decoded;
+        if self.section.as_ref().is_some_and(over) {
             // A script that runs several jobs.
             self.end_job();
         }
@@ -223,10 +241,7 @@ impl Framepack {
         let window = self.window.or(by_step).or(assumed)?;
         let left = last / window;
         // 3 is four sections or more, 2 behind 3 can come any number of times.
-        let told = match (first / window, left) {
-            (0..=2, _) | (_, 0 | 1) => true,
-            _ => false,
-        };
+        let told = first / window <= 2 || left <= 1;
         told.then(|| count.saturating_add(left))
     }
 
@@ -234,17 +249,18 @@ impl Framepack {
         if !n.in_flight() {
             self.begin_job(n);
         }
-        self.in_section = true;
-        self.is_last = last;
-        (self.sampled, self.bar_seen, self.moves, self.decoded) = (false, false, false, false);
+        self.section = Some(Section {
+            last,
+            ..Section::default()
+        });
         (n.section, n.sections) = (Some(number), total);
         n.enter(Phase::ModelLoad);
     }
 
     fn decoded(&mut self, n: &mut Narrator) {
-        self.decoded = true;
-        self.sampled = true;
-        if !self.is_last {
+        let section = self.section.get_or_insert_default();
+        section.stage = Stage::Decoded;
+        if !section.last {
             n.enter(Phase::Save);
         } else if n.server {
             n.done();

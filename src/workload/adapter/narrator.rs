@@ -16,6 +16,32 @@ pub(super) enum Job {
     Over,
 }
 
+/// What runs on the CPU by right.
+#[derive(Debug, Default)]
+pub(super) struct OnCpu {
+    /// Everything, because the user asked for it.
+    pub(super) all: bool,
+    /// The VAE: by our rung, or by the program's own word at its start.
+    pub(super) vae: bool,
+    /// The step at hand, by the program's word.
+    announced: bool,
+}
+
+impl OnCpu {
+    pub(super) const fn new(all: bool, vae: bool) -> Self {
+        Self {
+            all,
+            vae,
+            announced: false,
+        }
+    }
+
+    fn covers(&self, phase: Phase) -> bool {
+        let vae = matches!(phase, Phase::VaeDecode | Phase::VaeEncode);
+        self.all || self.announced || (vae && self.vae)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Narrator {
     out: Vec<Event>,
@@ -24,18 +50,13 @@ pub(super) struct Narrator {
     pub(super) server: bool,
     pub(super) section: Option<u32>,
     pub(super) sections: Option<u32>,
-    /// Everything runs on the CPU because the user asked for it.
-    all_on_cpu: bool,
-    /// The VAE runs on the CPU: our rung, or the program's own word at its start.
-    pub(super) vae_on_cpu: bool,
-    /// The step at hand was announced to run on the CPU.
-    announced: bool,
+    pub(super) on_cpu: OnCpu,
     /// Jobs that wait behind the one in flight.
     pub(super) queued: u32,
 }
 
 impl Narrator {
-    pub(super) const fn new(server: bool, vae_on_cpu: bool, all_on_cpu: bool) -> Self {
+    pub(super) const fn new(server: bool, on_cpu: OnCpu) -> Self {
         Self {
             out: Vec::new(),
             now: None,
@@ -43,9 +64,7 @@ impl Narrator {
             server,
             section: None,
             sections: None,
-            all_on_cpu,
-            vae_on_cpu,
-            announced: false,
+            on_cpu,
             queued: 0,
         }
     }
@@ -71,14 +90,13 @@ impl Narrator {
 
     fn set(&mut self, phase: Phase) {
         if self.phase() != phase {
-            self.announced = false;
+            self.on_cpu.announced = false;
         }
-        let vae = matches!(phase, Phase::VaeDecode | Phase::VaeEncode);
         let next = PhaseChange {
             phase,
             section: self.section,
             sections: self.sections,
-            on_cpu: self.all_on_cpu || self.announced || (vae && self.vae_on_cpu),
+            on_cpu: self.on_cpu.covers(phase),
         };
         if self.now.as_ref() != Some(&next) {
             self.now = Some(next.clone());
@@ -88,8 +106,8 @@ impl Narrator {
 
     /// The program said that the step at hand runs on the CPU (or on the card again).
     pub(super) fn announce_cpu(&mut self, on_cpu: bool) {
-        if self.in_flight() && self.announced != on_cpu {
-            self.announced = on_cpu;
+        if self.in_flight() && self.on_cpu.announced != on_cpu {
+            self.on_cpu.announced = on_cpu;
             let phase = self.phase();
             self.set(phase);
         }

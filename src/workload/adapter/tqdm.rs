@@ -69,7 +69,7 @@ static RATE: LazyLock<Regex> = LazyLock::new(|| {
 
 static STEP: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\b(?P<what>(?:sampling|denois\w*|diffusion|inference)(?:\s+step)?|steps?)\s*[:#]?\s*\[?(?P<done>\d+)\s*(?:/|of)\s*(?P<total>\d+)\b",
+        r"(?i)\b(?P<desc>(?:sampling|denois\w*|diffusion|inference)(?:\s+step)?|steps?)\s*[:#]?\s*\[?(?P<done>\d+)\s*(?:/|of)\s*(?P<total>\d+)\b",
     )
 });
 
@@ -190,7 +190,7 @@ mod tests {
         let b = parse("model-1.safetensors:   8%|# | 8/100 [00:07<01:22, 1.11%/s]").unwrap();
         assert_eq!(b.unit, "%");
         let b = parse("t:  33%|███ | 40/121 [00:02<00:04, 19.1it/s, now=None]").unwrap();
-        assert_eq!(b.done, 40.0);
+        assert_eq!((b.done, b.total), (40.0, Some(121.0)));
     }
 
     #[test]
@@ -204,7 +204,8 @@ mod tests {
         );
         let b = parse_step("Sampling 12/25").unwrap();
         assert_eq!((b.done, b.total), (12.0, Some(25.0)));
-        assert_eq!(parse_step("Denoising step 3 of 8").unwrap().done, 3.0);
+        let b = parse_step("Denoising step 3 of 8").unwrap();
+        assert_eq!((b.done, b.total), (3.0, Some(8.0)));
         assert_eq!(parse_step("steps=20, 1/2 done"), None);
     }
 

@@ -239,11 +239,12 @@ pub(super) fn role(class: &str) -> ModelRole {
 
 #[cfg(test)]
 mod tests {
+    use super::super::narrator::OnCpu;
     use super::super::tqdm;
     use super::*;
 
     fn said(lines: &[&str]) -> (Phase, bool) {
-        let mut n = Narrator::new(false, false, false);
+        let mut n = Narrator::new(false, OnCpu::default());
         n.start_job();
         n.enter(Phase::VaeDecode);
         let mut on_cpu = false;

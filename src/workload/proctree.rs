@@ -1,0 +1,182 @@
+//! The descendants of a process, and signals to them.
+
+use std::collections::{HashMap, HashSet};
+
+use procfs::process::{Process, Stat};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+
+use super::protocol::MAX_SURVIVORS;
+use crate::model::event::Survivor;
+use crate::model::{Scope, Signal};
+
+/// Rounds of scanning and signalling: processes may be born between two of them.
+const ROUNDS: u32 = 8;
+
+/// One process, as far as it matters here.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pid: i32,
+    pgrp: i32,
+    start: u64,
+    name: String,
+    state: char,
+}
+
+impl From<Stat> for Member {
+    fn from(stat: Stat) -> Self {
+        Self {
+            pid: stat.pid,
+            pgrp: stat.pgrp,
+            start: stat.starttime,
+            name: stat.comm,
+            state: stat.state,
+        }
+    }
+}
+
+/// Whether it has ended and only waits for its parent to notice. A main thread can end
+/// before the others: then the process lives.
+const fn is_dead(s: &Stat) -> bool {
+    matches!(s.state, 'X' | 'x') || (s.state == 'Z' && s.num_threads <= 1)
+}
+
+/// Living descendants of `root`, nearest first; none where `/proc` cannot be read.
+pub(super) fn descendants(root: i32) -> Option<Vec<Member>> {
+    let mut children: HashMap<i32, Vec<Stat>> = HashMap::new();
+    let mut seen = false;
+    for process in procfs::process::all_processes().ok()? {
+        // A process may vanish while it is read.
+        if let Ok(stat) = process.and_then(|p| p.stat()) {
+            seen |= stat.pid == root;
+            children.entry(stat.ppid).or_default().push(stat);
+        }
+    }
+    if !seen {
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut queue = vec![root];
+    while let Some(parent) = queue.pop() {
+        for stat in children.remove(&parent).unwrap_or_default() {
+            queue.push(stat.pid);
+            if !is_dead(&stat) {
+                found.push(Member::from(stat));
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Sends `signal` to the descendants of `root` (to those in group `pgid`, or to all).
+/// Gives how many living processes it reached. A signal that asks is followed by
+/// SIGCONT, for a stopped process cannot act on it.
+pub(super) fn signal(root: i32, pgid: Option<Pid>, signal: Signal, scope: Scope) -> u32 {
+    let Some(_) = descendants(root) else {
+        return signal_group_blindly(pgid, signal);
+    };
+    let mut done: HashSet<(i32, u64)> = HashSet::new();
+    let mut reached = 0;
+    for _ in 0..ROUNDS {
+        let fresh: Vec<Member> = descendants(root)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|m| scope == Scope::Tree || pgid.is_some_and(|g| g.as_raw_pid() == m.pgrp))
+            .filter(|m| !done.contains(&(m.pid, m.start)))
+            .collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for m in fresh {
+            done.insert((m.pid, m.start));
+            reached += u32::from(send(&m, signal));
+        }
+        // A process born after SIGTERM may be part of an orderly end.
+        if signal != Signal::Kill {
+            break;
+        }
+    }
+    reached
+}
+
+const fn number(signal: Signal) -> rustix::process::Signal {
+    match signal {
+        Signal::Int => rustix::process::Signal::INT,
+        Signal::Term => rustix::process::Signal::TERM,
+        Signal::Kill => rustix::process::Signal::KILL,
+    }
+}
+
+/// Signals one process and no other that has got its number meanwhile.
+fn send(member: &Member, signal: Signal) -> bool {
+    let Some(pid) = Pid::from_raw(member.pid) else {
+        return false;
+    };
+    let same = || {
+        Process::new(member.pid)
+            .and_then(|p| p.stat())
+            .is_ok_and(|s| s.starttime == member.start)
+    };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(fd) if same() => {
+            let sent = pidfd_send_signal(&fd, number(signal)).is_ok();
+            if sent && signal != Signal::Kill {
+                let _ = pidfd_send_signal(&fd, rustix::process::Signal::CONT);
+            }
+            sent
+        }
+        Err(rustix::io::Errno::NOSYS) if same() => {
+            rustix::process::kill_process(pid, number(signal)).is_ok()
+        }
+        _ => false,
+    }
+}
+
+/// Without `/proc`: the process group is all that can be reached. Gives 1 if there was one.
+pub(super) fn signal_group_blindly(pgid: Option<Pid>, signal: Signal) -> u32 {
+    let Some(pgid) = pgid else {
+        return 0;
+    };
+    let sent = rustix::process::kill_process_group(pgid, number(signal)).is_ok();
+    if sent && signal != Signal::Kill {
+        let _ = rustix::process::kill_process_group(pgid, rustix::process::Signal::CONT);
+    }
+    u32::from(sent)
+}
+
+/// The living descendants of `root` as they are told to the user.
+pub(super) fn survivors(root: i32) -> Vec<Survivor> {
+    describe(descendants(root).unwrap_or_default())
+}
+
+/// The living members of a process group, whoever their parent is.
+pub(super) fn group_survivors(pgid: Option<Pid>) -> Vec<Survivor> {
+    let Some(pgid) = pgid else {
+        return Vec::new();
+    };
+    let members = procfs::process::all_processes()
+        .into_iter()
+        .flatten()
+        .filter_map(|p| p.and_then(|p| p.stat()).ok())
+        .filter(|s| s.pgrp == pgid.as_raw_pid() && !is_dead(s))
+        .map(Member::from)
+        .collect();
+    describe(members)
+}
+
+fn describe(members: Vec<Member>) -> Vec<Survivor> {
+    members
+        .into_iter()
+        .take(MAX_SURVIVORS)
+        .filter_map(|m| {
+            Some(Survivor {
+                pid: u32::try_from(m.pid).ok()?,
+                wchan: Process::new(m.pid)
+                    .and_then(|p| p.wchan())
+                    .ok()
+                    .filter(|w| !w.is_empty() && w != "0"),
+                name: m.name,
+                state: m.state,
+            })
+        })
+        .collect()
+}
