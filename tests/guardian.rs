@@ -164,7 +164,7 @@ async fn a_prompt_without_newline_appears() {
     let dir = tempfile::tempdir().unwrap();
     let mut r = shell("printf 'continue? '; sleep 60", dir.path());
     assert_eq!(line(&mut r).await, "continue?");
-    r.signal(Signal::Kill, Scope::Tree).await;
+    assert!(r.signal(Signal::Kill, Scope::Tree));
     to_the_end(&mut r).await;
 }
 
@@ -176,19 +176,19 @@ async fn the_group_is_signalled_and_ignorers_are_killed() {
         dir.path(),
     );
     assert_eq!(line(&mut r).await, "up");
-    r.signal(Signal::Term, Scope::Group).await;
+    assert!(r.signal(Signal::Term, Scope::Group));
     let seen = until(&mut r, |e| matches!(e, ChildEvent::Signalled { .. })).await;
     assert!(matches!(
         seen.last(),
         Some(ChildEvent::Signalled { signal: Signal::Term, scope: Scope::Group, reached }) if *reached >= 2
     ));
-    r.ask_survivors().await;
+    assert!(r.ask_survivors());
     let seen = until(&mut r, |e| matches!(e, ChildEvent::Survivors(_))).await;
     let Some(ChildEvent::Survivors(list)) = seen.last() else {
         unreachable!()
     };
     assert!(list.iter().any(|s: &Survivor| s.name == "sh"), "{list:?}");
-    r.signal(Signal::Kill, Scope::Group).await;
+    assert!(r.signal(Signal::Kill, Scope::Group));
     let seen = to_the_end(&mut r).await;
     assert!(
         seen.contains(&ChildEvent::Exited(ExitStatus::Signal(9))),
@@ -210,14 +210,14 @@ async fn a_daemon_outlives_the_root_but_not_the_tree_signal() {
     // The guardian ends nothing by itself; the daemon also holds the output pipes open.
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert!(lives(&inner));
-    r.signal(Signal::Kill, Scope::Group).await;
+    assert!(r.signal(Signal::Kill, Scope::Group));
     let seen = until(&mut r, |e| matches!(e, ChildEvent::Signalled { .. })).await;
     assert!(matches!(
         seen.last(),
         Some(ChildEvent::Signalled { reached: 0, .. })
     ));
     assert!(lives(&inner));
-    r.signal(Signal::Kill, Scope::Tree).await;
+    assert!(r.signal(Signal::Kill, Scope::Tree));
     to_the_end(&mut r).await;
     assert!(!lives(&inner));
 }
@@ -238,7 +238,7 @@ async fn a_stopped_workload_can_be_ended() {
     let pid = line(&mut r).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(lives(&pid));
-    r.signal(Signal::Term, Scope::Group).await;
+    assert!(r.signal(Signal::Term, Scope::Group));
     let seen = to_the_end(&mut r).await;
     assert!(
         seen.contains(&ChildEvent::Exited(ExitStatus::Signal(15))),
@@ -257,7 +257,7 @@ async fn a_flood_neither_blocks_signals_nor_grows() {
     // Nobody reads the events for a while.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let began = Instant::now();
-    r.signal(Signal::Kill, Scope::Tree).await;
+    assert!(r.signal(Signal::Kill, Scope::Tree));
     let seen = to_the_end(&mut r).await;
     assert!(
         began.elapsed() < Duration::from_secs(3),
@@ -287,7 +287,7 @@ async fn a_lost_guardian_is_told_and_the_group_can_still_be_ended() {
     assert!(status.success());
     until(&mut r, |e| matches!(e, ChildEvent::GuardianLost)).await;
     assert!(lives(&pid));
-    r.signal(Signal::Kill, Scope::Tree).await;
+    assert!(r.signal(Signal::Kill, Scope::Tree));
     let seen = to_the_end(&mut r).await;
     assert!(
         seen.contains(&ChildEvent::Exited(ExitStatus::Unknown)),
@@ -310,7 +310,7 @@ async fn the_terminal_cannot_end_the_guardian() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(lives(&pid) && lives(&r.guardian_pid.to_string()));
     // What the guardian shrugs off must still work in the workload.
-    r.signal(Signal::Int, Scope::Group).await;
+    assert!(r.signal(Signal::Int, Scope::Group));
     let seen = to_the_end(&mut r).await;
     assert!(
         seen.contains(&ChildEvent::Exited(ExitStatus::Signal(2))),

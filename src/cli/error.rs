@@ -81,10 +81,9 @@ impl CliError {
             Self::Profile(e) => e.exit_code(),
             Self::Environment(_) => 65,
             Self::NoProfile(_) | Self::Cwd { .. } => 66,
-            Self::NoSuchGpu { .. } => 69,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one
-            Self::Lock(_) => 69,
+            Self::NoSuchGpu { .. } | Self::Lock(_) => 69,
             Self::Store(_) | Self::System { .. } => 70,
         }
     }
@@ -112,7 +111,10 @@ impl CliError {
 fn theme() -> miette::GraphicalTheme {
     use std::io::IsTerminal;
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    match (colour, !crate::ui::Theme::detect(false, |n| std::env::var(n).ok()).ascii) {
+    match (
+        colour,
+        !crate::ui::Theme::detect(false, |n| std::env::var(n).ok()).ascii,
+    ) {
         (true, true) => miette::GraphicalTheme::unicode(),
         (false, true) => miette::GraphicalTheme::unicode_nocolor(),
         (_, false) => miette::GraphicalTheme::none(),

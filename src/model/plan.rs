@@ -155,7 +155,7 @@ impl Rung {
 }
 
 /// Everything that the core must know before the first attempt.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The user's command with the profile's arguments.
     pub argv: Vec<String>,

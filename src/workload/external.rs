@@ -113,16 +113,18 @@ pub struct Running {
 }
 
 impl Running {
-    /// Asks for a signal; [`ChildEvent::Signalled`] answers. Nothing happens when
-    /// everything is gone already.
-    pub async fn signal(&self, signal: Signal, scope: Scope) {
-        // The receiver is gone only after the last event.
-        let _ = self.requests.send(Request::Signal { signal, scope }).await;
+    /// Asks for a signal; [`ChildEvent::Signalled`] answers. Never waits: `false`
+    /// when everything is gone already, or the way to the guardian is blocked.
+    pub fn signal(&self, signal: Signal, scope: Scope) -> bool {
+        self.requests
+            .try_send(Request::Signal { signal, scope })
+            .is_ok()
     }
 
-    /// Asks who lives; [`ChildEvent::Survivors`] answers.
-    pub async fn ask_survivors(&self) {
-        let _ = self.requests.send(Request::Survivors(Empty {})).await;
+    /// Asks who lives; [`ChildEvent::Survivors`] answers. `false` as in
+    /// [`Running::signal`].
+    pub fn ask_survivors(&self) -> bool {
+        self.requests.try_send(Request::Survivors(Empty {})).is_ok()
     }
 }
 

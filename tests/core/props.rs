@@ -169,7 +169,7 @@ proptest! {
         let mut sim = play(&acts, Duration::ZERO);
         // let whatever is under way come to its end first
         sim.world = World::default();
-        sim.run_for(Duration::from_secs(300));
+        sim.run_for(Duration::from_mins(5));
         if sim.state.is_over() || !sim.alive {
             return Ok(());
         }

@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::model::event::Level;
-use crate::model::{
-    Event, ExitReport, ExitStatus, JobChange, Line, Phase, Scope, Signal,
-};
+use crate::model::{Event, ExitReport, ExitStatus, JobChange, Line, Phase, Scope, Signal};
 use crate::workload::artefacts;
 use crate::workload::external::ChildEvent;
 
@@ -50,15 +48,20 @@ impl Shell {
         }
     }
 
-    fn spawned(&mut self, attempt: u32, pid: u32, pgid: u32) {
+    fn spawned(&mut self, attempt: u32, root: u32, group: u32) {
         let guardian = self.child.as_ref().map(|c| c.guardian_pid);
         self.exit_seen = false;
-        self.pid = Some(pid);
-        self.pgid = Some(pgid);
-        self.sampler.set_target(Some(pid), guardian);
+        self.ending = false;
+        self.pid = Some(root);
+        self.pgid = Some(group);
+        self.sampler.set_target(Some(root), guardian);
         self.sampler.set_job_running(true);
-        self.watchdog.set_group(Some(pgid), guardian);
-        self.post(Event::Spawned { attempt, pid, pgid });
+        self.watchdog.set_group(Some(group), guardian);
+        self.post(Event::Spawned {
+            attempt,
+            pid: root,
+            pgid: group,
+        });
         let events = self.adapter.as_mut().map(|a| a.start()).unwrap_or_default();
         self.adapted(events);
     }
@@ -97,13 +100,16 @@ impl Shell {
     }
 
     fn exited(&mut self, attempt: u32, status: ExitStatus) {
-        let success = status == ExitStatus::Code(0);
-        let events = self
-            .adapter
-            .as_mut()
-            .map(|a| a.finish(success))
-            .unwrap_or_default();
-        self.adapted(events);
+        // an end that we brought about says nothing about the job
+        if !self.ending {
+            let success = status == ExitStatus::Code(0);
+            let events = self
+                .adapter
+                .as_mut()
+                .map(|a| a.finish(success))
+                .unwrap_or_default();
+            self.adapted(events);
+        }
         self.sampler.set_job_running(false);
         self.exit_seen = true;
         self.post(Event::Exited(ExitReport { attempt, status }));

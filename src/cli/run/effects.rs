@@ -69,7 +69,11 @@ impl Shell {
     /// Puts this attempt's own folder where a rung asks for a fresh one (R19:
     /// nothing of the user's is deleted).
     fn expand(&self, spec: &AttemptSpec) -> Result<Vec<EnvChange>, String> {
-        let dir = self.dir.path().join("attempt").join(spec.number.to_string());
+        let dir = self
+            .dir
+            .path()
+            .join("attempt")
+            .join(spec.number.to_string());
         let text = dir.display().to_string();
         let mut env = spec.env.clone();
         for change in &mut env {
@@ -121,10 +125,8 @@ impl Shell {
     }
 
     fn signal(&mut self, attempt: u32, signal: Signal, scope: Scope) {
-        let asked = self
-            .child
-            .as_ref()
-            .is_some_and(|c| c.signal(signal, scope));
+        self.ending = true;
+        let asked = self.child.as_ref().is_some_and(|c| c.signal(signal, scope));
         if !asked {
             // nobody is left to ask, or the way to the guardian is blocked
             let reached = self.signal_group(signal);

@@ -76,7 +76,9 @@ fn as_card(card: &GpuSample) -> Card {
         name: Some(card.name.clone()),
         vendor: Some(card.vendor),
         gfx: (card.vendor == Vendor::Amd).then(|| arch("gfx")).flatten(),
-        sm: (card.vendor == Vendor::Nvidia).then(|| arch("sm_")).flatten(),
+        sm: (card.vendor == Vendor::Nvidia)
+            .then(|| arch("sm_"))
+            .flatten(),
         vram: card.vram_total.last().copied(),
         unified: card.apu,
     }

@@ -82,7 +82,11 @@ impl Outputs {
             Output::Headless => (
                 Some(thread(
                     "start the writer",
-                    SinkThread::start("stdout", Headless::new(io::stdout()), QueueLimits::default()),
+                    SinkThread::start(
+                        "stdout",
+                        Headless::new(io::stdout()),
+                        QueueLimits::default(),
+                    ),
                 )?),
                 None,
             ),
@@ -127,7 +131,9 @@ impl Outputs {
 
     /// Gives the screen a new snapshot when there is news and a frame is due.
     pub(super) fn publish(&mut self, state: &RunState, now: Instant) {
-        let due = self.published.is_none_or(|p| now.duration_since(p) >= FRAME);
+        let due = self
+            .published
+            .is_none_or(|p| now.duration_since(p) >= FRAME);
         if self.screen.is_some() && self.dirty && due {
             self.slot.publish(Arc::new(state.snapshot()));
             self.published = Some(now);

@@ -63,8 +63,12 @@ impl Finder {
             return;
         }
         self.looking = true;
-        let (roots, since, attempt, to) =
-            (self.roots.clone(), self.since, self.attempt, self.to.clone());
+        let (roots, since, attempt, to) = (
+            self.roots.clone(),
+            self.since,
+            self.attempt,
+            self.to.clone(),
+        );
         tokio::task::spawn_blocking(move || {
             let found = artefacts::find(&roots, since);
             // the receiver is gone only when the run is over

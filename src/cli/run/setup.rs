@@ -12,7 +12,7 @@ use crate::cli::args::RunArgs;
 use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::{GpuSample, Plan};
 use crate::profile::resolve::{Inputs, env_names};
-use crate::profile::{Catalog, Profile, check_environment, lint, resolve};
+use crate::profile::{Catalog, Problem, Profile, check_environment, lint, resolve};
 use crate::record::{RunDir, Store};
 use crate::supervise::GpuLock;
 use crate::telemetry::{Sampler, SamplerConfig};
@@ -52,11 +52,7 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
     let mut notices = judge_environment(&exported)?;
     let output = output(args);
 
-    let kind = AdapterKind::detect(
-        &args.command,
-        &cwd.display().to_string(),
-        &names_in(&cwd),
-    );
+    let kind = AdapterKind::detect(&args.command, &cwd.display().to_string(), &names_in(&cwd));
     // a profile that was asked for is judged before the devices are looked at
     let catalog = Catalog::load();
     if let Some(asked) = &args.profile {
@@ -74,7 +70,7 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
     for broken in catalog.broken() {
         notices.push(format!("a profile was left out: {broken}"));
     }
-    notices.extend(lint(&profile).iter().map(|p| p.one_line()));
+    notices.extend(lint(&profile).iter().map(Problem::one_line));
     let kind = match &profile.workload.adapter {
         Some(name) => name.value.parse().unwrap_or(kind),
         None => kind,
@@ -192,10 +188,11 @@ fn exported() -> BTreeMap<String, String> {
 
 /// Refuses values that would make every convolution fail; the rest are notices.
 fn judge_environment(vars: &BTreeMap<String, String>) -> Result<Vec<String>, CliError> {
-    let (errors, warnings): (Vec<_>, Vec<_>) =
-        check_environment(vars).into_iter().partition(|p| p.is_error());
+    let (errors, warnings): (Vec<_>, Vec<_>) = check_environment(vars)
+        .into_iter()
+        .partition(Problem::is_error);
     if errors.is_empty() {
-        Ok(warnings.iter().map(|p| p.one_line()).collect())
+        Ok(warnings.iter().map(Problem::one_line).collect())
     } else {
         Err(CliError::Environment(errors))
     }
@@ -267,9 +264,7 @@ fn check_cap(
 
 fn card_notices(cards: &[GpuSample], chosen: Option<&GpuSample>) -> Vec<String> {
     match chosen {
-        None => vec![
-            "no GPU was found: the run goes on, judged by its process alone".to_owned(),
-        ],
+        None => vec!["no GPU was found: the run goes on, judged by its process alone".to_owned()],
         Some(c) if cards.len() > 1 => vec![format!(
             "{} cards; {} at {} is supervised (choose with --gpu)",
             cards.len(),

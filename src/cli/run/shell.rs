@@ -16,9 +16,7 @@ use crate::cli::CliError;
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Level};
 use crate::model::sample::SourceState;
-use crate::model::{
-    AttemptSpec, Command, Envelope, Event, Mono, Outcome, SourceStatus,
-};
+use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, SourceStatus};
 use crate::record::RunDir;
 use crate::run::{RunState, reduce};
 use crate::supervise::{Clocks, EvidenceRing, GpuLock, Signals, StandstillDetector, Watchdog};
@@ -54,6 +52,8 @@ pub(super) struct Shell {
     pub(super) pgid: Option<u32>,
     pub(super) pid: Option<u32>,
     pub(super) exit_seen: bool,
+    /// We have sent it a signal.
+    pub(super) ending: bool,
     pub(super) adapter: Option<Box<dyn Adapter + Send>>,
     pub(super) finder: Finder,
     /// The group is gone, but the last look for results is not back.
@@ -125,6 +125,7 @@ fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
         pgid: None,
         pid: None,
         exit_seen: false,
+        ending: false,
         adapter: None,
         finder,
         gone_pending: None,
@@ -291,7 +292,11 @@ impl Shell {
         }
         let code = snapshot.outcome.as_ref().map_or(70, |(_, code, _)| *code);
         if shown_on_screen {
-            last_words(&snapshot.outcome, snapshot.result.as_ref(), self.dir.path());
+            last_words(
+                snapshot.outcome.as_ref(),
+                snapshot.result.as_ref(),
+                self.dir.path(),
+            );
         }
         Ok(code)
     }
@@ -300,7 +305,7 @@ impl Shell {
 /// After the screen is left: what became of it, and the path of the result as the
 /// last line.
 fn last_words(
-    outcome: &Option<(Outcome, u8, String)>,
+    outcome: Option<&(Outcome, u8, String)>,
     result: Option<&Artefact>,
     record: &std::path::Path,
 ) {
