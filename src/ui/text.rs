@@ -13,8 +13,12 @@ pub(super) fn clean(text: &str, ascii: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => {}
-            '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => {}
+            '\u{ad}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' => {}
             c if c.is_control() || c == '\u{2028}' || c == '\u{2029}' => out.push(' '),
             c if !ascii || c.is_ascii() => out.push(c),
             '\u{2588}'..='\u{258f}' => out.push('#'),
@@ -79,10 +83,9 @@ pub(super) fn wrap(text: &str, columns: usize, lines: usize, ellipsis: &str) -> 
             break;
         }
         let mut line = head(rest, columns);
-        if line.len() < rest.len() && !rest[line.len()..].starts_with(' ') {
-            if let Some(space) = line.rfind(' ').filter(|at| *at > 0) {
-                line = &line[..space];
-            }
+        let breaks = line.len() < rest.len() && !rest[line.len()..].starts_with(' ');
+        if let Some(space) = line.rfind(' ').filter(|at| breaks && *at > 0) {
+            line = &line[..space];
         }
         if line.is_empty() {
             // A wide character in a single column: nothing can be shown.

@@ -10,7 +10,7 @@ mod story;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::model::event::{Choice, RunStarted};
+use crate::model::event::{Choice, Decision, RunStarted};
 use crate::model::time::clock;
 use crate::model::{
     Envelope, Event, GpuId, Health, JobChange, Mono, Phase, Progress, RungId, Sample, VerdictId,
@@ -95,69 +95,23 @@ impl<W: Write> PlainWriter<W> {
     }
 
     fn event(&mut self, at: Mono, event: &Event) -> io::Result<()> {
+        let news = self.state.remember(at, event);
         match event {
+            _ if !news => Ok(()),
             Event::RunStarted(r) => self.started(at, r),
-            Event::Line(line) => {
-                self.state.last_output = Some(at);
-                if let Some(text) = self.child.line(at, line) {
-                    writeln!(self.out, "{text}")?;
-                }
-                Ok(())
+            Event::Line(line) => match self.child.line(at, line) {
+                Some(text) => writeln!(self.out, "{text}"),
+                None => Ok(()),
+            },
+            Event::AttemptStarted(a) => self.say(at, "attempt", &story::attempt(a)),
+            Event::Phase(p) => self.say(at, "phase", &story::phase(p)),
+            Event::Verdict(v) => self.say(at, "health", &story::verdict(at, v)),
+            Event::Decision(d) => self.decision(at, d),
+            Event::Job(JobChange::Waiting) if self.state.attempt >= 2 => {
+                let text = "press Start again: the restarted server waits for a job";
+                self.say(at, "job", text)
             }
-            Event::Sample(s) => {
-                self.state.sample = Some((**s).clone());
-                Ok(())
-            }
-            Event::Progress(p) => {
-                self.state.progress = Some(p.clone());
-                Ok(())
-            }
-            Event::AttemptStarted(a) => {
-                self.state.attempt = a.number;
-                self.state.rung = Some(a.rung.clone());
-                self.state.progress = None;
-                self.say(at, "attempt", &story::attempt(a))
-            }
-            Event::Phase(p) => {
-                self.state.section = (p.section, p.sections);
-                self.state.progress = None;
-                let news =
-                    self.state.phase.replace(p.phase) != Some(p.phase) || p.section.is_some();
-                if news {
-                    self.say(at, "phase", &story::phase(p))
-                } else {
-                    Ok(())
-                }
-            }
-            Event::Verdict(v) => {
-                let now = (v.health, v.id);
-                if self.state.health.replace(now) == Some(now) {
-                    return Ok(());
-                }
-                self.state.health_since = at;
-                self.say(at, "health", &story::verdict(at, v))
-            }
-            Event::Decision(d) => {
-                self.say(at, "decision", &story::decision(at, d))?;
-                for s in &d.skipped {
-                    self.say(at, "not available", &format!("rung {}: {}", s.rung, s.why))?;
-                }
-                match &d.choice {
-                    Choice::Restart { kill_at, .. } if *kill_at > at => self.choices(at, *kill_at),
-                    _ => Ok(()),
-                }
-            }
-            Event::Job(JobChange::Waiting) if self.state.attempt >= 2 => self.say(
-                at,
-                "job",
-                "press Start again: the restarted server waits for a job",
-            ),
             Event::VramWaiting { used, before } => {
-                let due = self.state.last_wait.is_none_or(|t| at.since(t) >= WAIT);
-                if !due {
-                    return Ok(());
-                }
-                self.state.last_wait = Some(at);
                 let text = format!(
                     "waits until VRAM falls: {} -> {} GiB",
                     gib(*used),
@@ -178,22 +132,25 @@ impl<W: Write> PlainWriter<W> {
                 }
                 self.out.flush()
             }
-            other => {
-                if matches!(other, Event::VramReclaimed { .. }) {
-                    self.state.last_wait = None;
-                }
-                match story::line(other) {
-                    Some((about, text)) => self.say(at, about, &text),
-                    None => Ok(()),
-                }
-            }
+            other => match story::line(other) {
+                Some((about, text)) => self.say(at, about, &text),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn decision(&mut self, at: Mono, d: &Decision) -> io::Result<()> {
+        self.say(at, "decision", &story::decision(at, d))?;
+        for s in &d.skipped {
+            self.say(at, "not available", &format!("rung {}: {}", s.rung, s.why))?;
+        }
+        match &d.choice {
+            Choice::Restart { kill_at, .. } if *kill_at > at => self.choices(at, *kill_at),
+            _ => Ok(()),
         }
     }
 
     fn started(&mut self, at: Mono, r: &RunStarted) -> io::Result<()> {
-        self.state.gpu.clone_from(&r.gpu);
-        self.state.cap = r.vram_cap;
-        self.state.last_status = at;
         self.say(
             at,
             "run",
@@ -233,6 +190,54 @@ impl<W: Write> PlainWriter<W> {
 }
 
 impl State {
+    /// Takes an event; `false` when it says nothing new.
+    fn remember(&mut self, at: Mono, event: &Event) -> bool {
+        match event {
+            Event::RunStarted(r) => {
+                self.gpu.clone_from(&r.gpu);
+                self.cap = r.vram_cap;
+                self.last_status = at;
+            }
+            Event::AttemptStarted(a) => {
+                // What was said of the attempt before does not hold for this one.
+                *self = Self {
+                    gpu: self.gpu.take(),
+                    cap: self.cap,
+                    sample: self.sample.take(),
+                    last_status: self.last_status,
+                    attempt: a.number,
+                    rung: Some(a.rung.clone()),
+                    ..Self::default()
+                };
+            }
+            Event::Line(_) => self.last_output = Some(at),
+            Event::Sample(s) => self.sample = Some((**s).clone()),
+            Event::Progress(p) => self.progress = Some(p.clone()),
+            Event::Phase(p) => {
+                let section = (p.section, p.sections);
+                self.progress = None;
+                let same = self.phase.replace(p.phase) == Some(p.phase);
+                return std::mem::replace(&mut self.section, section) != section || !same;
+            }
+            Event::Verdict(v) => {
+                let now = (v.health, v.id);
+                if self.health.replace(now) == Some(now) {
+                    return false;
+                }
+                self.health_since = at;
+            }
+            Event::VramWaiting { .. } => {
+                if self.last_wait.is_some_and(|t| at.since(t) < WAIT) {
+                    return false;
+                }
+                self.last_wait = Some(at);
+            }
+            Event::VramReclaimed { .. } => self.last_wait = None,
+            _ => {}
+        }
+        true
+    }
+
     /// The present state in one line.
     fn status(&self, at: Mono) -> String {
         let mut parts = Vec::new();

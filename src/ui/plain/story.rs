@@ -12,10 +12,12 @@ use std::time::Duration;
 
 /// `2 on rung fast_find (fast_find, tier 1): MIOPEN_FIND_MODE=2 (overrides 1)`.
 pub(super) fn attempt(a: &AttemptSpec) -> String {
-    let mut text = format!("{} on rung {}", a.number, a.rung);
-    if a.number > 1 {
-        text += &format!(" ({}, tier {})", a.action, a.tier);
-    }
+    let what = if a.number > 1 {
+        format!(" ({}, tier {})", a.action, a.tier)
+    } else {
+        String::new()
+    };
+    let text = format!("{} on rung {}{what}", a.number, a.rung);
     // What we set for ourselves is of no interest here; the record has it.
     let told = a
         .env
@@ -62,17 +64,16 @@ pub(super) fn verdict(at: Mono, v: &Verdict) -> String {
         }
         _ => String::new(),
     };
-    let mut text = format!(
-        "{} {}{sure} in {}: {}",
+    let next = v.next.as_ref().map_or_else(String::new, |next| {
+        format!(" Next: {} in {}.", next.what, left(next.at.since(at)))
+    });
+    format!(
+        "{} {}{sure} in {}: {}{next}",
         v.health.word(),
         v.id,
         v.phase,
         v.sentence
-    );
-    if let Some(next) = &v.next {
-        text += &format!(" Next: {} in {}.", next.what, left(next.at.since(at)));
-    }
-    text
+    )
 }
 
 pub(super) fn decision(at: Mono, d: &Decision) -> String {
@@ -94,20 +95,19 @@ pub(super) fn decision(at: Mono, d: &Decision) -> String {
 
 fn evidence(e: &EvidenceReport) -> String {
     let bytes: u64 = e.items.iter().fold(0, |sum, i| sum.saturating_add(i.bytes));
-    let mut text = format!(
-        "{} in {} ({} items, {}, {} ms)",
+    let failed = e.items.iter().filter_map(|i| {
+        let why = i.failed.as_ref()?;
+        Some(format!("; {} failed: {why}", i.kind))
+    });
+    format!(
+        "{} in {} ({} items, {}, {} ms){}",
         e.number,
         e.dir,
         e.items.iter().filter(|i| i.failed.is_none()).count(),
         crate::model::Bytes(bytes),
-        e.took_ms
-    );
-    for item in &e.items {
-        if let Some(why) = &item.failed {
-            text += &format!("; {} failed: {why}", item.kind);
-        }
-    }
-    text
+        e.took_ms,
+        failed.collect::<String>()
+    )
 }
 
 pub(super) fn end(outcome: &Outcome, exit_code: u8, summary: &str) -> String {
@@ -185,6 +185,24 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
                 format!("{} to {whom}, reached {reached}", signal.name()),
             )
         }
+        Event::Command(c) => ("command", command(c).to_owned()),
+        Event::Source(s) => ("source", format!("{} {}", s.name, words::source(s).0)),
+        Event::Standstill { cause, for_ms } => (
+            "standstill",
+            format!(
+                "{} for {}",
+                standstill(*cause),
+                ago(Duration::from_millis(*for_ms))
+            ),
+        ),
+        Event::Dropped { what, n } => ("dropped", format!("{n} {what}")),
+        other => return ending(other),
+    })
+}
+
+/// The same for what happens between two attempts.
+fn ending(event: &Event) -> Option<(&'static str, String)> {
+    Some(match event {
         Event::Exited(e) => ("exited", format!("attempt {}: {}", e.attempt, e.status)),
         Event::GroupGone { attempt } => (
             "exited",
@@ -218,17 +236,6 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
             };
             ("vram", format!("{how} after {took}, in use {used}"))
         }
-        Event::Command(c) => ("command", command(c).to_owned()),
-        Event::Source(s) => ("source", format!("{} {}", s.name, words::source(s).0)),
-        Event::Standstill { cause, for_ms } => (
-            "standstill",
-            format!(
-                "{} for {}",
-                standstill(*cause),
-                ago(Duration::from_millis(*for_ms))
-            ),
-        ),
-        Event::Dropped { what, n } => ("dropped", format!("{n} {what}")),
         _ => return None,
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::model::attempt::Artefact;
-use crate::model::event::{Decision, EvidenceItem, EvidenceReport};
+use crate::model::event::{EvidenceItem, EvidenceReport};
 use crate::model::progress::PhaseChange;
 use crate::model::{
     ActionId, AttemptSpec, Bytes, Command, EnvChange, EnvOrigin, Line, NextStep, Outcome, Scope,
@@ -95,6 +95,38 @@ fn started() -> Event {
     }))
 }
 
+fn evidence() -> Event {
+    Event::EvidenceTaken(EvidenceReport {
+        number: 1,
+        attempt: 1,
+        dir: "/runs/7f3a/evidence/0001".to_owned(),
+        items: vec![EvidenceItem {
+            kind: "python_stacks".to_owned(),
+            file: None,
+            bytes: 0,
+            failed: Some("py-spy is not installed".to_owned()),
+        }],
+        took_ms: 820,
+    })
+}
+
+fn restart() -> Event {
+    Event::Decision(Box::new(Decision {
+        attempt: 1,
+        verdict: VerdictId::SilentHang,
+        choice: Choice::Restart {
+            rung: RungId("fast_find".to_owned()),
+            kill_at: Mono::from_secs(84),
+        },
+        why: "fast_find is the first untried rung that answers silent_hang.".to_owned(),
+        skipped: vec![crate::model::SkippedRung {
+            rung: RungId("full_unload".to_owned()),
+            why: "needs the agent".to_owned(),
+        }],
+        restarts_left: 2,
+    }))
+}
+
 fn hang(t: &mut Tape) {
     let section = PhaseChange {
         phase: Phase::VaeDecode,
@@ -130,39 +162,9 @@ fn hang(t: &mut Tape) {
             None,
         ),
     );
-    t.at(
-        81,
-        Event::Decision(Box::new(Decision {
-            attempt: 1,
-            verdict: VerdictId::SilentHang,
-            choice: Choice::Restart {
-                rung: RungId("fast_find".to_owned()),
-                kill_at: Mono::from_secs(84),
-            },
-            why: "fast_find is the first untried rung that answers silent_hang.".to_owned(),
-            skipped: vec![crate::model::SkippedRung {
-                rung: RungId("full_unload".to_owned()),
-                why: "needs the agent".to_owned(),
-            }],
-            restarts_left: 2,
-        })),
-    );
+    t.at(81, restart());
     t.at(82, Event::Command(Command::Evidence));
-    t.at(
-        83,
-        Event::EvidenceTaken(EvidenceReport {
-            number: 1,
-            attempt: 1,
-            dir: "/runs/7f3a/evidence/0001".to_owned(),
-            items: vec![EvidenceItem {
-                kind: "python_stacks".to_owned(),
-                file: None,
-                bytes: 0,
-                failed: Some("py-spy is not installed".to_owned()),
-            }],
-            took_ms: 820,
-        }),
-    );
+    t.at(83, evidence());
     t.at(
         84,
         Event::SignalSent {

@@ -7,14 +7,14 @@ use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::sample::Vendor;
 use crate::model::{
-    ActionId, Bytes, Finding, GpuId, GpuSample, Health, HostSample, Metric, Mono, NextStep,
-    Outcome, Phase, ProcSample, Progress, RungId, SourceState, SourceStatus, Tier, Verdict,
-    VerdictId,
+    ActionId, AttemptSpec, Bytes, Finding, GpuId, GpuSample, Health, HostSample, Metric, Mono,
+    NextStep, Outcome, Phase, ProcSample, Progress, RungId, SourceState, SourceStatus, Tier,
+    Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, LadderEntry, LogKind, LogLine, Point, RungState, Stage};
 
-use super::{attempt, evidence};
+use super::base::{attempt, evidence};
 
 /// A source of numbers for random snapshots (SplitMix64): the seed is the case.
 pub(in crate::ui) struct Dice(pub(in crate::ui) u64);
@@ -271,24 +271,54 @@ impl Dice {
         }
     }
 
-    /// A snapshot of which anything can be expected but sense.
-    pub(in crate::ui) fn snapshot(&mut self) -> Snapshot {
-        let id = GpuId(self.text());
-        let job = match self.below(4) {
+    fn job(&mut self) -> JobState {
+        match self.below(4) {
             0 => JobState::Unknown,
             1 => JobState::InFlight(self.mono()),
             2 => JobState::Waiting(self.mono()),
             _ => JobState::Ended,
-        };
-        let mut spec = attempt(2, "x", self.pick(ActionId::ALL), self.pick(Tier::ALL));
+        }
+    }
+
+    fn attempt(&mut self) -> AttemptSpec {
+        let mut spec = attempt(2, "", self.pick(ActionId::ALL), self.pick(Tier::ALL));
         spec.number = self.pick(&[1, 2, u32::MAX]);
         spec.rung = RungId(self.text());
-        let ladder = |d: &mut Self| LadderEntry {
-            id: RungId(d.text()),
-            action: d.pick(ActionId::ALL),
-            tier: d.pick(Tier::ALL),
-            state: d.rung_state(),
-        };
+        spec
+    }
+
+    fn rung(&mut self) -> LadderEntry {
+        LadderEntry {
+            id: RungId(self.text()),
+            action: self.pick(ActionId::ALL),
+            tier: self.pick(Tier::ALL),
+            state: self.rung_state(),
+        }
+    }
+
+    fn survivor(&mut self) -> Survivor {
+        Survivor {
+            pid: u32::MAX,
+            name: self.text(),
+            state: 'D',
+            wchan: self.some(Self::text),
+        }
+    }
+
+    fn host(&mut self) -> HostSample {
+        HostSample {
+            mem_total: self.metric(Self::bytes),
+            mem_available: self.metric(Self::bytes),
+            psi_mem: self.num(),
+            load1: self.num(),
+            ..HostSample::default()
+        }
+    }
+
+    /// A snapshot of which anything can be expected but sense.
+    pub(in crate::ui) fn snapshot(&mut self) -> Snapshot {
+        let id = GpuId(self.text());
+        let spec = self.attempt();
         let rungs = self.pick(&[0, 1, 5, 30]);
         Snapshot {
             run: self.text(),
@@ -312,13 +342,7 @@ impl Dice {
             cpu_percent: self.some(Self::real),
             read_bps: self.some(Self::real),
             write_bps: self.some(Self::real),
-            host: HostSample {
-                mem_total: self.metric(Self::bytes),
-                mem_available: self.metric(Self::bytes),
-                psi_mem: self.num(),
-                load1: self.num(),
-                ..HostSample::default()
-            },
+            host: self.host(),
             sources: (0..self.below(8)).map(|_| self.source()).collect(),
             history: self.history(),
             last_output: self.some(Self::mono),
@@ -334,11 +358,11 @@ impl Dice {
                 seconds_per_step: d.some(Self::real),
                 sampling: d.below(2) == 0,
             }),
-            job,
+            job: self.job(),
             verdict: self.verdict(),
             verdict_since: self.mono(),
             stage: self.stage(),
-            ladder: (0..rungs).map(|_| ladder(self)).collect(),
+            ladder: (0..rungs).map(|_| self.rung()).collect(),
             restarts_left: u32::MAX,
             decision: self.some(Self::text),
             log: self.log(),
@@ -347,14 +371,7 @@ impl Dice {
                 .map(|_| (self.text(), self.int()))
                 .collect(),
             evidence: vec![evidence(1, 1)],
-            survivors: (0..self.below(3))
-                .map(|_| Survivor {
-                    pid: u32::MAX,
-                    name: self.text(),
-                    state: 'D',
-                    wchan: self.some(Self::text),
-                })
-                .collect(),
+            survivors: (0..self.below(3)).map(|_| self.survivor()).collect(),
             result: self.some(|d| Artefact {
                 path: d.text(),
                 size: d.bytes(),

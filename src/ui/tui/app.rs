@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{self, Event};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::model::Command;
 use crate::run::Snapshot;
 use crate::ui::slot::SnapshotSlot;
 
-use super::keymap::Key;
+use super::keys::{Decoder, Key};
 use super::state::{Effect, TOAST, UiState};
 use super::terminal::{self, Input, Keys, Taken};
 use super::theme::Theme;
@@ -86,6 +85,7 @@ pub fn spawn(
         commands,
         stop: Arc::clone(&stop),
         keys,
+        decoder: Decoder::default(),
         taken,
         state: UiState::default(),
         snapshot: None,
@@ -198,6 +198,7 @@ struct App {
     commands: UnboundedSender<Command>,
     stop: Arc<AtomicBool>,
     keys: Keys,
+    decoder: Decoder,
     taken: Taken,
     state: UiState,
     snapshot: Option<Arc<Snapshot>>,
@@ -240,14 +241,15 @@ impl App {
                 dirty = true;
             }
             turn = Instant::now();
-            match self.keys.wait(BEAT) {
+            let keys = match self.keys.read(BEAT) {
                 Input::Lost => return Ok(End::Lost),
-                Input::Quiet => {}
-                Input::Ready => {
-                    if let Some(end) = self.read_keys()? {
-                        return Ok(end);
-                    }
-                    dirty = true;
+                Input::Quiet => self.decoder.quiet().into_iter().collect(),
+                Input::Bytes(bytes) => self.decoder.feed(&bytes),
+            };
+            dirty |= !keys.is_empty();
+            for key in keys {
+                if let Some(end) = self.press(key)? {
+                    return Ok(end);
                 }
             }
             dirty |= self.look() | self.taken.resize()?;
@@ -280,44 +282,32 @@ impl App {
         true
     }
 
-    /// Reads every key that is there.
-    fn read_keys(&mut self) -> io::Result<Option<End>> {
-        let mut read = 0;
-        while event::poll(Duration::ZERO)? {
-            read += 1;
-            let Event::Key(key) = event::read()? else {
-                continue;
-            };
-            let Some(key) = Key::of(&key) else { continue };
-            let page = view::log_page(self.taken.area());
-            let effect = self.state.press(key, self.snapshot.as_deref(), page);
-            self.toast_at = Instant::now();
-            match effect {
-                None => {}
-                Some(Effect::Send(command)) => {
-                    if self.commands.send(command).is_err() {
-                        return Ok(Some(End::InOrder));
-                    }
-                }
-                Some(Effect::Leave) => {
-                    let over = self.snapshot.as_ref().is_some_and(|s| s.outcome.is_some());
-                    return Ok(Some(if over { End::InOrder } else { End::Left }));
-                }
-                Some(Effect::Redraw) => self.taken.redraw()?,
-                Some(Effect::Suspend) => {
-                    Taken::give_back();
-                    terminal::suspend()?;
-                    // Continued, perhaps in the background: the loop looks first.
-                    while !self.keys.foreground() && !self.stop.load(Ordering::SeqCst) {
-                        std::thread::sleep(BEAT * 4);
-                    }
-                    self.taken.take_again()?;
-                }
+    /// Does what a key asks for.
+    fn press(&mut self, key: Key) -> io::Result<Option<End>> {
+        let page = view::log_page(self.taken.area());
+        let effect = self.state.press(key, self.snapshot.as_deref(), page);
+        self.toast_at = Instant::now();
+        match effect {
+            None => {}
+            Some(Effect::Send(command)) => {
+                // A supervisor that no longer listens is at its end.
+                let heard = self.commands.send(command).is_ok();
+                return Ok((!heard).then_some(End::InOrder));
             }
-        }
-        if read == 0 {
-            // The rest of a long paste: poll(2) sees it, crossterm not yet.
-            std::thread::sleep(BEAT);
+            Some(Effect::Leave) => {
+                let over = self.snapshot.as_ref().is_some_and(|s| s.outcome.is_some());
+                return Ok(Some(if over { End::InOrder } else { End::Left }));
+            }
+            Some(Effect::Redraw) => self.taken.redraw()?,
+            Some(Effect::Suspend) => {
+                Taken::give_back();
+                terminal::suspend()?;
+                // Continued, perhaps in the background: look before touching.
+                while !self.keys.foreground() && !self.stop.load(Ordering::SeqCst) {
+                    std::thread::sleep(BEAT * 4);
+                }
+                self.taken.take_again()?;
+            }
         }
         Ok(None)
     }

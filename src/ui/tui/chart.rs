@@ -223,9 +223,8 @@ mod tests {
     fn a_short_dip_stays_and_a_gap_is_blank() {
         let steady = (0..120).map(|i| {
             let v = match i {
-                30 => Some(0.0),
+                30 | 100..120 => Some(0.0),
                 60..80 => None,
-                100..120 => Some(0.0),
                 _ => Some(100.0),
             };
             (i * 500, v)

@@ -1,57 +1,11 @@
 //! One registry of keys: the footer, the help and what a key does all come from
 //! [`BINDINGS`].
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-
 use crate::model::Health;
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 
-/// A key that can be bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Key {
-    Char(char),
-    Ctrl(char),
-    Esc,
-    Enter,
-    PageUp,
-    PageDown,
-    End,
-}
-
-impl Key {
-    /// The key of an event; `None` for releases and for keys that are never bound.
-    pub(super) fn of(event: &KeyEvent) -> Option<Self> {
-        if event.kind == KeyEventKind::Release {
-            return None;
-        }
-        match event.code {
-            KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => {
-                Some(Self::Ctrl(c.to_ascii_lowercase()))
-            }
-            KeyCode::Char(c) => Some(Self::Char(c)),
-            KeyCode::Esc => Some(Self::Esc),
-            KeyCode::Enter => Some(Self::Enter),
-            KeyCode::PageUp => Some(Self::PageUp),
-            KeyCode::PageDown => Some(Self::PageDown),
-            KeyCode::End => Some(Self::End),
-            _ => None,
-        }
-    }
-
-    /// As it is written in footer and help.
-    pub(super) fn name(self) -> String {
-        match self {
-            Self::Char(c) => c.to_string(),
-            Self::Ctrl(c) => format!("Ctrl-{}", c.to_ascii_uppercase()),
-            Self::Esc => "Esc".to_owned(),
-            Self::Enter => "Enter".to_owned(),
-            Self::PageUp => "PgUp".to_owned(),
-            Self::PageDown => "PgDn".to_owned(),
-            Self::End => "End".to_owned(),
-        }
-    }
-}
+use super::keys::Key;
 
 /// What lies over the view; each has its own keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

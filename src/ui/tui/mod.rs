@@ -6,7 +6,9 @@
 
 mod app;
 mod chart;
+mod chrome;
 mod keymap;
+mod keys;
 mod panel;
 mod parts;
 mod state;
@@ -14,6 +16,8 @@ mod terminal;
 mod theme;
 mod view;
 
+#[cfg(test)]
+mod pty_tests;
 #[cfg(test)]
 mod view_tests;
 

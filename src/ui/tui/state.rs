@@ -8,7 +8,8 @@ use crate::model::{Command, Mono};
 use crate::run::Snapshot;
 use crate::run::snapshot::{LogLine, Stage};
 
-use super::keymap::{self, Action, Key, Overlay};
+use super::keymap::{self, Action, Overlay};
+use super::keys::Key;
 
 /// Which part of the log is shown.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -71,7 +72,7 @@ impl UiState {
             Action::Kill => self.overlay = Overlay::Kill,
             Action::Quit | Action::Interrupt if over => return Some(Effect::Leave),
             Action::Quit => self.overlay = Overlay::Quit,
-            Action::Interrupt => return self.interrupt(),
+            Action::Interrupt => return Some(self.interrupt()),
             Action::Hold => {
                 let held = snapshot
                     .is_some_and(|s| matches!(s.stage, Stage::Countdown { held: true, .. }));
@@ -113,19 +114,19 @@ impl UiState {
     }
 
     /// Ctrl-C: stop, then kill, then leave.
-    fn interrupt(&mut self) -> Option<Effect> {
+    fn interrupt(&mut self) -> Effect {
         self.overlay = Overlay::None;
         self.interrupts = self.interrupts.saturating_add(1);
         match self.interrupts {
             1 => {
                 self.toast = Some("stopping; Ctrl-C again kills at once".to_owned());
-                Some(Effect::Send(Command::Stop))
+                Effect::Send(Command::Stop)
             }
             2 => {
                 self.toast = Some("killing; Ctrl-C again leaves the screen".to_owned());
-                Some(Effect::Send(Command::Kill))
+                Effect::Send(Command::Kill)
             }
-            _ => Some(Effect::Leave),
+            _ => Effect::Leave,
         }
     }
 

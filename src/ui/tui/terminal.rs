@@ -1,12 +1,10 @@
 //! The terminal itself: raw mode, alternate screen, and giving it back whatever
 //! happens. No mouse capture, no bracketed paste.
 //!
-//! Three traps decide how this is written. crossterm's reader spins for ever on a
-//! terminal that has hung up, so readiness and hang-up are asked of `poll(2)`
-//! first. ratatui asks the terminal for its cursor when it resizes, and waits
-//! seconds for an answer that may not come, so its own resizing is not used. A
-//! write to a terminal that is not read blocks, so every write waits for room and
-//! can be called off.
+//! Two traps decide how this is written. ratatui asks the terminal for its cursor
+//! when it resizes, and waits seconds for an answer that may not come, so its own
+//! resizing is not used. A write to a terminal that is not read blocks, so every
+//! write waits for room and can be called off.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -35,10 +33,10 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What the input has to say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
-    /// Keys can be read.
-    Ready,
+    /// Bytes of keys.
+    Bytes(Vec<u8>),
     /// Nothing within the time.
     Quiet,
     /// The terminal is gone.
@@ -46,7 +44,7 @@ pub(super) enum Input {
 }
 
 /// Where keys come from: standard input, or the controlling terminal when
-/// standard input is something else. The same choice as crossterm's.
+/// standard input is something else. crossterm sets raw mode on the same one.
 pub(super) struct Keys {
     tty: Option<File>,
 }
@@ -69,8 +67,8 @@ impl Keys {
         }
     }
 
-    /// Waits for keys, at most `limit`.
-    pub(super) fn wait(&self, limit: Duration) -> Input {
+    /// Waits for keys, at most `limit`, and reads what is there.
+    pub(super) fn read(&self, limit: Duration) -> Input {
         let out = io::stdout();
         self.with(|keys| {
             let mut fds = [
@@ -85,7 +83,16 @@ impl Keys {
             if fds.iter().any(|fd| fd.revents().intersects(gone)) {
                 Input::Lost
             } else if fds[0].revents().contains(PollFlags::IN) {
-                Input::Ready
+                let mut bytes = vec![0; 256];
+                match rustix::io::read(keys, &mut bytes) {
+                    Ok(0) => Input::Lost,
+                    Ok(n) => {
+                        bytes.truncate(n);
+                        Input::Bytes(bytes)
+                    }
+                    Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Input::Quiet,
+                    Err(_) => Input::Lost,
+                }
             } else {
                 Input::Quiet
             }
@@ -114,7 +121,9 @@ pub(super) struct Screen {
     frame: Vec<u8>,
     /// Set by whoever wants the screen's thread to leave.
     stop: Arc<AtomicBool>,
-    dead: bool,
+    /// Nothing is written any more, and that is no error: ratatui shows the cursor
+    /// when it is dropped, and complains on standard error when it cannot.
+    mute: Arc<AtomicBool>,
 }
 
 /// Bytes a write: a pty that has room at all takes so many.
@@ -128,14 +137,12 @@ impl Write for Screen {
 
     fn flush(&mut self) -> io::Result<()> {
         let frame = std::mem::take(&mut self.frame);
-        if self.dead {
-            // ratatui shows the cursor when it is dropped and complains on
-            // standard error when that fails: here it succeeds.
+        if self.mute.load(Ordering::SeqCst) {
             return Ok(());
         }
         let wanted = || TAKEN.load(Ordering::SeqCst) && !self.stop.load(Ordering::SeqCst);
         let written = write_while(&frame, wanted);
-        self.dead = written.is_err();
+        self.mute.store(written.is_err(), Ordering::SeqCst);
         written
     }
 }
@@ -175,7 +182,14 @@ fn write_while(mut bytes: &[u8], mut wanted: impl FnMut() -> bool) -> io::Result
 pub(super) struct Taken {
     pub(super) terminal: Terminal<CrosstermBackend<Screen>>,
     stop: Arc<AtomicBool>,
+    mute: Arc<AtomicBool>,
     size: Rect,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.mute.store(true, Ordering::SeqCst);
+    }
 }
 
 impl Taken {
@@ -185,9 +199,11 @@ impl Taken {
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::SeqCst);
         let size = size();
+        let mute = Arc::new(AtomicBool::new(false));
         let taken = Self {
-            terminal: fresh(size, stop)?,
+            terminal: fresh(size, stop, &mute)?,
             stop: Arc::clone(stop),
+            mute,
             size,
         };
         let mut bytes = Vec::new();
@@ -208,7 +224,9 @@ impl Taken {
     /// Forgets what is on the screen, so that the next frame draws all of it.
     pub(super) fn redraw(&mut self) -> io::Result<()> {
         self.size = size();
-        self.terminal = fresh(self.size, &self.stop)?;
+        let before = std::mem::take(&mut self.mute);
+        before.store(true, Ordering::SeqCst);
+        self.terminal = fresh(self.size, &self.stop, &self.mute)?;
         let mut bytes = Vec::new();
         queue!(bytes, Hide, Clear(ClearType::All))?;
         write_while(&bytes, || !self.stop.load(Ordering::SeqCst))
@@ -234,11 +252,15 @@ impl Taken {
     }
 }
 
-fn fresh(size: Rect, stop: &Arc<AtomicBool>) -> io::Result<Terminal<CrosstermBackend<Screen>>> {
+fn fresh(
+    size: Rect,
+    stop: &Arc<AtomicBool>,
+    mute: &Arc<AtomicBool>,
+) -> io::Result<Terminal<CrosstermBackend<Screen>>> {
     let screen = Screen {
         frame: Vec::new(),
         stop: Arc::clone(stop),
-        dead: false,
+        mute: Arc::clone(mute),
     };
     let options = TerminalOptions {
         viewport: Viewport::Fixed(size),
@@ -285,5 +307,9 @@ fn restore_on_panic() {
 /// Stops this process, and only this one, until it is continued: the workload has
 /// a process group of its own and goes on.
 pub(super) fn suspend() -> io::Result<()> {
-    Ok(kill_process(getpid(), Signal::STOP)?)
+    kill_process(getpid(), Signal::STOP)?;
+    // Another thread may be the one that takes the signal: this one must not go on
+    // before the stop has reached it.
+    std::thread::sleep(Duration::from_millis(50));
+    Ok(())
 }

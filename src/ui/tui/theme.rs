@@ -105,7 +105,7 @@ impl Theme {
     /// The symbol of a rung's state; its word always stands beside it.
     pub(super) const fn rung(self, state: &RungState) -> &'static str {
         match state {
-            RungState::Tried { .. } => self.pick("✗", "x"),
+            RungState::Tried { .. } => self.pick("■", "#"),
             RungState::Running => self.pick("▶", ">"),
             RungState::Next => self.pick("→", "="),
             RungState::Untried => self.pick("·", "."),

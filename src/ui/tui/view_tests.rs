@@ -133,7 +133,7 @@ fn what_matters_is_on_every_larger_screen() {
         ),
         (
             testing::suspect(),
-            &["SUSPECT", "verdict silent_hang in 34 s"],
+            &["SUSPECT", "in 34 s: verdict silent_hang"],
         ),
         (testing::waiting_vram(), &["17.2 -> 0.9 GiB, at most 48 s"]),
         (

@@ -151,11 +151,12 @@ fn next(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
         return Vec::new();
     }
     let (text, tone) = match &s.verdict.next {
-        Some(n) if n.at <= s.now => (format!("{}: due now", n.what), Tone::Strong),
-        Some(n) => (
-            format!("{} in {}", n.what, left(n.at.since(s.now))),
-            Tone::Strong,
-        ),
+        Some(n) if n.at <= s.now => (format!("due now: {}", n.what), Tone::Strong),
+        // The time first: it is what must not be cut.
+        Some(n) => {
+            let text = format!("in {}: {}", left(n.at.since(s.now)), n.what);
+            (text, Tone::Strong)
+        }
         None if !matches!(s.stage, Stage::Watching) => return Vec::new(),
         None => ("no limit is running".to_owned(), Tone::Dim),
     };
@@ -212,19 +213,9 @@ fn ending(s: &Snapshot, theme: Theme, room: Room) -> Vec<Row> {
 /// The path of the result. A path is no sentence: it may break anywhere, but it
 /// is not cut as long as four rows hold it.
 pub(in crate::ui::tui) fn result(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
-    match &s.result {
-        Some(a) => paragraph(
-            theme,
-            "result",
-            Tone::Strong,
-            &a.path,
-            columns,
-            4,
-            rank::KEEP,
-        ),
-        None => {
-            let none = "none was written";
-            paragraph(theme, "result", Tone::Warn, none, columns, 1, rank::CORE)
-        }
-    }
+    let (text, tone, lines, rank) = match &s.result {
+        Some(a) => (a.path.as_str(), Tone::Strong, 4, rank::KEEP),
+        None => ("none was written", Tone::Warn, 1, rank::CORE),
+    };
+    paragraph(theme, "result", tone, text, columns, lines, rank)
 }

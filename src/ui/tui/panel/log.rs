@@ -16,7 +16,7 @@ const WITH_TIME: usize = 60;
 
 /// What the title says: following or not, what was folded away.
 pub(in crate::ui::tui) fn title(s: &Snapshot, view: &LogView) -> String {
-    let mut title = match view {
+    let title = match view {
         LogView::Follow => "Log  follow".to_owned(),
         LogView::Frozen { log, back } => {
             format!(
@@ -25,10 +25,10 @@ pub(in crate::ui::tui) fn title(s: &Snapshot, view: &LogView) -> String {
             )
         }
     };
-    if s.chatter > 0 {
-        title += &format!("  {} library lines folded away", s.chatter);
+    match s.chatter {
+        0 => title,
+        n => format!("{title}  {n} library lines folded away"),
     }
-    title
 }
 
 /// The lines that fit, the newest below.

@@ -29,7 +29,11 @@ fn rate(bps: Option<f64>) -> String {
 
 /// Process, activity, host, sources, what was dropped.
 pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
-    let mut rows = vec![process(s, theme, columns), activity(s, theme, columns)];
+    let mut rows = Vec::new();
+    if s.outcome.is_none() {
+        rows.push(process(s, theme, columns));
+    }
+    rows.push(activity(s, theme, columns));
     rows.extend(survivors(s, theme, columns));
     rows.extend(sources(s, theme, columns));
     rows.extend(dropped(s, theme, columns));
@@ -40,14 +44,14 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
 fn process(s: &Snapshot, theme: Theme, columns: usize) -> Row {
     let row = Parts::labelled(theme, "proc");
     let Some(p) = &s.process else {
-        let why = if s.outcome.is_some() || s.pid.is_none() {
+        let why = if s.pid.is_none() {
             "-- no process lives"
         } else {
             "-- no reading of the process yet"
         };
         return row.put(0, Tone::Dim, why).row(columns, rank::PROCESS);
     };
-    let state = reading(&p.state, |c| c.to_string());
+    let state = reading(&p.state, ToString::to_string);
     let cpu = s
         .cpu_percent
         .map_or_else(|| "--".to_owned(), |c| format!("{} %", number(c, 0)));

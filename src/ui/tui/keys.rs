@@ -1,0 +1,152 @@
+//! Bytes from the terminal to keys.
+//!
+//! Only the dozen keys that are bound have to be known. crossterm's own reader is
+//! not used: it waits edge-triggered for keys and resizes together and drops one
+//! when both come at once (the key then shows up with the next one), blocks in the
+//! middle of a sequence, and spins on a terminal that has hung up.
+
+/// A key that can be bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    Char(char),
+    Ctrl(char),
+    Esc,
+    Enter,
+    PageUp,
+    PageDown,
+    End,
+}
+
+impl Key {
+    /// As it is written in footer and help.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Char(c) => c.to_string(),
+            Self::Ctrl(c) => format!("Ctrl-{}", c.to_ascii_uppercase()),
+            Self::Esc => "Esc".to_owned(),
+            Self::Enter => "Enter".to_owned(),
+            Self::PageUp => "PgUp".to_owned(),
+            Self::PageDown => "PgDn".to_owned(),
+            Self::End => "End".to_owned(),
+        }
+    }
+}
+
+const ESC: u8 = 0x1b;
+/// More characters than this in one read were pasted, not typed.
+const TYPED: usize = 3;
+/// A sequence that is longer than this is none that we know.
+const LONGEST: usize = 32;
+
+/// Puts keys together from bytes as they come.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    /// The beginning of a sequence.
+    pending: Vec<u8>,
+}
+
+impl Decoder {
+    /// Keys that are complete with `bytes`, one read of the terminal. Characters
+    /// of pasted text are left out: a text must not press keys.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Key> {
+        let mut keys = Vec::new();
+        for &byte in bytes {
+            self.pending.push(byte);
+            match parse(&self.pending) {
+                Parsed::More if self.pending.len() < LONGEST => {}
+                Parsed::Key(key) => {
+                    keys.push(key);
+                    self.pending.clear();
+                }
+                Parsed::More | Parsed::Nothing => self.pending.clear(),
+            }
+        }
+        let is_char = |key: &Key| matches!(key, Key::Char(_));
+        if keys.iter().filter(|k| is_char(k)).count() > TYPED {
+            keys.retain(|k| matches!(k, Key::Ctrl(_)));
+        }
+        keys
+    }
+
+    /// Called when nothing has come for a while: an escape that nothing followed
+    /// was the key.
+    pub(super) fn quiet(&mut self) -> Option<Key> {
+        let alone = self.pending == [ESC];
+        self.pending.clear();
+        alone.then_some(Key::Esc)
+    }
+}
+
+enum Parsed {
+    Key(Key),
+    /// A key that is not known.
+    Nothing,
+    /// The sequence goes on.
+    More,
+}
+
+fn parse(bytes: &[u8]) -> Parsed {
+    match bytes {
+        [b'\r' | b'\n'] | [ESC, b'O', b'M'] => Parsed::Key(Key::Enter),
+        [c @ 0x01..=0x1a] => Parsed::Key(Key::Ctrl(char::from(c - 1 + b'a'))),
+        [c @ b' '..=b'~'] => Parsed::Key(Key::Char(char::from(*c))),
+        // The end of the third are parameters and intermediates (ECMA-48, 5.4).
+        [ESC] | [ESC, b'[' | b'O'] | [ESC, b'[', .., 0x20..=0x3f] => Parsed::More,
+        [ESC, b'[', b'5', b'~'] => Parsed::Key(Key::PageUp),
+        [ESC, b'[', b'6', b'~'] => Parsed::Key(Key::PageDown),
+        [ESC, b'[' | b'O', b'F'] | [ESC, b'[', b'4' | b'8', b'~'] => Parsed::Key(Key::End),
+        [ESC, ESC] => Parsed::Key(Key::Esc),
+        _ => Parsed::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys(bytes: &[u8]) -> Vec<Key> {
+        Decoder::default().feed(bytes)
+    }
+
+    #[test]
+    fn what_terminals_send() {
+        assert_eq!(
+            keys(b"k\r\x03"),
+            [Key::Char('k'), Key::Enter, Key::Ctrl('c')]
+        );
+        assert_eq!(keys(b"\x1b[5~\x1b[6~"), [Key::PageUp, Key::PageDown]);
+        assert_eq!(keys(b"\x1b[F\x1bOF\x1b[4~"), [Key::End; 3]);
+        assert_eq!(keys("\x1b[1;5C\x1b[<0;3;4Mé?".as_bytes()), [Key::Char('?')]);
+    }
+
+    #[test]
+    fn a_sequence_may_come_in_pieces() {
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.feed(b"\x1b["), []);
+        assert_eq!(decoder.feed(b"5~"), [Key::PageUp]);
+        assert_eq!(decoder.feed(b"\x1b"), []);
+        assert_eq!(decoder.quiet(), Some(Key::Esc));
+        assert_eq!(decoder.quiet(), None);
+    }
+
+    #[test]
+    fn pasted_text_presses_no_keys() {
+        assert_eq!(keys(b"rm -rf ky\ry"), []);
+        assert_eq!(keys(b"sss"), [Key::Char('s'); 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_break_it(reads in prop::collection::vec(any::<Vec<u8>>(), 0..8)) {
+            let mut decoder = Decoder::default();
+            for read in &reads {
+                prop_assert!(decoder.feed(read).len() <= read.len());
+                prop_assert!(decoder.pending.len() < LONGEST);
+            }
+            decoder.quiet();
+            prop_assert_eq!(decoder.feed(b"q"), [Key::Char('q')]);
+        }
+    }
+}
