@@ -74,7 +74,7 @@ mod tests {
     fn the_period_and_the_total_both_bind() {
         let budget = Budget {
             restarts: 2,
-            period: Duration::from_secs(60),
+            period: Duration::from_mins(1),
             total: 3,
         };
         let mut b = BudgetState::default();

@@ -18,6 +18,10 @@ const PERIOD: Duration = Duration::from_millis(500);
 
 /// What the world is like at present.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent knobs of a test world"
+)]
 pub(crate) struct World {
     pub(crate) busy: Metric<f64>,
     pub(crate) power: Metric<f64>,
@@ -417,15 +421,15 @@ impl Sim {
     )]
     fn process(&mut self, w: &World) -> ProcSample {
         let half = 500_000_000.0;
-        let worked = (w.worker_percent / 100.0 * half) as u64;
-        let polled = w.poller_hz / 2;
+        let work_ns = (w.worker_percent / 100.0 * half) as u64;
+        let wakes = w.poller_hz / 2;
         let worker = self.cpu.entry(2).or_insert((2_000_000_000, 1000));
-        worker.0 += worked;
-        worker.1 += worked / w.worker_slice_ns.max(1);
+        worker.0 += work_ns;
+        worker.1 += work_ns / w.worker_slice_ns.max(1);
         let worker = *worker;
         let poller = self.cpu.entry(1).or_insert((4_000_000_000, 1000));
-        poller.0 += polled * 20_000;
-        poller.1 += polled;
+        poller.0 += wakes * 20_000;
+        poller.1 += wakes;
         let poller = *poller;
         self.read += w.read_bps / 2;
         let thread = |tid, (run_ns, switches)| ThreadSample {

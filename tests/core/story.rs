@@ -15,7 +15,10 @@ const fn secs(s: u64) -> Duration {
 }
 
 fn outcome(sim: &Sim) -> Outcome {
-    sim.state.snapshot().outcome.expect("over").0
+    match sim.state.snapshot().outcome {
+        Some((outcome, ..)) => outcome,
+        None => panic!("the run is not over"),
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceItem, EvidenceReport};
 use crate::model::progress::PhaseChange;
 use crate::model::{
-    ActionId, AttemptSpec, Bytes, Command, EnvChange, EnvOrigin, Line, NextStep, Outcome, Scope,
-    Signal, Stream, Tier, Verdict,
+    ActionId, AttemptSpec, Bytes, Command, EnvChange, EnvOrigin, Line, NextStep, Outcome, Plan,
+    Scope, Signal, Stream, Tier, Verdict,
 };
 use crate::ui::testing;
 
@@ -92,6 +92,7 @@ fn started() -> Event {
         gpu: Some(GpuId("0000:0c:00.0".to_owned())),
         vram_cap: Some(Bytes::gib(20)),
         interactive: true,
+        plan: Plan::default(),
     }))
 }
 
