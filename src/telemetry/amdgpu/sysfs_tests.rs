@@ -193,18 +193,19 @@ fn a_sleeping_card_is_left_asleep_unless_a_job_runs() {
 }
 
 #[test]
-fn without_a_job_a_card_is_read_seldom_so_that_it_may_fall_asleep() {
+fn when_nothing_is_supervised_a_card_is_read_seldom_so_that_it_may_fall_asleep() {
     let tree = imitated();
     tree.write_device(ADDRESS, "power/control", "auto\n");
     let (mut source, attention) = source(&tree);
     read(&mut source);
     tree.write_device(ADDRESS, "gpu_busy_percent", "1\n");
     let long_ago = Instant::now().checked_sub(GENTLE_AFTER);
-    source.last_job = long_ago.expect("a machine that is up for more than a minute");
+    source.last_watched = long_ago.expect("a machine that is up for more than a minute");
+    std::thread::sleep(Duration::from_millis(5));
     let s = read(&mut source);
     assert!(matches!(s.busy, Metric::Stale { value, .. } if (value - 97.0).abs() < 1e-9));
     assert_eq!(s.state, Metric::Fresh("active".to_owned()));
-    attention.set_job(true);
+    attention.set_process(true);
     assert_eq!(read(&mut source).busy, Metric::Fresh(1.0));
 }
 
