@@ -310,12 +310,17 @@ fn asleep_if<T>(there: bool, for_ms: u64) -> Metric<T> {
     }
 }
 
-/// A number of amdgpu's. Old kernels answer EPERM, new ones EBUSY, while the card
-/// sleeps or resets: that must not read as a lack of rights.
+/// A number of amdgpu's.
 fn read<T: std::str::FromStr>(path: &Path) -> ReadResult<T> {
+    file::read_number(path).map_err(in_words_of_amdgpu)
+}
+
+/// Old kernels answer EPERM, new ones EBUSY, while the card sleeps or resets: that
+/// must not read as a lack of rights.
+fn in_words_of_amdgpu(error: ReadError) -> ReadError {
     const EPERM: i32 = 1;
     const EBUSY: i32 = 16;
-    file::read_number(path).map_err(|error| match error {
+    match error {
         ReadError::Os {
             file,
             errno: errno @ (EPERM | EBUSY),
@@ -326,7 +331,7 @@ fn read<T: std::str::FromStr>(path: &Path) -> ReadResult<T> {
             words: "the card is asleep or in reset".to_owned(),
         },
         other => other,
-    })
+    }
 }
 
 /// A number that is one: the text `nan` parses, too.
