@@ -181,6 +181,7 @@ impl Sampler {
             target.reaper = reaper;
             lock(&self.threads).clear();
         }
+        self.attention.set_process(pid.is_some());
         self.pace.wake();
     }
 

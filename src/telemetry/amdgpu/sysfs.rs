@@ -16,28 +16,40 @@ use crate::model::time::millis;
 use crate::model::{Bytes, GpuSample, Metric};
 
 /// Every read counts as use, and a card that is in use does not fall asleep. So
-/// without a job for this long, a card with power management is read only every
-/// [`GENTLE_PERIOD`] (autosuspend takes 5 s).
+/// when nothing was supervised for this long, a card with power management is read
+/// only every [`GENTLE_PERIOD`] (autosuspend takes 5 s). The minute covers the wait
+/// for memory to come back after a kill.
 const GENTLE_AFTER: Duration = Duration::from_mins(1);
 /// See [`GENTLE_AFTER`].
 const GENTLE_PERIOD: Duration = Duration::from_secs(10);
 /// The architecture is asked for again after so many reads while it is unknown.
 const ARCH_RETRY: u64 = 20;
 
-/// Whether a job runs: then a sleeping card is read as well.
+/// How much the readings matter at the moment.
 #[derive(Debug, Default)]
 pub(crate) struct Attention {
     job: AtomicBool,
+    process: AtomicBool,
 }
 
 impl Attention {
-    /// Says whether a job runs.
+    /// Says whether a job runs: then a sleeping card is read as well.
     pub(crate) fn set_job(&self, running: bool) {
         self.job.store(running, Ordering::Relaxed);
     }
 
+    /// Says whether a process is supervised: then every card that is awake is read
+    /// in every round.
+    pub(crate) fn set_process(&self, supervised: bool) {
+        self.process.store(supervised, Ordering::Relaxed);
+    }
+
     fn job(&self) -> bool {
         self.job.load(Ordering::Relaxed)
+    }
+
+    fn any(&self) -> bool {
+        self.job() || self.process.load(Ordering::Relaxed)
     }
 }
 
@@ -53,7 +65,7 @@ pub(crate) struct CardSource {
     reads: u64,
     last: Option<(Instant, GpuSample)>,
     gone_since: Option<Instant>,
-    last_job: Instant,
+    last_watched: Instant,
 }
 
 impl CardSource {
@@ -69,7 +81,7 @@ impl CardSource {
             reads: 0,
             last: None,
             gone_since: None,
-            last_job: Instant::now(),
+            last_watched: Instant::now(),
         }
     }
 
@@ -137,7 +149,7 @@ impl CardSource {
         let mut sample = self.blank();
         sample.state = state;
         let hwmon = self.hwmon().cloned();
-        let since = self.last.as_ref().map_or(self.last_job, |(at, _)| *at);
+        let since = self.last.as_ref().map_or(self.last_watched, |(at, _)| *at);
         let for_ms = millis(since.elapsed());
         let there = |path: Option<PathBuf>| path.is_some_and(|p| p.exists());
         let device = |name: &str| there(Some(self.file(name)));
@@ -211,7 +223,7 @@ impl CardSource {
     /// The last full reading, grown older, while the card is to be left alone.
     fn left_alone(&self, state: &Metric<String>) -> Option<GpuSample> {
         let (at, last) = self.last.as_ref()?;
-        let idle = self.last_job.elapsed() >= GENTLE_AFTER && at.elapsed() < GENTLE_PERIOD;
+        let idle = self.last_watched.elapsed() >= GENTLE_AFTER && at.elapsed() < GENTLE_PERIOD;
         if !idle || file::read_text(&self.file("power/control")).as_deref() != Ok("auto") {
             return None;
         }
@@ -238,8 +250,8 @@ impl Source for CardSource {
 
     fn read(&mut self) -> Result<Answer<GpuSample>, SourceError> {
         let job = self.attention.job();
-        if job {
-            self.last_job = Instant::now();
+        if self.attention.any() {
+            self.last_watched = Instant::now();
         }
         if !self.is_there() {
             return Ok(self.gone());
@@ -298,12 +310,17 @@ fn asleep_if<T>(there: bool, for_ms: u64) -> Metric<T> {
     }
 }
 
-/// A number of amdgpu's. Old kernels answer EPERM, new ones EBUSY, while the card
-/// sleeps or resets: that must not read as a lack of rights.
+/// A number of amdgpu's.
 fn read<T: std::str::FromStr>(path: &Path) -> ReadResult<T> {
+    file::read_number(path).map_err(in_words_of_amdgpu)
+}
+
+/// Old kernels answer EPERM, new ones EBUSY, while the card sleeps or resets: that
+/// must not read as a lack of rights.
+fn in_words_of_amdgpu(error: ReadError) -> ReadError {
     const EPERM: i32 = 1;
     const EBUSY: i32 = 16;
-    file::read_number(path).map_err(|error| match error {
+    match error {
         ReadError::Os {
             file,
             errno: errno @ (EPERM | EBUSY),
@@ -314,7 +331,7 @@ fn read<T: std::str::FromStr>(path: &Path) -> ReadResult<T> {
             words: "the card is asleep or in reset".to_owned(),
         },
         other => other,
-    })
+    }
 }
 
 /// A number that is one: the text `nan` parses, too.

@@ -193,18 +193,19 @@ fn a_sleeping_card_is_left_asleep_unless_a_job_runs() {
 }
 
 #[test]
-fn without_a_job_a_card_is_read_seldom_so_that_it_may_fall_asleep() {
+fn when_nothing_is_supervised_a_card_is_read_seldom_so_that_it_may_fall_asleep() {
     let tree = imitated();
     tree.write_device(ADDRESS, "power/control", "auto\n");
     let (mut source, attention) = source(&tree);
     read(&mut source);
     tree.write_device(ADDRESS, "gpu_busy_percent", "1\n");
     let long_ago = Instant::now().checked_sub(GENTLE_AFTER);
-    source.last_job = long_ago.expect("a machine that is up for more than a minute");
+    source.last_watched = long_ago.expect("a machine that is up for more than a minute");
+    std::thread::sleep(Duration::from_millis(5));
     let s = read(&mut source);
     assert!(matches!(s.busy, Metric::Stale { value, .. } if (value - 97.0).abs() < 1e-9));
     assert_eq!(s.state, Metric::Fresh("active".to_owned()));
-    attention.set_job(true);
+    attention.set_process(true);
     assert_eq!(read(&mut source).busy, Metric::Fresh(1.0));
 }
 
@@ -225,16 +226,19 @@ fn a_driver_that_only_fails_is_in_trouble() {
 }
 
 #[test]
-fn an_error_that_means_asleep_or_reset_says_so() {
-    let path = Path::new("gpu_busy_percent");
-    let error = ReadError::os(path, &std::io::Error::from_raw_os_error(5));
-    assert_eq!(
-        error.to_string(),
-        "gpu_busy_percent: Input/output error (os error 5)"
-    );
-    for (errno, missing) in [(95, true), (22, false), (2, true), (1, false)] {
-        let error = ReadError::os(path, &std::io::Error::from_raw_os_error(errno));
-        assert_eq!(error == ReadError::Missing, missing, "{errno}");
+fn the_drivers_errors_are_told_apart() {
+    let words = |errno| {
+        let error = std::io::Error::from_raw_os_error(errno);
+        in_words_of_amdgpu(ReadError::os(Path::new("busy"), &error)).to_string()
+    };
+    assert_eq!(words(5), "busy: Input/output error (os error 5)");
+    assert_eq!(words(22), "busy: Invalid argument (os error 22)");
+    assert_eq!(words(1), "busy: the card is asleep or in reset");
+    assert_eq!(words(16), "busy: the card is asleep or in reset");
+    assert_eq!(words(13), "busy: Permission denied (os error 13)");
+    for errno in [2, 95] {
+        let error = std::io::Error::from_raw_os_error(errno);
+        assert_eq!(ReadError::os(Path::new("busy"), &error), ReadError::Missing);
     }
 }
 

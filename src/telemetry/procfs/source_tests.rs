@@ -1,4 +1,5 @@
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use super::super::super::testing::Tree as Files;
@@ -32,7 +33,7 @@ impl Fixture {
     }
 }
 
-/// A shell with a busy child; killed at the end.
+/// A shell with children, in a group of their own that is killed at the end.
 struct Busy(Child);
 
 impl Busy {
@@ -41,6 +42,8 @@ impl Busy {
             .args(["-c", script])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
             .spawn()
             .unwrap();
         Self(child)
@@ -57,7 +60,8 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        let group = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _ = self.0.wait();
     }
 }
@@ -74,18 +78,20 @@ fn our_own_tree_is_seen_and_its_counters_never_fall() {
     let mut shell = Busy::start("sleep 60 & sh -c 'while :; do :; done' & echo $!; wait");
     let spinner = shell.line();
     let mut f = fixture(Path::new("/"), shell.0.id(), None);
-    let first = f.read().unwrap();
+    let begin = Instant::now();
+    // Until the shell waits and both children are what they are to become.
+    let first = loop {
+        let sample = f.read().unwrap();
+        let mut names = sample.children.clone();
+        names.sort();
+        if sample.state == Metric::Fresh('S') && names == ["sh", "sleep"] {
+            break sample;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "{sample:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    };
     assert_eq!(first.pid, shell.0.id());
-    assert_eq!(first.processes, 3);
-    assert_eq!(first.threads, 3);
-    let mut names = first.children.clone();
-    names.sort();
-    assert_eq!(names, ["sh", "sleep"]);
-    assert!(
-        matches!(first.state, Metric::Fresh('S')),
-        "{:?}",
-        first.state
-    );
+    assert_eq!((first.processes, first.threads), (3, 3));
     assert!(!first.traced);
     assert!(first.rss.last().is_some_and(|b| b.0 > 100_000));
     let threads = lock(&f.threads).clone();
@@ -96,7 +102,6 @@ fn our_own_tree_is_seen_and_its_counters_never_fall() {
             .any(|t| t.pid.to_string() == spinner && t.state == 'R')
     );
 
-    let begin = Instant::now();
     let cpu = |s: &ProcSample| *s.cpu_ns.fresh().unwrap();
     let mut later = f.read().unwrap();
     while cpu(&later) < cpu(&first) + 30_000_000 {
