@@ -186,7 +186,7 @@ impl Store {
 }
 
 /// `$XDG_STATE_HOME/framepack-tui`.
-pub(crate) fn state_dir() -> Result<PathBuf, StoreError> {
+fn state_dir() -> Result<PathBuf, StoreError> {
     let xdg = etcetera::base_strategy::Xdg::new().map_err(StoreError::NoHome)?;
     let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir());
     Ok(state.join("framepack-tui"))

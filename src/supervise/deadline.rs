@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use super::tree::Target;
+
 /// Length of a nap.
 const NAP: Duration = Duration::from_secs(1);
 /// A nap that took longer than this was no nap: the process was stopped, or the
@@ -24,8 +26,9 @@ pub struct Fired {
     pub pgid: u32,
     /// Whether it was reached; else the system's answer.
     pub killed: Result<(), String>,
-    /// The guardian that was asked (SIGTERM) to end what left the group.
-    pub guardian: Option<u32>,
+    /// Further processes that were sent SIGKILL: descendants of the guardian that
+    /// had left the group.
+    pub swept: u32,
 }
 
 #[derive(Debug, Default)]
@@ -168,17 +171,34 @@ fn watch(
 
 fn end(pgid: Pid, guardian: u32, silent: Duration) -> Fired {
     let killed = kill_process_group(pgid, Signal::KILL).map_err(|e| e.to_string());
-    let asked = i32::try_from(guardian)
-        .ok()
-        .filter(|g| *g > 1)
-        .and_then(Pid::from_raw)
-        .filter(|g| kill_process(*g, Signal::TERM).is_ok());
     Fired {
         silent,
         pgid: pgid.as_raw_nonzero().get().unsigned_abs(),
         killed,
-        guardian: asked.map(|g| g.as_raw_nonzero().get().unsigned_abs()),
+        swept: sweep(pgid, guardian),
     }
+}
+
+/// Ends what left the group. The guardian itself lives on: it reaps them, and
+/// reports to the loop should that wake up again.
+fn sweep(pgid: Pid, guardian: u32) -> u32 {
+    if guardian <= 1 {
+        return 0;
+    }
+    let target = Target {
+        pids: Vec::new(),
+        guardian: Some(guardian),
+    };
+    let mut swept = 0;
+    // An error is that nobody is left.
+    for member in target.members().unwrap_or_default() {
+        let outside = member.group != pgid.as_raw_nonzero().get() && member.state != 'Z';
+        let process = i32::try_from(member.pid).ok().and_then(Pid::from_raw);
+        if outside && process.is_some_and(|p| kill_process(p, Signal::KILL).is_ok()) {
+            swept += 1;
+        }
+    }
+    swept
 }
 
 #[cfg(test)]
@@ -234,6 +254,38 @@ mod tests {
             pace.send(true).unwrap();
         }
         assert!(seen.try_recv().is_err());
+    }
+
+    #[test]
+    fn what_left_the_group_is_swept() {
+        let (watchdog, pace, seen) = paced(1);
+        let mut guardian = Command::new("sh")
+            .args(["-c", "setsid sleep 60 & setsid sleep 60 & wait"])
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let target = Target {
+            pids: Vec::new(),
+            guardian: Some(guardian.id()),
+        };
+        let end = Instant::now() + Duration::from_secs(5);
+        let members = loop {
+            let members = target.members().unwrap_or_default();
+            let leads = |m: &super::super::tree::Member| u32::try_from(m.group) == Ok(m.pid);
+            if members.len() == 2 && members.iter().all(leads) {
+                break members;
+            }
+            assert!(Instant::now() < end, "{members:?}");
+            thread::sleep(Duration::from_millis(10));
+        };
+        watchdog.set_group(Some(members[0].pid), Some(guardian.id()));
+        for _ in 0..3 {
+            pace.send(true).unwrap();
+        }
+        let fired = seen.recv_timeout(Duration::from_secs(5)).unwrap();
+        assert_eq!((fired.killed, fired.swept), (Ok(()), 1));
+        // It only waits for the two.
+        assert!(guardian.wait().unwrap().success());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use etcetera::BaseStrategy;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
@@ -205,7 +206,10 @@ fn lock_dir() -> Result<PathBuf, LockError> {
     let from_env = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let run_user = PathBuf::from(format!("/run/user/{uid}"));
     let runtime = from_env.into_iter().chain([run_user]);
-    let state = crate::record::store::state_dir().ok();
+    let state = etcetera::base_strategy::Xdg::new()
+        .ok()
+        .and_then(|xdg| xdg.state_dir())
+        .map(|dir| dir.join("framepack-tui"));
     let mut places: Vec<PathBuf> = runtime
         .filter(|p| p.is_absolute() && owned(p, uid))
         .map(|p| p.join("framepack-tui"))

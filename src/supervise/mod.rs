@@ -6,6 +6,7 @@ pub mod evidence;
 pub mod lock;
 pub mod signals;
 pub mod standstill;
+mod tree;
 
 pub use deadline::{Fired, Watchdog};
 pub use evidence::{EvidenceRequest, EvidenceRing, collect};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::model::Bytes;
 
 use super::output::{Output, read_text};
-use super::tree::{Member, Target};
+use crate::supervise::tree::{Member, Target};
 
 /// Descriptors of one process that are looked at.
 const MAX_FDS: usize = 8192;

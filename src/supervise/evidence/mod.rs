@@ -16,7 +16,6 @@ mod python;
 mod ring;
 
 mod threads;
-mod tree;
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -26,6 +25,7 @@ use std::time::{Duration, Instant};
 use crate::model::event::{EvidenceItem, EvidenceReport};
 use crate::model::time::millis;
 
+use super::tree::Target;
 use output::{Kept, Output};
 pub use ring::EvidenceRing;
 
@@ -45,7 +45,7 @@ pub struct EvidenceRequest {
     pub number: u32,
     /// Which attempt.
     pub attempt: u32,
-    /// Where it goes; made if absent. See [`crate::record::RunDir::evidence_dir`].
+    /// Where it goes; made if absent. The recorder's run folder has a place for it.
     pub dir: PathBuf,
     /// Processes of the workload, the root first. Their descendants are found.
     pub pids: Vec<u32>,
@@ -103,7 +103,7 @@ fn lookers(request: &EvidenceRequest) -> Vec<Collector> {
     } = request.clone();
     let pids = request.pids.clone();
     let root = pids.first().copied();
-    let target = move || tree::Target {
+    let target = move || Target {
         pids: pids.clone(),
         guardian: request.guardian,
     };
@@ -159,7 +159,7 @@ pub fn collect(request: &EvidenceRequest) -> EvidenceReport {
     }
     let writer = Writer::start(request.dir.clone());
     writer.write(gather(lookers(request), COLLECTOR_LIMIT));
-    let target = tree::Target {
+    let target = Target {
         pids: request.pids.clone(),
         guardian: request.guardian,
     };

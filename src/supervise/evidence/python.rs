@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::output::Output;
-use super::tree::{Member, Target};
+use crate::supervise::tree::{Member, Target};
 
 /// Interpreters whose stacks are taken, the root first.
 const MAX_INTERPRETERS: usize = 4;
@@ -53,11 +53,15 @@ pub(super) fn collect(out: &Output, target: &Target, limit: Duration) -> Result<
     why
 }
 
-/// By the program's file: `comm` is whatever the program calls itself.
-fn is_python(member: &Member) -> bool {
-    let exe = fs::read_link(member.path("exe")).unwrap_or_default();
-    let exe = exe.file_name().unwrap_or_default().to_string_lossy();
-    exe.starts_with("python") || member.name.starts_with("python")
+/// By the program's file where that can be read: `comm` is whatever the program
+/// calls itself, and a shell script named `python3` has it too.
+pub(super) fn is_python(member: &Member) -> bool {
+    match fs::read_link(member.path("exe")) {
+        Ok(exe) => exe
+            .file_name()
+            .is_some_and(|n| n.to_string_lossy().starts_with("python")),
+        Err(_) => member.name.starts_with("python"),
+    }
 }
 
 /// First executable of that name on the PATH.

@@ -2,17 +2,32 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::*;
+use crate::supervise::tree::Member;
 
 struct Ended(Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        let _gone = self.0.kill();
+        let group = rustix::process::Pid::from_child(&self.0);
+        let _gone = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _reaped = self.0.wait();
+    }
+}
+
+fn until(child: &Ended, there: impl Fn(&[Member]) -> bool) {
+    let target = Target {
+        pids: vec![child.0.id()],
+        guardian: None,
+    };
+    let end = Instant::now() + Duration::from_secs(20);
+    while !target.members().is_ok_and(|m| there(&m)) {
+        assert!(Instant::now() < end, "{:?}", target.members());
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -32,18 +47,15 @@ fn text(dir: &Path, report: &EvidenceReport, kind: &str) -> String {
 #[test]
 fn a_bundle_of_a_real_tree_tells_what_it_does() {
     let tmp = tempfile::tempdir().unwrap();
-    let mut child = Command::new("sh")
-        .args(["-c", "echo up; sleep 60; exit 1"])
+    let child = Command::new("sh")
+        .args(["-c", "sleep 60; exit 1"])
         .env("MIOPEN_FIND_MODE", "2")
         .env("HF_TOKEN", "hf_never_shown")
         .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut up = [0; 3];
-    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut up).unwrap();
-    let child = Ended(child);
-    // sh says `up` before it starts its own child.
-    thread::sleep(Duration::from_millis(100));
+        .process_group(0)
+        .spawn();
+    let child = Ended(child.unwrap());
+    until(&child, |members| members.iter().any(|m| m.name == "sleep"));
     let request = EvidenceRequest {
         number: 1,
         attempt: 2,
@@ -93,9 +105,11 @@ fn a_bundle_of_a_real_tree_tells_what_it_does() {
 fn python_is_found_and_a_missing_tool_names_its_cure() {
     let child = Command::new("python3")
         .args(["-c", "import time; time.sleep(60)"])
+        .process_group(0)
         .spawn();
     let child = Ended(child.unwrap());
-    thread::sleep(Duration::from_millis(300));
+    // A version manager's shim may come first.
+    until(&child, |members| members.iter().any(python::is_python));
     let tmp = tempfile::tempdir().unwrap();
     let report = collect(&EvidenceRequest {
         number: 1,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::output::{Output, read_text};
-use super::tree::Target;
+use crate::supervise::tree::Target;
 
 /// Threads of a bundle.
 const MAX_THREADS: usize = 4096;

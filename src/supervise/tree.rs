@@ -1,11 +1,11 @@
-//! The processes that a bundle is about.
+//! The processes that belong to the workload.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use procfs::process::all_processes;
 
-/// Processes of a bundle; a broken workload may have forked without end.
+/// Processes that are looked at; a broken workload may have forked without end.
 const MAX_PROCESSES: usize = 256;
 
 /// Whom to look at.
@@ -22,6 +22,8 @@ pub(super) struct Member {
     pub(super) parent: u32,
     pub(super) name: String,
     pub(super) state: char,
+    /// Process group.
+    pub(super) group: i32,
 }
 
 impl Member {
@@ -61,6 +63,7 @@ impl Target {
                     parent,
                     name: stat.comm,
                     state: stat.state,
+                    group: stat.pgrp,
                 },
             );
         }

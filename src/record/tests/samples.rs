@@ -1,0 +1,382 @@
+//! One event of each kind and shape.
+
+use std::collections::BTreeMap;
+
+use crate::model::attempt::Artefact;
+use crate::model::event::{
+    Choice, Decision, EvidenceItem, EvidenceReport, Level, RunStarted, SCHEMA, Standstill, Survivor,
+};
+use crate::model::sample::Vendor;
+use crate::model::*;
+
+fn metrics_gpu() -> GpuSample {
+    let id = GpuId("0000:0c:00.0".into());
+    let mut gpu = GpuSample::unread(id, 0, Vendor::Amd, "Radeon".into(), "sysfs");
+    gpu.arch = Some("gfx1100".into());
+    gpu.busy = Metric::Fresh(98.0);
+    gpu.power_w = Metric::Stale {
+        value: 21.5,
+        age_ms: 4000,
+    };
+    gpu.mem_busy = Metric::Failed {
+        why: "EPERM".into(),
+        for_ms: 1500,
+    };
+    gpu.vram_used = Metric::Fresh(Bytes::gib(20));
+    gpu
+}
+
+fn sample() -> Event {
+    let process = ProcSample {
+        pid: 7,
+        state: Metric::Fresh('S'),
+        per_thread: vec![ThreadSample {
+            pid: 7,
+            tid: 8,
+            name: "pt_main".into(),
+            state: 'S',
+            run_ns: 1,
+            switches: 2,
+            wchan: Some("futex_wait_queue".into()),
+        }],
+        ..ProcSample::default()
+    };
+    Event::Sample(Box::new(Sample {
+        gpus: vec![metrics_gpu()],
+        process: Some(process),
+        host: HostSample::default(),
+        sources: vec![source()],
+    }))
+}
+
+fn source() -> SourceStatus {
+    SourceStatus {
+        name: "sysfs 0000:0c:00.0".into(),
+        state: SourceState::Stale,
+        age_ms: 2100,
+        why: Some("the read blocks".into()),
+    }
+}
+
+pub(super) fn verdict(confidence: f64) -> Event {
+    Event::Verdict(Box::new(Verdict {
+        id: VerdictId::SilentHang,
+        health: Health::Hung,
+        phase: Phase::VaeDecode,
+        section: Some(1),
+        confidence,
+        onset: Mono(1000),
+        sentence: "Nothing moves.".into(),
+        findings: vec![Finding {
+            verdict: VerdictId::SilentHang,
+            text: "no CPU time for 50 s".into(),
+            seqs: vec![3, 9],
+            count: 2,
+        }],
+        ruled_out: vec!["no download is open".into()],
+        action: ActionId::FastFind,
+        next: Some(NextStep {
+            what: "evidence".into(),
+            at: Mono(51_000),
+        }),
+    }))
+}
+
+pub(super) fn line(text: &str) -> Event {
+    Event::Line(Line {
+        attempt: 1,
+        stream: Stream::Stderr,
+        text: text.into(),
+        bar: true,
+        truncated: true,
+        chatter: true,
+    })
+}
+
+fn artefact() -> Artefact {
+    Artefact {
+        path: "/out/film.mp4".into(),
+        size: Bytes(10),
+        attempt: 2,
+        rung: RungId("fast_find".into()),
+    }
+}
+
+pub(super) fn started() -> Event {
+    Event::RunStarted(Box::new(RunStarted {
+        schema: SCHEMA.into(),
+        program: "0.1.0".into(),
+        run: "20261127-2231-7f3a".into(),
+        wall_clock: "2026-11-27T22:31:00+01:00".into(),
+        argv: vec!["python".into()],
+        cwd: "/home".into(),
+        profile: "generic-amd".into(),
+        profile_why: "asked for".into(),
+        adapter: "generic".into(),
+        gpu: Some(GpuId("0000:0c:00.0".into())),
+        vram_cap: Some(Bytes::gib(20)),
+        interactive: true,
+    }))
+}
+
+pub(super) fn finished() -> Event {
+    Event::RunFinished {
+        outcome: Outcome::Finished { restarts: 1 },
+        exit_code: 10,
+        result: Some(artefact()),
+        summary: "The video is there.".into(),
+    }
+}
+
+fn decisions() -> Vec<Event> {
+    let rung = RungId("fast_find".into());
+    let restart = Choice::Restart {
+        rung: rung.clone(),
+        kill_at: Mono(60_000),
+    };
+    let choices = [
+        restart,
+        Choice::GiveUp,
+        Choice::Advise,
+        Choice::Hold,
+        Choice::Resume,
+    ];
+    let skipped = SkippedRung {
+        rung,
+        why: "needs the agent".into(),
+    };
+    choices
+        .into_iter()
+        .map(|choice| {
+            Event::Decision(Box::new(Decision {
+                attempt: 1,
+                verdict: VerdictId::SilentHang,
+                choice,
+                why: "it answers".into(),
+                skipped: vec![skipped.clone()],
+                restarts_left: 2,
+            }))
+        })
+        .collect()
+}
+
+fn attempt_events() -> Vec<Event> {
+    let env = EnvChange {
+        name: "MIOPEN_FIND_MODE".into(),
+        value: Some("2".into()),
+        origin: EnvOrigin::Rung,
+        overrides: Some("1".into()),
+    };
+    let spec = AttemptSpec {
+        number: 2,
+        rung: RungId("fast_find".into()),
+        action: ActionId::FastFind,
+        tier: Tier::T1,
+        argv: vec!["python".into()],
+        env: vec![env],
+        settings: BTreeMap::from([("vae_tile".into(), "256".into())]),
+        on_cpu: false,
+    };
+    let mut events = vec![
+        Event::AttemptStarted(Box::new(spec)),
+        Event::Spawned {
+            attempt: 1,
+            pid: 7,
+            pgid: 7,
+        },
+        Event::SpawnFailed {
+            attempt: 1,
+            why: "no such file".into(),
+            not_found: true,
+        },
+        Event::SignalSent {
+            attempt: 1,
+            signal: Signal::Term,
+            scope: Scope::Group,
+            reached: 2,
+        },
+        Event::GroupGone { attempt: 1 },
+        Event::Survivors {
+            attempt: 1,
+            processes: vec![Survivor {
+                pid: 7,
+                name: "python".into(),
+                state: 'D',
+                wchan: None,
+            }],
+        },
+        Event::EvidenceTaken(EvidenceReport {
+            number: 1,
+            attempt: 1,
+            dir: "/state".into(),
+            items: vec![EvidenceItem {
+                kind: "threads".into(),
+                file: Some("evidence/001/threads.txt".into()),
+                bytes: 10,
+                failed: None,
+            }],
+            took_ms: 12,
+        }),
+    ];
+    for status in [
+        ExitStatus::Code(1),
+        ExitStatus::Signal(9),
+        ExitStatus::Unknown,
+    ] {
+        events.push(Event::Exited(ExitReport { attempt: 1, status }));
+    }
+    events
+}
+
+fn console_events() -> Vec<Event> {
+    let key = String::from("conv3d");
+    let marks = [
+        FindMark::Opened { key: key.clone() },
+        FindMark::Closed { key },
+        FindMark::Solver {
+            name: "ConvDirectNaiveConvFwd".into(),
+        },
+        FindMark::Advance {
+            detail: "194 left".into(),
+        },
+        FindMark::Mode {
+            mode: "DYNAMIC_HYBRID(5)".into(),
+        },
+    ];
+    let jobs = [
+        JobChange::Started,
+        JobChange::Waiting,
+        JobChange::Done,
+        JobChange::Failed { why: "no".into() },
+    ];
+    let mut events = vec![
+        line("50%|#####     | 5/10"),
+        Event::Phase(PhaseChange {
+            phase: Phase::Sampling,
+            section: Some(1),
+            sections: Some(4),
+            on_cpu: true,
+        }),
+        Event::Progress(Progress {
+            what: Some("steps".into()),
+            done: 5.0,
+            total: Some(10.0),
+            seconds_per_step: Some(1.5),
+            sampling: true,
+        }),
+        Event::Artefact(artefact()),
+    ];
+    events.extend(marks.map(Event::Find));
+    events.extend(jobs.map(Event::Job));
+    events
+}
+
+fn machine_events() -> Vec<Event> {
+    let mut events = vec![
+        sample(),
+        Event::Kernel {
+            text: "amdgpu: ring timeout".into(),
+        },
+        Event::VramWaiting {
+            used: Bytes(2),
+            before: Bytes(1),
+        },
+        Event::VramReclaimed {
+            used: Some(Bytes(1)),
+            took_ms: 5,
+            complete: true,
+        },
+        Event::Source(source()),
+        Event::Dropped {
+            what: "lines".into(),
+            n: 3,
+        },
+        Event::Tick,
+        Event::Notice {
+            level: Level::Warn,
+            text: "no GPU".into(),
+        },
+    ];
+    for cause in [
+        Standstill::MachineSuspended,
+        Standstill::SupervisorStalled,
+        Standstill::ChildStopped,
+    ] {
+        events.push(Event::Standstill { cause, for_ms: 9 });
+    }
+    events
+}
+
+/// Every kind, and every shape of those that have several.
+pub(super) fn one_of_each() -> Vec<Event> {
+    use Command::{Evidence, FalseAlarm, Hold, Kill, Release, Stop, TerminalLost, Terminate, Wait};
+    let mut events = vec![started(), verdict(0.9)];
+    events.extend(decisions());
+    events.extend(attempt_events());
+    events.extend(console_events());
+    events.extend(machine_events());
+    for command in [
+        Hold,
+        Release,
+        Wait,
+        FalseAlarm,
+        Evidence,
+        Stop,
+        Terminate,
+        Kill,
+        TerminalLost,
+    ] {
+        events.push(Event::Command(command));
+    }
+    for outcome in [
+        Outcome::Failed,
+        Outcome::GaveUp,
+        Outcome::Unkillable { pids: vec![7] },
+        Outcome::NotLaunched { not_found: true },
+        Outcome::Interrupted { terminated: false },
+    ] {
+        events.push(Event::RunFinished {
+            exit_code: outcome.exit_code(),
+            outcome,
+            result: None,
+            summary: String::new(),
+        });
+    }
+    events.push(finished());
+    events
+}
+
+/// A new kind does not compile here until it is added, and then `one_of_each` and
+/// `docs/events.md` have to follow.
+pub(super) const fn kind(event: &Event) -> &'static str {
+    match event {
+        Event::RunStarted(_) => "run_started",
+        Event::Notice { .. } => "notice",
+        Event::AttemptStarted(_) => "attempt_started",
+        Event::Spawned { .. } => "spawned",
+        Event::SpawnFailed { .. } => "spawn_failed",
+        Event::Sample(_) => "sample",
+        Event::Line(_) => "line",
+        Event::Phase(_) => "phase",
+        Event::Progress(_) => "progress",
+        Event::Job(_) => "job",
+        Event::Find(_) => "find",
+        Event::Artefact(_) => "artefact",
+        Event::Kernel { .. } => "kernel",
+        Event::Verdict(_) => "verdict",
+        Event::Decision(_) => "decision",
+        Event::EvidenceTaken(_) => "evidence_taken",
+        Event::SignalSent { .. } => "signal_sent",
+        Event::Exited(_) => "exited",
+        Event::GroupGone { .. } => "group_gone",
+        Event::Survivors { .. } => "survivors",
+        Event::VramWaiting { .. } => "vram_waiting",
+        Event::VramReclaimed { .. } => "vram_reclaimed",
+        Event::Command(_) => "command",
+        Event::Source(_) => "source",
+        Event::Standstill { .. } => "standstill",
+        Event::Dropped { .. } => "dropped",
+        Event::Tick => "tick",
+        Event::RunFinished { .. } => "run_finished",
+    }
+}
