@@ -20,8 +20,10 @@ pub const SILENCE_FLOOR: Duration = Duration::from_secs(45);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseLimits {
     /// Silence on every channel before `silent_hang`.
+    #[serde(with = "duration_ms::option", rename = "silence_ms")]
     pub silence: Option<Duration>,
     /// Longest time that the phase may take before it is called slow.
+    #[serde(with = "duration_ms::option", rename = "ceiling_ms")]
     pub ceiling: Option<Duration>,
 }
 

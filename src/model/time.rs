@@ -85,6 +85,24 @@ pub mod duration_ms {
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
         u64::deserialize(d).map(Duration::from_millis)
     }
+
+    /// The same for an optional duration: `null` when there is none.
+    pub mod option {
+        use std::time::Duration;
+
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        /// Writes whole milliseconds, or `null`.
+        #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+        pub fn serialize<S: Serializer>(d: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
+            d.map(crate::model::time::millis).serialize(s)
+        }
+
+        /// Reads whole milliseconds, or `null`.
+        pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Duration>, D::Error> {
+            Ok(Option::<u64>::deserialize(d)?.map(Duration::from_millis))
+        }
+    }
 }
 
 #[cfg(test)]

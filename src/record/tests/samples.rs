@@ -116,6 +116,7 @@ pub(super) fn started() -> Event {
         gpu: Some(GpuId("0000:0c:00.0".into())),
         vram_cap: Some(Bytes::gib(20)),
         interactive: true,
+        plan: plan(),
     }))
 }
 
@@ -378,5 +379,37 @@ pub(super) const fn kind(event: &Event) -> &'static str {
         Event::Dropped { .. } => "dropped",
         Event::Tick => "tick",
         Event::RunFinished { .. } => "run_finished",
+    }
+}
+
+/// A plan in which every field says something.
+fn plan() -> Plan {
+    Plan {
+        argv: vec!["python".to_owned()],
+        env: vec![EnvChange {
+            name: "MIOPEN_LOG_LEVEL".to_owned(),
+            value: Some("5".to_owned()),
+            origin: EnvOrigin::Supervisor,
+            overrides: None,
+        }],
+        ladder: vec![Rung {
+            id: RungId("fast_find".to_owned()),
+            action: ActionId::FastFind,
+            tier: Tier::T1,
+            answers: Answers::These(vec![VerdictId::SilentHang]),
+            phases: vec![Phase::VaeDecode],
+            env: [("MIOPEN_FIND_MODE".to_owned(), Some("FAST".to_owned()))].into(),
+            args: Vec::new(),
+            settings: BTreeMap::new(),
+            cost: None,
+            source: None,
+            alters_result: None,
+            unavailable: None,
+        }],
+        limits: Limits {
+            phases: [(Phase::VaeDecode, PhaseLimits::default())].into(),
+            ..Limits::default()
+        },
+        ..Plan::default()
     }
 }
