@@ -93,7 +93,6 @@ pub mod duration_ms {
         use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
         /// Writes whole milliseconds, or `null`.
-        #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
         pub fn serialize<S: Serializer>(d: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
             d.map(crate::model::time::millis).serialize(s)
         }
