@@ -303,6 +303,7 @@ impl Detector {
             channels: &self.channels,
             limits: &self.limits,
             phase: self.context.phase,
+            phase_since: self.context.phase_since,
             job: self.context.job,
             on_cpu: self.context.on_cpu(),
             compilers: self.compilers,

@@ -54,6 +54,10 @@ impl RunState {
                 return;
             }
             Event::Phase(p) => {
+                // a bar belongs to the phase in which it was drawn
+                if p.phase != self.phase {
+                    self.progress = None;
+                }
                 self.phase = p.phase;
                 self.phase_since = env.at;
                 self.section = p.section;
@@ -96,11 +100,9 @@ impl RunState {
                 let outcome = Outcome::NotLaunched {
                     not_found: *not_found,
                 };
-                self.finish(
-                    outcome,
-                    format!("the command could not be started: {why}"),
-                    out,
-                );
+                let command = self.plan.argv.first().cloned().unwrap_or_default();
+                let summary = format!("the command `{command}` could not be started: {why}");
+                self.finish(outcome, summary, out);
             }
             Event::Artefact(a) => {
                 self.result = Some(a.clone());

@@ -1,9 +1,15 @@
 //! The states that are no faults, each with its sentence.
 
+use std::time::Duration;
+
 use crate::detect::facts::{Facts, Job};
 use crate::model::{Phase, VerdictId};
 
 use super::span;
+
+/// How long a phase lasts before its own no-fault state is shown (as R6: at most
+/// one change in two seconds).
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// Which no-fault state holds while no other rule speaks.
 pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
@@ -44,6 +50,10 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
             format!("{} runs on the CPU, as announced", f.phase),
         );
     }
+    // a phase of a moment is no state worth telling
+    if f.now.since(f.phase_since) < SETTLED {
+        return (VerdictId::Healthy, "the job advances".to_owned());
+    }
     match f.phase {
         Phase::Download => (
             VerdictId::DownloadWait,
@@ -61,5 +71,5 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
 }
 
 fn recently(f: &Facts<'_>, at: crate::model::Mono) -> bool {
-    f.now.since(at) < std::time::Duration::from_secs(5)
+    f.now.since(at) < Duration::from_secs(5)
 }
