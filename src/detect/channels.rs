@@ -29,6 +29,12 @@ const BUSY_ACTIVE: f64 = 5.0;
 const BUSY_ABOVE_IDLE: f64 = 10.0;
 /// A busy counter at or above this claims full work.
 const BUSY_FULL: f64 = 95.0;
+/// CPU percent of the tree from which on a core counts as busy.
+const CORE_BUSY: f64 = 80.0;
+/// The same where every CPU of the machine is wanted by several.
+const CORE_BUSY_CROWDED: f64 = 20.0;
+/// A dip that does not count.
+const CORE_DIP: Duration = Duration::from_secs(3);
 /// Share of the card's own busy power under which "fully busy" is contradictory.
 const CONTRADICTION: f64 = 0.4;
 
@@ -89,6 +95,9 @@ pub(crate) struct Channels {
     pub(crate) children: Channel,
     /// Since when a core has been busy without a break.
     pub(crate) core_busy_since: Option<Mono>,
+    core_busy_last: Mono,
+    /// Percent of the last 10 s in which some task of the machine waited for a CPU.
+    cpu_pressure: f64,
     /// The busy counter says full, the power says idle: since when.
     pub(crate) contradiction_since: Option<Mono>,
     /// Whether the supervised card was ever readable in this run.
@@ -124,6 +133,8 @@ impl Channels {
             progress: fresh,
             children: fresh,
             core_busy_since: None,
+            core_busy_last: now,
+            cpu_pressure: 0.0,
             contradiction_since: None,
             gpu_expected,
             figures: Figures::default(),
@@ -142,6 +153,7 @@ impl Channels {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
         let card = gpu.and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
         self.observe_card(now, card);
+        self.cpu_pressure = sample.host.psi_cpu.last().copied().unwrap_or(0.0);
         if let Some(process) = &sample.process {
             self.observe_process(now, dt, process);
         }
@@ -202,21 +214,27 @@ impl Channels {
         });
         self.gpu.see(
             now,
-            (busy_active && !contradicts) || self.power_active(power),
+            (busy_active && !contradicts) || self.power_active(card, busy),
         );
     }
 
-    /// Power well above the card's own idle level. Without an idle level power
-    /// says nothing: an APU's reading holds the CPU as well.
-    fn power_active(&self, power: Option<f64>) -> bool {
-        let (Some(p), Some(idle)) = (power, self.levels.idle_power) else {
+    /// Power far above the card's own idle level: work that a busy counter stuck at
+    /// 0 hides. An open context alone lifts the level: an H200 that draws 79 W before
+    /// the launch draws 123 W of 700 W while a hung program holds its context (read
+    /// by us, driver 580), hence the share of the cap. An APU's reading holds the CPU
+    /// as well, so there it only speaks when the counter is silent.
+    fn power_active(&self, card: Option<&GpuSample>, busy: Option<f64>) -> bool {
+        let power = card.and_then(|g| g.power_w.fresh().copied());
+        let (Some(card), Some(p), Some(idle)) = (card, power, self.levels.idle_power) else {
             return false;
         };
-        let span = self
-            .levels
-            .busy_power
-            .map_or(0.0, |at_work| (at_work - idle).max(0.0));
-        p > idle + f64::max(30.0, 0.35 * span)
+        if card.apu && busy.is_some() {
+            return false;
+        }
+        let above = |level: Option<f64>| level.map_or(0.0, |l| (l - idle).max(0.0));
+        let at_work = 0.35 * above(self.levels.busy_power);
+        let of_cap = 0.25 * above(card.power_cap_w.last().copied());
+        p > idle + f64::max(30.0, at_work).max(of_cap)
     }
 
     fn observe_process(&mut self, now: Mono, dt: Option<Duration>, p: &ProcSample) {
@@ -277,9 +295,18 @@ impl Channels {
             CpuActivity::NoRound => cpu >= 3.0,
         };
         self.cpu.see(now, active);
-        if cpu >= 80.0 {
+        self.observe_core(now, cpu);
+    }
+
+    /// Whether a core is busy without a break. On a crowded machine a spinning
+    /// thread gets only its share, so the bound falls with the pressure on the CPUs;
+    /// a dip of a moment is no break.
+    fn observe_core(&mut self, now: Mono, cpu: f64) {
+        let bound = (CORE_BUSY - 0.6 * self.cpu_pressure).max(CORE_BUSY_CROWDED);
+        if cpu >= bound {
             self.core_busy_since.get_or_insert(now);
-        } else if cpu < 50.0 {
+            self.core_busy_last = now;
+        } else if now.since(self.core_busy_last) > CORE_DIP {
             self.core_busy_since = None;
         }
     }

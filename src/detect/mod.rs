@@ -274,6 +274,11 @@ impl Detector {
         self.alarm = Alarm::Quiet;
     }
 
+    /// Whether the workload is stopped or traced at present.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     /// Whether every thread should be looked at each second.
     pub fn wants_threads(&self) -> bool {
         self.alarm != Alarm::Quiet
