@@ -35,7 +35,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) profile: Option<String>,
     /// VRAM cap, such as 20GiB; wins over the profile's
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(super) cap: Option<Bytes>,
     /// Card to supervise: its number in the list of cards, or its PCI address
     #[arg(long, value_name = "N|PCI")]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::model::event::Level;
 use crate::model::{Bytes, Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict};
 use crate::policy::decide;
 
@@ -17,6 +18,8 @@ const DRAIN: Duration = Duration::from_millis(300);
 const STRAGGLERS_OF_SUCCESS: Duration = Duration::from_secs(30);
 /// Stragglers of one that failed, or that we ended.
 const STRAGGLERS: Duration = Duration::from_secs(2);
+/// A wait for stragglers that lasts this long is told.
+const TELL_STRAGGLERS: Duration = Duration::from_secs(1);
 /// R10: after SIGKILL everything is gone within 2 s; else we ask who is left.
 const ASK_SURVIVORS: Duration = Duration::from_secs(3);
 /// And then it is *unkillable*.
@@ -175,10 +178,12 @@ impl RunState {
             Step::Killing { since, asked } => {
                 if now.since(since) >= UNKILLABLE {
                     let pids = self.survivors.iter().map(|s| s.pid).collect();
-                    let summary = format!(
-                        "{} processes survive SIGKILL; the card may need a reset",
-                        self.survivors.len()
-                    );
+                    let summary = match self.survivors.len() {
+                        // nobody answered who is left
+                        0 => "processes survive SIGKILL; the card may need a reset".to_owned(),
+                        1 => "1 process survives SIGKILL; the card may need a reset".to_owned(),
+                        n => format!("{n} processes survive SIGKILL; the card may need a reset"),
+                    };
                     self.finish(Outcome::Unkillable { pids }, summary, out);
                 } else if !asked && now.since(since) >= ASK_SURVIVORS {
                     out.push(Effect::ListSurvivors {
@@ -249,6 +254,7 @@ impl RunState {
         &mut self,
         status: ExitStatus,
         since: Mono,
+        told: bool,
         out: &mut Vec<Effect>,
     ) {
         if self.gone && self.drained() {
@@ -256,7 +262,24 @@ impl RunState {
             return;
         }
         let purpose = Purpose::Conclude(status);
-        if self.now.since(since) >= Self::straggler_grace(purpose) {
+        let grace = Self::straggler_grace(purpose);
+        let waited = self.now.since(since);
+        if !told && waited >= TELL_STRAGGLERS {
+            self.stage = Stage::Draining {
+                status,
+                since,
+                told: true,
+            };
+            out.push(emit(Event::Notice {
+                level: Level::Info,
+                text: format!(
+                    "the program ended, but processes that it started still run; \
+                     what is left after {} s is ended",
+                    grace.as_secs()
+                ),
+            }));
+        }
+        if waited >= grace {
             self.signal(Signal::Term, Scope::Tree, out);
             self.set_step(
                 purpose,

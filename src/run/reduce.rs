@@ -138,6 +138,7 @@ impl RunState {
                     self.stage = Stage::Draining {
                         status: report.status,
                         since: self.now,
+                        told: false,
                     };
                 }
             }
@@ -375,7 +376,11 @@ impl RunState {
                 }
             }
             Stage::Ending { purpose, step } => self.advance_ending(purpose, step, out),
-            Stage::Draining { status, since } => self.advance_draining(status, since, out),
+            Stage::Draining {
+                status,
+                since,
+                told,
+            } => self.advance_draining(status, since, told, out),
             Stage::PostMortem { verdict, since } => self.advance_post_mortem(&verdict, since, out),
             Stage::Reclaiming { rung, since, told } => {
                 self.advance_reclaiming(rung, since, told, out);
