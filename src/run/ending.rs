@@ -241,11 +241,14 @@ impl RunState {
                 let summary = format!("gave up: {}", self.decision.clone().unwrap_or_default());
                 self.finish(Outcome::GaveUp, summary, out);
             }
-            Purpose::User { terminated } => self.finish(
-                Outcome::Interrupted { terminated },
-                "ended by the user".to_owned(),
-                out,
-            ),
+            Purpose::User { terminated } => {
+                self.note_end("ended by the user");
+                self.finish(
+                    Outcome::Interrupted { terminated },
+                    "ended by the user".to_owned(),
+                    out,
+                );
+            }
             Purpose::Conclude(status) => self.conclude(status, out),
         }
     }
@@ -297,6 +300,7 @@ impl RunState {
         self.show(verdict.clone(), out);
         self.detector.end_attempt();
         if Self::is_good_end(&verdict) {
+            self.note_tried();
             let restarts = self.attempt_number().saturating_sub(1);
             let summary = match restarts {
                 0 => "finished".to_owned(),
@@ -342,12 +346,15 @@ impl RunState {
     }
 
     fn note_tried(&mut self) {
+        self.note_end(self.verdict.id.as_str());
+    }
+
+    /// What became of the attempt, for its rung.
+    fn note_end(&mut self, how: &str) {
         if let Some(attempt) = &self.attempt {
             let ran = crate::model::time::clock(self.ago(self.attempt_since));
-            self.tried.push((
-                attempt.rung.clone(),
-                format!("{} after {ran}", self.verdict.id),
-            ));
+            self.tried
+                .push((attempt.rung.clone(), format!("{how} after {ran}")));
         }
     }
 

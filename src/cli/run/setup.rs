@@ -87,7 +87,11 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
     let lock = card
         .as_ref()
         .map(|c| GpuLock::acquire(&c.id, &run))
-        .transpose()?;
+        .transpose()
+        .inspect_err(|_refused| {
+            // a run that never was leaves no record; one that cannot be removed does no harm
+            let _ = std::fs::remove_dir_all(dir.path());
+        })?;
     let started = RunStarted {
         schema: SCHEMA.to_owned(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -132,7 +136,7 @@ fn record(
     let store = Store::at(std::env::temp_dir().join(format!("framepack-tui-{uid}/runs")));
     let dir = store.create(argv, now)?;
     notices.push(format!(
-        "{why}; the record of this run lies in {} instead",
+        "failed to {why}; the record of this run lies in {} instead",
         dir.path().display()
     ));
     Ok((store, dir))

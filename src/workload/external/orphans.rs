@@ -55,10 +55,7 @@ impl Orphans {
     /// Who lives.
     pub(super) async fn survivors(&self) -> Vec<Survivor> {
         let mut all = proctree::group_survivors(self.group);
-        all.extend(
-            self.look(Vec::new(), |members| proctree::describe(members))
-                .await,
-        );
+        all.extend(self.look(Vec::new(), proctree::describe).await);
         all
     }
 
