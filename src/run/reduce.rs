@@ -278,6 +278,13 @@ impl RunState {
         let news = self
             .shown
             .is_none_or(|s| s.id != verdict.id || s.health != verdict.health);
+        let decided = matches!(self.stage, Stage::Ending { .. })
+            && verdict.health == Health::Hung
+            && self.shown.is_some_and(|s| s.health == Health::Hung);
+        if news && decided {
+            // a second rule agrees: what is being acted on keeps its name
+            return;
+        }
         let grave = matches!(
             verdict.health,
             Health::Hung | Health::Failing | Health::Failed | Health::Finished
