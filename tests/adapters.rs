@@ -41,7 +41,8 @@ fn story(events: &[Event]) -> Vec<String> {
         Event::Job(JobChange::Started) => Some("job started".to_owned()),
         Event::Job(JobChange::Waiting) => Some("job waiting".to_owned()),
         Event::Job(JobChange::Done) => Some("job done".to_owned()),
-        Event::Job(JobChange::Failed { why }) => Some(format!("job failed: {why}")),
+        Event::Job(JobChange::Failed { why: Some(why) }) => Some(format!("job failed: {why}")),
+        Event::Job(JobChange::Failed { why: None }) => Some("job failed".to_owned()),
         Event::Find(FindMark::Opened { .. }) => Some("find opened".to_owned()),
         Event::Find(FindMark::Closed { .. }) => Some("find closed".to_owned()),
         Event::Find(_) | Event::Progress(_) => None,
@@ -158,10 +159,8 @@ fn a_script_that_dies_without_a_word() {
     let mut a = make(AdapterKind::Diffusers, "python x.py");
     a.start();
     let failed = story(&a.finish(false));
-    assert!(
-        failed[0].starts_with("job failed: the program ended"),
-        "{failed:?}"
-    );
+    // no words of ours in the place of the program's
+    assert_eq!(failed, ["job failed"]);
     let mut a = make(AdapterKind::Diffusers, "python x.py");
     a.start();
     let said = feed(

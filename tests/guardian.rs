@@ -276,6 +276,16 @@ async fn a_flood_neither_blocks_signals_nor_grows() {
 }
 
 #[tokio::test]
+async fn the_last_line_of_a_flood_is_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in [1500, 20_000] {
+        let mut r = shell(&format!("seq {n}; echo last"), dir.path());
+        let seen = to_the_end(&mut r).await;
+        assert_eq!(texts(&seen).last(), Some(&"last"), "{n}");
+    }
+}
+
+#[tokio::test]
 async fn a_lost_guardian_is_told_and_the_group_can_still_be_ended() {
     let dir = tempfile::tempdir().unwrap();
     let mut r = shell("echo $$; exec sleep 300", dir.path());
@@ -294,6 +304,49 @@ async fn a_lost_guardian_is_told_and_the_group_can_still_be_ended() {
         "{seen:?}"
     );
     assert!(!lives(&pid));
+}
+
+fn send(signal: &str, pid: u32) {
+    let status = std::process::Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[tokio::test]
+async fn what_left_the_group_of_a_lost_guardian_is_ended_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut r = shell(&format!("({DAEMON}) & exec sleep 300"), dir.path());
+    let inner = pid_in(&dir.path().join("inner")).await;
+    let mut other = shell("exec sleep 300", dir.path());
+    send("-KILL", r.guardian_pid);
+    until(&mut r, |e| matches!(e, ChildEvent::GuardianLost)).await;
+    assert!(lives(&inner));
+    assert!(r.signal(Signal::Kill, Scope::Tree));
+    to_the_end(&mut r).await;
+    assert!(!lives(&inner));
+    // Another launch of the same program is none of its business.
+    assert!(other.signal(Signal::Term, Scope::Group));
+    let seen = to_the_end(&mut other).await;
+    assert!(
+        seen.contains(&ChildEvent::Exited(ExitStatus::Signal(15))),
+        "{seen:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_stopped_guardian_is_woken() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut r = shell("echo $$; exec sleep 300", dir.path());
+    line(&mut r).await;
+    send("-STOP", r.guardian_pid);
+    assert!(r.signal(Signal::Term, Scope::Group));
+    let seen = to_the_end(&mut r).await;
+    assert!(
+        seen.contains(&ChildEvent::Exited(ExitStatus::Signal(15))),
+        "{seen:?}"
+    );
 }
 
 #[tokio::test]

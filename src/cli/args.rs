@@ -35,7 +35,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) profile: Option<String>,
     /// VRAM cap, such as 20GiB; wins over the profile's
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(super) cap: Option<Bytes>,
     /// Card to supervise: its number in the list of cards, or its PCI address
     #[arg(long, value_name = "N|PCI")]
@@ -58,7 +58,8 @@ pub(super) struct RunArgs {
 }
 
 const RUN_HELP: &str = "\
-The command gets no standard input (/dev/null), its own process group, and
+The command gets no standard input (/dev/null), its own process group, the variable
+FRAMEPACK_TUI_MARK (by which whatever it leaves behind is found and ended), and
 PYTHONUNBUFFERED=1, MIOPEN_ENABLE_LOGGING_CMD=1 and MIOPEN_LOG_LEVEL=5 unless you or
 the profile say otherwise. Everything that happens is kept in
 $XDG_STATE_HOME/framepack-tui/runs/.

@@ -51,10 +51,10 @@ pub enum CliError {
         why: std::io::Error,
     },
     /// Another run holds the card.
-    #[error(transparent)]
+    #[error("failed to {0}")]
     Lock(#[from] LockError),
     /// The record cannot be opened.
-    #[error(transparent)]
+    #[error("failed to {0}")]
     Store(#[from] StoreError),
     /// The system refused something that never fails in a healthy one.
     #[error("failed to {what}: {why}")]

@@ -114,7 +114,8 @@ impl Context {
             }
             JobChange::Failed { why } => {
                 self.job = Job::Ended;
-                self.exception = Some((why.clone(), seq));
+                // without words the way it ended is all there is
+                self.exception = why.clone().map(|text| (text, seq));
             }
         }
     }

@@ -45,8 +45,9 @@ pub enum JobChange {
     Done,
     /// The job ended with an error; a server lives on.
     Failed {
-        /// The program's own words, first line.
-        why: String,
+        /// The program's own words, first line; absent when it ended without any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
 }
 

@@ -148,7 +148,10 @@ fn no_rung(
     if skipped {
         why.push_str("the rungs that answer it cannot be taken here");
     } else if tried.is_empty() {
-        why.push_str("no rung of this ladder answers it, and a blind restart would not help");
+        why.push_str("no rung of this ladder answers it");
+        if action != ActionId::RetrySame {
+            why.push_str(", and a blind restart would not help");
+        }
     } else {
         let list: Vec<_> = tried.iter().map(|r| r.0.as_str()).collect();
         why.push_str("every rung that answers it was tried: ");
@@ -186,7 +189,7 @@ pub const fn advice(action: ActionId) -> &'static str {
         ActionId::ResumeDownload => "start the download again",
         ActionId::FreeMemory => "free or add host memory, keep smaller host copies",
         ActionId::CoolDown => "let it run, improve the cooling",
-        ActionId::FixEnvironment => "see the program's own words above and change what they name",
+        ActionId::FixEnvironment => "see the program's last lines and change what they name",
         ActionId::RebootHost => "only a reboot helps",
     }
 }

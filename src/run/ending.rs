@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::model::event::Level;
 use crate::model::{Bytes, Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict};
 use crate::policy::decide;
 
@@ -17,6 +18,8 @@ const DRAIN: Duration = Duration::from_millis(300);
 const STRAGGLERS_OF_SUCCESS: Duration = Duration::from_secs(30);
 /// Stragglers of one that failed, or that we ended.
 const STRAGGLERS: Duration = Duration::from_secs(2);
+/// A wait for stragglers that lasts this long is told.
+const TELL_STRAGGLERS: Duration = Duration::from_secs(1);
 /// R10: after SIGKILL everything is gone within 2 s; else we ask who is left.
 const ASK_SURVIVORS: Duration = Duration::from_secs(3);
 /// And then it is *unkillable*.
@@ -175,10 +178,12 @@ impl RunState {
             Step::Killing { since, asked } => {
                 if now.since(since) >= UNKILLABLE {
                     let pids = self.survivors.iter().map(|s| s.pid).collect();
-                    let summary = format!(
-                        "{} processes survive SIGKILL; the card may need a reset",
-                        self.survivors.len()
-                    );
+                    let summary = match self.survivors.len() {
+                        // nobody answered who is left
+                        0 => "processes survive SIGKILL; the card may need a reset".to_owned(),
+                        1 => "1 process survives SIGKILL; the card may need a reset".to_owned(),
+                        n => format!("{n} processes survive SIGKILL; the card may need a reset"),
+                    };
                     self.finish(Outcome::Unkillable { pids }, summary, out);
                 } else if !asked && now.since(since) >= ASK_SURVIVORS {
                     out.push(Effect::ListSurvivors {
@@ -236,11 +241,14 @@ impl RunState {
                 let summary = format!("gave up: {}", self.decision.clone().unwrap_or_default());
                 self.finish(Outcome::GaveUp, summary, out);
             }
-            Purpose::User { terminated } => self.finish(
-                Outcome::Interrupted { terminated },
-                "ended by the user".to_owned(),
-                out,
-            ),
+            Purpose::User { terminated } => {
+                self.note_end("ended by the user");
+                self.finish(
+                    Outcome::Interrupted { terminated },
+                    "ended by the user".to_owned(),
+                    out,
+                );
+            }
             Purpose::Conclude(status) => self.conclude(status, out),
         }
     }
@@ -249,6 +257,7 @@ impl RunState {
         &mut self,
         status: ExitStatus,
         since: Mono,
+        told: bool,
         out: &mut Vec<Effect>,
     ) {
         if self.flags.gone && self.drained() {
@@ -256,7 +265,24 @@ impl RunState {
             return;
         }
         let purpose = Purpose::Conclude(status);
-        if self.now.since(since) >= Self::straggler_grace(purpose) {
+        let grace = Self::straggler_grace(purpose);
+        let waited = self.now.since(since);
+        if !told && waited >= TELL_STRAGGLERS {
+            self.stage = Stage::Draining {
+                status,
+                since,
+                told: true,
+            };
+            out.push(emit(Event::Notice {
+                level: Level::Info,
+                text: format!(
+                    "the program ended, but processes that it started still run; \
+                     what is left after {} s is ended",
+                    grace.as_secs()
+                ),
+            }));
+        }
+        if waited >= grace {
             self.signal(Signal::Term, Scope::Tree, out);
             self.set_step(
                 purpose,
@@ -274,6 +300,7 @@ impl RunState {
         self.show(verdict.clone(), out);
         self.detector.end_attempt();
         if Self::is_good_end(&verdict) {
+            self.note_tried();
             let restarts = self.attempt_number().saturating_sub(1);
             let summary = match restarts {
                 0 => "finished".to_owned(),
@@ -319,12 +346,15 @@ impl RunState {
     }
 
     fn note_tried(&mut self) {
+        self.note_end(self.verdict.id.as_str());
+    }
+
+    /// What became of the attempt, for its rung.
+    fn note_end(&mut self, how: &str) {
         if let Some(attempt) = &self.attempt {
             let ran = crate::model::time::clock(self.ago(self.attempt_since));
-            self.tried.push((
-                attempt.rung.clone(),
-                format!("{} after {ran}", self.verdict.id),
-            ));
+            self.tried
+                .push((attempt.rung.clone(), format!("{how} after {ran}")));
         }
     }
 

@@ -138,6 +138,7 @@ impl RunState {
                     self.stage = Stage::Draining {
                         status: report.status,
                         since: self.now,
+                        told: false,
                     };
                 }
             }
@@ -308,6 +309,13 @@ impl RunState {
         let news = self
             .shown
             .is_none_or(|s| s.id != verdict.id || s.health != verdict.health);
+        let decided = matches!(self.stage, Stage::Ending { .. })
+            && verdict.health == Health::Hung
+            && self.shown.is_some_and(|s| s.health == Health::Hung);
+        if news && decided {
+            // a second rule agrees: what is being acted on keeps its name
+            return;
+        }
         let grave = matches!(
             verdict.health,
             Health::Hung | Health::Failing | Health::Failed | Health::Finished
@@ -406,7 +414,11 @@ impl RunState {
                 }
             }
             Stage::Ending { purpose, step } => self.advance_ending(purpose, step, out),
-            Stage::Draining { status, since } => self.advance_draining(status, since, out),
+            Stage::Draining {
+                status,
+                since,
+                told,
+            } => self.advance_draining(status, since, told, out),
             Stage::PostMortem { verdict, since } => self.advance_post_mortem(&verdict, since, out),
             Stage::Reclaiming { rung, since, told } => {
                 self.advance_reclaiming(rung, since, told, out);

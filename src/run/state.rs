@@ -56,7 +56,12 @@ pub(super) enum Stage {
     /// An attempt is being ended.
     Ending { purpose: Purpose, step: Step },
     /// It ended by itself; its output and stragglers are awaited.
-    Draining { status: ExitStatus, since: Mono },
+    Draining {
+        status: ExitStatus,
+        since: Mono,
+        /// That stragglers are waited for was said.
+        told: bool,
+    },
     /// Evidence about a process that is gone, before the decision.
     PostMortem { verdict: Box<Verdict>, since: Mono },
     /// The card's memory is not back yet.

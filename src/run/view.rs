@@ -63,7 +63,7 @@ impl RunState {
     fn view_stage(&self) -> Shown {
         match &self.stage {
             Stage::Preparing => Shown::Preparing,
-            Stage::Launching | Stage::Watching => Shown::Watching,
+            Stage::Launching | Stage::Watching | Stage::Draining { .. } => Shown::Watching,
             Stage::Ending { purpose, step } => match step {
                 Step::Countdown { kill_at, held } => Shown::Countdown {
                     rung: self.following(*purpose),
@@ -74,9 +74,7 @@ impl RunState {
                 Step::Terminating { kill_at } => Shown::Terminating { kill_at: *kill_at },
                 Step::Killing { since, .. } => Shown::Killing { since: *since },
             },
-            Stage::Draining { since, .. } | Stage::PostMortem { since, .. } => {
-                Shown::TakingEvidence { since: *since }
-            }
+            Stage::PostMortem { since, .. } => Shown::TakingEvidence { since: *since },
             Stage::Reclaiming { since, .. } => Shown::WaitingVram {
                 used: self.vram_now(),
                 before: self.vram_before.unwrap_or_default(),

@@ -20,8 +20,9 @@ use crate::model::{
     GpuId, GpuSample, HostSample, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,
 };
 
-/// How long [`Sampler::cards`] waits for the first answers.
-const FIRST_ANSWERS: Duration = Duration::from_millis(700);
+/// How long [`Sampler::cards`] waits for the first answers: a driver that has to wake
+/// its card takes more than a second.
+const FIRST_ANSWERS: Duration = Duration::from_secs(2);
 /// How often cards are looked for.
 const SCAN_PERIOD: Duration = Duration::from_secs(5);
 /// A reading is fresh for so many periods.

@@ -22,9 +22,10 @@ use crate::model::event::Survivor;
 use crate::model::{EnvChange, ExitStatus, Line, Scope, Signal};
 
 mod drive;
+mod orphans;
 
-/// Events that may wait for their reader.
-const CHANNEL: usize = 1024;
+/// Events that may wait for their reader: more than both streams may burst at once.
+const CHANNEL: usize = 5 * 1024;
 
 /// What to launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,8 +97,9 @@ pub enum ChildEvent {
     },
     /// The living descendants.
     Survivors(Vec<Survivor>),
-    /// The guardian died before its time. What left the process group is out of reach;
-    /// signals go to the group from now on, and [`ChildEvent::Gone`] means the group.
+    /// The guardian died before its time, or was killed because it did not answer.
+    /// Signals go to the process group and to what carries the launch's mark in its
+    /// environment from now on, and [`ChildEvent::Gone`] means these.
     GuardianLost,
 }
 
@@ -156,6 +158,8 @@ pub fn launch(spec: LaunchSpec) -> Result<Running, LaunchError> {
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    let mark = orphans::fresh_mark();
+    command.env(orphans::MARK, &mark);
     for change in &spec.env {
         match &change.value {
             Some(value) => command.env(&change.name, value),
@@ -168,7 +172,14 @@ pub fn launch(spec: LaunchSpec) -> Result<Running, LaunchError> {
     let guardian_pid = guardian.id().unwrap_or_default();
     let (sender, events) = mpsc::channel(CHANNEL);
     let (requests, asked) = mpsc::channel(16);
-    tokio::spawn(drive::drive(guardian, control, spec.attempt, sender, asked));
+    tokio::spawn(drive::drive(
+        guardian,
+        control,
+        mark,
+        spec.attempt,
+        sender,
+        asked,
+    ));
     Ok(Running {
         guardian_pid,
         events,

@@ -163,7 +163,31 @@ pub(super) fn group_survivors(pgid: Option<Pid>) -> Vec<Survivor> {
     describe(members)
 }
 
-fn describe(members: Vec<Member>) -> Vec<Survivor> {
+/// Living processes with `mark` (`NAME=value`) in the environment they were started
+/// with, but for those of the group `besides` and ourselves.
+pub(super) fn marked(mark: &str, besides: Option<Pid>) -> Vec<Member> {
+    let ours = rustix::process::getpid().as_raw_pid();
+    let carries = |stat: &Stat| {
+        std::fs::read(format!("/proc/{}/environ", stat.pid))
+            .is_ok_and(|env| env.split(|b| *b == 0).any(|v| v == mark.as_bytes()))
+    };
+    procfs::process::all_processes()
+        .into_iter()
+        .flatten()
+        .filter_map(|p| p.and_then(|p| p.stat()).ok())
+        .filter(|s| s.pid != ours && !is_dead(s))
+        .filter(|s| besides.is_none_or(|g| g.as_raw_pid() != s.pgrp))
+        .filter(carries)
+        .map(Member::from)
+        .collect()
+}
+
+/// Signals these; gives how many it reached.
+pub(super) fn signal_members(members: &[Member], signal: Signal) -> u32 {
+    members.iter().map(|m| u32::from(send(m, signal))).sum()
+}
+
+pub(super) fn describe(members: Vec<Member>) -> Vec<Survivor> {
     members
         .into_iter()
         .take(MAX_SURVIVORS)

@@ -1,5 +1,6 @@
 //! How many lines a second are passed on.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::model::Line;
@@ -12,6 +13,12 @@ pub const BURST: u32 = 2000;
 
 /// Only the last state of a bar within this time is kept.
 pub const BAR_PERIOD: Duration = Duration::from_millis(100);
+
+/// The last lines that did not pass are kept: a flood's end says what became of it.
+const TAIL: usize = 40;
+
+/// A flood has ended when nothing came for this long.
+const ENDED: Duration = Duration::from_millis(300);
 
 /// Tokens that grow with time.
 #[derive(Debug)]
@@ -52,6 +59,8 @@ pub struct RateLimit {
     last: Option<Instant>,
     bar_sent: Option<Instant>,
     held: Option<Line>,
+    /// Lines since the last that passed, the latest ones; not counted as dropped yet.
+    tail: VecDeque<Line>,
     dropped: u64,
 }
 
@@ -71,6 +80,7 @@ impl RateLimit {
             last: None,
             bar_sent: None,
             held: None,
+            tail: VecDeque::new(),
             dropped: 0,
         }
     }
@@ -118,6 +128,25 @@ impl RateLimit {
         }
     }
 
+    /// When the last lines of a flood are due, if it ends now.
+    pub fn tail_due(&self) -> Option<Instant> {
+        let last = self.last.filter(|_| !self.tail.is_empty())?;
+        Some(last + ENDED)
+    }
+
+    /// Passes the last lines of a flood if it has ended.
+    pub fn release_tail(&mut self, now: Instant, out: &mut Vec<Line>) {
+        if self.tail_due().is_some_and(|due| now >= due) {
+            out.extend(self.tail.drain(..));
+        }
+    }
+
+    /// Nothing more is to come: passes all that is held.
+    pub fn end(&mut self, out: &mut Vec<Line>) {
+        self.flush(out);
+        out.extend(self.tail.drain(..));
+    }
+
     /// Lines dropped since the last call. States of a bar that a later state rewrote
     /// within [`BAR_PERIOD`] are not counted: a terminal does not show them either.
     pub const fn take_dropped(&mut self) -> u64 {
@@ -126,10 +155,17 @@ impl RateLimit {
 
     fn pass(&mut self, line: Line, out: &mut Vec<Line>) {
         if self.ordinary.take() || (matters(&line.text) && self.reserve.take()) {
+            for _older in self.tail.drain(..) {
+                self.dropped += 1;
+            }
             out.push(line);
-        } else {
+            return;
+        }
+        if self.tail.len() == TAIL {
+            self.tail.pop_front();
             self.dropped += 1;
         }
+        self.tail.push_back(line);
     }
 }
 
@@ -187,6 +223,30 @@ mod tests {
         assert_eq!(out.last().unwrap().text, "RuntimeError: HIP error");
         let kept = u64::try_from(out.len()).unwrap();
         assert_eq!(r.take_dropped(), 50_001 - kept);
+        assert_eq!(r.take_dropped(), 0);
+    }
+
+    #[test]
+    fn the_last_lines_of_a_flood_pass_when_it_ends() {
+        let mut r = RateLimit::new(10, 10);
+        let start = Instant::now();
+        let mut out = Vec::new();
+        for i in 0..1000 {
+            r.push(line(&i.to_string(), false), start, &mut out);
+        }
+        assert_eq!(out.len(), 10);
+        r.release_tail(start + Duration::from_millis(100), &mut out);
+        assert_eq!(out.len(), 10);
+        r.release_tail(start + ENDED, &mut out);
+        assert_eq!(out.len(), 10 + TAIL);
+        assert_eq!(out.last().unwrap().text, "999");
+        assert_eq!(r.take_dropped(), 1000 - 10 - 40);
+        r.push(line("x", false), start + ENDED, &mut out);
+        r.push(line("y", false), start + ENDED, &mut out);
+        r.push(line("z", false), start + ENDED, &mut out);
+        r.push(line("end", false), start + ENDED, &mut out);
+        r.end(&mut out);
+        assert_eq!(out.last().unwrap().text, "end");
         assert_eq!(r.take_dropped(), 0);
     }
 

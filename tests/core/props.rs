@@ -77,7 +77,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0.0..25.0_f64).prop_map(Act::Bar),
         2 => proptest::sample::select(vec![
             JobChange::Started, JobChange::Started, JobChange::Waiting, JobChange::Done,
-            JobChange::Failed { why: "x".to_owned() },
+            JobChange::Failed { why: Some("x".to_owned()) },
         ]).prop_map(Act::Job),
         1 => proptest::sample::select(vec![
             FindMark::Opened { key: "k".to_owned() },

@@ -327,6 +327,17 @@ fn an_oom_that_was_survived_is_forgotten() {
 }
 
 #[test]
+fn a_death_without_words_is_judged_by_its_signal() {
+    for (signal, verdict) in [(9, VerdictId::Killed), (11, VerdictId::CrashSegv)] {
+        let mut sim = Sim::running_in(plan(), Phase::Sampling);
+        sim.feed(Event::Job(JobChange::Failed { why: None }));
+        sim.exit(ExitStatus::Signal(signal));
+        sim.run_for(secs(5));
+        assert!(sim.first_verdict(verdict).is_some(), "{signal}");
+    }
+}
+
+#[test]
 fn the_kernels_victim_died_of_host_memory() {
     let mut sim = Sim::running_in(plan(), Phase::ModelLoad);
     sim.feed(Event::Kernel {
@@ -436,7 +447,7 @@ fn a_server_whose_job_failed_is_not_ended_for_want_of_a_rung() {
     let mut sim = Sim::running_in(p, Phase::VaeDecode);
     sim.line("ValueError: boom");
     sim.feed(Event::Job(JobChange::Failed {
-        why: "ValueError: boom".to_owned(),
+        why: Some("ValueError: boom".to_owned()),
     }));
     sim.feed(Event::Job(JobChange::Waiting));
     sim.phase(Phase::Idle);

@@ -145,10 +145,10 @@ impl Shell {
     fn guardian_lost(&mut self) {
         self.post(Event::Notice {
             level: Level::Warn,
-            text: "the guardian process was killed; the workload's group is ended".to_owned(),
+            text: "the guardian process is gone; all that the workload started is ended".to_owned(),
         });
         if let Some(child) = &self.child {
-            child.signal(Signal::Kill, Scope::Group);
+            child.signal(Signal::Kill, Scope::Tree);
         }
     }
 }

@@ -165,10 +165,14 @@ impl Outputs {
     }
 
     /// Leaves the screen for good: the terminal is gone, or the user wants it back.
-    pub(super) fn leave_screen(&mut self) {
-        if let Some(screen) = self.screen.take() {
+    /// `false`: there was none.
+    pub(super) fn leave_screen(&mut self) -> bool {
+        let screen = self.screen.take();
+        let stood = screen.is_some();
+        if let Some(screen) = screen {
             screen.finish();
         }
+        stood
     }
 
     /// Whether this run began on a screen.

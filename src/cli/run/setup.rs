@@ -10,7 +10,8 @@ use jiff::Zoned;
 use crate::cli::CliError;
 use crate::cli::args::RunArgs;
 use crate::model::event::{RunStarted, SCHEMA};
-use crate::model::{GpuSample, Plan};
+use crate::model::sample::SourceState;
+use crate::model::{GpuSample, Plan, SourceStatus};
 use crate::profile::resolve::{Inputs, env_names};
 use crate::profile::{Catalog, Problem, Profile, check_environment, lint, resolve};
 use crate::record::{RunDir, Store};
@@ -79,7 +80,11 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
     let (plan, more) = plan(args, &profile, card.as_ref(), kind, output, &exported);
     notices.extend(more);
     check_cap(&plan, card.as_ref(), args, &profile)?;
-    notices.extend(card_notices(&cards, card.as_ref()));
+    notices.extend(card_notices(
+        &cards,
+        card.as_ref(),
+        &sampler.sample().sources,
+    ));
 
     let now = Zoned::now();
     let (store, dir) = record(&args.command, &now, &mut notices)?;
@@ -87,7 +92,11 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
     let lock = card
         .as_ref()
         .map(|c| GpuLock::acquire(&c.id, &run))
-        .transpose()?;
+        .transpose()
+        .inspect_err(|_refused| {
+            // a run that never was leaves no record; one that cannot be removed does no harm
+            let _ = std::fs::remove_dir_all(dir.path());
+        })?;
     let started = RunStarted {
         schema: SCHEMA.to_owned(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -132,7 +141,7 @@ fn record(
     let store = Store::at(std::env::temp_dir().join(format!("framepack-tui-{uid}/runs")));
     let dir = store.create(argv, now)?;
     notices.push(format!(
-        "{why}; the record of this run lies in {} instead",
+        "failed to {why}; the record of this run lies in {} instead",
         dir.path().display()
     ));
     Ok((store, dir))
@@ -262,8 +271,24 @@ fn check_cap(
     }
 }
 
-fn card_notices(cards: &[GpuSample], chosen: Option<&GpuSample>) -> Vec<String> {
+fn card_notices(
+    cards: &[GpuSample],
+    chosen: Option<&GpuSample>,
+    sources: &[SourceStatus],
+) -> Vec<String> {
+    // a card whose driver does not answer is not a card that is not there
+    let silent = sources
+        .iter()
+        .filter(|s| s.name.starts_with("sysfs") || s.name.starts_with("nvml"))
+        .find(|s| {
+            use SourceState::{Lost, Stale, Starting};
+            matches!(s.state, Starting | Stale | Lost)
+        });
     match chosen {
+        None if let Some(s) = silent => vec![format!(
+            "no GPU could be read: {} has not answered; the run goes on, judged by its process alone",
+            s.name
+        )],
         None => vec!["no GPU was found: the run goes on, judged by its process alone".to_owned()],
         Some(c) if cards.len() > 1 => vec![format!(
             "{} cards; {} at {} is supervised (choose with --gpu)",

@@ -196,10 +196,23 @@ impl Shell {
 
     fn command(&mut self, command: Command, signals: &mut Signals) {
         signals.note(&command);
-        if command == Command::TerminalLost {
-            self.outputs.leave_screen();
+        if command == Command::TerminalLost && self.outputs.leave_screen() {
+            self.say_goodbye();
         }
         self.post(Event::Command(command));
+    }
+
+    /// The user left the screen, or the terminal is gone: then nobody hears it, or the
+    /// write blocks, which is why it has a thread.
+    fn say_goodbye(&self) {
+        let text = format!(
+            "the run goes on without a screen (pid {}); Ctrl-C stops it; record: {}",
+            std::process::id(),
+            self.dir.path().display()
+        );
+        let thread = std::thread::Builder::new().name("goodbye".to_owned());
+        // without a thread the words are lost, nothing else
+        let _ = thread.spawn(move || complain(&text));
     }
 
     fn clocks(&mut self, detector: &mut StandstillDetector) {
@@ -298,9 +311,12 @@ impl Shell {
         // the card is free for another run while the last screen stands
         self.lock = None;
         self.outputs.publish_last(&self.state);
-        // who ended the run by hand does not want to be asked to leave as well
-        let by_hand = matches!(self.ended, Some(Outcome::Interrupted { .. }));
-        let until = Instant::now() + if by_hand { Duration::ZERO } else { LAST_SCREEN };
+        // who ended the run knows how it ended, and may be a script or the system
+        let stays = match self.ended {
+            Some(Outcome::Interrupted { .. }) => Duration::ZERO,
+            _ => LAST_SCREEN,
+        };
+        let until = Instant::now() + stays;
         while self.outputs.screen_is_up() && Instant::now() < until {
             self.watchdog.beat();
             tokio::select! {

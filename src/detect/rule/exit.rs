@@ -107,6 +107,13 @@ fn by_status(status: Option<ExitStatus>, how: &str) -> (VerdictId, String, f64) 
             format!("the program was ended from outside ({how}); by whom is not known"),
             0.8,
         ),
+        // whoever ended the guardian as well
+        Some(ExitStatus::Unknown) => (
+            VerdictId::Killed,
+            "the program is gone and how it ended is not known: its guardian process is gone too"
+                .to_owned(),
+            0.6,
+        ),
         _ => (
             VerdictId::AppError,
             format!("the program failed with {how} and gave no reason"),
@@ -146,6 +153,7 @@ mod tests {
         assert_eq!(end(ExitStatus::Signal(11), None), VerdictId::CrashSegv);
         assert_eq!(end(ExitStatus::Signal(9), None), VerdictId::Killed);
         assert_eq!(end(ExitStatus::Code(139), None), VerdictId::CrashSegv);
+        assert_eq!(end(ExitStatus::Unknown, None), VerdictId::Killed);
         assert_eq!(
             end(ExitStatus::Signal(6), Some(VerdictId::BlockAllocator)),
             VerdictId::BlockAllocator

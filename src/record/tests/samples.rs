@@ -248,7 +248,9 @@ fn console_events() -> Vec<Event> {
         JobChange::Started,
         JobChange::Waiting,
         JobChange::Done,
-        JobChange::Failed { why: "no".into() },
+        JobChange::Failed {
+            why: Some("no".into()),
+        },
     ];
     let mut events = vec![
         line("50%|#####     | 5/10"),

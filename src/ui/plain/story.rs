@@ -160,7 +160,8 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
         Event::Job(JobChange::Started) => ("job", "began".to_owned()),
         Event::Job(JobChange::Waiting) => ("job", "none; the server waits for its user".to_owned()),
         Event::Job(JobChange::Done) => ("job", "ended well".to_owned()),
-        Event::Job(JobChange::Failed { why }) => ("job", format!("failed: {why}")),
+        Event::Job(JobChange::Failed { why: Some(why) }) => ("job", format!("failed: {why}")),
+        Event::Job(JobChange::Failed { why: None }) => ("job", "failed".to_owned()),
         Event::Artefact(a) => (
             "written",
             format!(

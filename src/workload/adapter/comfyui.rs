@@ -106,7 +106,7 @@ impl Comfyui {
     fn failed(&mut self, why: &str, n: &mut Narrator) {
         if n.in_flight() {
             self.ended = true;
-            n.fail(why.trim());
+            n.fail(Some(why.trim()));
         }
     }
 

@@ -218,9 +218,7 @@ impl Adapter for Console {
         if success {
             self.narrator.done();
         } else {
-            let why = self.last_exception.as_deref();
-            self.narrator
-                .fail(why.unwrap_or("the program ended with an error and without a word"));
+            self.narrator.fail(self.last_exception.as_deref());
         }
         self.narrator.take()
     }

@@ -126,7 +126,7 @@ impl Framepack {
         if e.is_interrupt() {
             n.wait();
         } else {
-            n.fail(&e.text);
+            n.fail(Some(&e.text));
         }
     }
 

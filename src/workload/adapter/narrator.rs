@@ -141,12 +141,13 @@ impl Narrator {
         self.after_job();
     }
 
-    pub(super) fn fail(&mut self, why: &str) {
+    /// `why`: the program's own words, where it gave any.
+    pub(super) fn fail(&mut self, why: Option<&str>) {
         if !self.in_flight() {
             return;
         }
         self.out.push(Event::Job(JobChange::Failed {
-            why: why.to_owned(),
+            why: why.map(str::to_owned),
         }));
         self.after_job();
     }

@@ -3,7 +3,8 @@
 use std::future::pending;
 use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
+use procfs::process::Process;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::Child;
@@ -11,9 +12,9 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::ChildEvent;
+use super::orphans::Orphans;
 use crate::model::{ExitStatus, Line, Stream};
 use crate::workload::lines::LineSplitter;
-use crate::workload::proctree;
 use crate::workload::protocol::{Empty, MAX_LINE, Report, Request, encode};
 use crate::workload::rate::{self, RateLimit};
 
@@ -31,6 +32,11 @@ const DROPPED_PERIOD: Duration = Duration::from_secs(1);
 
 /// How often an orphaned group is looked at.
 const LOST_PERIOD: Duration = Duration::from_millis(200);
+
+/// A guardian that has not answered for this long is of no use: it is killed, and what
+/// it held is ended without it. Less than the time after which the workload would be
+/// called unkillable.
+const ANSWER: Duration = Duration::from_secs(8);
 
 /// Places in the channel that ordinary lines leave to reports and to lines that matter.
 const RESERVED: usize = 128;
@@ -90,14 +96,17 @@ impl Tap {
             self.limit.push(line, now, out);
         }
         if n == 0 {
-            self.limit.flush(out);
+            self.limit.end(out);
         }
     }
 
     /// When unfinished text or a held bar is due.
     fn due(&self) -> Option<Instant> {
         let pending = self.splitter.pending_since().map(|t| t + PENDING);
-        [pending, self.limit.bar_due()].into_iter().flatten().min()
+        [pending, self.limit.bar_due(), self.limit.tail_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn flush_due(&mut self, now: Instant, out: &mut Vec<Line>) {
@@ -113,6 +122,7 @@ impl Tap {
             }
         }
         self.limit.release_bar(now, out);
+        self.limit.release_tail(now, out);
     }
 }
 
@@ -126,7 +136,10 @@ struct Drive {
     sender: mpsc::Sender<ChildEvent>,
     dropped: u64,
     dropped_told: Instant,
-    group: Option<Pid>,
+    orphans: Orphans,
+    /// Since when a request has been waiting for its answer.
+    asked: Option<Instant>,
+    looked: Instant,
     exited: bool,
 }
 
@@ -134,6 +147,7 @@ struct Drive {
 pub(super) async fn drive(
     mut guardian: Child,
     control: UnixStream,
+    mark: String,
     attempt: u32,
     sender: mpsc::Sender<ChildEvent>,
     mut asked: mpsc::Receiver<Request>,
@@ -149,7 +163,9 @@ pub(super) async fn drive(
         sender,
         dropped: 0,
         dropped_told: Instant::now(),
-        group: None,
+        orphans: Orphans { group: None, mark },
+        asked: None,
+        looked: Instant::now(),
         exited: false,
     };
     while drive.turn(&mut asked).await == Next::GoOn {}
@@ -171,7 +187,7 @@ impl Drive {
     async fn turn(&mut self, asked: &mut mpsc::Receiver<Request>) -> Next {
         let mut report = [0u8; 4096];
         let due = self.due();
-        let started = self.group.is_some();
+        let started = self.orphans.group.is_some();
         // Standard output before standard error: programs print a step there and draw
         // its bar here, and adapters take a late bar better than an early one.
         let woken = tokio::select! {
@@ -206,6 +222,9 @@ impl Drive {
         }
         if self.control.is_none() {
             return self.look_at_group().await;
+        }
+        if self.looked.elapsed() >= LOST_PERIOD {
+            self.look_at_guardian();
         }
         // A flood must not starve the other tasks of this thread.
         tokio::task::yield_now().await;
@@ -317,14 +336,41 @@ impl Drive {
             for line in unfinished {
                 tap.limit.push(line, Instant::now(), &mut lines);
             }
-            tap.limit.flush(&mut lines);
+            tap.limit.end(&mut lines);
         }
-        self.pass(lines);
+        self.dropped += self.stdout.limit.take_dropped() + self.stderr.limit.take_dropped();
         self.tell_dropped(true);
+        // What a program says last is worth waiting for the reader.
+        for line in lines {
+            self.send(ChildEvent::Line(line)).await;
+        }
+    }
+
+    /// Wakes a guardian that someone stopped, for it does nothing that could be in the
+    /// way; and ends one that owes an answer for too long.
+    fn look_at_guardian(&mut self) {
+        self.looked = Instant::now();
+        let id = self.guardian.id().and_then(|id| i32::try_from(id).ok());
+        let Some(pid) = id.and_then(Pid::from_raw) else {
+            return;
+        };
+        let stopped = Process::new(pid.as_raw_pid())
+            .and_then(|p| p.stat())
+            .is_ok_and(|s| s.state == 'T');
+        if stopped {
+            // Not reaped yet, so the number is still its own; if it has died meanwhile
+            // that is seen by reading.
+            let _ = kill_process(pid, Signal::CONT);
+        }
+        if self.asked.is_some_and(|at| at.elapsed() >= ANSWER) {
+            self.asked = None;
+            let _ = self.guardian.start_kill();
+        }
     }
 
     /// Handles the complete lines of the guardian.
     async fn reports(&mut self) -> Next {
+        self.asked = None;
         while let Some(end) = self.unread.iter().position(|b| *b == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
             if let Ok(report) = serde_json::from_slice::<Report>(&line)
@@ -342,7 +388,7 @@ impl Drive {
     async fn report(&mut self, report: Report) -> Next {
         match report {
             Report::Spawned { pid } => {
-                self.group = i32::try_from(pid).ok().and_then(Pid::from_raw);
+                self.orphans.group = i32::try_from(pid).ok().and_then(Pid::from_raw);
                 self.send(ChildEvent::Spawned { pid, pgid: pid }).await;
             }
             Report::SpawnFailed { why, not_found } => {
@@ -381,17 +427,16 @@ impl Drive {
             // The guardian reads at once unless it is stopped or gone; its end is seen
             // by reading.
             let _ = timeout(DRAIN, control.write_all(&encode(&request))).await;
+            self.asked = self.asked.or_else(|| Some(Instant::now()));
             return;
         }
         let answer = match request {
             Request::Signal { signal, scope } => ChildEvent::Signalled {
                 signal,
                 scope,
-                reached: proctree::signal_group_blindly(self.group, signal),
+                reached: self.orphans.signal(signal, scope).await,
             },
-            Request::Survivors(Empty {}) => {
-                ChildEvent::Survivors(proctree::group_survivors(self.group))
-            }
+            Request::Survivors(Empty {}) => ChildEvent::Survivors(self.orphans.survivors().await),
         };
         self.send(answer).await;
     }
@@ -404,7 +449,7 @@ impl Drive {
 
     /// Without a guardian: everything that we know of is gone when the group is.
     async fn look_at_group(&mut self) -> Next {
-        let lives = !proctree::group_survivors(self.group).is_empty();
+        let lives = !self.orphans.survivors().await.is_empty();
         if lives {
             tokio::task::yield_now().await;
             return Next::GoOn;
