@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::model::{GpuId, GpuSample, Mono, ProcSample, Sample};
 
+use super::card::CardLevels;
 use super::threads::{CpuActivity, ThreadTracker};
 
 /// A sample older than this many milliseconds no longer tells anything (3 periods).
@@ -23,14 +24,20 @@ const MINOR_FAULTS_ACTIVE: f64 = 500.0;
 const MAJOR_FAULTS_ACTIVE: f64 = 5.0;
 /// Change of device memory between two samples that counts.
 const VRAM_STEP: u64 = 32 << 20;
-/// Busy percent above which a card works, unless its own idle level is higher.
-const BUSY_ACTIVE: f64 = 5.0;
-/// What a busy counter may exceed its idle level by before it counts.
-const BUSY_ABOVE_IDLE: f64 = 10.0;
-/// A busy counter at or above this claims full work.
-const BUSY_FULL: f64 = 95.0;
-/// Share of the card's own busy power under which "fully busy" is contradictory.
-const CONTRADICTION: f64 = 0.4;
+/// CPU percent that only several threads reach together: no loop that waits.
+const CPU_MANY: f64 = 150.0;
+/// Bytes read a second that speak of weights, not of a log or a cache.
+const HEAVY_READ_BPS: f64 = 4.0 * 1024.0 * 1024.0;
+/// CPU percent of the tree (smoothed) above which it works, where no thread can be
+/// looked at: a web page that asks for the state of a queue stays below it.
+const CPU_ACTIVE: f64 = 3.0;
+/// One second's CPU percent that is work whatever the mean says.
+const CPU_BURST: f64 = 25.0;
+/// Time constant of the smoothed CPU percent, seconds.
+const CPU_SMOOTH_S: f64 = 5.0;
+/// Denoising steps that a card must have shown itself busy for, if its readings move
+/// at all.
+const STEPS_TO_TRUST: u32 = 3;
 
 /// One channel.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,15 +62,6 @@ impl Channel {
     }
 }
 
-/// What the card is like when nothing of ours runs, and at work.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CardLevels {
-    idle_busy: Option<f64>,
-    idle_power: Option<f64>,
-    /// Highest smoothed power at which the counter said busy.
-    busy_power: Option<f64>,
-}
-
 /// Present figures, for sentences.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Figures {
@@ -79,10 +77,16 @@ pub(crate) struct Figures {
 #[derive(Debug, Clone)]
 pub(crate) struct Channels {
     pub(crate) gpu: Channel,
+    /// A model runs on the card: more than a small copy.
+    pub(crate) gpu_hard: Channel,
     pub(crate) memory: Channel,
     pub(crate) cpu: Channel,
+    /// Several cores at once.
+    pub(crate) cpu_many: Channel,
     pub(crate) faults: Channel,
     pub(crate) io: Channel,
+    /// Weights are read.
+    pub(crate) reading: Channel,
     pub(crate) net: Channel,
     pub(crate) output: Channel,
     pub(crate) progress: Channel,
@@ -96,6 +100,9 @@ pub(crate) struct Channels {
     pub(crate) figures: Figures,
     levels: CardLevels,
     threads: ThreadTracker,
+    cpu_mean: f64,
+    /// Denoising steps that ended while the card never showed itself busy.
+    unseen_steps: u32,
     previous: Option<Previous>,
 }
 
@@ -115,10 +122,13 @@ impl Channels {
         };
         Self {
             gpu: fresh,
+            gpu_hard: fresh,
             memory: fresh,
             cpu: fresh,
+            cpu_many: fresh,
             faults: fresh,
             io: fresh,
+            reading: fresh,
             net: fresh,
             output: fresh,
             progress: fresh,
@@ -129,6 +139,8 @@ impl Channels {
             figures: Figures::default(),
             levels,
             threads: ThreadTracker::default(),
+            cpu_mean: 0.0,
+            unseen_steps: 0,
             previous: None,
         }
     }
@@ -167,56 +179,37 @@ impl Channels {
     }
 
     fn observe_card(&mut self, now: Mono, card: Option<&GpuSample>) {
-        let busy = card.and_then(|g| g.busy.fresh().copied());
-        let power = card.and_then(|g| g.power_w.fresh().copied());
-        self.figures.busy = busy;
-        self.figures.power = power;
-        if busy.is_none() && power.is_none() {
+        self.figures.busy = card.and_then(|g| g.busy.fresh().copied());
+        self.figures.power = card.and_then(|g| g.power_w.fresh().copied());
+        let Some(state) = card.and_then(|g| self.levels.judge(g)) else {
             return;
-        }
+        };
         self.gpu_expected = true;
-        let claims_full = busy.is_some_and(|b| b >= BUSY_FULL);
-        let contradicts = claims_full
-            && match (power, self.levels.busy_power) {
-                (Some(p), Some(at_work)) => p < CONTRADICTION * at_work,
-                _ => false,
-            };
-        if contradicts {
+        if state.active {
+            self.unseen_steps = 0;
+        }
+        if state.contradicts {
             self.contradiction_since.get_or_insert(now);
         } else {
             self.contradiction_since = None;
-            if let (Some(b), Some(p)) = (busy, power)
-                && b >= 50.0
-            {
-                let at_work = self.levels.busy_power.get_or_insert(p);
-                // a slow rise: one spike must not set the level of "at work"
-                *at_work += (p - *at_work).max(0.0) * 0.2;
-            }
         }
-        let busy_active = busy.is_some_and(|b| {
-            b > BUSY_ACTIVE.max(
-                self.levels
-                    .idle_busy
-                    .map_or(BUSY_ACTIVE, |i| i + BUSY_ABOVE_IDLE),
-            )
-        });
-        self.gpu.see(
-            now,
-            (busy_active && !contradicts) || self.power_active(power),
-        );
+        self.gpu.see(now, state.active);
+        self.gpu_hard.see(now, state.hard);
     }
 
-    /// Power well above the card's own idle level. Without an idle level power
-    /// says nothing: an APU's reading holds the CPU as well.
-    fn power_active(&self, power: Option<f64>) -> bool {
-        let (Some(p), Some(idle)) = (power, self.levels.idle_power) else {
-            return false;
-        };
-        let span = self
-            .levels
-            .busy_power
-            .map_or(0.0, |at_work| (at_work - idle).max(0.0));
-        p > idle + f64::max(30.0, 0.35 * span)
+    /// A denoising step has ended: a card whose readings move shows it.
+    pub(crate) fn step(&mut self) {
+        self.unseen_steps = self.unseen_steps.saturating_add(1);
+    }
+
+    /// Whether an idle reading of the card means an idle card.
+    pub(crate) const fn card_is_trusted(&self) -> bool {
+        self.gpu_expected && self.unseen_steps < STEPS_TO_TRUST
+    }
+
+    /// Whether the card's own level at work is known.
+    pub(crate) const fn knows_work(&self) -> bool {
+        self.levels.knows_work()
     }
 
     fn observe_process(&mut self, now: Mono, dt: Option<Duration>, p: &ProcSample) {
@@ -253,6 +246,9 @@ impl Channels {
         if let Some(io) = io {
             self.io.see(now, io >= IO_ACTIVE_BPS);
         }
+        if let Some(bps) = read_bps {
+            self.reading.see(now, bps >= HEAVY_READ_BPS);
+        }
         if minor.is_some() || major.is_some() {
             self.faults.see(
                 now,
@@ -261,21 +257,30 @@ impl Channels {
             );
         }
         self.children.see(now, children_changed);
-        self.observe_cpu(now, cpu, &p.per_thread);
+        self.observe_cpu(now, dt, cpu, &p.per_thread);
     }
 
-    fn observe_cpu(&mut self, now: Mono, cpu: Option<f64>, threads: &[crate::model::ThreadSample]) {
+    fn observe_cpu(
+        &mut self,
+        now: Mono,
+        dt: Duration,
+        cpu: Option<f64>,
+        threads: &[crate::model::ThreadSample],
+    ) {
         let round = self.threads.observe(now, threads);
         let Some(cpu) = cpu else {
             return;
         };
+        let weight = (dt.as_secs_f64() / CPU_SMOOTH_S).min(1.0);
+        self.cpu_mean += (cpu - self.cpu_mean) * weight;
         let active = match round {
-            _ if cpu >= 25.0 => true,
+            _ if cpu >= CPU_BURST => true,
             CpuActivity::Worked => true,
             CpuActivity::Quiet => false,
             CpuActivity::NoRound if self.threads.recent(now) => false,
-            CpuActivity::NoRound => cpu >= 3.0,
+            CpuActivity::NoRound => cpu >= CPU_ACTIVE && self.cpu_mean >= CPU_ACTIVE,
         };
+        self.cpu_many.see(now, cpu >= CPU_MANY);
         self.cpu.see(now, active);
         if cpu >= 80.0 {
             self.core_busy_since.get_or_insert(now);
@@ -292,16 +297,6 @@ impl Channels {
     /// A bar moved, a section was written, a phase changed.
     pub(crate) fn progress(&mut self, now: Mono) {
         self.progress.see(now, true);
-    }
-
-    /// Before the launch: the card's own idle level.
-    pub(crate) fn learn_idle(levels: &mut CardLevels, card: &GpuSample) {
-        if let Some(b) = card.busy.fresh() {
-            levels.idle_busy = Some(levels.idle_busy.map_or(*b, |i| i.midpoint(*b)));
-        }
-        if let Some(p) = card.power_w.fresh() {
-            levels.idle_power = Some(levels.idle_power.map_or(*p, |i| i.midpoint(*p)));
-        }
     }
 
     /// The last moment at which anything at all was active.
@@ -328,14 +323,22 @@ impl Channels {
         self.output.active.max(self.progress.active)
     }
 
+    /// The last moment at which bytes moved: storage, network, the card's memory.
+    pub(crate) fn last_transfer(&self) -> Mono {
+        self.io.active.max(self.net.active).max(self.memory.active)
+    }
+
     /// R7: the world stood still; windows begin anew.
     pub(crate) fn cut(&mut self, now: Mono) {
         for c in [
             &mut self.gpu,
+            &mut self.gpu_hard,
             &mut self.memory,
             &mut self.cpu,
+            &mut self.cpu_many,
             &mut self.faults,
             &mut self.io,
+            &mut self.reading,
             &mut self.net,
             &mut self.output,
             &mut self.progress,

@@ -24,6 +24,10 @@ pub(super) struct Context {
     pub(super) seen: Option<Seen>,
     pub(super) exception: Option<(String, u64)>,
     pub(super) oom_killer: Option<(String, u64)>,
+    /// The program's last word was that it compiles or tunes.
+    pub(super) compiling: bool,
+    /// Phase and section in which the last job failed.
+    pub(super) failed_in: Option<(Phase, Option<u32>)>,
     /// Longest completed stay in each phase, over the whole run.
     pub(super) longest: BTreeMap<Phase, Duration>,
 }
@@ -42,6 +46,8 @@ impl Context {
             seen: None,
             exception: None,
             oom_killer: None,
+            compiling: false,
+            failed_in: None,
             longest,
         }
     }
@@ -60,6 +66,7 @@ impl Context {
                 if let Some(verdict) = signature::of_line(&line.text) {
                     self.note_error(now, seq, verdict, &line.text);
                 }
+                self.compiling |= signature::is_compilation(&line.text);
             }
             Event::Phase(p) => self.observe_phase(now, p),
             Event::Progress(p) => self.observe_progress(p),
@@ -83,6 +90,12 @@ impl Context {
             *longest = stay.max(*longest);
             self.phase_since = now;
             self.find = None;
+            self.compiling = false;
+        }
+        if p.on_cpu && !self.announced_cpu {
+            // the program answers its error itself: it falls back to the CPU
+            self.seen = None;
+            self.exception = None;
         }
         self.phase = p.phase;
         self.section = p.section;
@@ -93,6 +106,7 @@ impl Context {
         self.find = None;
         // the job went on after an error: the error was survived
         if p.sampling && p.done > 0.0 {
+            self.compiling = false;
             self.seen = None;
             self.exception = None;
         }
@@ -102,6 +116,7 @@ impl Context {
         match change {
             JobChange::Started => {
                 self.job = Job::InFlight(now);
+                self.failed_in = None;
                 self.seen = None;
                 self.exception = None;
                 self.find = None;
@@ -114,7 +129,9 @@ impl Context {
             }
             JobChange::Failed { why } => {
                 self.job = Job::Ended;
-                self.exception = Some((why.clone(), seq));
+                self.failed_in = Some((self.phase, self.section));
+                // a program that ended without a word has no words to quote
+                self.exception = (!why.is_empty()).then(|| (why.clone(), seq));
             }
         }
     }

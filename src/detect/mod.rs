@@ -4,9 +4,11 @@
 //! [`Detector::begin_attempt`] starts afresh but keeps what was learned.
 
 mod alarm;
+mod card;
 mod channels;
 mod context;
 mod facts;
+mod helpers;
 mod rule;
 mod signature;
 mod threads;
@@ -20,7 +22,8 @@ use crate::model::{
 };
 
 use alarm::Alarm;
-use channels::{CardLevels, Channels};
+use card::CardLevels;
+use channels::Channels;
 use context::Context;
 use facts::Facts;
 pub use facts::Job;
@@ -32,30 +35,9 @@ const WARM_UP: Duration = Duration::from_secs(5);
 /// user called a false alarm (R6).
 const RATCHET: f64 = 1.5;
 
-/// Names of programs that compile kernels or extensions.
-const COMPILERS: &[&str] = &[
-    "clang",
-    "clang++",
-    "amdclang",
-    "amdclang++",
-    "ld.lld",
-    "lld",
-    "ld",
-    "cc1",
-    "cc1plus",
-    "gcc",
-    "g++",
-    "cc",
-    "c++",
-    "as",
-    "hipcc",
-    "hipcc.bin",
-    "nvcc",
-    "cicc",
-    "ptxas",
-    "lto1",
-    "ninja",
-];
+/// Samples and ticks come several times a second. Where none came for this long, we
+/// ourselves or the machine stood still, and what was not seen is no silence (R7).
+const UNSEEN: Duration = Duration::from_secs(5);
 
 /// Where the process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +58,7 @@ pub struct Detector {
     attempt_since: Mono,
     life: Life,
     compilers: bool,
+    encoders: bool,
     paused: bool,
     tracer_is_ours: bool,
     ratchets: BTreeMap<VerdictId, f64>,
@@ -83,6 +66,7 @@ pub struct Detector {
     /// `seq` of the envelope with the last activity, and of the last envelope.
     active_seq: u64,
     last_seq: u64,
+    last_at: Mono,
 }
 
 impl Detector {
@@ -98,12 +82,14 @@ impl Detector {
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
             compilers: false,
+            encoders: false,
             paused: false,
             tracer_is_ours: false,
             ratchets: BTreeMap::new(),
             alarm: Alarm::Quiet,
             active_seq: 0,
             last_seq: 0,
+            last_at: Mono::ZERO,
         }
     }
 
@@ -118,6 +104,7 @@ impl Detector {
         self.attempt_since = now;
         self.life = Life::Running;
         self.compilers = false;
+        self.encoders = false;
         self.paused = false;
         self.alarm = Alarm::Quiet;
     }
@@ -139,12 +126,22 @@ impl Detector {
         let before = self.channels.last_activity();
         self.last_seq = env.seq;
         let now = env.at;
+        if now.since(self.last_at) > UNSEEN {
+            self.channels.cut(now);
+        }
+        self.last_at = now;
         match &env.event {
             Event::Sample(sample) => self.observe_sample(now, sample),
-            Event::Line(_) => self.channels.output(now),
-            Event::Phase(_) | Event::Progress(_) | Event::Artefact(_) | Event::Job(_) => {
-                self.channels.progress(now);
+            Event::Line(line) if !signature::is_no_activity(&line.text) => {
+                self.channels.output(now);
             }
+            Event::Progress(p) => {
+                self.channels.progress(now);
+                if p.sampling && p.done > 0.0 {
+                    self.channels.step();
+                }
+            }
+            Event::Phase(_) | Event::Artefact(_) | Event::Job(_) => self.channels.progress(now),
             Event::Standstill { .. } => self.channels.cut(now),
             _ => {}
         }
@@ -161,13 +158,14 @@ impl Detector {
                 .as_ref()
                 .and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
             if let Some(card) = card {
-                Channels::learn_idle(&mut self.levels, card);
+                self.levels.learn_idle(card);
             }
             return;
         }
         if let Some(p) = &sample.process {
             self.paused = !self.tracer_is_ours && is_stopped(p);
-            self.compilers = p.children.iter().any(|c| COMPILERS.contains(&c.as_str()));
+            self.compilers = helpers::compile(&p.children);
+            self.encoders = helpers::encode(&p.children);
         }
         if self.paused {
             self.channels.cut(now);
@@ -242,6 +240,11 @@ impl Detector {
                 .map(|(t, s)| (t.as_str(), *s)),
         });
         let mut v = self.verdict_of(end.verdict, end.health, &end.sentence, now);
+        // a server is idle again by the time its failed job is judged
+        if let Some((phase, section)) = self.context.failed_in.filter(|_| !end.is_good()) {
+            v.phase = phase;
+            v.section = section;
+        }
         v.onset = self.context.seen.as_ref().map_or(now, |s| s.first.min(now));
         v.confidence = end.confidence;
         v.findings = vec![Finding {
@@ -306,6 +309,8 @@ impl Detector {
             job: self.context.job,
             on_cpu: self.context.on_cpu(),
             compilers: self.compilers,
+            encoders: self.encoders,
+            compiling: self.context.compiling,
             find: self.context.find.as_ref(),
             seen: self.context.seen.as_ref(),
             longest: self.context.longest.get(&self.context.phase).copied(),

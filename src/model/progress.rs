@@ -45,7 +45,7 @@ pub enum JobChange {
     Done,
     /// The job ended with an error; a server lives on.
     Failed {
-        /// The program's own words, first line.
+        /// The program's own words, first line; empty: it ended without a word.
         why: String,
     },
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::detect::facts::Facts;
-use crate::model::VerdictId;
+use crate::model::{Phase, VerdictId};
 
-use super::{Check, Signs, span};
+use super::{Check, Signs, short, span};
 
 /// Silence shorter than this is no sign of anything (R1: first *Suspect* within 20 s).
 const FIRST_SIGN: Duration = Duration::from_secs(15);
@@ -43,7 +43,12 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         span(f.now.since(c.output.active))
     ));
     // an error in the text that nothing followed explains the silence
-    let verdict = f.seen.map_or(VerdictId::SilentHang, |s| s.verdict);
+    let silence = if f.phase == Phase::Download {
+        VerdictId::DownloadStall
+    } else {
+        VerdictId::SilentHang
+    };
+    let verdict = f.seen.map_or(silence, |s| s.verdict);
     let sentence = match f.seen {
         Some(seen) => format!(
             "after \"{}\" ({} x) the program stopped moving",
@@ -88,12 +93,4 @@ fn confidence(f: &Facts<'_>) -> f64 {
         3 => 0.9,
         _ => 0.8,
     }
-}
-
-fn short(text: &str) -> String {
-    let mut s: String = text.chars().take(80).collect();
-    if s.len() < text.len() {
-        s.push('…');
-    }
-    s
 }

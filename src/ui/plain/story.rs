@@ -160,6 +160,9 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
         Event::Job(JobChange::Started) => ("job", "began".to_owned()),
         Event::Job(JobChange::Waiting) => ("job", "none; the server waits for its user".to_owned()),
         Event::Job(JobChange::Done) => ("job", "ended well".to_owned()),
+        Event::Job(JobChange::Failed { why }) if why.is_empty() => {
+            ("job", "failed without a word".to_owned())
+        }
         Event::Job(JobChange::Failed { why }) => ("job", format!("failed: {why}")),
         Event::Artefact(a) => (
             "written",

@@ -1,0 +1,7 @@
+//! Recorded and scripted cases through the real line splitter, the real adapter and
+//! the real core: what it says, when, and what it would do.
+
+mod case;
+mod corpus;
+mod judge;
+mod player;
