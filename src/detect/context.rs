@@ -92,8 +92,9 @@ impl Context {
             self.find = None;
             self.compiling = false;
         }
-        if p.on_cpu && !self.announced_cpu {
-            // the program answers its error itself: it falls back to the CPU
+        let falls_back = p.on_cpu && !self.announced_cpu;
+        if falls_back || matches!(p.phase, Phase::Save | Phase::Done) {
+            // the program answers its error itself, or had its result all the same
             self.seen = None;
             self.exception = None;
         }

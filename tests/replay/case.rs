@@ -89,6 +89,8 @@ pub(crate) struct Case {
     pub(crate) rows: Vec<Row>,
     pub(crate) kernel: Vec<(f64, String)>,
     pub(crate) events: Vec<(f64, Happening)>,
+    /// The supervisor has only the clock to learn that the machine slept.
+    pub(crate) sleep_untold: bool,
     pub(crate) expected: Expected,
 }
 
@@ -124,6 +126,7 @@ pub(crate) fn read(dir: &Path) -> Case {
         rows: rows(&text("telemetry.csv")).map(|c| row(&c)).collect(),
         kernel,
         events,
+        sleep_untold: false,
         expected: toml::from_str(&text("expected.toml")).unwrap(),
         meta,
     }

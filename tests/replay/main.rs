@@ -3,5 +3,8 @@
 
 mod case;
 mod corpus;
+mod faults;
 mod judge;
 mod player;
+mod quiet;
+mod script;

@@ -23,7 +23,7 @@ use crate::case::{Case, Happening, Meta, Row};
 
 const CARD: &str = "0000:0c:00.0";
 /// Readings before the launch, as a run takes them.
-const BEFORE: Duration = Duration::from_secs(1);
+const BEFORE: Duration = Duration::from_secs(2);
 /// As the program that drains the child's output: unfinished text waits this long.
 const PENDING_S: f64 = 0.3;
 /// Time in one row, and what a clock may deviate before it is a jump.
@@ -73,6 +73,8 @@ struct Player<'a> {
     slept: f64,
     counters: Counters,
     stopped: bool,
+    /// Sleeps are not told.
+    untold: bool,
     gone: bool,
     evidence: Vec<(f64, u32)>,
     decided: bool,
@@ -137,6 +139,7 @@ impl<'a> Player<'a> {
             slept: 0.0,
             counters: Counters::default(),
             stopped: false,
+            untold: case.sleep_untold,
             gone: false,
             evidence: Vec::new(),
             decided: false,
@@ -151,11 +154,16 @@ impl<'a> Player<'a> {
         let mut sample = Sample::default();
         sample.gpus.extend(first.map(|r| self.card(r)));
         self.post(Event::Sample(Box::new(sample)));
+        // a card that cannot be read is not waited for any longer than this
+        self.t = 0.0;
+        self.post(Event::Tick);
         assert!(self.state.snapshot().pid.is_some(), "launched");
     }
 
     fn item(&mut self, item: &Item<'_>) {
         match item {
+            // the clock of the run leaps
+            Item::Slept(_) if self.untold => {}
             Item::Slept(seconds) => {
                 self.slept += seconds;
                 self.post(Event::Standstill {

@@ -12,12 +12,18 @@ const FIRST_SIGN: Duration = Duration::from_secs(15);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let silent = f.silent_for();
+    let limit = f.silence_limit();
+    // a network dips, and a dip is no sign of anything
+    let first_sign = if f.phase == Phase::Download {
+        limit.saturating_sub(FIRST_SIGN)
+    } else {
+        FIRST_SIGN
+    };
     // a card that claims full work is no silence: `busy_idle` judges that
-    if silent < FIRST_SIGN || f.channels.contradiction_since.is_some() {
+    if silent < first_sign || f.channels.contradiction_since.is_some() {
         return Check::Clear;
     }
     let c = &f.channels;
-    let limit = f.silence_limit();
     let mut numbers = Vec::new();
     if let Some(busy) = c.figures.busy {
         numbers.push(format!(

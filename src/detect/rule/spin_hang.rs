@@ -8,13 +8,15 @@ use crate::model::{Phase, VerdictId};
 
 use super::{Check, Signs, span};
 
-/// Without a card that shows its work, or with several cores busy (threads that wait
-/// do not fill several), honest CPU work and a spin look alike; so they do in the
-/// texture steps, where views are rendered and baked by either.
+/// Without a card, honest CPU work and a spin look alike; so they do in the texture
+/// steps, where views are rendered and baked by either.
 const LOOKS_ALIKE: u32 = 5;
-/// The program itself said that it compiles or tunes: kernels for a new card take
-/// many minutes.
-const ANNOUNCED: u32 = 15;
+/// The program itself said that it compiles or tunes (kernels for a new card take many
+/// minutes), several cores are busy (a loop that waits fills one), or the card's
+/// readings do not move with its work.
+const EXPLAINED: u32 = 15;
+/// Such a limit is long enough for the suspicion to come late.
+const LATE_SIGN: Duration = Duration::from_mins(1);
 /// A limit is never shorter than this many times the longest such phase so far.
 const TIMES_LONGEST: u32 = 5;
 /// Several cores were busy this shortly before.
@@ -41,7 +43,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     .max()
     .unwrap_or(busy_since);
     let spinning = f.now.since(since);
-    if spinning < limit / 2 {
+    if spinning < (limit / 2).max(limit.saturating_sub(LATE_SIGN)) {
         return Check::Clear;
     }
     let cpu = c.figures.cpu_percent.unwrap_or_default();
@@ -79,9 +81,10 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
 fn limit(f: &Facts<'_>) -> Duration {
     let c = &f.channels;
     let many_cores = f.now.since(c.cpu_many.active) < JUST_NOW && c.cpu_many.seen.is_some();
-    let factor = if f.compiling {
-        ANNOUNCED
-    } else if !c.card_is_trusted() || many_cores || f.phase == Phase::Texture {
+    let readings_rest = c.gpu_expected && !c.card_is_trusted();
+    let factor = if f.compiling || many_cores || readings_rest {
+        EXPLAINED
+    } else if !c.gpu_expected || f.phase == Phase::Texture {
         LOOKS_ALIKE
     } else {
         1
