@@ -158,10 +158,8 @@ fn a_script_that_dies_without_a_word() {
     let mut a = make(AdapterKind::Diffusers, "python x.py");
     a.start();
     let failed = story(&a.finish(false));
-    assert!(
-        failed[0].starts_with("job failed: the program ended"),
-        "{failed:?}"
-    );
+    // no words of ours: how it ended is judged by its status
+    assert_eq!(failed[0], "job failed: ");
     let mut a = make(AdapterKind::Diffusers, "python x.py");
     a.start();
     let said = feed(

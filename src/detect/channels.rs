@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::model::{GpuId, GpuSample, Mono, ProcSample, Sample};
 
 use super::card::CardLevels;
+use super::rates::{fresh_pool_used, max_known, rate, without_threads};
 use super::threads::{CpuActivity, ThreadTracker};
 
 /// A sample older than this many milliseconds no longer tells anything (3 periods).
@@ -38,6 +39,9 @@ const CPU_SMOOTH_S: f64 = 5.0;
 /// Denoising steps that a card must have shown itself busy for, if its readings move
 /// at all.
 const STEPS_TO_TRUST: u32 = 3;
+
+/// A card that works hard for this long runs a model: tuning keeps it busy in bursts.
+const MODEL_RUNS: Duration = Duration::from_secs(20);
 
 /// One channel.
 #[derive(Debug, Clone, Copy, Default)]
@@ -93,6 +97,10 @@ pub(crate) struct Channels {
     pub(crate) children: Channel,
     /// Since when a core has been busy without a break.
     pub(crate) core_busy_since: Option<Mono>,
+    /// Last moment of a long run of a model on the card.
+    pub(crate) model_ran: Mono,
+    /// Since when one has run without a break.
+    hard_since: Option<Mono>,
     /// The busy counter says full, the power says idle: since when.
     pub(crate) contradiction_since: Option<Mono>,
     /// Whether the supervised card was ever readable in this run.
@@ -134,6 +142,8 @@ impl Channels {
             progress: fresh,
             children: fresh,
             core_busy_since: None,
+            model_ran: now,
+            hard_since: None,
             contradiction_since: None,
             gpu_expected,
             figures: Figures::default(),
@@ -149,8 +159,15 @@ impl Channels {
         self.levels
     }
 
-    /// Folds one sample in.
-    pub(crate) fn observe(&mut self, now: Mono, sample: &Sample, gpu: Option<&GpuId>) {
+    /// Folds one sample in. `net_counts`: what comes from the network may be the
+    /// program's (the counter is the whole machine's).
+    pub(crate) fn observe(
+        &mut self,
+        now: Mono,
+        sample: &Sample,
+        gpu: Option<&GpuId>,
+        net_counts: bool,
+    ) {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
         let card = gpu.and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
         self.observe_card(now, card);
@@ -161,8 +178,8 @@ impl Channels {
         if let (Some(rx), Some(dt)) = (net_rx, dt) {
             let before = self.previous.as_ref().and_then(|p| p.net_rx);
             let bps = before.and_then(|b| rate(b, rx, dt));
-            self.net
-                .see(now, bps.is_some_and(|bps| bps >= NET_ACTIVE_BPS));
+            let much = bps.is_some_and(|bps| bps >= NET_ACTIVE_BPS);
+            self.net.see(now, net_counts && much);
         }
         let mem_used = card.and_then(fresh_pool_used);
         if let Some(used) = mem_used {
@@ -192,6 +209,14 @@ impl Channels {
             self.contradiction_since.get_or_insert(now);
         } else {
             self.contradiction_since = None;
+        }
+        if state.hard {
+            let since = *self.hard_since.get_or_insert(now);
+            if now.since(since) >= MODEL_RUNS {
+                self.model_ran = now;
+            }
+        } else {
+            self.hard_since = None;
         }
         self.gpu.see(now, state.active);
         self.gpu_hard.see(now, state.hard);
@@ -347,6 +372,7 @@ impl Channels {
             c.active = c.active.max(now);
         }
         self.core_busy_since = None;
+        self.hard_since = None;
         self.contradiction_since = None;
         self.previous = None;
     }
@@ -360,35 +386,5 @@ impl Channels {
             return Some("the card cannot be read at present");
         }
         None
-    }
-}
-
-/// Per-thread rows are used at once; keeping them for the difference is waste.
-fn without_threads(mut p: ProcSample) -> ProcSample {
-    p.per_thread = Vec::new();
-    p
-}
-
-fn fresh_pool_used(card: &GpuSample) -> Option<u64> {
-    let vram = card.vram_used.fresh();
-    let gtt = card.gtt_used.fresh();
-    if card.apu {
-        Some(vram?.0 + gtt.map_or(0, |g| g.0))
-    } else {
-        vram.map(|v| v.0)
-    }
-}
-
-/// Change a second; `None` when the counter fell (another process took the pid).
-#[expect(clippy::cast_precision_loss, reason = "rates for thresholds")]
-fn rate(before: u64, after: u64, dt: Duration) -> Option<f64> {
-    let secs = dt.as_secs_f64();
-    (secs > 0.05 && after >= before).then(|| (after - before) as f64 / secs)
-}
-
-fn max_known(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.max(b)),
-        (a, b) => a.or(b),
     }
 }

@@ -1,17 +1,23 @@
 //! What the console has told about the present attempt: phase, job, search, errors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{Event, FindMark, JobChange, Mono, Phase, PhaseChange, Progress, VerdictId};
+use crate::model::{
+    Event, FindMark, JobChange, Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
+};
 
 use super::facts::{Job, OpenFind, Seen};
 use super::signature;
 
+/// Processes of a tree that are remembered.
+const MOST_PIDS: usize = 4096;
+
 /// Context of one attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Context {
-    pub(super) pid: Option<u32>,
+    /// Processes of the tree, the dead included.
+    pids: BTreeSet<u32>,
     pub(super) phase: Phase,
     pub(super) phase_since: Mono,
     pub(super) section: Option<u32>,
@@ -35,7 +41,7 @@ pub(super) struct Context {
 impl Context {
     pub(super) fn new(now: Mono, rung_on_cpu: bool, longest: BTreeMap<Phase, Duration>) -> Self {
         Self {
-            pid: None,
+            pids: BTreeSet::new(),
             phase: Phase::Startup,
             phase_since: now,
             section: None,
@@ -58,10 +64,35 @@ impl Context {
             || (self.rung_on_cpu && matches!(self.phase, Phase::VaeDecode | Phase::VaeEncode))
     }
 
+    /// Whether the program may fetch something now. Everywhere else traffic of the
+    /// machine is someone else's: a film that is watched while a decode hangs.
+    pub(super) const fn may_fetch(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Startup
+                | Phase::Download
+                | Phase::ModelLoad
+                | Phase::TextEncode
+                | Phase::Unknown
+        )
+    }
+
+    /// Remembers the processes of the tree: the kernel's victim may be any of them.
+    pub(super) fn observe_tree(&mut self, p: &ProcSample) {
+        let pids = p.per_thread.iter().map(|t| t.pid);
+        for pid in pids.chain([p.pid]) {
+            if self.pids.len() < MOST_PIDS {
+                self.pids.insert(pid);
+            }
+        }
+    }
+
     /// Folds one event in.
     pub(super) fn observe(&mut self, now: Mono, seq: u64, event: &Event) {
         match event {
-            Event::Spawned { pid, .. } => self.pid = Some(*pid),
+            Event::Spawned { pid, .. } => {
+                self.pids.insert(*pid);
+            }
             Event::Line(line) => {
                 if let Some(verdict) = signature::of_line(&line.text) {
                     self.note_error(now, seq, verdict, &line.text);
@@ -75,7 +106,7 @@ impl Context {
             Event::Find(mark) => self.observe_find(now, seq, mark),
             Event::Kernel { text } => {
                 let victim = signature::oom_killed_pid(text);
-                if victim.is_some() && victim == self.pid {
+                if victim.is_some_and(|v| self.pids.contains(&v)) {
                     self.oom_killer = Some((text.clone(), seq));
                 }
             }
@@ -162,7 +193,7 @@ impl Context {
                 // older MIOpen prints solver and search lines without saying that a
                 // Find began: the first of them opens it
                 let find = self.find.get_or_insert_with(|| OpenFind {
-                    key: "not named by MIOpen".to_owned(),
+                    key: FindMark::UNNAMED.to_owned(),
                     opened: now,
                     advanced: now,
                     solver: None,

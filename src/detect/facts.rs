@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::model::{Limits, Mono, Phase, VerdictId};
 
 use super::channels::Channels;
+use super::helpers::Helpers;
 
 /// An open Find, by MIOpen's own lines.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,10 +59,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) job: Job,
     /// A CPU step was announced.
     pub(crate) on_cpu: bool,
-    /// Child processes that compile kernels are alive.
-    pub(crate) compilers: bool,
-    /// Child processes that encode a video are alive.
-    pub(crate) encoders: bool,
+    /// What child processes do.
+    pub(crate) helpers: Helpers,
     /// The program said that it compiles or tunes, and nothing has followed yet.
     pub(crate) compiling: bool,
     pub(crate) find: Option<&'a OpenFind>,
@@ -89,7 +88,7 @@ impl Facts<'_> {
 
     /// Whether something is known that explains a busy CPU beside an idle card.
     pub(crate) const fn works_elsewhere(&self) -> bool {
-        self.on_cpu || self.compilers || self.encoders
+        self.on_cpu || !matches!(self.helpers, Helpers::None)
     }
 
     /// Phases whose work is the CPU's: imports, reading weights, encoding the video,

@@ -1,4 +1,7 @@
-//! Child processes whose work explains a busy CPU beside an idle card.
+//! What the process tree itself tells: child processes whose work explains a busy CPU
+//! beside an idle card, and a process that is stopped.
+
+use crate::model::ProcSample;
 
 /// Names of programs that compile kernels or extensions.
 const COMPILERS: &[&str] = &[
@@ -29,19 +32,40 @@ const COMPILERS: &[&str] = &[
 /// that bring ffmpeg name it `ffmpeg-linux-…`.
 const ENCODERS: &[&str] = &["ffmpeg", "x264", "x265", "SvtAv1", "gifski", "gifsicle"];
 
-/// Whether a kernel is being compiled. Versioned names (`clang-19`) count.
-pub(super) fn compile(children: &[String]) -> bool {
-    children.iter().any(|c| {
-        let plain = c.trim_end_matches(|ch: char| ch.is_ascii_digit() || matches!(ch, '-' | '.'));
-        COMPILERS.contains(&c.as_str()) || COMPILERS.contains(&plain)
-    })
+/// What the child processes do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Helpers {
+    /// Nothing that we know.
+    #[default]
+    None,
+    /// A kernel or an extension is compiled.
+    Compile,
+    /// A video or a picture is encoded.
+    Encode,
 }
 
-/// Whether a video or picture is being encoded.
-pub(super) fn encode(children: &[String]) -> bool {
-    children
-        .iter()
-        .any(|c| ENCODERS.iter().any(|e| c.starts_with(e)))
+impl Helpers {
+    /// By the names of the children. Versioned names (`clang-19`) count.
+    pub(super) fn of(children: &[String]) -> Self {
+        let compiles = |c: &String| {
+            let version = |ch: char| ch.is_ascii_digit() || matches!(ch, '-' | '.');
+            let plain = c.trim_end_matches(version);
+            COMPILERS.contains(&c.as_str()) || COMPILERS.contains(&plain)
+        };
+        let encodes = |c: &String| ENCODERS.iter().any(|e| c.starts_with(e));
+        if children.iter().any(compiles) {
+            Self::Compile
+        } else if children.iter().any(encodes) {
+            Self::Encode
+        } else {
+            Self::None
+        }
+    }
+}
+
+/// R7: stopped by a signal, or under a debugger.
+pub(super) fn is_stopped(p: &ProcSample) -> bool {
+    p.traced || p.state.fresh().is_some_and(|s| matches!(s, 'T' | 't'))
 }
 
 #[cfg(test)]
@@ -50,10 +74,13 @@ mod tests {
 
     #[test]
     fn helpers_by_name() {
-        let names = |n: &str| vec!["python3".to_owned(), n.to_owned()];
-        assert!(compile(&names("clang-19")) && compile(&names("cc1plus")));
-        assert!(!compile(&names("asciinema")) && !compile(&names("ffmpeg")));
-        assert!(encode(&names("ffmpeg")) && encode(&names("ffmpeg-linux-x8")));
-        assert!(!encode(&names("clang")));
+        let of = |n: &str| Helpers::of(&["python3".to_owned(), n.to_owned()]);
+        for name in ["clang-19", "cc1plus", "hipcc.bin"] {
+            assert_eq!(of(name), Helpers::Compile, "{name}");
+        }
+        for name in ["ffmpeg", "ffmpeg-linux-x8"] {
+            assert_eq!(of(name), Helpers::Encode, "{name}");
+        }
+        assert_eq!(of("asciinema"), Helpers::None);
     }
 }

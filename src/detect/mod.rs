@@ -9,6 +9,7 @@ mod channels;
 mod context;
 mod facts;
 mod helpers;
+mod rates;
 mod rule;
 mod signature;
 mod threads;
@@ -17,8 +18,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::{
-    ActionId, Envelope, Event, ExitStatus, Finding, GpuId, Health, Limits, Mono, NextStep,
-    ProcSample, Verdict, VerdictId,
+    ActionId, Envelope, Event, ExitStatus, Finding, GpuId, Health, Limits, Mono, NextStep, Verdict,
+    VerdictId,
 };
 
 use alarm::Alarm;
@@ -27,6 +28,7 @@ use channels::Channels;
 use context::Context;
 use facts::Facts;
 pub use facts::Job;
+use helpers::{Helpers, is_stopped};
 use rule::{Check, EndFacts, Signs};
 
 /// Right after the launch nothing has been read yet: no judgement, no blindness.
@@ -57,8 +59,7 @@ pub struct Detector {
     context: Context,
     attempt_since: Mono,
     life: Life,
-    compilers: bool,
-    encoders: bool,
+    helpers: Helpers,
     paused: bool,
     tracer_is_ours: bool,
     ratchets: BTreeMap<VerdictId, f64>,
@@ -81,8 +82,7 @@ impl Detector {
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
-            compilers: false,
-            encoders: false,
+            helpers: Helpers::None,
             paused: false,
             tracer_is_ours: false,
             ratchets: BTreeMap::new(),
@@ -103,8 +103,7 @@ impl Detector {
         self.context = Context::new(now, on_cpu, longest);
         self.attempt_since = now;
         self.life = Life::Running;
-        self.compilers = false;
-        self.encoders = false;
+        self.helpers = Helpers::None;
         self.paused = false;
         self.alarm = Alarm::Quiet;
     }
@@ -164,13 +163,15 @@ impl Detector {
         }
         if let Some(p) = &sample.process {
             self.paused = !self.tracer_is_ours && is_stopped(p);
-            self.compilers = helpers::compile(&p.children);
-            self.encoders = helpers::encode(&p.children);
+            self.helpers = Helpers::of(&p.children);
+            self.context.observe_tree(p);
         }
         if self.paused {
             self.channels.cut(now);
         }
-        self.channels.observe(now, sample, self.gpu.as_ref());
+        let net_counts = self.context.may_fetch();
+        self.channels
+            .observe(now, sample, self.gpu.as_ref(), net_counts);
     }
 
     /// The judgement at this moment.
@@ -308,8 +309,7 @@ impl Detector {
             phase: self.context.phase,
             job: self.context.job,
             on_cpu: self.context.on_cpu(),
-            compilers: self.compilers,
-            encoders: self.encoders,
+            helpers: self.helpers,
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),
             seen: self.context.seen.as_ref(),
@@ -397,9 +397,4 @@ impl Detector {
             next: None,
         }
     }
-}
-
-/// R7: stopped by a signal, or under a debugger.
-fn is_stopped(p: &ProcSample) -> bool {
-    p.traced || p.state.fresh().is_some_and(|s| matches!(s, 'T' | 't'))
 }

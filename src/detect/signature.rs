@@ -91,7 +91,7 @@ fn is_retry(text: &str) -> bool {
 pub(crate) fn is_compilation(text: &str) -> bool {
     static NOW: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
-            r"(?i)\b(compiling|compilation (started|in progress)|auto-?tuning|(building|generating) (the )?(\w+ )?(kernels?|extensions?|engine)|warming up|(first|initial) (run|launch|compil\w+)\b.{0,40}\b(minutes?|while|slow\w*|long\w*))\b",
+            r"(?i)\b(compiling|compilation (started|in progress)|auto-?tuning|(building|generating) (the )?(\w+ )?(kernels?|extensions?|engine)|warming up|(first|initial) (run|launch|compil\w+)\b.{0,60}\b(minutes?|while|slow\w*|long\w*))\b",
         )
         .ok()
     });

@@ -298,3 +298,32 @@ fn the_kernel_ends_the_program_for_want_of_memory() {
     s.exit(ExitStatus::Signal(9));
     s.is_fault(VerdictId::Killed, Phase::ModelLoad, onset, onset + 5.0);
 }
+
+#[test]
+fn a_silent_decode_while_someone_watches_a_film() {
+    let mut s = Script::comfyui_decode(RX7900XTX, "");
+    let onset = s.now();
+    s.act_with(120, Act::Idle, |r| r.net_bps = Some(3e6));
+    s.is_fault(
+        VerdictId::SilentHang,
+        Phase::VaeDecode,
+        onset + 45.0,
+        onset + 90.0,
+    );
+}
+
+#[test]
+fn a_download_that_receives_nothing() {
+    let mut s = Script::new(RTX4090, "diffusers", "python3 generate.py");
+    s.act(10, Act::Startup);
+    s.part_bar(0, 30, 100, 60, "model-00001-of-00004.safetensors:");
+    s.act(60, Act::Download);
+    let onset = s.now();
+    s.act(200, Act::Idle);
+    s.is_fault(
+        VerdictId::DownloadStall,
+        Phase::Download,
+        onset + 60.0,
+        onset + 150.0,
+    );
+}

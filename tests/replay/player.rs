@@ -61,7 +61,7 @@ struct Counters {
 }
 
 struct Player<'a> {
-    meta: &'a Meta,
+    case: &'a Case,
     state: RunState,
     adapter: Box<dyn Adapter + Send>,
     splitter: LineSplitter,
@@ -72,9 +72,8 @@ struct Player<'a> {
     t: f64,
     slept: f64,
     counters: Counters,
-    stopped: bool,
-    /// Sleeps are not told.
-    untold: bool,
+    /// State letter of the root process.
+    letter: char,
     gone: bool,
     evidence: Vec<(f64, u32)>,
     decided: bool,
@@ -128,7 +127,7 @@ impl<'a> Player<'a> {
             on_cpu: false,
         };
         let mut player = Self {
-            meta,
+            case,
             state: RunState::new(&started),
             adapter: adapter::new(kind, &launch),
             splitter: LineSplitter::new(1, Stream::Stderr),
@@ -138,8 +137,7 @@ impl<'a> Player<'a> {
             t: -BEFORE.as_secs_f64(),
             slept: 0.0,
             counters: Counters::default(),
-            stopped: false,
-            untold: case.sleep_untold,
+            letter: 'S',
             gone: false,
             evidence: Vec::new(),
             decided: false,
@@ -163,7 +161,7 @@ impl<'a> Player<'a> {
     fn item(&mut self, item: &Item<'_>) {
         match item {
             // the clock of the run leaps
-            Item::Slept(_) if self.untold => {}
+            Item::Slept(_) if self.case.sleep_untold => {}
             Item::Slept(seconds) => {
                 self.slept += seconds;
                 self.post(Event::Standstill {
@@ -180,8 +178,8 @@ impl<'a> Player<'a> {
             Item::Kernel(text) => self.post(Event::Kernel {
                 text: (*text).to_owned(),
             }),
-            Item::Happened(Happening::Stopped) => self.stopped = true,
-            Item::Happened(Happening::Continued) => self.stopped = false,
+            Item::Happened(Happening::Stopped) => self.letter = 'T',
+            Item::Happened(Happening::Continued) => self.letter = 'S',
             Item::Happened(Happening::Exit(status)) => self.exit(*status),
             Item::Sample(row) => {
                 self.evidence_comes_back();
@@ -305,7 +303,7 @@ impl<'a> Player<'a> {
             processes: 1 + u32::try_from(row.children.len()).unwrap(),
             threads: 30,
             children: row.children.clone(),
-            state: Metric::Fresh(if self.stopped { 'T' } else { 'S' }),
+            state: Metric::Fresh(self.letter),
             cpu_ns: counter(row.cpu, c.cpu_ns),
             minor_faults: counter(row.faults, c.faults),
             read_bytes: counter(row.read_bps, c.read),
@@ -318,7 +316,7 @@ impl<'a> Player<'a> {
     }
 
     fn card(&self, row: &Row) -> GpuSample {
-        let meta = self.meta;
+        let meta = &self.case.meta;
         let mut g = GpuSample::unread(
             GpuId(CARD.to_owned()),
             0,

@@ -135,7 +135,7 @@ fn kernels_compiled_by_helpers() {
     let mut s = Script::comfyui_prompt(RX9070XT, "");
     s.part_bar(0, 0, 20, 1, "");
     s.act_with(1200, Act::Cpu1, |r| {
-        r.children = vec!["clang-19".to_owned()]
+        r.children = vec!["clang-19".to_owned()];
     });
     let warm = s.now() - 5.0;
     s.part_bar(1, 20, 20, 60, "");
@@ -345,5 +345,20 @@ fn a_traceback_that_was_survived() {
     s.act(5, Act::Startup);
     s.say("To see the GUI go to: http://127.0.0.1:8188");
     s.act(60, Act::Idle);
+    s.is_calm(&[], VerdictId::IdleWaiting);
+}
+
+#[test]
+fn a_long_decode_after_a_search_that_only_warnings_told_of() {
+    let mut s = Script::comfyui_decode(RX6700XT, "");
+    s.say("MIOpen(HIP): Warning [SearchImpl] Searching the best solution in the 9 dim space. Please, be patient...");
+    s.act(40, Act::Cpu1);
+    s.say(
+        "MIOpen(HIP): Warning [SearchImpl] Runs left: 12, min time so far: 4.80, curr time: 11.0",
+    );
+    s.act(20, Act::Cpu1);
+    s.act(400, Act::Vae);
+    s.say("Prompt executed in 640.00 seconds");
+    s.act(20, Act::Idle);
     s.is_calm(&[], VerdictId::IdleWaiting);
 }

@@ -1,6 +1,7 @@
 //! The states that are no faults, each with its sentence.
 
 use crate::detect::facts::{Facts, Job};
+use crate::detect::helpers::Helpers;
 use crate::model::{Phase, VerdictId};
 
 use super::span;
@@ -32,7 +33,7 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
             ),
         );
     }
-    if f.compilers || f.compiling {
+    if f.helpers == Helpers::Compile || f.compiling {
         return (
             VerdictId::CompileWarmup,
             "kernels are being compiled".to_owned(),
@@ -44,7 +45,7 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
             format!("{} runs on the CPU, as announced", f.phase),
         );
     }
-    if f.encoders {
+    if f.helpers == Helpers::Encode {
         return (
             VerdictId::CpuPhase,
             "a video is being encoded by a helper".to_owned(),
