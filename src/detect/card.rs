@@ -75,7 +75,7 @@ impl CardLevels {
             let idle = self.idle_busy.map_or(floor, |i| i + BUSY_ABOVE_IDLE);
             busy.is_some_and(|b| b > floor.max(idle)) && !contradicts
         };
-        let by_power = self.power_active(power);
+        let by_power = self.power_active(card, busy, power);
         Some(CardState {
             active: above(BUSY_ACTIVE) || by_power,
             hard: above(BUSY_HARD) || by_power,
@@ -92,15 +92,21 @@ impl CardLevels {
         }
     }
 
-    /// Power well above the card's own idle level. Without an idle level power
-    /// says nothing: an APU's reading holds the CPU as well.
-    fn power_active(&self, power: Option<f64>) -> bool {
+    /// Power far above the card's own idle level: work that a busy counter stuck at
+    /// 0 hides. An open context alone lifts the level: an H200 that draws 79 W before
+    /// the launch draws 123 W of 700 W while a hung program holds its context (read
+    /// by us, driver 580), hence the share of the cap. An APU's reading holds the CPU
+    /// as well, so there it only speaks when the counter is silent.
+    fn power_active(&self, card: &GpuSample, busy: Option<f64>, power: Option<f64>) -> bool {
         let (Some(p), Some(idle)) = (power, self.idle_power) else {
             return false;
         };
-        let span = self
-            .busy_power
-            .map_or(0.0, |at_work| (at_work - idle).max(0.0));
-        p > idle + f64::max(30.0, 0.35 * span)
+        if card.apu && busy.is_some() {
+            return false;
+        }
+        let above = |level: Option<f64>| level.map_or(0.0, |l| (l - idle).max(0.0));
+        let at_work = 0.35 * above(self.busy_power);
+        let of_cap = 0.25 * above(card.power_cap_w.last().copied());
+        p > idle + f64::max(30.0, at_work).max(of_cap)
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::model::{GpuId, GpuSample, Mono, ProcSample, Sample};
 
 use super::card::CardLevels;
+use super::core_busy::CoreBusy;
 use super::rates::{fresh_pool_used, max_known, rate, without_threads};
 use super::threads::{CpuActivity, ThreadTracker};
 
@@ -95,8 +96,8 @@ pub(crate) struct Channels {
     pub(crate) output: Channel,
     pub(crate) progress: Channel,
     pub(crate) children: Channel,
-    /// Since when a core has been busy without a break.
-    pub(crate) core_busy_since: Option<Mono>,
+    /// A core that is busy without a break.
+    pub(crate) core: CoreBusy,
     /// Last moment of a long run of a model on the card.
     pub(crate) model_ran: Mono,
     /// Since when one has run without a break.
@@ -141,7 +142,7 @@ impl Channels {
             output: fresh,
             progress: fresh,
             children: fresh,
-            core_busy_since: None,
+            core: CoreBusy::new(now),
             model_ran: now,
             hard_since: None,
             contradiction_since: None,
@@ -171,6 +172,8 @@ impl Channels {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
         let card = gpu.and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
         self.observe_card(now, card);
+        self.core
+            .set_pressure(sample.host.psi_cpu.last().copied().unwrap_or(0.0));
         if let Some(process) = &sample.process {
             self.observe_process(now, dt, process);
         }
@@ -307,11 +310,7 @@ impl Channels {
         };
         self.cpu_many.see(now, cpu >= CPU_MANY);
         self.cpu.see(now, active);
-        if cpu >= 80.0 {
-            self.core_busy_since.get_or_insert(now);
-        } else if cpu < 50.0 {
-            self.core_busy_since = None;
-        }
+        self.core.observe(now, cpu);
     }
 
     /// A line came.
@@ -371,7 +370,7 @@ impl Channels {
         ] {
             c.active = c.active.max(now);
         }
-        self.core_busy_since = None;
+        self.core.cut();
         self.hard_since = None;
         self.contradiction_since = None;
         self.previous = None;

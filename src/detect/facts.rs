@@ -56,6 +56,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) channels: &'a Channels,
     pub(crate) limits: &'a Limits,
     pub(crate) phase: Phase,
+    pub(crate) phase_since: Mono,
     pub(crate) job: Job,
     /// A CPU step was announced.
     pub(crate) on_cpu: bool,

@@ -7,6 +7,8 @@ mod alarm;
 mod card;
 mod channels;
 mod context;
+mod core_busy;
+mod end;
 mod facts;
 mod helpers;
 mod rates;
@@ -18,8 +20,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::{
-    ActionId, Envelope, Event, ExitStatus, Finding, GpuId, Health, Limits, Mono, NextStep, Verdict,
-    VerdictId,
+    ActionId, Envelope, Event, Finding, GpuId, Health, Limits, Mono, NextStep, Verdict, VerdictId,
 };
 
 use alarm::Alarm;
@@ -29,7 +30,7 @@ use context::Context;
 use facts::Facts;
 pub use facts::Job;
 use helpers::{Helpers, is_stopped};
-use rule::{Check, EndFacts, Signs};
+use rule::{Check, Signs};
 
 /// Right after the launch nothing has been read yet: no judgement, no blindness.
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -223,40 +224,6 @@ impl Detector {
         }
     }
 
-    /// The judgement over the end of the process (`status`), or of its job while
-    /// the process lives (`None`).
-    pub fn end(&self, status: Option<ExitStatus>, now: Mono) -> Verdict {
-        let end = rule::judge_end(&EndFacts {
-            status,
-            seen: self.context.seen.as_ref(),
-            exception: self
-                .context
-                .exception
-                .as_ref()
-                .map(|(t, s)| (t.as_str(), *s)),
-            oom_killer: self
-                .context
-                .oom_killer
-                .as_ref()
-                .map(|(t, s)| (t.as_str(), *s)),
-        });
-        let mut v = self.verdict_of(end.verdict, end.health, &end.sentence, now);
-        // a server is idle again by the time its failed job is judged
-        if let Some((phase, section)) = self.context.failed_in.filter(|_| !end.is_good()) {
-            v.phase = phase;
-            v.section = section;
-        }
-        v.onset = self.context.seen.as_ref().map_or(now, |s| s.first.min(now));
-        v.confidence = end.confidence;
-        v.findings = vec![Finding {
-            verdict: end.verdict,
-            text: end.sentence,
-            seqs: end.seqs,
-            count: end.count,
-        }];
-        v
-    }
-
     /// The user says that the present alarm is false: the rule's limit rises.
     pub fn false_alarm(&mut self, now: Mono) {
         let verdict = match &self.alarm {
@@ -276,6 +243,11 @@ impl Detector {
             find.advanced = now;
         }
         self.alarm = Alarm::Quiet;
+    }
+
+    /// Whether the workload is stopped or traced at present.
+    pub fn is_paused(&self) -> bool {
+        self.paused
     }
 
     /// Whether every thread should be looked at each second.
@@ -307,6 +279,7 @@ impl Detector {
             channels: &self.channels,
             limits: &self.limits,
             phase: self.context.phase,
+            phase_since: self.context.phase_since,
             job: self.context.job,
             on_cpu: self.context.on_cpu(),
             helpers: self.helpers,

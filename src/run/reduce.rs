@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::detect::Job;
-use crate::model::event::{Choice, Level};
+use crate::model::event::{Choice, Level, Standstill};
 use crate::model::{
     Command, Effect, Envelope, Event, Health, JobChange, Mono, Outcome, Sample, Verdict, VerdictId,
 };
@@ -54,6 +54,10 @@ impl RunState {
                 return;
             }
             Event::Phase(p) => {
+                // a bar belongs to the phase in which it was drawn
+                if p.phase != self.phase {
+                    self.progress = None;
+                }
                 self.phase = p.phase;
                 self.phase_since = env.at;
                 self.section = p.section;
@@ -96,11 +100,9 @@ impl RunState {
                 let outcome = Outcome::NotLaunched {
                     not_found: *not_found,
                 };
-                self.finish(
-                    outcome,
-                    format!("the command could not be started: {why}"),
-                    out,
-                );
+                let command = self.plan.argv.first().cloned().unwrap_or_default();
+                let summary = format!("the command `{command}` could not be started: {why}");
+                self.finish(outcome, summary, out);
             }
             Event::Artefact(a) => {
                 self.result = Some(a.clone());
@@ -234,6 +236,7 @@ impl RunState {
         if !self.is_watched() {
             return;
         }
+        self.tell_pause(out);
         let verdict = match &self.latched {
             Some(v) => (**v).clone(),
             None => self.detector.assess(self.now),
@@ -252,6 +255,21 @@ impl RunState {
             }
             (Stage::Ending { .. }, Health::Blind) => {
                 self.spare("the evidence is no longer enough to judge", out);
+            }
+            _ => {}
+        }
+    }
+
+    /// R7: the record says for how long nothing was judged.
+    fn tell_pause(&mut self, out: &mut Vec<Effect>) {
+        match (self.detector.is_paused(), self.paused_since) {
+            (true, None) => self.paused_since = Some(self.now),
+            (false, Some(since)) => {
+                self.paused_since = None;
+                out.push(emit(Event::Standstill {
+                    cause: Standstill::ChildStopped,
+                    for_ms: crate::model::time::millis(self.ago(since)),
+                }));
             }
             _ => {}
         }
@@ -395,6 +413,7 @@ impl RunState {
         self.refunded = false;
         self.job_failed = None;
         self.latched = None;
+        self.paused_since = None;
         self.progress = None;
         self.section = None;
         self.sections = None;

@@ -105,6 +105,8 @@ pub struct RunState {
     /// A refund is due at most once an attempt.
     pub(super) refunded: bool,
     pub(super) threads_on: bool,
+    /// The workload has been stopped or traced since.
+    pub(super) paused_since: Option<Mono>,
     /// The job ended with an error while the process lives.
     pub(super) job_failed: Option<Mono>,
     /// A judgement that stays until something new begins.
@@ -164,6 +166,7 @@ impl RunState {
             evidence: Vec::new(),
             refunded: false,
             threads_on: false,
+            paused_since: None,
             job_failed: None,
             latched: None,
             verdict,

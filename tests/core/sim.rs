@@ -25,6 +25,11 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub(crate) struct World {
     pub(crate) busy: Metric<f64>,
     pub(crate) power: Metric<f64>,
+    /// Watts before the launch and between attempts.
+    pub(crate) idle_power: f64,
+    pub(crate) power_cap: Metric<f64>,
+    /// Percent of time in which some task waits for a CPU.
+    pub(crate) cpu_pressure: f64,
     pub(crate) vram: Metric<Bytes>,
     /// CPU of the worker thread, percent of a core, in slices of this length.
     pub(crate) worker_percent: f64,
@@ -49,6 +54,9 @@ impl Default for World {
         Self {
             busy: Metric::Fresh(97.0),
             power: Metric::Fresh(310.0),
+            idle_power: 20.0,
+            power_cap: Metric::Unsupported,
+            cpu_pressure: 0.0,
             vram: Metric::Fresh(Bytes::gib(18)),
             worker_percent: 95.0,
             worker_slice_ns: 3_000_000,
@@ -69,11 +77,16 @@ impl Default for World {
 impl World {
     /// Nothing moves but a poller.
     pub(crate) fn silent() -> Self {
+        Self::default().made_silent()
+    }
+
+    /// The same world, in which nothing moves but a poller.
+    pub(crate) fn made_silent(self) -> Self {
         Self {
             busy: Metric::Fresh(0.0),
             power: Metric::Fresh(22.0),
             worker_percent: 0.0,
-            ..Self::default()
+            ..self
         }
     }
 }
@@ -214,13 +227,18 @@ impl Sim {
     /// Up to the point where a job runs in this phase.
     pub(crate) fn running_in(plan: Plan, phase: Phase) -> Self {
         let mut sim = Self::new(plan);
-        sim.run_for(Duration::from_secs(2));
-        assert!(sim.alive, "launched");
-        sim.idle = false;
-        sim.feed(Event::Job(JobChange::Started));
-        sim.phase(phase);
-        sim.run_for(Duration::from_secs(10));
+        sim.start(phase);
         sim
+    }
+
+    /// Lets the first attempt begin and reach this phase.
+    pub(crate) fn start(&mut self, phase: Phase) {
+        self.run_for(Duration::from_secs(2));
+        assert!(self.alive, "launched");
+        self.idle = false;
+        self.feed(Event::Job(JobChange::Started));
+        self.phase(phase);
+        self.run_for(Duration::from_secs(10));
     }
 
     pub(crate) fn feed(&mut self, event: Event) {
@@ -381,6 +399,7 @@ impl Sim {
     fn sample(&mut self) -> Sample {
         let w = self.world.clone();
         let mut sample = Sample::default();
+        sample.host.psi_cpu = Metric::Fresh(w.cpu_pressure);
         if w.card {
             let mut g = GpuSample::unread(
                 GpuId(CARD.to_owned()),
@@ -396,7 +415,7 @@ impl Sim {
                 w.busy.clone()
             };
             g.power_w = if resting {
-                Metric::Fresh(20.0)
+                Metric::Fresh(w.idle_power)
             } else {
                 w.power.clone()
             };
@@ -405,6 +424,7 @@ impl Sim {
             } else {
                 Metric::Fresh(Bytes::mib(600))
             };
+            g.power_cap_w = w.power_cap.clone();
             g.vram_total = Metric::Fresh(Bytes::gib(24));
             sample.gpus.push(g);
         }

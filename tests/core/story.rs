@@ -477,3 +477,58 @@ fn a_second_hang_on_the_last_rung_gives_up() {
     let tried = sim.state.snapshot().ladder;
     assert!(format!("{tried:?}").contains("silent_hang after"));
 }
+
+#[test]
+fn the_power_of_an_open_context_is_no_work() {
+    // figures of an H200: 79 W before the launch, 123 W with a context, cap 700 W
+    let mut sim = Sim::new(plan());
+    sim.world.idle_power = 79.0;
+    sim.world.power_cap = Metric::Fresh(700.0);
+    sim.start(Phase::VaeDecode);
+    sim.world = World {
+        power: Metric::Fresh(123.0),
+        ..sim.world.clone().made_silent()
+    };
+    sim.run_for(secs(60));
+    assert!(sim.hung(VerdictId::SilentHang).is_some());
+}
+
+#[test]
+fn a_busy_counter_stuck_at_zero_does_not_hide_work() {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.world = World {
+        power: Metric::Fresh(300.0),
+        ..World::silent()
+    };
+    sim.run_for(secs(1200));
+    assert_eq!(sim.kills(), 0);
+}
+
+#[test]
+fn a_spin_on_a_crowded_machine_is_still_a_spin() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World {
+        worker_percent: 30.0,
+        cpu_pressure: 95.0,
+        ..World::silent()
+    };
+    sim.run_for(secs(200));
+    assert!(sim.hung(VerdictId::SpinHang).is_some());
+}
+
+#[test]
+fn the_record_says_for_how_long_the_child_was_stopped() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world.state = 'T';
+    sim.run_for(secs(100));
+    sim.world.state = 'S';
+    sim.run_for(secs(2));
+    let cut = sim
+        .find(|e| matches!(e, Event::Standstill { .. }))
+        .expect("told");
+    let Event::Standstill { cause, for_ms } = cut.event else {
+        unreachable!()
+    };
+    assert_eq!(cause, framepack_tui::model::event::Standstill::ChildStopped);
+    assert!((99_000..=101_000).contains(&for_ms), "{for_ms}");
+}

@@ -100,8 +100,9 @@ impl Shell {
     }
 
     fn exited(&mut self, attempt: u32, status: ExitStatus) {
-        // an end that we brought about says nothing about the job
-        if !self.ending {
+        // an end that we or a signal brought about says nothing about the job
+        let by_itself = matches!(status, ExitStatus::Code(c) if !(129..=159).contains(&c));
+        if by_itself && !self.ending {
             let success = status == ExitStatus::Code(0);
             let events = self
                 .adapter

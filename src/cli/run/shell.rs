@@ -60,6 +60,8 @@ pub(super) struct Shell {
     pub(super) gone_pending: Option<(u32, Instant)>,
     pub(super) evidence_to: mpsc::UnboundedSender<EvidenceReport>,
     sources: Vec<SourceStatus>,
+    /// Threads of the workload in the last round.
+    tids: Vec<u32>,
     pub(super) ended: Option<Outcome>,
 }
 
@@ -131,6 +133,7 @@ fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
         gone_pending: None,
         evidence_to,
         sources: Vec::new(),
+        tids: Vec::new(),
         ended: None,
     };
     let inbox = Inbox {
@@ -211,15 +214,33 @@ impl Shell {
 
     fn take_sample(&mut self) {
         for text in self.sampler.kernel_lines() {
-            self.post(Event::Kernel { text });
+            if self.concerns_us(&text) {
+                self.post(Event::Kernel { text });
+            }
         }
         for event in self.outputs.reports() {
             self.post(event);
         }
         let sample = self.sampler.sample();
         self.tell_sources(&sample.sources);
+        if let Some(p) = sample.process.as_ref().filter(|p| !p.per_thread.is_empty()) {
+            self.tids = p.per_thread.iter().map(|t| t.tid).collect();
+        }
         self.post(Event::Sample(Box::new(sample)));
         self.finish_gone(false);
+    }
+
+    /// A crash of some other program is not our business: `name[pid]: segfault …`
+    /// must name a process or thread of the workload.
+    fn concerns_us(&self, text: &str) -> bool {
+        if !text.contains("segfault at") {
+            return true;
+        }
+        let named = text
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'))
+            .and_then(|(pid, _)| pid.parse::<u32>().ok());
+        named.is_none_or(|n| self.pid == Some(n) || self.tids.contains(&n))
     }
 
     /// Changes of a source's state are events of their own.
@@ -277,7 +298,9 @@ impl Shell {
         // the card is free for another run while the last screen stands
         self.lock = None;
         self.outputs.publish_last(&self.state);
-        let until = Instant::now() + LAST_SCREEN;
+        // who ended the run by hand does not want to be asked to leave as well
+        let by_hand = matches!(self.ended, Some(Outcome::Interrupted { .. }));
+        let until = Instant::now() + if by_hand { Duration::ZERO } else { LAST_SCREEN };
         while self.outputs.screen_is_up() && Instant::now() < until {
             self.watchdog.beat();
             tokio::select! {

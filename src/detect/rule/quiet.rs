@@ -1,10 +1,16 @@
 //! The states that are no faults, each with its sentence.
 
+use std::time::Duration;
+
 use crate::detect::facts::{Facts, Job};
 use crate::detect::helpers::Helpers;
 use crate::model::{Phase, VerdictId};
 
 use super::span;
+
+/// How long a phase lasts before its own no-fault state is shown (as R6: at most
+/// one change in two seconds).
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// Which no-fault state holds while no other rule speaks.
 pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
@@ -57,6 +63,10 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
             format!("{} waits for weights that are read from storage", f.phase),
         );
     }
+    // a phase of a moment is no state worth telling
+    if f.now.since(f.phase_since) < SETTLED {
+        return (VerdictId::Healthy, "the job advances".to_owned());
+    }
     match f.phase {
         Phase::Download => (
             VerdictId::DownloadWait,
@@ -86,5 +96,5 @@ fn reads_weights(f: &Facts<'_>) -> bool {
 }
 
 fn recently(f: &Facts<'_>, at: crate::model::Mono) -> bool {
-    f.now.since(at) < std::time::Duration::from_secs(5)
+    f.now.since(at) < Duration::from_secs(5)
 }

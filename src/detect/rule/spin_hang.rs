@@ -24,7 +24,7 @@ const JUST_NOW: Duration = Duration::from_secs(30);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let c = &f.channels;
-    let Some(busy_since) = c.core_busy_since else {
+    let Some(busy_since) = c.core.since else {
         return Check::Clear;
     };
     if f.find.is_some() || f.works_elsewhere() || f.cpu_is_normal() {

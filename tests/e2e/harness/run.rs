@@ -319,14 +319,12 @@ impl Finished {
             matches!(last, Some(Event::RunFinished { .. })),
             "last: {last:?}"
         );
-        for (n, heard) in (1..).zip(&self.events) {
-            assert_eq!(
-                heard.envelope.seq,
-                n,
-                "a gap in the stream{}",
-                self.digest()
-            );
-        }
+        // ticks are in the record only, so numbers may be missing here, never repeat
+        let disordered = self
+            .events
+            .windows(2)
+            .find(|w| w[0].envelope.seq >= w[1].envelope.seq);
+        assert!(disordered.is_none(), "out of order: {disordered:?}");
         let late = self
             .events
             .windows(2)
