@@ -230,6 +230,10 @@ fn no_algorithm_in_a_server_that_lives_on() {
     s.act(60, Act::Idle);
     let got = s.is_fault(VerdictId::NoAlgorithm, Phase::VaeDecode, onset, onset + 5.0);
     assert_eq!(got.decisions[0].1.choice, Choice::Advise);
+    let idle = got
+        .shown()
+        .find(|(t, v)| *t >= onset && v.id == VerdictId::IdleWaiting);
+    assert!(idle.is_none(), "{}", got.story());
     assert!(
         !got.decisions[0].1.skipped.is_empty(),
         "names what it cannot take"
