@@ -22,7 +22,9 @@ use ratatui::backend::TestBackend;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let path = args.next().ok_or("usage: screen RUN_DIR [SECONDS] [80x24]")?;
+    let path = args
+        .next()
+        .ok_or("usage: screen RUN_DIR [SECONDS] [80x24]")?;
     let until = match args.next() {
         Some(secs) => Mono::ZERO + Duration::from_secs_f64(secs.parse()?),
         None => Mono(u64::MAX),

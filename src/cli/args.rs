@@ -10,7 +10,7 @@ use crate::model::Bytes;
 /// Watches a video generation on your GPU, tells a silent hang from honest work,
 /// and starts a dead run again on a fallback.
 #[derive(Debug, Parser)]
-#[command(name = "framepack-tui", version, about, long_about = None)]
+#[command(name = "framepack-tui", version = env!("FPT_VERSION"), about, long_about = None)]
 pub(super) struct Args {
     #[command(subcommand)]
     pub(super) command: Subcommand,

@@ -121,7 +121,7 @@ impl RunState {
     /// Whether an attempt has processes that must be ended.
     fn process_lives(&self) -> bool {
         self.attempt.is_some()
-            && !self.gone
+            && !self.flags.gone
             && !matches!(
                 self.stage,
                 Stage::Preparing
@@ -153,7 +153,7 @@ impl RunState {
     }
 
     pub(super) fn advance_ending(&mut self, purpose: Purpose, step: Step, out: &mut Vec<Effect>) {
-        if self.gone && self.drained() {
+        if self.flags.gone && self.drained() {
             self.attempt_over(purpose, out);
             return;
         }
@@ -251,7 +251,7 @@ impl RunState {
         since: Mono,
         out: &mut Vec<Effect>,
     ) {
-        if self.gone && self.drained() {
+        if self.flags.gone && self.drained() {
             self.conclude(status, out);
             return;
         }

@@ -31,10 +31,9 @@ impl Log {
             Stream::Stderr => LogKind::Stderr,
         };
         let lines = Arc::make_mut(&mut self.lines);
-        if let Some(last) = lines.back_mut()
-            && last.kind == kind
-            && (last.bar || last.text == line.text)
-        {
+        // our own words may have come between two states of a bar
+        let last = lines.iter_mut().rev().find(|l| l.kind != LogKind::Own);
+        if let Some(last) = last.filter(|l| l.kind == kind) {
             // the final state of a bar ends with a newline and still belongs to it
             let same_bar = last.bar && (line.bar || looks_like_bar(&line.text));
             if same_bar || last.text == line.text {

@@ -106,8 +106,8 @@ impl RunState {
             }
             Event::Artefact(a) => {
                 self.result = Some(a.clone());
-                if !self.refunded && self.budget.total() > 0 {
-                    self.refunded = true;
+                if !self.flags.refunded && self.budget.total() > 0 {
+                    self.flags.refunded = true;
                     self.budget.refund();
                 }
             }
@@ -142,7 +142,7 @@ impl RunState {
                 }
             }
             Event::GroupGone { attempt } if *attempt == self.attempt_number() => {
-                self.gone = true;
+                self.flags.gone = true;
                 self.pid = None;
             }
             Event::Command(command) => self.command(command, out),
@@ -237,6 +237,7 @@ impl RunState {
             return;
         }
         self.tell_pause(out);
+        self.tell_cap(out);
         let verdict = match &self.latched {
             Some(v) => (**v).clone(),
             None => self.detector.assess(self.now),
@@ -277,6 +278,20 @@ impl RunState {
                 }));
             }
             _ => {}
+        }
+    }
+
+    /// The cap is a warn line here: what is above it is told once an attempt.
+    fn tell_cap(&mut self, out: &mut Vec<Effect>) {
+        let used = self.card().and_then(crate::model::GpuSample::pool);
+        if let (Some(cap), Some((used, _)), false) = (self.plan.vram_cap, used, self.flags.cap_told)
+            && used > cap
+        {
+            self.flags.cap_told = true;
+            out.push(emit(Event::Notice {
+                level: Level::Warn,
+                text: format!("{used} of the card's memory are in use, above the cap of {cap}"),
+            }));
         }
     }
 
@@ -414,8 +429,7 @@ impl RunState {
         self.attempt_since = self.now;
         self.pid = None;
         self.exited = None;
-        self.gone = false;
-        self.refunded = false;
+        self.flags = super::state::AttemptFlags::default();
         self.job_failed = None;
         self.latched = None;
         self.paused_since = None;

@@ -78,6 +78,17 @@ pub(super) struct Pending {
     pub(super) since: Mono,
 }
 
+/// What has happened once in the present attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct AttemptFlags {
+    /// Every process of it is gone.
+    pub(super) gone: bool,
+    /// A saved section gave a restart back.
+    pub(super) refunded: bool,
+    /// That the memory in use is above the cap was told.
+    pub(super) cap_told: bool,
+}
+
 /// The state of a run.
 #[derive(Debug, Clone)]
 pub struct RunState {
@@ -92,7 +103,7 @@ pub struct RunState {
     pub(super) attempt_since: Mono,
     pub(super) pid: Option<u32>,
     pub(super) exited: Option<(ExitStatus, Mono)>,
-    pub(super) gone: bool,
+    pub(super) flags: AttemptFlags,
     /// What a rung came to: (rung, words).
     pub(super) tried: Vec<(RungId, String)>,
     /// The card's memory in use before the first launch.
@@ -102,8 +113,6 @@ pub struct RunState {
     /// When the last bundle came back: collectors attach to the process.
     pub(super) evidence_at: Option<Mono>,
     pub(super) evidence: Vec<EvidenceReport>,
-    /// A refund is due at most once an attempt.
-    pub(super) refunded: bool,
     pub(super) threads_on: bool,
     /// The workload has been stopped or traced since.
     pub(super) paused_since: Option<Mono>,
@@ -157,14 +166,13 @@ impl RunState {
             attempt_since: Mono::ZERO,
             pid: None,
             exited: None,
-            gone: false,
+            flags: AttemptFlags::default(),
             tried: Vec::new(),
             vram_before: None,
             pending: None,
             evidence_count: 0,
             evidence_at: None,
             evidence: Vec::new(),
-            refunded: false,
             threads_on: false,
             paused_since: None,
             job_failed: None,

@@ -532,3 +532,18 @@ fn the_record_says_for_how_long_the_child_was_stopped() {
     assert_eq!(cause, framepack_tui::model::event::Standstill::ChildStopped);
     assert!((99_000..=101_000).contains(&for_ms), "{for_ms}");
 }
+
+#[test]
+fn memory_above_the_cap_is_told_once_an_attempt() {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.world.vram = Metric::Fresh(framepack_tui::model::Bytes::gib(22));
+    sim.run_for(secs(60));
+    let told = sim
+        .stream
+        .iter()
+        .filter(
+            |e| matches!(&e.event, Event::Notice { text, .. } if text.contains("above the cap")),
+        )
+        .count();
+    assert_eq!(told, 1);
+}

@@ -1,0 +1,21 @@
+//! A record's bytes ▸ envelopes and warnings ▸ the fold: no panic.
+#![no_main]
+
+use framepack_tui::model::Event;
+use framepack_tui::record::Record;
+use framepack_tui::run::{RunState, reduce};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(record) = Record::from_lines(data) else {
+        return;
+    };
+    let Some(Event::RunStarted(started)) = record.envelopes.first().map(|e| &e.event) else {
+        return;
+    };
+    let mut state = RunState::new(started);
+    for env in &record.envelopes {
+        reduce(&mut state, env);
+    }
+    state.snapshot();
+});
