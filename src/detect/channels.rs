@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use crate::model::{GpuId, GpuSample, Mono, ProcSample, Sample};
 
+use super::card::CardLevels;
+use super::core_busy::CoreBusy;
+use super::rates::{fresh_pool_used, max_known, rate, without_threads};
 use super::threads::{CpuActivity, ThreadTracker};
 
 /// A sample older than this many milliseconds no longer tells anything (3 periods).
@@ -23,20 +26,23 @@ const MINOR_FAULTS_ACTIVE: f64 = 500.0;
 const MAJOR_FAULTS_ACTIVE: f64 = 5.0;
 /// Change of device memory between two samples that counts.
 const VRAM_STEP: u64 = 32 << 20;
-/// Busy percent above which a card works, unless its own idle level is higher.
-const BUSY_ACTIVE: f64 = 5.0;
-/// What a busy counter may exceed its idle level by before it counts.
-const BUSY_ABOVE_IDLE: f64 = 10.0;
-/// A busy counter at or above this claims full work.
-const BUSY_FULL: f64 = 95.0;
-/// CPU percent of the tree from which on a core counts as busy.
-const CORE_BUSY: f64 = 80.0;
-/// The same where every CPU of the machine is wanted by several.
-const CORE_BUSY_CROWDED: f64 = 20.0;
-/// A dip that does not count.
-const CORE_DIP: Duration = Duration::from_secs(3);
-/// Share of the card's own busy power under which "fully busy" is contradictory.
-const CONTRADICTION: f64 = 0.4;
+/// CPU percent that only several threads reach together: no loop that waits.
+const CPU_MANY: f64 = 150.0;
+/// Bytes read a second that speak of weights, not of a log or a cache.
+const HEAVY_READ_BPS: f64 = 4.0 * 1024.0 * 1024.0;
+/// CPU percent of the tree (smoothed) above which it works, where no thread can be
+/// looked at: a web page that asks for the state of a queue stays below it.
+const CPU_ACTIVE: f64 = 3.0;
+/// One second's CPU percent that is work whatever the mean says.
+const CPU_BURST: f64 = 25.0;
+/// Time constant of the smoothed CPU percent, seconds.
+const CPU_SMOOTH_S: f64 = 5.0;
+/// Denoising steps that a card must have shown itself busy for, if its readings move
+/// at all.
+const STEPS_TO_TRUST: u32 = 3;
+
+/// A card that works hard for this long runs a model: tuning keeps it busy in bursts.
+const MODEL_RUNS: Duration = Duration::from_secs(20);
 
 /// One channel.
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,15 +67,6 @@ impl Channel {
     }
 }
 
-/// What the card is like when nothing of ours runs, and at work.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CardLevels {
-    idle_busy: Option<f64>,
-    idle_power: Option<f64>,
-    /// Highest smoothed power at which the counter said busy.
-    busy_power: Option<f64>,
-}
-
 /// Present figures, for sentences.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Figures {
@@ -85,19 +82,26 @@ pub(crate) struct Figures {
 #[derive(Debug, Clone)]
 pub(crate) struct Channels {
     pub(crate) gpu: Channel,
+    /// A model runs on the card: more than a small copy.
+    pub(crate) gpu_hard: Channel,
     pub(crate) memory: Channel,
     pub(crate) cpu: Channel,
+    /// Several cores at once.
+    pub(crate) cpu_many: Channel,
     pub(crate) faults: Channel,
     pub(crate) io: Channel,
+    /// Weights are read.
+    pub(crate) reading: Channel,
     pub(crate) net: Channel,
     pub(crate) output: Channel,
     pub(crate) progress: Channel,
     pub(crate) children: Channel,
-    /// Since when a core has been busy without a break.
-    pub(crate) core_busy_since: Option<Mono>,
-    core_busy_last: Mono,
-    /// Percent of the last 10 s in which some task of the machine waited for a CPU.
-    cpu_pressure: f64,
+    /// A core that is busy without a break.
+    pub(crate) core: CoreBusy,
+    /// Last moment of a long run of a model on the card.
+    pub(crate) model_ran: Mono,
+    /// Since when one has run without a break.
+    hard_since: Option<Mono>,
     /// The busy counter says full, the power says idle: since when.
     pub(crate) contradiction_since: Option<Mono>,
     /// Whether the supervised card was ever readable in this run.
@@ -105,6 +109,9 @@ pub(crate) struct Channels {
     pub(crate) figures: Figures,
     levels: CardLevels,
     threads: ThreadTracker,
+    cpu_mean: f64,
+    /// Denoising steps that ended while the card never showed itself busy.
+    unseen_steps: u32,
     previous: Option<Previous>,
 }
 
@@ -124,22 +131,27 @@ impl Channels {
         };
         Self {
             gpu: fresh,
+            gpu_hard: fresh,
             memory: fresh,
             cpu: fresh,
+            cpu_many: fresh,
             faults: fresh,
             io: fresh,
+            reading: fresh,
             net: fresh,
             output: fresh,
             progress: fresh,
             children: fresh,
-            core_busy_since: None,
-            core_busy_last: now,
-            cpu_pressure: 0.0,
+            core: CoreBusy::new(now),
+            model_ran: now,
+            hard_since: None,
             contradiction_since: None,
             gpu_expected,
             figures: Figures::default(),
             levels,
             threads: ThreadTracker::default(),
+            cpu_mean: 0.0,
+            unseen_steps: 0,
             previous: None,
         }
     }
@@ -148,12 +160,20 @@ impl Channels {
         self.levels
     }
 
-    /// Folds one sample in.
-    pub(crate) fn observe(&mut self, now: Mono, sample: &Sample, gpu: Option<&GpuId>) {
+    /// Folds one sample in. `net_counts`: what comes from the network may be the
+    /// program's (the counter is the whole machine's).
+    pub(crate) fn observe(
+        &mut self,
+        now: Mono,
+        sample: &Sample,
+        gpu: Option<&GpuId>,
+        net_counts: bool,
+    ) {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
         let card = gpu.and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
         self.observe_card(now, card);
-        self.cpu_pressure = sample.host.psi_cpu.last().copied().unwrap_or(0.0);
+        self.core
+            .set_pressure(sample.host.psi_cpu.last().copied().unwrap_or(0.0));
         if let Some(process) = &sample.process {
             self.observe_process(now, dt, process);
         }
@@ -161,8 +181,8 @@ impl Channels {
         if let (Some(rx), Some(dt)) = (net_rx, dt) {
             let before = self.previous.as_ref().and_then(|p| p.net_rx);
             let bps = before.and_then(|b| rate(b, rx, dt));
-            self.net
-                .see(now, bps.is_some_and(|bps| bps >= NET_ACTIVE_BPS));
+            let much = bps.is_some_and(|bps| bps >= NET_ACTIVE_BPS);
+            self.net.see(now, net_counts && much);
         }
         let mem_used = card.and_then(fresh_pool_used);
         if let Some(used) = mem_used {
@@ -179,62 +199,45 @@ impl Channels {
     }
 
     fn observe_card(&mut self, now: Mono, card: Option<&GpuSample>) {
-        let busy = card.and_then(|g| g.busy.fresh().copied());
-        let power = card.and_then(|g| g.power_w.fresh().copied());
-        self.figures.busy = busy;
-        self.figures.power = power;
-        if busy.is_none() && power.is_none() {
+        self.figures.busy = card.and_then(|g| g.busy.fresh().copied());
+        self.figures.power = card.and_then(|g| g.power_w.fresh().copied());
+        let Some(state) = card.and_then(|g| self.levels.judge(g)) else {
             return;
-        }
+        };
         self.gpu_expected = true;
-        let claims_full = busy.is_some_and(|b| b >= BUSY_FULL);
-        let contradicts = claims_full
-            && match (power, self.levels.busy_power) {
-                (Some(p), Some(at_work)) => p < CONTRADICTION * at_work,
-                _ => false,
-            };
-        if contradicts {
+        if state.active {
+            self.unseen_steps = 0;
+        }
+        if state.contradicts {
             self.contradiction_since.get_or_insert(now);
         } else {
             self.contradiction_since = None;
-            if let (Some(b), Some(p)) = (busy, power)
-                && b >= 50.0
-            {
-                let at_work = self.levels.busy_power.get_or_insert(p);
-                // a slow rise: one spike must not set the level of "at work"
-                *at_work += (p - *at_work).max(0.0) * 0.2;
-            }
         }
-        let busy_active = busy.is_some_and(|b| {
-            b > BUSY_ACTIVE.max(
-                self.levels
-                    .idle_busy
-                    .map_or(BUSY_ACTIVE, |i| i + BUSY_ABOVE_IDLE),
-            )
-        });
-        self.gpu.see(
-            now,
-            (busy_active && !contradicts) || self.power_active(card, busy),
-        );
+        if state.hard {
+            let since = *self.hard_since.get_or_insert(now);
+            if now.since(since) >= MODEL_RUNS {
+                self.model_ran = now;
+            }
+        } else {
+            self.hard_since = None;
+        }
+        self.gpu.see(now, state.active);
+        self.gpu_hard.see(now, state.hard);
     }
 
-    /// Power far above the card's own idle level: work that a busy counter stuck at
-    /// 0 hides. An open context alone lifts the level: an H200 that draws 79 W before
-    /// the launch draws 123 W of 700 W while a hung program holds its context (read
-    /// by us, driver 580), hence the share of the cap. An APU's reading holds the CPU
-    /// as well, so there it only speaks when the counter is silent.
-    fn power_active(&self, card: Option<&GpuSample>, busy: Option<f64>) -> bool {
-        let power = card.and_then(|g| g.power_w.fresh().copied());
-        let (Some(card), Some(p), Some(idle)) = (card, power, self.levels.idle_power) else {
-            return false;
-        };
-        if card.apu && busy.is_some() {
-            return false;
-        }
-        let above = |level: Option<f64>| level.map_or(0.0, |l| (l - idle).max(0.0));
-        let at_work = 0.35 * above(self.levels.busy_power);
-        let of_cap = 0.25 * above(card.power_cap_w.last().copied());
-        p > idle + f64::max(30.0, at_work).max(of_cap)
+    /// A denoising step has ended: a card whose readings move shows it.
+    pub(crate) fn step(&mut self) {
+        self.unseen_steps = self.unseen_steps.saturating_add(1);
+    }
+
+    /// Whether an idle reading of the card means an idle card.
+    pub(crate) const fn card_is_trusted(&self) -> bool {
+        self.gpu_expected && self.unseen_steps < STEPS_TO_TRUST
+    }
+
+    /// Whether the card's own level at work is known.
+    pub(crate) const fn knows_work(&self) -> bool {
+        self.levels.knows_work()
     }
 
     fn observe_process(&mut self, now: Mono, dt: Option<Duration>, p: &ProcSample) {
@@ -271,6 +274,9 @@ impl Channels {
         if let Some(io) = io {
             self.io.see(now, io >= IO_ACTIVE_BPS);
         }
+        if let Some(bps) = read_bps {
+            self.reading.see(now, bps >= HEAVY_READ_BPS);
+        }
         if minor.is_some() || major.is_some() {
             self.faults.see(
                 now,
@@ -279,36 +285,32 @@ impl Channels {
             );
         }
         self.children.see(now, children_changed);
-        self.observe_cpu(now, cpu, &p.per_thread);
+        self.observe_cpu(now, dt, cpu, &p.per_thread);
     }
 
-    fn observe_cpu(&mut self, now: Mono, cpu: Option<f64>, threads: &[crate::model::ThreadSample]) {
+    fn observe_cpu(
+        &mut self,
+        now: Mono,
+        dt: Duration,
+        cpu: Option<f64>,
+        threads: &[crate::model::ThreadSample],
+    ) {
         let round = self.threads.observe(now, threads);
         let Some(cpu) = cpu else {
             return;
         };
+        let weight = (dt.as_secs_f64() / CPU_SMOOTH_S).min(1.0);
+        self.cpu_mean += (cpu - self.cpu_mean) * weight;
         let active = match round {
-            _ if cpu >= 25.0 => true,
+            _ if cpu >= CPU_BURST => true,
             CpuActivity::Worked => true,
             CpuActivity::Quiet => false,
             CpuActivity::NoRound if self.threads.recent(now) => false,
-            CpuActivity::NoRound => cpu >= 3.0,
+            CpuActivity::NoRound => cpu >= CPU_ACTIVE && self.cpu_mean >= CPU_ACTIVE,
         };
+        self.cpu_many.see(now, cpu >= CPU_MANY);
         self.cpu.see(now, active);
-        self.observe_core(now, cpu);
-    }
-
-    /// Whether a core is busy without a break. On a crowded machine a spinning
-    /// thread gets only its share, so the bound falls with the pressure on the CPUs;
-    /// a dip of a moment is no break.
-    fn observe_core(&mut self, now: Mono, cpu: f64) {
-        let bound = (CORE_BUSY - 0.6 * self.cpu_pressure).max(CORE_BUSY_CROWDED);
-        if cpu >= bound {
-            self.core_busy_since.get_or_insert(now);
-            self.core_busy_last = now;
-        } else if now.since(self.core_busy_last) > CORE_DIP {
-            self.core_busy_since = None;
-        }
+        self.core.observe(now, cpu);
     }
 
     /// A line came.
@@ -319,16 +321,6 @@ impl Channels {
     /// A bar moved, a section was written, a phase changed.
     pub(crate) fn progress(&mut self, now: Mono) {
         self.progress.see(now, true);
-    }
-
-    /// Before the launch: the card's own idle level.
-    pub(crate) fn learn_idle(levels: &mut CardLevels, card: &GpuSample) {
-        if let Some(b) = card.busy.fresh() {
-            levels.idle_busy = Some(levels.idle_busy.map_or(*b, |i| i.midpoint(*b)));
-        }
-        if let Some(p) = card.power_w.fresh() {
-            levels.idle_power = Some(levels.idle_power.map_or(*p, |i| i.midpoint(*p)));
-        }
     }
 
     /// The last moment at which anything at all was active.
@@ -355,14 +347,22 @@ impl Channels {
         self.output.active.max(self.progress.active)
     }
 
+    /// The last moment at which bytes moved: storage, network, the card's memory.
+    pub(crate) fn last_transfer(&self) -> Mono {
+        self.io.active.max(self.net.active).max(self.memory.active)
+    }
+
     /// R7: the world stood still; windows begin anew.
     pub(crate) fn cut(&mut self, now: Mono) {
         for c in [
             &mut self.gpu,
+            &mut self.gpu_hard,
             &mut self.memory,
             &mut self.cpu,
+            &mut self.cpu_many,
             &mut self.faults,
             &mut self.io,
+            &mut self.reading,
             &mut self.net,
             &mut self.output,
             &mut self.progress,
@@ -370,7 +370,8 @@ impl Channels {
         ] {
             c.active = c.active.max(now);
         }
-        self.core_busy_since = None;
+        self.core.cut();
+        self.hard_since = None;
         self.contradiction_since = None;
         self.previous = None;
     }
@@ -384,35 +385,5 @@ impl Channels {
             return Some("the card cannot be read at present");
         }
         None
-    }
-}
-
-/// Per-thread rows are used at once; keeping them for the difference is waste.
-fn without_threads(mut p: ProcSample) -> ProcSample {
-    p.per_thread = Vec::new();
-    p
-}
-
-fn fresh_pool_used(card: &GpuSample) -> Option<u64> {
-    let vram = card.vram_used.fresh();
-    let gtt = card.gtt_used.fresh();
-    if card.apu {
-        Some(vram?.0 + gtt.map_or(0, |g| g.0))
-    } else {
-        vram.map(|v| v.0)
-    }
-}
-
-/// Change a second; `None` when the counter fell (another process took the pid).
-#[expect(clippy::cast_precision_loss, reason = "rates for thresholds")]
-fn rate(before: u64, after: u64, dt: Duration) -> Option<f64> {
-    let secs = dt.as_secs_f64();
-    (secs > 0.05 && after >= before).then(|| (after - before) as f64 / secs)
-}
-
-fn max_known(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.max(b)),
-        (a, b) => a.or(b),
     }
 }

@@ -1,17 +1,23 @@
 //! What the console has told about the present attempt: phase, job, search, errors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{Event, FindMark, JobChange, Mono, Phase, PhaseChange, Progress, VerdictId};
+use crate::model::{
+    Event, FindMark, JobChange, Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
+};
 
 use super::facts::{Job, OpenFind, Seen};
 use super::signature;
 
+/// Processes of a tree that are remembered.
+const MOST_PIDS: usize = 4096;
+
 /// Context of one attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Context {
-    pub(super) pid: Option<u32>,
+    /// Processes of the tree, the dead included.
+    pids: BTreeSet<u32>,
     pub(super) phase: Phase,
     pub(super) phase_since: Mono,
     pub(super) section: Option<u32>,
@@ -24,6 +30,10 @@ pub(super) struct Context {
     pub(super) seen: Option<Seen>,
     pub(super) exception: Option<(String, u64)>,
     pub(super) oom_killer: Option<(String, u64)>,
+    /// The program's last word was that it compiles or tunes.
+    pub(super) compiling: bool,
+    /// Phase and section in which the last job failed.
+    pub(super) failed_in: Option<(Phase, Option<u32>)>,
     /// Longest completed stay in each phase, over the whole run.
     pub(super) longest: BTreeMap<Phase, Duration>,
 }
@@ -31,7 +41,7 @@ pub(super) struct Context {
 impl Context {
     pub(super) fn new(now: Mono, rung_on_cpu: bool, longest: BTreeMap<Phase, Duration>) -> Self {
         Self {
-            pid: None,
+            pids: BTreeSet::new(),
             phase: Phase::Startup,
             phase_since: now,
             section: None,
@@ -42,6 +52,8 @@ impl Context {
             seen: None,
             exception: None,
             oom_killer: None,
+            compiling: false,
+            failed_in: None,
             longest,
         }
     }
@@ -52,14 +64,40 @@ impl Context {
             || (self.rung_on_cpu && matches!(self.phase, Phase::VaeDecode | Phase::VaeEncode))
     }
 
+    /// Whether the program may fetch something now. Everywhere else traffic of the
+    /// machine is someone else's: a film that is watched while a decode hangs.
+    pub(super) const fn may_fetch(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Startup
+                | Phase::Download
+                | Phase::ModelLoad
+                | Phase::TextEncode
+                | Phase::Unknown
+        )
+    }
+
+    /// Remembers the processes of the tree: the kernel's victim may be any of them.
+    pub(super) fn observe_tree(&mut self, p: &ProcSample) {
+        let pids = p.per_thread.iter().map(|t| t.pid);
+        for pid in pids.chain([p.pid]) {
+            if self.pids.len() < MOST_PIDS {
+                self.pids.insert(pid);
+            }
+        }
+    }
+
     /// Folds one event in.
     pub(super) fn observe(&mut self, now: Mono, seq: u64, event: &Event) {
         match event {
-            Event::Spawned { pid, .. } => self.pid = Some(*pid),
+            Event::Spawned { pid, .. } => {
+                self.pids.insert(*pid);
+            }
             Event::Line(line) => {
                 if let Some(verdict) = signature::of_line(&line.text) {
                     self.note_error(now, seq, verdict, &line.text);
                 }
+                self.compiling |= signature::is_compilation(&line.text);
             }
             Event::Phase(p) => self.observe_phase(now, p),
             Event::Progress(p) => self.observe_progress(p),
@@ -68,7 +106,7 @@ impl Context {
             Event::Find(mark) => self.observe_find(now, seq, mark),
             Event::Kernel { text } => {
                 let victim = signature::oom_killed_pid(text);
-                if victim.is_some() && victim == self.pid {
+                if victim.is_some_and(|v| self.pids.contains(&v)) {
                     self.oom_killer = Some((text.clone(), seq));
                 }
             }
@@ -83,6 +121,13 @@ impl Context {
             *longest = stay.max(*longest);
             self.phase_since = now;
             self.find = None;
+            self.compiling = false;
+        }
+        let falls_back = p.on_cpu && !self.announced_cpu;
+        if falls_back || matches!(p.phase, Phase::Save | Phase::Done) {
+            // the program answers its error itself, or had its result all the same
+            self.seen = None;
+            self.exception = None;
         }
         self.phase = p.phase;
         self.section = p.section;
@@ -93,6 +138,7 @@ impl Context {
         self.find = None;
         // the job went on after an error: the error was survived
         if p.sampling && p.done > 0.0 {
+            self.compiling = false;
             self.seen = None;
             self.exception = None;
         }
@@ -102,6 +148,7 @@ impl Context {
         match change {
             JobChange::Started => {
                 self.job = Job::InFlight(now);
+                self.failed_in = None;
                 self.seen = None;
                 self.exception = None;
                 self.find = None;
@@ -114,6 +161,7 @@ impl Context {
             }
             JobChange::Failed { why } => {
                 self.job = Job::Ended;
+                self.failed_in = Some((self.phase, self.section));
                 // without words the way it ended is all there is
                 self.exception = why.clone().map(|text| (text, seq));
             }
@@ -145,7 +193,7 @@ impl Context {
                 // older MIOpen prints solver and search lines without saying that a
                 // Find began: the first of them opens it
                 let find = self.find.get_or_insert_with(|| OpenFind {
-                    key: "not named by MIOpen".to_owned(),
+                    key: FindMark::UNNAMED.to_owned(),
                     opened: now,
                     advanced: now,
                     solver: None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::model::{Limits, Mono, Phase, VerdictId};
 
 use super::channels::Channels;
+use super::helpers::Helpers;
 
 /// An open Find, by MIOpen's own lines.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,8 +60,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) job: Job,
     /// A CPU step was announced.
     pub(crate) on_cpu: bool,
-    /// Child processes that compile kernels are alive.
-    pub(crate) compilers: bool,
+    /// What child processes do.
+    pub(crate) helpers: Helpers,
+    /// The program said that it compiles or tunes, and nothing has followed yet.
+    pub(crate) compiling: bool,
     pub(crate) find: Option<&'a OpenFind>,
     /// The error in the text that came last.
     pub(crate) seen: Option<&'a Seen>,
@@ -82,6 +85,26 @@ impl Facts<'_> {
         configured
             .unwrap_or_else(|| silence_prior(self.phase))
             .mul_f64(self.ratchet)
+    }
+
+    /// Whether something is known that explains a busy CPU beside an idle card.
+    pub(crate) const fn works_elsewhere(&self) -> bool {
+        self.on_cpu || !matches!(self.helpers, Helpers::None)
+    }
+
+    /// Phases whose work is the CPU's: imports, reading weights, encoding the video,
+    /// mesh work.
+    pub(crate) const fn cpu_is_normal(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Startup
+                | Phase::Download
+                | Phase::ModelLoad
+                | Phase::MeshPost
+                | Phase::Save
+                | Phase::Offload
+                | Phase::Unknown
+        )
     }
 
     /// Whether the phase is one in which GPU work is expected and silence is judged.

@@ -4,9 +4,14 @@
 //! [`Detector::begin_attempt`] starts afresh but keeps what was learned.
 
 mod alarm;
+mod card;
 mod channels;
 mod context;
+mod core_busy;
+mod end;
 mod facts;
+mod helpers;
+mod rates;
 mod rule;
 mod signature;
 mod threads;
@@ -15,16 +20,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::{
-    ActionId, Envelope, Event, ExitStatus, Finding, GpuId, Health, Limits, Mono, NextStep,
-    ProcSample, Verdict, VerdictId,
+    ActionId, Envelope, Event, Finding, GpuId, Health, Limits, Mono, NextStep, Verdict, VerdictId,
 };
 
 use alarm::Alarm;
-use channels::{CardLevels, Channels};
+use card::CardLevels;
+use channels::Channels;
 use context::Context;
 use facts::Facts;
 pub use facts::Job;
-use rule::{Check, EndFacts, Signs};
+use helpers::{Helpers, is_stopped};
+use rule::{Check, Signs};
 
 /// Right after the launch nothing has been read yet: no judgement, no blindness.
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -32,30 +38,9 @@ const WARM_UP: Duration = Duration::from_secs(5);
 /// user called a false alarm (R6).
 const RATCHET: f64 = 1.5;
 
-/// Names of programs that compile kernels or extensions.
-const COMPILERS: &[&str] = &[
-    "clang",
-    "clang++",
-    "amdclang",
-    "amdclang++",
-    "ld.lld",
-    "lld",
-    "ld",
-    "cc1",
-    "cc1plus",
-    "gcc",
-    "g++",
-    "cc",
-    "c++",
-    "as",
-    "hipcc",
-    "hipcc.bin",
-    "nvcc",
-    "cicc",
-    "ptxas",
-    "lto1",
-    "ninja",
-];
+/// Samples and ticks come several times a second. Where none came for this long, we
+/// ourselves or the machine stood still, and what was not seen is no silence (R7).
+const UNSEEN: Duration = Duration::from_secs(5);
 
 /// Where the process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +60,7 @@ pub struct Detector {
     context: Context,
     attempt_since: Mono,
     life: Life,
-    compilers: bool,
+    helpers: Helpers,
     paused: bool,
     tracer_is_ours: bool,
     ratchets: BTreeMap<VerdictId, f64>,
@@ -83,6 +68,7 @@ pub struct Detector {
     /// `seq` of the envelope with the last activity, and of the last envelope.
     active_seq: u64,
     last_seq: u64,
+    last_at: Mono,
 }
 
 impl Detector {
@@ -97,13 +83,14 @@ impl Detector {
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
-            compilers: false,
+            helpers: Helpers::None,
             paused: false,
             tracer_is_ours: false,
             ratchets: BTreeMap::new(),
             alarm: Alarm::Quiet,
             active_seq: 0,
             last_seq: 0,
+            last_at: Mono::ZERO,
         }
     }
 
@@ -117,7 +104,7 @@ impl Detector {
         self.context = Context::new(now, on_cpu, longest);
         self.attempt_since = now;
         self.life = Life::Running;
-        self.compilers = false;
+        self.helpers = Helpers::None;
         self.paused = false;
         self.alarm = Alarm::Quiet;
     }
@@ -139,12 +126,22 @@ impl Detector {
         let before = self.channels.last_activity();
         self.last_seq = env.seq;
         let now = env.at;
+        if now.since(self.last_at) > UNSEEN {
+            self.channels.cut(now);
+        }
+        self.last_at = now;
         match &env.event {
             Event::Sample(sample) => self.observe_sample(now, sample),
-            Event::Line(_) => self.channels.output(now),
-            Event::Phase(_) | Event::Progress(_) | Event::Artefact(_) | Event::Job(_) => {
-                self.channels.progress(now);
+            Event::Line(line) if !signature::is_no_activity(&line.text) => {
+                self.channels.output(now);
             }
+            Event::Progress(p) => {
+                self.channels.progress(now);
+                if p.sampling && p.done > 0.0 {
+                    self.channels.step();
+                }
+            }
+            Event::Phase(_) | Event::Artefact(_) | Event::Job(_) => self.channels.progress(now),
             Event::Standstill { .. } => self.channels.cut(now),
             _ => {}
         }
@@ -161,18 +158,21 @@ impl Detector {
                 .as_ref()
                 .and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
             if let Some(card) = card {
-                Channels::learn_idle(&mut self.levels, card);
+                self.levels.learn_idle(card);
             }
             return;
         }
         if let Some(p) = &sample.process {
             self.paused = !self.tracer_is_ours && is_stopped(p);
-            self.compilers = p.children.iter().any(|c| COMPILERS.contains(&c.as_str()));
+            self.helpers = Helpers::of(&p.children);
+            self.context.observe_tree(p);
         }
         if self.paused {
             self.channels.cut(now);
         }
-        self.channels.observe(now, sample, self.gpu.as_ref());
+        let net_counts = self.context.may_fetch();
+        self.channels
+            .observe(now, sample, self.gpu.as_ref(), net_counts);
     }
 
     /// The judgement at this moment.
@@ -222,35 +222,6 @@ impl Detector {
             (Alarm::Suspect { signs, .. }, _) => self.alarming(signs, Health::Suspect, now),
             (Alarm::Hung { signs, .. }, _) => self.alarming(signs, Health::Hung, now),
         }
-    }
-
-    /// The judgement over the end of the process (`status`), or of its job while
-    /// the process lives (`None`).
-    pub fn end(&self, status: Option<ExitStatus>, now: Mono) -> Verdict {
-        let end = rule::judge_end(&EndFacts {
-            status,
-            seen: self.context.seen.as_ref(),
-            exception: self
-                .context
-                .exception
-                .as_ref()
-                .map(|(t, s)| (t.as_str(), *s)),
-            oom_killer: self
-                .context
-                .oom_killer
-                .as_ref()
-                .map(|(t, s)| (t.as_str(), *s)),
-        });
-        let mut v = self.verdict_of(end.verdict, end.health, &end.sentence, now);
-        v.onset = self.context.seen.as_ref().map_or(now, |s| s.first.min(now));
-        v.confidence = end.confidence;
-        v.findings = vec![Finding {
-            verdict: end.verdict,
-            text: end.sentence,
-            seqs: end.seqs,
-            count: end.count,
-        }];
-        v
     }
 
     /// The user says that the present alarm is false: the rule's limit rises.
@@ -311,7 +282,8 @@ impl Detector {
             phase_since: self.context.phase_since,
             job: self.context.job,
             on_cpu: self.context.on_cpu(),
-            compilers: self.compilers,
+            helpers: self.helpers,
+            compiling: self.context.compiling,
             find: self.context.find.as_ref(),
             seen: self.context.seen.as_ref(),
             longest: self.context.longest.get(&self.context.phase).copied(),
@@ -398,9 +370,4 @@ impl Detector {
             next: None,
         }
     }
-}
-
-/// R7: stopped by a signal, or under a debugger.
-fn is_stopped(p: &ProcSample) -> bool {
-    p.traced || p.state.fresh().is_some_and(|s| matches!(s, 'T' | 't'))
 }

@@ -21,7 +21,8 @@ const PATTERNS: &[(&str, VerdictId)] = &[
         VerdictId::NoAlgorithm,
     ),
     (
-        r"miopenStatus(UnknownError|NotImplemented|InternalError|AllocFailed|BadParm)",
+        // not miopenStatusInternalError: that is a database that cannot be read
+        r"miopenStatus(UnknownError|NotImplemented)",
         VerdictId::NoAlgorithm,
     ),
     (
@@ -36,6 +37,8 @@ const PATTERNS: &[(&str, VerdictId)] = &[
         r"\b(torch\.(cuda\.)?)?OutOfMemoryError\b",
         VerdictId::GpuOom,
     ),
+    (r"(?i)\bAllocation on device\b", VerdictId::GpuOom),
+    (r"\bMemory access fault by GPU\b", VerdictId::MemoryFault),
     (
         r"\bhipErrorOutOfMemory\b|\bHIP_ERROR_OUT_OF_MEMORY\b|\bcudaErrorMemoryAllocation\b|\bCUDA_ERROR_OUT_OF_MEMORY\b",
         VerdictId::GpuOom,
@@ -44,6 +47,7 @@ const PATTERNS: &[(&str, VerdictId)] = &[
         r"(?i)\b(std::bad_alloc|cannot allocate memory|DefaultCPUAllocator: (not enough|can't allocate) memory)",
         VerdictId::HostOom,
     ),
+    (r"^(\S+\.)?_?(Array)?MemoryError\b", VerdictId::HostOom),
 ];
 
 /// Text that speaks of an error without one having happened here: advice, a
@@ -76,7 +80,38 @@ pub(crate) fn of_line(text: &str) -> Option<VerdictId> {
 
 /// A caught error that the program itself answers at once.
 fn is_retry(text: &str) -> bool {
-    text.contains("retrying with tiled")
+    static RETRY: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)\bretrying\b|\bfall(s|ing)? ?back\b|\btrying again\b").ok()
+    });
+    RETRY.as_ref().is_some_and(|r| r.is_match(text))
+}
+
+/// Whether the program says that it compiles or tunes now: a busy CPU beside an idle
+/// card is then expected. A setting or a step that is over says nothing.
+pub(crate) fn is_compilation(text: &str) -> bool {
+    static NOW: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)\b(compiling|compilation (started|in progress)|auto-?tuning|(building|generating) (the )?(\w+ )?(kernels?|extensions?|engine)|warming up|(first|initial) (run|launch|compil\w+)\b.{0,60}\b(minutes?|while|slow\w*|long\w*))\b",
+        )
+        .ok()
+    });
+    static NOT_NOW: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)\b(disabled?|skip(ped|ping)?|not|without|failed|error|finished|done|complete[d]?|if|when|to enable|took)\b",
+        )
+        .ok()
+    });
+    let hit = |r: &LazyLock<Option<Regex>>| r.as_ref().is_some_and(|r| r.is_match(text));
+    hit(&NOW) && !hit(&NOT_NOW)
+}
+
+/// Whether a line is no sign of life of a job: a web server's note of a request that a
+/// page or a monitor makes by itself, or one more copy of a known error.
+pub(crate) fn is_no_activity(text: &str) -> bool {
+    static REQUEST: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#""(GET|HEAD|OPTIONS|POST) /\S* HTTP/\d(\.\d)?" \d{3}\b"#).ok()
+    });
+    REQUEST.as_ref().is_some_and(|r| r.is_match(text)) || of_line(text).is_some()
 }
 
 /// What the kernel says about the end of a process by its OOM killer: the pid.
@@ -133,9 +168,35 @@ mod tests {
             "large batches may cause CUDA out of memory",
             "    except torch.cuda.OutOfMemoryError:",
             "Free VRAM 23.1 GB",
+            "GPU decode failed: HIP out of memory, falling back to CPU decode",
+            "RuntimeError: miopenStatusInternalError",
         ] {
             assert_eq!(of_line(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn compilation_and_requests() {
+        for text in [
+            "Compiling triton kernels, this may take several minutes",
+            "[inductor] autotuning mm(4096x3072)",
+            "Building extension custom_rasterizer",
+            "First run: kernels are built, this can take a few minutes",
+        ] {
+            assert!(is_compilation(text), "{text}");
+        }
+        for text in [
+            "torch.compile disabled",
+            "compilation took 12 s",
+            "autotuning finished",
+            "compiled with rocm",
+        ] {
+            assert!(!is_compilation(text), "{text}");
+        }
+        assert!(is_no_activity(
+            "INFO:     127.0.0.1:5124 - \"GET /queue/status HTTP/1.1\" 200 OK"
+        ));
+        assert!(!is_no_activity("Decoding"));
     }
 
     #[test]

@@ -81,3 +81,9 @@ pub enum FindMark {
         mode: String,
     },
 }
+
+impl FindMark {
+    /// Key of a search that only warnings told of: MIOpen names no convolution then,
+    /// and prints no line when it is over.
+    pub const UNNAMED: &'static str = "a convolution";
+}

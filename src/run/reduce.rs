@@ -243,7 +243,12 @@ impl RunState {
             Some(v) => (**v).clone(),
             None => self.detector.assess(self.now),
         };
-        self.show(verdict, out);
+        // a job that failed a moment ago is judged when its last words have come: the
+        // idle server behind it is not told first
+        let undecided = self.stage == Stage::Watching && self.job_failed.is_some();
+        if !undecided {
+            self.show(verdict, out);
+        }
         let wants = self.detector.wants_threads();
         if wants != self.threads_on {
             self.threads_on = wants;

@@ -175,13 +175,13 @@ impl FindReader {
             out.extend(self.close());
         } else if m.starts_with("requestAlgoCount = ") && e.function.starts_with("Find") {
             if self.open.is_none() {
-                self.open("a convolution".to_owned(), out);
+                self.open(FindMark::UNNAMED.to_owned(), out);
             }
         } else if e.function == "SearchImpl" && m.starts_with("Searching the best solution") {
             // Each of these begins the tuning of one more convolution.
             if !self.by_driver {
                 out.extend(self.close());
-                self.open("a convolution".to_owned(), out);
+                self.open(FindMark::UNNAMED.to_owned(), out);
             }
             self.solver("SearchImpl", out);
         } else {

@@ -1,5 +1,8 @@
 //! `busy_idle`: the card claims full work at the power of an idle one, and nothing
-//! else moves. A busy counter that stays at 100 % is known from RDNA3 and RDNA4.
+//! else moves. A busy counter that stays at 100 % is known from RDNA3 and RDNA4; it
+//! also stays there while a video is encoded or weights are read, so every other
+//! channel must be silent. One busy core proves no work in a phase of the card's: the
+//! runtime waits for a queue in a loop.
 
 use std::time::Duration;
 
@@ -9,6 +12,8 @@ use crate::model::VerdictId;
 use super::{Check, Signs, span};
 
 const LIMIT: Duration = Duration::from_mins(1);
+/// Where the card was never seen at work, only its power limit says what is little.
+const LIMIT_WITHOUT_BASELINE: Duration = Duration::from_mins(2);
 const FIRST_SIGN: Duration = Duration::from_secs(20);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
@@ -16,23 +21,40 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(contradiction) = c.contradiction_since else {
         return Check::Clear;
     };
-    let since = contradiction.max(c.last_word());
+    let cpu = if f.cpu_is_normal() {
+        c.cpu.active
+    } else {
+        c.cpu_many.active
+    };
+    let since = contradiction
+        .max(c.last_word())
+        .max(c.last_transfer())
+        .max(c.faults.active)
+        .max(cpu);
     // an open Find is judged by its own clock
-    if f.find.is_some() || f.now.since(since) < FIRST_SIGN {
+    if f.find.is_some() || f.works_elsewhere() || f.now.since(since) < FIRST_SIGN {
         return Check::Clear;
     }
+    let limit = if c.knows_work() {
+        LIMIT
+    } else {
+        LIMIT_WITHOUT_BASELINE
+    };
     let busy = c.figures.busy.unwrap_or_default();
     let power = c.figures.power.unwrap_or_default();
     Signs {
         verdict: VerdictId::BusyIdle,
         since,
-        limit: LIMIT.mul_f64(f.ratchet),
+        limit: limit.mul_f64(f.ratchet),
         sentence: format!(
             "the card claims {busy:.0} % but draws {power:.0} W, far below its own level at work, and no step has ended for {}",
             span(f.now.since(since))
         ),
         numbers: vec![format!("GPU {busy:.0} % at {power:.0} W")],
-        ruled_out: vec!["honest work: power would follow".to_owned()],
+        ruled_out: vec![
+            "honest work: power would follow".to_owned(),
+            "work of the CPU or the disk: neither moves".to_owned(),
+        ],
         confidence: 0.85,
         seqs: Vec::new(),
     }

@@ -29,6 +29,13 @@ pub(crate) struct End {
     pub(crate) confidence: f64,
 }
 
+impl End {
+    /// Whether the program came to its end by itself and well.
+    pub(crate) fn is_good(&self) -> bool {
+        self.verdict == VerdictId::Finished
+    }
+}
+
 pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
     let failed = |verdict, sentence: String, seqs, count, confidence| End {
         verdict,
@@ -74,7 +81,9 @@ pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
             0.95,
         );
     }
-    if let Some((text, seq)) = f.exception {
+    // an exception ends a program by its exit code; it explains no signal
+    let by_signal = matches!(f.status, Some(ExitStatus::Signal(_)));
+    if let Some((text, seq)) = f.exception.filter(|_| !by_signal) {
         return failed(
             VerdictId::AppError,
             format!("{how}; the program's own words: \"{text}\""),

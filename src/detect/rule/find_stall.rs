@@ -1,7 +1,7 @@
 //! `find_stall`: MIOpen's search is open by its own lines and does not advance.
 
 use crate::detect::facts::Facts;
-use crate::model::VerdictId;
+use crate::model::{FindMark, VerdictId};
 
 use super::{Check, Signs, span};
 
@@ -9,7 +9,14 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(find) = f.find else {
         return Check::Clear;
     };
-    let stalled = f.now.since(find.advanced);
+    // a search that only warnings told of has no last line: a model that runs on the
+    // card says that it is over
+    let advanced = if find.key == FindMark::UNNAMED {
+        find.advanced.max(f.channels.model_ran)
+    } else {
+        find.advanced
+    };
+    let stalled = f.now.since(advanced);
     if stalled < f.limits.find_limit / 2 {
         return Check::Clear;
     }
@@ -46,7 +53,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     }
     Signs {
         verdict: VerdictId::FindStall,
-        since: find.advanced,
+        since: advanced,
         limit: f.limits.find_limit.mul_f64(f.ratchet),
         sentence,
         numbers,

@@ -1,6 +1,7 @@
 //! Rules: small pure judgements over [`Facts`].
 
 mod busy_idle;
+mod error_storm;
 mod exit;
 mod find_stall;
 mod quiet;
@@ -68,6 +69,7 @@ pub(crate) fn running(facts: &Facts<'_>) -> Check {
     let mut best = Check::Clear;
     for rule in [
         silent_hang::check,
+        error_storm::check,
         find_stall::check,
         busy_idle::check,
         spin_hang::check,
@@ -83,6 +85,15 @@ pub(crate) fn running(facts: &Facts<'_>) -> Check {
         }
     }
     best
+}
+
+/// The beginning of a line, for a sentence.
+fn short(text: &str) -> String {
+    let mut s: String = text.chars().take(80).collect();
+    if s.len() < text.len() {
+        s.push('…');
+    }
+    s
 }
 
 /// `51 s`, `2 min 05 s`.

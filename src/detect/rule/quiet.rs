@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::detect::facts::{Facts, Job};
+use crate::detect::helpers::Helpers;
 use crate::model::{Phase, VerdictId};
 
 use super::span;
@@ -38,7 +39,7 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
             ),
         );
     }
-    if f.compilers {
+    if f.helpers == Helpers::Compile || f.compiling {
         return (
             VerdictId::CompileWarmup,
             "kernels are being compiled".to_owned(),
@@ -48,6 +49,18 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
         return (
             VerdictId::CpuPhase,
             format!("{} runs on the CPU, as announced", f.phase),
+        );
+    }
+    if f.helpers == Helpers::Encode {
+        return (
+            VerdictId::CpuPhase,
+            "a video is being encoded by a helper".to_owned(),
+        );
+    }
+    if reads_weights(f) {
+        return (
+            VerdictId::LoadingIo,
+            format!("{} waits for weights that are read from storage", f.phase),
         );
     }
     // a phase of a moment is no state worth telling
@@ -68,6 +81,18 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
         }
         _ => (VerdictId::Healthy, "the job advances".to_owned()),
     }
+}
+
+/// Programs read weights when they are first needed, so in any phase: much is read and
+/// no model runs on the card.
+fn reads_weights(f: &Facts<'_>) -> bool {
+    let c = &f.channels;
+    let card_rests = !c.gpu_expected || !recently(f, c.gpu_hard.active);
+    let mine = !matches!(
+        f.phase,
+        Phase::Download | Phase::ModelLoad | Phase::Save | Phase::MeshPost
+    );
+    mine && c.reading.live(f.now) && recently(f, c.reading.active) && card_rests
 }
 
 fn recently(f: &Facts<'_>, at: crate::model::Mono) -> bool {

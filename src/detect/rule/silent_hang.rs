@@ -3,21 +3,27 @@
 use std::time::Duration;
 
 use crate::detect::facts::Facts;
-use crate::model::VerdictId;
+use crate::model::{Phase, VerdictId};
 
-use super::{Check, Signs, span};
+use super::{Check, Signs, short, span};
 
 /// Silence shorter than this is no sign of anything (R1: first *Suspect* within 20 s).
 const FIRST_SIGN: Duration = Duration::from_secs(15);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let silent = f.silent_for();
+    let limit = f.silence_limit();
+    // a network dips, and a dip is no sign of anything
+    let first_sign = if f.phase == Phase::Download {
+        limit.saturating_sub(FIRST_SIGN)
+    } else {
+        FIRST_SIGN
+    };
     // a card that claims full work is no silence: `busy_idle` judges that
-    if silent < FIRST_SIGN || f.channels.contradiction_since.is_some() {
+    if silent < first_sign || f.channels.contradiction_since.is_some() {
         return Check::Clear;
     }
     let c = &f.channels;
-    let limit = f.silence_limit();
     let mut numbers = Vec::new();
     if let Some(busy) = c.figures.busy {
         numbers.push(format!(
@@ -43,7 +49,12 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         span(f.now.since(c.output.active))
     ));
     // an error in the text that nothing followed explains the silence
-    let verdict = f.seen.map_or(VerdictId::SilentHang, |s| s.verdict);
+    let silence = if f.phase == Phase::Download {
+        VerdictId::DownloadStall
+    } else {
+        VerdictId::SilentHang
+    };
+    let verdict = f.seen.map_or(silence, |s| s.verdict);
     let sentence = match f.seen {
         Some(seen) => format!(
             "after \"{}\" ({} x) the program stopped moving",
@@ -88,12 +99,4 @@ fn confidence(f: &Facts<'_>) -> f64 {
         3 => 0.9,
         _ => 0.8,
     }
-}
-
-fn short(text: &str) -> String {
-    let mut s: String = text.chars().take(80).collect();
-    if s.len() < text.len() {
-        s.push('…');
-    }
-    s
 }

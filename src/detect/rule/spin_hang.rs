@@ -1,45 +1,49 @@
 //! `spin_hang`: a core is busy without end, no output, the card idle, and nothing
 //! says that MIOpen searches or that a CPU step was announced.
 
+use std::time::Duration;
+
 use crate::detect::facts::Facts;
 use crate::model::{Phase, VerdictId};
 
 use super::{Check, Signs, span};
 
-/// Without a card to look at, honest CPU work and a spin look alike.
-const WITHOUT_CARD: u32 = 5;
+/// Without a card, honest CPU work and a spin look alike; so they do in the texture
+/// steps, where views are rendered and baked by either.
+const LOOKS_ALIKE: u32 = 5;
+/// The program itself said that it compiles or tunes (kernels for a new card take many
+/// minutes), several cores are busy (a loop that waits fills one), or the card's
+/// readings do not move with its work.
+const EXPLAINED: u32 = 15;
+/// Such a limit is long enough for the suspicion to come late.
+const LATE_SIGN: Duration = Duration::from_mins(1);
 /// A limit is never shorter than this many times the longest such phase so far.
 const TIMES_LONGEST: u32 = 5;
+/// Several cores were busy this shortly before.
+const JUST_NOW: Duration = Duration::from_secs(30);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let c = &f.channels;
-    let Some(busy_since) = c.core_busy_since else {
+    let Some(busy_since) = c.core.since else {
         return Check::Clear;
     };
-    if f.find.is_some() || f.on_cpu || f.compilers || cpu_is_normal(f.phase) {
+    if f.find.is_some() || f.works_elsewhere() || f.cpu_is_normal() {
         return Check::Clear;
     }
-    let mut limit = f.limits.spin_limit;
-    if !c.gpu_expected {
-        limit *= WITHOUT_CARD;
-    }
-    if let Some(longest) = f.longest {
-        limit = limit.max(longest * TIMES_LONGEST);
-    }
-    let limit = limit.mul_f64(f.ratchet);
+    let limit = limit(f);
     let since = [
         busy_since,
         c.last_word(),
+        c.last_transfer(),
         c.gpu.active,
-        c.memory.active,
-        c.io.active,
-        c.net.active,
+        // a compiler inside the process fills memory all the time, a loop does not
+        c.faults.active,
     ]
     .into_iter()
     .max()
     .unwrap_or(busy_since);
     let spinning = f.now.since(since);
-    if spinning < limit / 2 {
+    if spinning < (limit / 2).max(limit.saturating_sub(LATE_SIGN)) {
         return Check::Clear;
     }
     let cpu = c.figures.cpu_percent.unwrap_or_default();
@@ -51,7 +55,8 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         numbers.push(format!("GPU {busy:.0} %"));
     }
     Signs {
-        verdict: VerdictId::SpinHang,
+        // an error in the text that nothing followed explains the loop
+        verdict: f.seen.map_or(VerdictId::SpinHang, |s| s.verdict),
         since,
         limit,
         sentence: format!(
@@ -66,22 +71,25 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             "kernel compile: no compiler runs".to_owned(),
         ],
         confidence: if c.gpu_expected { 0.85 } else { 0.6 },
-        seqs: Vec::new(),
+        seqs: f
+            .seen
+            .map_or_else(Vec::new, |s| vec![s.first_seq, s.last_seq]),
     }
     .against_limit(f.now)
 }
 
-/// Phases whose work is the CPU's: imports, reading weights, encoding the video,
-/// mesh work.
-const fn cpu_is_normal(phase: Phase) -> bool {
-    matches!(
-        phase,
-        Phase::Startup
-            | Phase::Download
-            | Phase::ModelLoad
-            | Phase::MeshPost
-            | Phase::Save
-            | Phase::Offload
-            | Phase::Unknown
-    )
+fn limit(f: &Facts<'_>) -> Duration {
+    let c = &f.channels;
+    let many_cores = f.now.since(c.cpu_many.active) < JUST_NOW && c.cpu_many.seen.is_some();
+    let readings_rest = c.gpu_expected && !c.card_is_trusted();
+    let factor = if f.compiling || many_cores || readings_rest {
+        EXPLAINED
+    } else if !c.gpu_expected || f.phase == Phase::Texture {
+        LOOKS_ALIKE
+    } else {
+        1
+    };
+    let limit = f.limits.spin_limit * factor;
+    let longest = f.longest.map_or(Duration::ZERO, |l| l * TIMES_LONGEST);
+    limit.max(longest).mul_f64(f.ratchet)
 }

@@ -161,7 +161,7 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
         Event::Job(JobChange::Waiting) => ("job", "none; the server waits for its user".to_owned()),
         Event::Job(JobChange::Done) => ("job", "ended well".to_owned()),
         Event::Job(JobChange::Failed { why: Some(why) }) => ("job", format!("failed: {why}")),
-        Event::Job(JobChange::Failed { why: None }) => ("job", "failed".to_owned()),
+        Event::Job(JobChange::Failed { why: None }) => ("job", "failed without a word".to_owned()),
         Event::Artefact(a) => (
             "written",
             format!(

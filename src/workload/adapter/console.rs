@@ -138,7 +138,7 @@ impl Console {
             BarKind::Of(Phase::Download) => self.download(bar),
             BarKind::Of(phase) => {
                 self.narrator.progress(bar, false);
-                self.narrator.enter(phase);
+                self.narrator.enter(wording::follows(bar, phase));
             }
             BarKind::Other => self.narrator.progress(bar, false),
         }
@@ -149,6 +149,10 @@ impl Console {
         // A program that we know nothing about may count anything.
         let sampling = said || !matches!(self.dialect, Dialect::Generic);
         n.progress(bar, sampling);
+        if sampling && bar.done > 0.0 {
+            // what went wrong before was survived
+            self.last_exception = None;
+        }
         let within = matches!(n.phase(), Phase::Delight | Phase::Texture);
         if !sampling || (within && !said) {
             return;
@@ -200,6 +204,9 @@ impl Adapter for Console {
             self.bar(&bar);
         } else {
             self.text(text, line.stream);
+        }
+        if self.narrator.begins_job() {
+            self.last_exception = None;
         }
         if self.find.is_open()
             && self.narrator.moved_on()

@@ -173,6 +173,13 @@ impl Narrator {
         self.out.push(Event::Find(mark));
     }
 
+    /// Whether the line at hand began a job.
+    pub(super) fn begins_job(&self) -> bool {
+        self.out
+            .iter()
+            .any(|e| matches!(e, Event::Job(JobChange::Started)))
+    }
+
     /// Whether the line at hand moved something that a search in progress forbids.
     pub(super) fn moved_on(&self) -> bool {
         self.out.iter().any(|e| match e {

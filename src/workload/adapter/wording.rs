@@ -66,9 +66,25 @@ pub(super) fn classify(bar: &Bar) -> BarKind {
     BarKind::Other
 }
 
+static VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\bvolume\b|\bflashvdm\b"));
+
+/// The phase that a bar leaves behind: once a 3-D shape's volume is decoded, its mesh
+/// is made on the CPU, without a word and for minutes.
+pub(super) fn follows(bar: &Bar, phase: Phase) -> Phase {
+    let desc = bar.desc.as_deref().unwrap_or_default();
+    if phase == Phase::VaeDecode && bar.complete() && VOLUME.is_match(desc) {
+        Phase::MeshPost
+    } else {
+        phase
+    }
+}
+
 static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^(?:\[?\d{4}-\d\d-\d\d[ T][\d:.,]+\]?\s*(?:-\s*)?)?(?:\[(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\]\s?)?",
+        r"(?x)^
+        (?: \[? (?:\d{4}-\d\d-\d\d[\ T])? \d\d:\d\d:\d\d [\d.,Z]* \]? \s* (?:[-|]\s*)? )?
+        (?: \[\s* (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \s*\] \s?
+          | (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \s* (?: :[\w.]+: | \s[-|:] | :\s ) \s* )?",
     )
 });
 
@@ -366,6 +382,16 @@ mod tests {
             without_prefix("[2026-01-02 03:04:05.678] got prompt"),
             "got prompt"
         );
+        for text in [
+            "[2026-01-02 03:04:05.678] [INFO] got prompt",
+            "INFO:root:got prompt",
+            "INFO: got prompt",
+            "03:04:05 INFO | got prompt",
+            "2026-01-02T03:04:05.678Z [WARNING] got prompt",
+        ] {
+            assert_eq!(without_prefix(text), "got prompt", "{text}");
+        }
+        assert_eq!(without_prefix("INFORMATION x"), "INFORMATION x");
         assert_eq!(without_prefix("plain [INFO] x"), "plain [INFO] x");
     }
 }

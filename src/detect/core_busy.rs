@@ -1,0 +1,52 @@
+//! A core that is busy without a break.
+
+use std::time::Duration;
+
+use crate::model::Mono;
+
+/// CPU percent of the tree from which on a core counts as busy.
+const CORE_BUSY: f64 = 80.0;
+/// The same where every CPU of the machine is wanted by several.
+const CORE_BUSY_CROWDED: f64 = 20.0;
+/// A dip that does not count.
+const CORE_DIP: Duration = Duration::from_secs(3);
+
+/// Follows the CPU time of the tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CoreBusy {
+    /// Since when a core has been busy.
+    pub(crate) since: Option<Mono>,
+    last: Mono,
+    /// Percent of the last 10 s in which some task of the machine waited for a CPU.
+    pressure: f64,
+}
+
+impl CoreBusy {
+    pub(super) const fn new(now: Mono) -> Self {
+        Self {
+            since: None,
+            last: now,
+            pressure: 0.0,
+        }
+    }
+
+    pub(super) const fn set_pressure(&mut self, percent: f64) {
+        self.pressure = percent;
+    }
+
+    pub(super) const fn cut(&mut self) {
+        self.since = None;
+    }
+
+    /// On a crowded machine a spinning thread gets only its share, so the bound falls
+    /// with the pressure on the CPUs; a dip of a moment is no break.
+    pub(super) fn observe(&mut self, now: Mono, cpu: f64) {
+        let bound = (CORE_BUSY - 0.6 * self.pressure).max(CORE_BUSY_CROWDED);
+        if cpu >= bound {
+            self.since.get_or_insert(now);
+            self.last = now;
+        } else if now.since(self.last) > CORE_DIP {
+            self.since = None;
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What the process tree itself tells: child processes whose work explains a busy CPU
+//! beside an idle card, and a process that is stopped.
+
+use crate::model::ProcSample;
+
+/// Names of programs that compile kernels or extensions.
+const COMPILERS: &[&str] = &[
+    "clang",
+    "clang++",
+    "amdclang",
+    "amdclang++",
+    "ld.lld",
+    "lld",
+    "ld",
+    "cc1",
+    "cc1plus",
+    "gcc",
+    "g++",
+    "cc",
+    "c++",
+    "as",
+    "hipcc",
+    "hipcc.bin",
+    "nvcc",
+    "cicc",
+    "ptxas",
+    "lto1",
+    "ninja",
+];
+
+/// Beginnings of the names of programs that encode pictures and videos; the wheels
+/// that bring ffmpeg name it `ffmpeg-linux-…`.
+const ENCODERS: &[&str] = &["ffmpeg", "x264", "x265", "SvtAv1", "gifski", "gifsicle"];
+
+/// What the child processes do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Helpers {
+    /// Nothing that we know.
+    #[default]
+    None,
+    /// A kernel or an extension is compiled.
+    Compile,
+    /// A video or a picture is encoded.
+    Encode,
+}
+
+impl Helpers {
+    /// By the names of the children. Versioned names (`clang-19`) count.
+    pub(super) fn of(children: &[String]) -> Self {
+        let compiles = |c: &String| {
+            let version = |ch: char| ch.is_ascii_digit() || matches!(ch, '-' | '.');
+            let plain = c.trim_end_matches(version);
+            COMPILERS.contains(&c.as_str()) || COMPILERS.contains(&plain)
+        };
+        let encodes = |c: &String| ENCODERS.iter().any(|e| c.starts_with(e));
+        if children.iter().any(compiles) {
+            Self::Compile
+        } else if children.iter().any(encodes) {
+            Self::Encode
+        } else {
+            Self::None
+        }
+    }
+}
+
+/// R7: stopped by a signal, or under a debugger.
+pub(super) fn is_stopped(p: &ProcSample) -> bool {
+    p.traced || p.state.fresh().is_some_and(|s| matches!(s, 'T' | 't'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_by_name() {
+        let of = |n: &str| Helpers::of(&["python3".to_owned(), n.to_owned()]);
+        for name in ["clang-19", "cc1plus", "hipcc.bin"] {
+            assert_eq!(of(name), Helpers::Compile, "{name}");
+        }
+        for name in ["ffmpeg", "ffmpeg-linux-x8"] {
+            assert_eq!(of(name), Helpers::Encode, "{name}");
+        }
+        assert_eq!(of("asciinema"), Helpers::None);
+    }
+}

@@ -1,0 +1,47 @@
+//! A known error again and again, and no progress: the program neither dies nor goes
+//! on. The lines themselves are no sign of life, nor is the core that prints them.
+
+use crate::detect::facts::Facts;
+
+use super::{Check, Signs, span};
+
+/// R15: fewer copies are told when the program ends or falls silent.
+const STORM: u64 = 20;
+
+pub(super) fn check(f: &Facts<'_>) -> Check {
+    let Some(seen) = f.seen.filter(|s| s.count >= STORM) else {
+        return Check::Clear;
+    };
+    let c = &f.channels;
+    // an allocator that recovers lets the card or the transfers go on
+    let since = seen
+        .first
+        .max(c.last_word())
+        .max(c.last_transfer())
+        .max(c.gpu_hard.active);
+    if f.works_elsewhere() || f.now.since(since) < f.silence_limit() / 3 {
+        return Check::Clear;
+    }
+    Signs {
+        verdict: seen.verdict,
+        since,
+        limit: f.silence_limit(),
+        sentence: format!(
+            "\"{}\" came {} times, and nothing has advanced for {}",
+            super::short(&seen.text),
+            seen.count,
+            span(f.now.since(since))
+        ),
+        numbers: vec![format!(
+            "{} copies in {}",
+            seen.count,
+            span(seen.last.since(seen.first))
+        )],
+        ruled_out: vec![
+            "an error that was survived: no step, transfer or work of the card followed".to_owned(),
+        ],
+        confidence: 0.9,
+        seqs: vec![seen.first_seq, seen.last_seq],
+    }
+    .against_limit(f.now)
+}

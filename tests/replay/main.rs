@@ -1,0 +1,17 @@
+//! Recorded and scripted cases through the real line splitter, the real adapter and
+//! the real core: what it says, when, and what it would do.
+
+#[cfg(test)]
+mod case;
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod judge;
+#[cfg(test)]
+mod player;
+#[cfg(test)]
+mod quiet;
+#[cfg(test)]
+mod script;
