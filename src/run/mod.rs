@@ -1,7 +1,10 @@
 //! The pure fold over the event stream.
 
+mod command;
 mod ending;
+mod judge;
 mod log;
+mod reclaim;
 mod reduce;
 pub mod snapshot;
 mod state;

@@ -1,0 +1,93 @@
+//! What users, signals and the screen ask for.
+
+use std::time::Duration;
+
+use crate::model::event::{Choice, Decision};
+use crate::model::{Command, Effect, Event};
+
+use super::reduce::emit;
+use super::state::{Purpose, RunState, Stage, Step};
+
+impl RunState {
+    /// One command.
+    pub(super) fn command(&mut self, command: &Command, out: &mut Vec<Effect>) {
+        match command {
+            Command::Hold => self.set_held(true, out),
+            Command::Release => self.set_held(false, out),
+            Command::Wait => {
+                if let Stage::Ending {
+                    step: Step::Countdown { kill_at, .. },
+                    ..
+                } = &mut self.stage
+                {
+                    *kill_at = (*kill_at).max(self.now) + Duration::from_mins(1);
+                } else {
+                    self.detector.grant(self.now);
+                }
+            }
+            Command::FalseAlarm => {
+                self.detector.false_alarm(self.now);
+                self.spare("you called it a false alarm; the limit is raised", out);
+            }
+            Command::Evidence => {
+                self.capture(out);
+            }
+            Command::Stop => self.user_stop(false, out),
+            Command::Terminate => self.user_stop(true, out),
+            Command::Kill => self.user_kill(out),
+            Command::TerminalLost => {
+                // nobody can answer a countdown any more
+                self.plan.countdown = Duration::ZERO;
+            }
+        }
+    }
+
+    fn set_held(&mut self, hold: bool, out: &mut Vec<Effect>) {
+        let countdown = self.plan.countdown;
+        let Stage::Ending {
+            step: Step::Countdown { kill_at, held },
+            ..
+        } = &mut self.stage
+        else {
+            return;
+        };
+        *held = hold;
+        if !hold {
+            *kill_at = self.now + countdown;
+        }
+        let choice = if hold { Choice::Hold } else { Choice::Resume };
+        let why = if hold {
+            "held: nothing happens until it is released"
+        } else {
+            "released: the announced action goes ahead"
+        };
+        self.tell(choice, why, out);
+    }
+
+    /// Leaves a countdown without acting.
+    pub(super) fn spare(&mut self, why: &str, out: &mut Vec<Effect>) {
+        if matches!(
+            self.stage,
+            Stage::Ending {
+                step: Step::Countdown { .. } | Step::AwaitEvidence { .. },
+                purpose: Purpose::Restart(_) | Purpose::GiveUp,
+            }
+        ) {
+            self.stage = Stage::Watching;
+            self.tell(Choice::Resume, why, out);
+        }
+    }
+
+    fn tell(&mut self, choice: Choice, why: &str, out: &mut Vec<Effect>) {
+        let decision = Decision {
+            attempt: self.attempt_number(),
+            verdict: self.verdict.id,
+            choice,
+            why: why.to_owned(),
+            skipped: Vec::new(),
+            restarts_left: self.budget.left(&self.plan.budget, self.now),
+        };
+        self.decision = Some(decision.why.clone());
+        out.push(emit(Event::Decision(Box::new(decision))));
+    }
+}

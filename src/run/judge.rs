@@ -1,0 +1,195 @@
+//! The judgement of the moment, and what is done about it.
+
+use std::time::Duration;
+
+use crate::detect::Job;
+use crate::model::event::{Level, Standstill};
+use crate::model::{Effect, Event, GpuSample, Health, Verdict};
+use crate::policy::{decide, default_action};
+
+use super::reduce::emit;
+use super::state::{Purpose, RunState, Shown, Stage, Step};
+
+/// A server whose job failed is judged after its last words have come.
+const AFTER_FAILED_JOB: Duration = Duration::from_secs(1);
+/// A script that printed an exception usually ends; one that stays alive this long
+/// is judged alive.
+const AFTER_FAILED_SCRIPT: Duration = Duration::from_secs(10);
+/// R6: at most one change of the shown verdict in this time.
+const BETWEEN_CHANGES: Duration = Duration::from_secs(2);
+
+impl RunState {
+    /// The judgement of the moment, and what follows from it.
+    pub(super) fn judge(&mut self, out: &mut Vec<Effect>) {
+        if !self.is_watched() {
+            return;
+        }
+        self.tell_pause(out);
+        self.tell_cap(out);
+        let verdict = match &self.latched {
+            Some(v) => (**v).clone(),
+            None => self.detector.assess(self.now),
+        };
+        // a job that failed a moment ago is judged when its last words have come: the
+        // idle server behind it is not told first
+        let undecided = self.stage == Stage::Watching && self.job_failed.is_some();
+        if !undecided {
+            self.show(verdict, out);
+        }
+        let wants = self.detector.wants_threads();
+        if wants != self.threads_on {
+            self.threads_on = wants;
+            out.push(Effect::SampleThreads(wants));
+        }
+        match (&self.stage, self.verdict.health) {
+            (Stage::Watching, Health::Hung) => self.answer_hang(out),
+            (Stage::Watching, _) => self.answer_failed_job(out),
+            (Stage::Ending { .. }, Health::Healthy | Health::Slow) => {
+                self.spare("it moves again", out);
+            }
+            (Stage::Ending { .. }, Health::Blind) => {
+                self.spare("the evidence is no longer enough to judge", out);
+            }
+            _ => {}
+        }
+    }
+
+    /// R7: the record says for how long nothing was judged.
+    fn tell_pause(&mut self, out: &mut Vec<Effect>) {
+        match (self.detector.is_paused(), self.paused_since) {
+            (true, None) => self.paused_since = Some(self.now),
+            (false, Some(since)) => {
+                self.paused_since = None;
+                out.push(emit(Event::Standstill {
+                    cause: Standstill::ChildStopped,
+                    for_ms: crate::model::time::millis(self.ago(since)),
+                }));
+            }
+            _ => {}
+        }
+    }
+
+    /// The cap is a warn line here: what is above it is told once an attempt.
+    fn tell_cap(&mut self, out: &mut Vec<Effect>) {
+        let used = self.card().and_then(GpuSample::pool);
+        if let (Some(cap), Some((used, _)), false) = (self.plan.vram_cap, used, self.flags.cap_told)
+            && used > cap
+        {
+            self.flags.cap_told = true;
+            out.push(emit(Event::Notice {
+                level: Level::Warn,
+                text: format!("{used} of the card's memory are in use, above the cap of {cap}"),
+            }));
+        }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.exited.is_none()
+            && matches!(
+                self.stage,
+                Stage::Watching
+                    | Stage::Ending {
+                        step: Step::Countdown { .. } | Step::AwaitEvidence { .. },
+                        ..
+                    }
+            )
+    }
+
+    /// Takes a verdict over, and tells it if it is news.
+    pub(super) fn show(&mut self, mut verdict: Verdict, out: &mut Vec<Effect>) {
+        verdict.action = default_action(verdict.id, verdict.phase);
+        let news = self
+            .shown
+            .is_none_or(|s| s.id != verdict.id || s.health != verdict.health);
+        let decided = matches!(self.stage, Stage::Ending { .. })
+            && verdict.health == Health::Hung
+            && self.shown.is_some_and(|s| s.health == Health::Hung);
+        if news && decided {
+            // a second rule agrees: what is being acted on keeps its name
+            return;
+        }
+        let grave = matches!(
+            verdict.health,
+            Health::Hung | Health::Failing | Health::Failed | Health::Finished
+        );
+        let calm_down = self
+            .shown
+            .is_some_and(|s| self.now.since(s.at) < BETWEEN_CHANGES);
+        if news && calm_down && !grave {
+            return;
+        }
+        if news {
+            self.shown = Some(Shown {
+                id: verdict.id,
+                health: verdict.health,
+                at: self.now,
+            });
+            out.push(emit(Event::Verdict(Box::new(verdict.clone()))));
+        }
+        self.verdict = verdict;
+    }
+
+    fn answer_hang(&mut self, out: &mut Vec<Effect>) {
+        let answer = decide(
+            &self.plan,
+            &self.position,
+            &self.budget,
+            &self.verdict,
+            self.attempt_number(),
+            false,
+            self.now,
+        );
+        self.decision = Some(answer.decision.why.clone());
+        out.push(emit(Event::Decision(Box::new(answer.decision))));
+        self.capture(out);
+        self.stage = Stage::Ending {
+            purpose: answer.rung.map_or(Purpose::GiveUp, Purpose::Restart),
+            step: Step::Countdown {
+                kill_at: self.now + self.plan.countdown,
+                held: false,
+            },
+        };
+    }
+
+    /// The job failed and the process lives: a server that caught the exception.
+    fn answer_failed_job(&mut self, out: &mut Vec<Effect>) {
+        let patience = if self.plan.server {
+            AFTER_FAILED_JOB
+        } else {
+            AFTER_FAILED_SCRIPT
+        };
+        let Some(at) = self.job_failed.filter(|at| self.ago(*at) >= patience) else {
+            return;
+        };
+        if matches!(self.detector.job(), Job::InFlight(_)) {
+            self.job_failed = None;
+            return;
+        }
+        self.job_failed = None;
+        let mut verdict = self.detector.end(None, self.now);
+        verdict.onset = verdict.onset.min(at);
+        self.show(verdict.clone(), out);
+        self.latched = Some(Box::new(verdict.clone()));
+        let answer = decide(
+            &self.plan,
+            &self.position,
+            &self.budget,
+            &verdict,
+            self.attempt_number(),
+            true,
+            self.now,
+        );
+        self.decision = Some(answer.decision.why.clone());
+        out.push(emit(Event::Decision(Box::new(answer.decision))));
+        self.capture(out);
+        if let Some(rung) = answer.rung {
+            self.stage = Stage::Ending {
+                purpose: Purpose::Restart(rung),
+                step: Step::Countdown {
+                    kill_at: self.now + self.plan.countdown,
+                    held: false,
+                },
+            };
+        }
+    }
+}
