@@ -60,7 +60,7 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
     if reads_weights(f) {
         return (
             VerdictId::LoadingIo,
-            format!("{} waits for weights that are read from storage", f.phase),
+            format!("{} waits for what is read from storage", f.phase),
         );
     }
     // a phase of a moment is no state worth telling
@@ -83,16 +83,22 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
     }
 }
 
-/// Programs read weights when they are first needed, so in any phase: much is read and
-/// no model runs on the card.
+/// Programs read weights when they are first needed, so in any phase: much is read, no
+/// model runs on the card and nothing else advances.
 fn reads_weights(f: &Facts<'_>) -> bool {
     let c = &f.channels;
     let card_rests = !c.gpu_expected || !recently(f, c.gpu_hard.active);
     let mine = !matches!(
         f.phase,
-        Phase::Download | Phase::ModelLoad | Phase::Save | Phase::MeshPost
+        Phase::Download
+            | Phase::ModelLoad
+            | Phase::Save
+            | Phase::MeshPost
+            | Phase::Done
+            | Phase::Idle
     );
-    mine && c.reading.live(f.now) && recently(f, c.reading.active) && card_rests
+    let advances = recently(f, c.progress.active);
+    mine && !advances && c.reading.live(f.now) && recently(f, c.reading.active) && card_rests
 }
 
 fn recently(f: &Facts<'_>, at: crate::model::Mono) -> bool {
