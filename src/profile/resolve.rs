@@ -10,7 +10,7 @@ use crate::model::{
 
 use super::knob::same_value;
 use super::place::{At, Owner};
-use super::schema::{Answer, Limit, Profile, RungSpec};
+use super::schema::{Answer, Limit, Profile, Resume, RungSpec};
 
 /// What the supervisor itself sets, unless the user or the profile says otherwise:
 /// output that arrives when it is written, and MIOpen's lines about each Find.
@@ -73,7 +73,7 @@ fn rung_names(rung: &RungSpec) -> impl Iterator<Item = String> {
 /// The plan of a run. Layers, each over the one before: what the supervisor sets,
 /// the profile, the user's exported environment, the rung in force (R11a).
 pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
-    let mut notices = Vec::new();
+    let mut notices = unheeded(profile);
     let env = rung_zero_env(profile, &inputs.user_env, &mut notices);
     let mut in_force = inputs.user_env.clone();
     for change in &env {
@@ -112,6 +112,25 @@ pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
         countdown: inputs.countdown,
     };
     Resolved { plan, notices }
+}
+
+/// What the profile asks for and this version does not do: said, not passed over.
+fn unheeded(profile: &Profile) -> Vec<String> {
+    let id = &profile.id.value;
+    let mut notices = Vec::new();
+    if !profile.limits.temp_pause.is_empty() {
+        notices.push(format!(
+            "profile {id} sets temp_pause: this version does not wait for a cooler card"
+        ));
+    }
+    if let Some(resume) = &profile.workload.resume
+        && resume.value != Resume::None
+    {
+        notices.push(format!(
+            "profile {id} says that the workload can resume: this version starts it from the beginning"
+        ));
+    }
+    notices
 }
 
 fn rung_zero_env(

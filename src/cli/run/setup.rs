@@ -80,6 +80,7 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
     let (plan, more) = plan(args, &profile, card.as_ref(), kind, output, &exported);
     notices.extend(more);
     check_cap(&plan, card.as_ref(), args, &profile)?;
+    notices.extend(host_notice(&sampler, &profile));
     notices.extend(card_notices(
         &cards,
         card.as_ref(),
@@ -298,6 +299,18 @@ fn card_notices(
         )],
         Some(_) => Vec::new(),
     }
+}
+
+/// Less free memory than the profile asks for is told; the run goes on.
+fn host_notice(sampler: &Sampler, profile: &Profile) -> Option<String> {
+    let wanted = profile.limits.host_ram_min.as_ref()?.value;
+    let free = *sampler.sample().host.mem_available.last()?;
+    (free < wanted).then(|| {
+        format!(
+            "{free} of host memory are free, profile {} asks for {wanted}: the run may end by the kernel's hand",
+            profile.id.value
+        )
+    })
 }
 
 /// Says something on standard error, where a screen is not up yet.

@@ -266,3 +266,16 @@ fn a_child_puts_a_rung_before_a_parents() {
     assert_eq!(at("vae_cpu") + 1, ids.len());
     assert_eq!(find(&plan, "tiled_vae").settings["vae_tile"], "256");
 }
+
+#[test]
+fn what_this_version_does_not_do_is_said() {
+    let profile =
+        written("[workload]\nresume = \"section\"\n[limits]\ntemp_pause = { junction = 105 }\n");
+    let notices = resolve(&profile, &inputs(&[])).notices.join("\n");
+    assert!(notices.contains("temp_pause"), "{notices}");
+    assert!(notices.contains("from the beginning"), "{notices}");
+    let quiet = resolve(&shipped("generic-amd"), &inputs(&[]))
+        .notices
+        .join("\n");
+    assert!(!quiet.contains("this version"), "{quiet}");
+}
