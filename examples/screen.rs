@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use framepack_tui::model::{Event, Mono};
 use framepack_tui::record::Record;
-use framepack_tui::run::{RunState, reduce};
+use framepack_tui::run::{RunState, follow};
 use framepack_tui::ui::Theme;
 use framepack_tui::ui::tui::{ViewOptions, draw};
 use ratatui::Terminal;
@@ -44,8 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut state = RunState::new(started);
     for env in envelopes.take_while(|e| e.at <= until) {
-        // what followed from it is in the record already
-        let _ = reduce(&mut state, env);
+        follow(&mut state, env);
     }
 
     let theme = Theme {

@@ -20,6 +20,10 @@ pub(super) struct Args {
 pub(super) enum Subcommand {
     /// Run a generation under supervision
     Run(Box<RunArgs>),
+    /// Watch a run of another process, or look at one that is over
+    Follow(FollowArgs),
+    /// List the recorded runs, newest first: id, when, state, command
+    Runs,
     /// Started by `run` itself: holds the workload, so that none of it survives us
     #[command(hide = true)]
     Guardian {
@@ -43,6 +47,16 @@ pub(super) struct RunArgs {
     /// Working directory of the command
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) show: ShowArgs,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(super) command: Vec<String>,
+}
+
+/// How a run is shown.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct ShowArgs {
     /// No screen: one JSON object a line on standard output
     #[arg(long, conflicts_with = "plain")]
     pub(super) headless: bool,
@@ -52,10 +66,24 @@ pub(super) struct RunArgs {
     /// Draw with ASCII characters only
     #[arg(long)]
     pub(super) ascii: bool,
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub(super) command: Vec<String>,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = FOLLOW_HELP)]
+pub(super) struct FollowArgs {
+    #[command(flatten)]
+    pub(super) show: ShowArgs,
+    /// The run: its id, the beginning of one, the path of its folder, or `last`; without
+    /// it the newest that still runs, else the newest
+    pub(super) run: Option<String>,
+}
+
+const FOLLOW_HELP: &str = "\
+Leaving (q, Ctrl-C) does not touch the run. Stop, kill, hold and evidence are passed on to
+its supervisor as signals while that is alive; the other keys work only where the run was
+started.
+
+Exit codes: 0 the run is over, or you left; 65 the record is broken; 66 no such run.";
 
 const RUN_HELP: &str = "\
 The command gets no standard input (/dev/null), its own process group, the variable

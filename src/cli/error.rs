@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::model::Bytes;
 use crate::profile::{Problem, ProfileError};
-use crate::record::StoreError;
+use crate::record::{StoreError, TailError};
 use crate::supervise::LockError;
 
 /// Exit code of a usage error.
@@ -53,6 +53,39 @@ pub enum CliError {
     /// Another run holds the card.
     #[error("failed to {0}")]
     Lock(#[from] LockError),
+    /// No recorded run is meant by this.
+    #[error("there is no run `{asked}`; {there}")]
+    NoSuchRun {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        there: String,
+    },
+    /// Several recorded runs begin like this.
+    #[error("`{asked}` may be any of these runs: {}; write more of the id", which.join(", "))]
+    AmbiguousRun {
+        /// What was asked for.
+        asked: String,
+        /// Ids that begin with it.
+        which: Vec<String>,
+    },
+    /// Nothing was recorded yet.
+    #[error("no run is recorded yet; start one with `framepack-tui run`")]
+    NoRuns,
+    /// The record of another process cannot be read on.
+    #[error("failed to {0}")]
+    Record(#[from] TailError),
+    /// The record of another process has no end, and nobody writes it.
+    #[error(
+        "failed to read {}:{line}: the record ends here without run_finished, and nobody writes it any more: its supervisor was killed, or the machine went down",
+        path.display()
+    )]
+    Unfinished {
+        /// The file.
+        path: PathBuf,
+        /// The line that is missing.
+        line: u64,
+    },
     /// The record cannot be opened.
     #[error("failed to {0}")]
     Store(#[from] StoreError),
@@ -79,8 +112,12 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Profile(e) => e.exit_code(),
-            Self::Environment(_) => 65,
-            Self::NoProfile(_) | Self::Cwd { .. } => 66,
+            Self::Environment(_) | Self::Record(_) | Self::Unfinished { .. } => 65,
+            Self::NoProfile(_)
+            | Self::Cwd { .. }
+            | Self::NoSuchRun { .. }
+            | Self::AmbiguousRun { .. }
+            | Self::NoRuns => 66,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,

@@ -2,7 +2,11 @@
 
 mod args;
 mod error;
+mod find;
+mod follow;
 mod run;
+mod runs;
+mod show;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -21,6 +25,8 @@ pub fn main() -> ExitCode {
     };
     let done = match args.command {
         Subcommand::Run(run) => run::main(*run),
+        Subcommand::Follow(follow) => follow::main(&follow),
+        Subcommand::Runs => runs::main(),
         Subcommand::Guardian { args } => return crate::workload::guardian::main(args),
     };
     match done {

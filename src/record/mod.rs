@@ -8,19 +8,23 @@
 //! Nothing here may hold up the supervisor: sinks run behind a [`SinkThread`].
 
 pub mod headless;
+pub mod list;
 pub mod queue;
 pub mod reader;
 pub mod recorder;
 pub mod retention;
 pub mod sink;
 pub mod store;
+pub mod tail;
 #[cfg(test)]
 mod tests;
 
 pub use headless::Headless;
+pub use list::{RunEntry, RunStatus, is_held};
 pub use queue::{Class, QueueLimits};
 pub use reader::{ReadError, Record, Warning};
 pub use recorder::Recorder;
 pub use retention::{Pruned, Retention};
 pub use sink::{EventSink, FinishError, SinkError, SinkThread};
 pub use store::{Manifest, RunDir, RunId, Store, StoreError};
+pub use tail::{Tail, TailError};

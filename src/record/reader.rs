@@ -11,7 +11,7 @@ use crate::model::{Envelope, Event};
 use super::store::{EVENTS, FORMAT, MANIFEST, Manifest};
 
 /// Longest line that is read; longer ones are skipped with a warning.
-const MAX_LINE: u64 = 16 << 20;
+pub(super) const MAX_LINE: u64 = 16 << 20;
 /// Warnings that are kept one by one; the rest is counted.
 const MAX_WARNINGS: usize = 100;
 
@@ -215,7 +215,7 @@ fn skip_line(lines: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-fn same_major(found: &str, known: &str) -> bool {
+pub(super) fn same_major(found: &str, known: &str) -> bool {
     let major = |v: &str| v.split('.').next().and_then(|m| m.parse::<u32>().ok());
     major(found).is_some() && major(found) == major(known)
 }

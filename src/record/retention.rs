@@ -138,17 +138,19 @@ fn lock_if_over(run: &Path, unfinished: Duration, now: SystemTime) -> Option<Fil
 
 /// Whether the last lines hold the end of the stream.
 fn has_end(events: &Path) -> bool {
-    const TAIL: u64 = 64 << 10;
-    let tail = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(events)?;
-        let len = file.metadata()?.len();
-        file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
     let mark = br#""kind":"run_finished""#;
-    tail().is_ok_and(|bytes| bytes.windows(mark.len()).any(|w| w == mark))
+    last_lines(events).is_ok_and(|bytes| bytes.windows(mark.len()).any(|w| w == mark))
+}
+
+/// The last 64 KiB of a stream.
+pub(super) fn last_lines(events: &Path) -> io::Result<Vec<u8>> {
+    const TAIL: u64 = 64 << 10;
+    let mut file = File::open(events)?;
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::recorder::Recorder;
 
 /// Version of the folder's format: major.minor. Readers refuse another major.
-pub const FORMAT: &str = "1.0";
+pub const FORMAT: &str = "1.1";
 /// Name of the stream's file.
 pub const EVENTS: &str = "events.jsonl";
 /// Name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 /// Name of the file that is locked while the run lives.
-pub(super) const LOCK: &str = "run.lock";
+pub const LOCK: &str = "run.lock";
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +119,10 @@ pub struct Manifest {
     pub wall_clock: String,
     /// The user's command.
     pub argv: Vec<String>,
+    /// Process that supervises the run; absent in records of format 1.0. It means
+    /// something only while `run.lock` is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
 }
 
 /// The folder that holds every run.
@@ -131,6 +135,13 @@ impl Store {
     /// `$XDG_STATE_HOME/framepack-tui/runs`, by default below `~/.local/state`.
     pub fn open_default() -> Result<Self, StoreError> {
         Ok(Self::at(state_dir()?.join("runs")))
+    }
+
+    /// Where records lie when the state folder cannot be written:
+    /// `framepack-tui-UID/runs` in the folder for temporary files.
+    pub fn fallback() -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        Self::at(std::env::temp_dir().join(format!("framepack-tui-{uid}/runs")))
     }
 
     /// The store in this folder, which need not exist yet.
@@ -158,6 +169,7 @@ impl Store {
             run: id.clone(),
             wall_clock: now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
             argv: argv.to_vec(),
+            pid: Some(std::process::id()),
         };
         let dir = RunDir {
             id,

@@ -15,13 +15,7 @@ impl RunState {
             Command::Hold => self.set_held(true, out),
             Command::Release => self.set_held(false, out),
             Command::Wait => {
-                if let Stage::Ending {
-                    step: Step::Countdown { kill_at, .. },
-                    ..
-                } = &mut self.stage
-                {
-                    *kill_at = (*kill_at).max(self.now) + Duration::from_mins(1);
-                } else {
+                if !self.extend_countdown() {
                     self.detector.grant(self.now);
                 }
             }
@@ -40,6 +34,19 @@ impl RunState {
                 self.plan.countdown = Duration::ZERO;
             }
         }
+    }
+
+    /// A minute more before an announced kill; `false`: none is announced.
+    pub(super) fn extend_countdown(&mut self) -> bool {
+        let Stage::Ending {
+            step: Step::Countdown { kill_at, .. },
+            ..
+        } = &mut self.stage
+        else {
+            return false;
+        };
+        *kill_at = (*kill_at).max(self.now) + Duration::from_mins(1);
+        true
     }
 
     fn set_held(&mut self, hold: bool, out: &mut Vec<Effect>) {

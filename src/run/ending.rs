@@ -16,7 +16,7 @@ const DRAIN: Duration = Duration::from_millis(300);
 /// Stragglers of a program that ended well may still write the result.
 const STRAGGLERS_OF_SUCCESS: Duration = Duration::from_secs(30);
 /// Stragglers of one that failed, or that we ended.
-const STRAGGLERS: Duration = Duration::from_secs(2);
+pub(super) const STRAGGLERS: Duration = Duration::from_secs(2);
 /// A wait for stragglers that lasts this long is told.
 const TELL_STRAGGLERS: Duration = Duration::from_secs(1);
 /// R10: after SIGKILL everything is gone within 2 s; else we ask who is left.
@@ -218,7 +218,7 @@ impl RunState {
         }
     }
 
-    fn drained(&self) -> bool {
+    pub(super) fn drained(&self) -> bool {
         self.exited
             .is_none_or(|(_, at)| self.now.since(at) >= DRAIN)
     }
@@ -339,12 +339,12 @@ impl RunState {
         }
     }
 
-    fn note_tried(&mut self) {
+    pub(super) fn note_tried(&mut self) {
         self.note_end(self.verdict.id.as_str());
     }
 
     /// What became of the attempt, for its rung.
-    fn note_end(&mut self, how: &str) {
+    pub(super) fn note_end(&mut self, how: &str) {
         if let Some(attempt) = &self.attempt {
             let ran = crate::model::time::clock(self.ago(self.attempt_since));
             self.tried

@@ -2,6 +2,7 @@
 
 mod command;
 mod ending;
+mod follow;
 mod judge;
 mod log;
 mod reclaim;
@@ -10,6 +11,7 @@ pub mod snapshot;
 mod state;
 mod view;
 
+pub use follow::follow;
 pub use reduce::reduce;
 pub use snapshot::Snapshot;
 pub use state::RunState;

@@ -16,14 +16,19 @@ const RECLAIM_TELL: Duration = Duration::from_secs(10);
 impl RunState {
     /// The attempt is over: takes the rung, spends a restart, waits for the memory.
     pub(super) fn begin_reclaim(&mut self, rung: usize, out: &mut Vec<Effect>) {
-        self.detector.end_attempt();
-        self.position.take(&self.plan, rung);
-        self.budget.spend(self.now);
+        self.leave_attempt(rung);
         if let (Some(before), Some(used)) = (self.vram_before, self.vram_now())
             && used.0 > before.0 + RECLAIM_SLACK
         {
             out.push(emit(Event::VramWaiting { used, before }));
         }
+    }
+
+    /// Takes the rung and spends a restart.
+    pub(super) fn leave_attempt(&mut self, rung: usize) {
+        self.detector.end_attempt();
+        self.position.take(&self.plan, rung);
+        self.budget.spend(self.now);
         self.stage = Stage::Reclaiming {
             rung,
             since: self.now,
@@ -76,7 +81,7 @@ impl RunState {
         }
     }
 
-    fn begin_delay(&mut self, rung: usize) {
+    pub(super) fn begin_delay(&mut self, rung: usize) {
         let salt = self
             .started
             .run

@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use crate::model::event::Level;
-use crate::model::{Effect, Envelope, Event, JobChange, Mono, Outcome, Sample, Verdict, VerdictId};
+use crate::model::{
+    AttemptSpec, Effect, Envelope, Event, JobChange, Mono, Outcome, Sample, Verdict, VerdictId,
+};
 
 use super::log::words;
 use super::state::{RunState, Stage, Step};
@@ -33,7 +35,7 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
 
 impl RunState {
     /// What the screen shows of an event.
-    fn remember(&mut self, env: &Envelope) {
+    pub(super) fn remember(&mut self, env: &Envelope) {
         match &env.event {
             Event::Sample(sample) => self.remember_sample(sample),
             Event::Line(line) => {
@@ -75,15 +77,10 @@ impl RunState {
         self.push_point();
     }
 
-    /// Facts that change the course of the run.
+    /// What an event means for the course of the run.
     fn apply(&mut self, event: &Event, out: &mut Vec<Effect>) {
+        self.facts(event);
         match event {
-            Event::Spawned { pid, .. } => {
-                self.pid = Some(*pid);
-                if self.stage == Stage::Launching {
-                    self.stage = Stage::Watching;
-                }
-            }
             Event::SpawnFailed { not_found, why, .. } if self.stage == Stage::Launching => {
                 let outcome = Outcome::NotLaunched {
                     not_found: *not_found,
@@ -91,6 +88,20 @@ impl RunState {
                 let command = self.plan.argv.first().cloned().unwrap_or_default();
                 let summary = format!("the command `{command}` could not be started: {why}");
                 self.finish(outcome, summary, out);
+            }
+            Event::Command(command) => self.command(command, out),
+            _ => {}
+        }
+    }
+
+    /// Facts that hold whoever decides.
+    pub(super) fn facts(&mut self, event: &Event) {
+        match event {
+            Event::Spawned { pid, .. } => {
+                self.pid = Some(*pid);
+                if self.stage == Stage::Launching {
+                    self.stage = Stage::Watching;
+                }
             }
             Event::Artefact(a) => {
                 self.result = Some(a.clone());
@@ -134,7 +145,6 @@ impl RunState {
                 self.flags.gone = true;
                 self.pid = None;
             }
-            Event::Command(command) => self.command(command, out),
             _ => {}
         }
     }
@@ -170,6 +180,19 @@ impl RunState {
     pub(super) fn launch(&mut self, rung: Option<usize>, out: &mut Vec<Effect>) {
         let number = self.attempt_number() + 1;
         let spec = self.position.attempt(&self.plan, number, rung);
+        self.begin_attempt(&spec);
+        out.push(emit(Event::AttemptStarted(Box::new(spec.clone()))));
+        out.push(Effect::Launch(Box::new(spec)));
+        if number > 1 && self.plan.server {
+            out.push(emit(Event::Notice {
+                level: Level::Info,
+                text: "the server was restarted and waits for a job: press Start again".to_owned(),
+            }));
+        }
+    }
+
+    /// Forgets what belonged to the attempt before.
+    pub(super) fn begin_attempt(&mut self, spec: &AttemptSpec) {
         self.attempt = Some(spec.clone());
         self.attempt_since = self.now;
         self.pid = None;
@@ -188,14 +211,6 @@ impl RunState {
         self.survivors.clear();
         self.detector.begin_attempt(self.now, spec.on_cpu);
         self.stage = Stage::Launching;
-        out.push(emit(Event::AttemptStarted(Box::new(spec.clone()))));
-        out.push(Effect::Launch(Box::new(spec)));
-        if number > 1 && self.plan.server {
-            out.push(emit(Event::Notice {
-                level: Level::Info,
-                text: "the server was restarted and waits for a job: press Start again".to_owned(),
-            }));
-        }
     }
 
     /// Ends the run.

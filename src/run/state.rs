@@ -94,6 +94,19 @@ pub(super) struct AttemptFlags {
     pub(super) cap_told: bool,
 }
 
+/// What only a reader of another process's stream keeps, see [`super::follow`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Followed {
+    /// An announced kill was released, and what that led to is not told yet.
+    pub(super) released: bool,
+    /// The user asked for the end of the run; by SIGTERM.
+    pub(super) ended_by_user: Option<bool>,
+    /// Last attempt whose end stands in the ladder.
+    pub(super) noted: u32,
+    /// Restarts that the record counts beyond what we would count.
+    pub(super) restarts_more: i64,
+}
+
 /// The state of a run.
 #[derive(Debug, Clone)]
 pub struct RunState {
@@ -109,6 +122,7 @@ pub struct RunState {
     pub(super) pid: Option<u32>,
     pub(super) exited: Option<(ExitStatus, Mono)>,
     pub(super) flags: AttemptFlags,
+    pub(super) followed: Followed,
     /// What a rung came to: (rung, words).
     pub(super) tried: Vec<(RungId, String)>,
     /// The card's memory in use before the first launch.
@@ -172,6 +186,7 @@ impl RunState {
             pid: None,
             exited: None,
             flags: AttemptFlags::default(),
+            followed: Followed::default(),
             tried: Vec::new(),
             vram_before: None,
             pending: None,

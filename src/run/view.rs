@@ -48,7 +48,7 @@ impl RunState {
             verdict_since: self.shown.map_or(self.now, |s| s.at),
             stage: self.view_stage(),
             ladder: self.view_ladder(),
-            restarts_left: self.budget.left(&self.plan.budget, self.now),
+            restarts_left: self.restarts_left(),
             decision: self.decision.clone(),
             log: self.log.lines.clone(),
             chatter: self.log.chatter,
@@ -85,6 +85,24 @@ impl RunState {
         }
     }
 
+    fn restarts_left(&self) -> u32 {
+        let own = i64::from(self.budget.left(&self.plan.budget, self.now));
+        u32::try_from((own + self.followed.restarts_more).max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Index of the rung that was decided on and has not begun.
+    fn decided(&self) -> Option<usize> {
+        match &self.stage {
+            Stage::Ending {
+                purpose: Purpose::Restart(rung),
+                ..
+            }
+            | Stage::Reclaiming { rung, .. }
+            | Stage::Delaying { rung, .. } => Some(*rung),
+            _ => None,
+        }
+    }
+
     fn following(&self, purpose: Purpose) -> RungId {
         match purpose {
             Purpose::Restart(i) => self
@@ -97,10 +115,11 @@ impl RunState {
     }
 
     fn view_ladder(&self) -> Vec<LadderEntry> {
-        let next = self
-            .position
-            .next(&self.plan, self.verdict.id, self.phase)
-            .rung;
+        let next = self.decided().or_else(|| {
+            self.position
+                .next(&self.plan, self.verdict.id, self.phase)
+                .rung
+        });
         let current = self.attempt.as_ref().map(|a| &a.rung);
         let running = !matches!(
             self.stage,

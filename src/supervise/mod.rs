@@ -4,6 +4,7 @@
 pub mod deadline;
 pub mod evidence;
 pub mod lock;
+pub mod owner;
 pub mod signals;
 pub mod standstill;
 mod tree;
@@ -11,5 +12,6 @@ mod tree;
 pub use deadline::{Fired, Watchdog};
 pub use evidence::{EvidenceRequest, EvidenceRing, collect};
 pub use lock::{GpuLock, LockError};
+pub use owner::{Owner, OwnerError};
 pub use signals::Signals;
 pub use standstill::{Clocks, StandstillDetector};

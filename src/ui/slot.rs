@@ -17,6 +17,7 @@ pub struct SnapshotSlot {
 struct Latest {
     generation: u64,
     snapshot: Option<Arc<Snapshot>>,
+    word: Option<String>,
 }
 
 impl SnapshotSlot {
@@ -33,6 +34,18 @@ impl SnapshotSlot {
         let old = latest.snapshot.replace(snapshot);
         drop(latest);
         drop(old);
+    }
+
+    /// Leaves a word for the user, in answer to a key; a newer one replaces it.
+    pub fn say(&self, word: String) {
+        let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.word = Some(word);
+    }
+
+    /// The word that was left, once.
+    pub fn take_word(&self) -> Option<String> {
+        let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.word.take()
     }
 
     /// The latest snapshot, if one was ever published.
@@ -71,5 +84,8 @@ mod tests {
         assert_eq!(snapshot.run, "second");
         assert!(reader.newer_than(seen).is_none());
         assert_eq!(reader.latest().unwrap().run, "second");
+        slot.say("not from here".to_owned());
+        assert_eq!(reader.take_word().as_deref(), Some("not from here"));
+        assert_eq!(reader.take_word(), None);
     }
 }

@@ -1,5 +1,6 @@
 //! The pure core in a simulated world.
 
+mod follow;
 mod props;
 mod sim;
 mod story;

@@ -14,6 +14,8 @@ mod ending;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod follow;
+#[cfg(test)]
 mod hangs;
 #[cfg(test)]
 mod harness;

@@ -1,5 +1,6 @@
 //! The binary in a real terminal (a PTY), at two sizes.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use vt100::Parser;
 use crate::harness::{BINARY, Card, Home, assert_none_left, python, wait_until, workload};
 
 /// A terminal with a program in it.
-struct Terminal {
+pub(crate) struct Terminal {
     screen: Arc<Mutex<Parser>>,
     keys: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
@@ -19,9 +20,17 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Starts `framepack-tui run OPTIONS -- COMMAND` inside a shell that prints the
-    /// terminal's settings before and after it, and its exit code.
-    fn start(home: &Home, card: &Card, (cols, rows): (u16, u16), words: &[&str]) -> Self {
+    /// Starts `framepack-tui run OPTIONS -- COMMAND`.
+    fn start(home: &Home, card: &Card, size: (u16, u16), words: &[&str]) -> Self {
+        let mut program: Vec<OsString> = card.enter().into_iter().map(Into::into).collect();
+        program.extend([BINARY, "run"].map(OsString::from));
+        program.extend(words.iter().map(OsString::from));
+        Self::open(home, size, &program)
+    }
+
+    /// Starts a program inside a shell that prints the terminal's settings before and
+    /// after it, and its exit code.
+    pub(crate) fn open(home: &Home, (cols, rows): (u16, u16), program: &[OsString]) -> Self {
         let size = PtySize {
             rows,
             cols,
@@ -33,10 +42,7 @@ impl Terminal {
         command.arg("-c");
         command.arg(r#"echo "before $(stty -g)"; "$@"; echo "exit $?"; echo "after $(stty -g)""#);
         command.arg("sh");
-        command.args(card.enter());
-        command.arg(BINARY);
-        command.arg("run");
-        command.args(words);
+        command.args(program);
         command.cwd(home.dir());
         for name in Home::users_own() {
             command.env_remove(name);
@@ -72,12 +78,12 @@ impl Terminal {
         self.screen.lock().unwrap().screen().contents()
     }
 
-    fn wait_for(&self, word: &str, limit: Duration) {
+    pub(crate) fn wait_for(&self, word: &str, limit: Duration) {
         let seen = wait_until(limit, || self.text().contains(word));
         assert!(seen, "`{word}` is not on the screen:\n{}", self.text());
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
@@ -87,7 +93,7 @@ impl Terminal {
     }
 
     /// The program has ended with this code and left the terminal as it found it.
-    fn assert_restored(&mut self, code: u8) {
+    pub(crate) fn assert_restored(&mut self, code: u8) {
         self.wait_for("after ", Duration::from_secs(30));
         assert!(wait_until(Duration::from_secs(5), || self
             .child

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use crate::cli::CliError;
+use crate::cli::show::{Output, screen_options};
 use crate::model::event::Level;
 use crate::model::{Command, Envelope, Event};
 use crate::record::{EventSink, Headless, QueueLimits, RunDir, SinkError, SinkThread};
 use crate::run::RunState;
-use crate::ui::{PlainWriter, SnapshotSlot, Theme, TuiHandle, TuiOptions};
-
-use super::setup::Output;
+use crate::ui::{PlainWriter, SnapshotSlot, TuiHandle};
 
 /// A sink has this long to write what waits at the end.
 const FINISH: Duration = Duration::from_secs(5);
@@ -43,13 +42,6 @@ fn to_stdout(source: io::Error) -> SinkError {
     SinkError::Io {
         what: "standard output".to_owned(),
         source,
-    }
-}
-
-fn screen_options(ascii: bool) -> TuiOptions {
-    TuiOptions {
-        theme: Theme::detect(ascii, |name| std::env::var(name).ok()),
-        leave_at_end: false,
     }
 }
 
@@ -102,7 +94,7 @@ impl Outputs {
                 None,
             ),
             Output::Screen { ascii } => {
-                let screen = crate::ui::spawn(screen_options(ascii), slot.clone(), commands)
+                let screen = crate::ui::spawn(screen_options(ascii, false), slot.clone(), commands)
                     .map_err(|e| CliError::System {
                         what: "take over the terminal",
                         why: io::Error::other(e),

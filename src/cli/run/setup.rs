@@ -9,6 +9,7 @@ use jiff::Zoned;
 
 use crate::cli::CliError;
 use crate::cli::args::RunArgs;
+use crate::cli::show::Output;
 use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
 use crate::model::{GpuSample, Plan, SourceStatus};
@@ -24,14 +25,6 @@ use super::machine;
 
 /// Countdown before a kill when a person is at the keys.
 const COUNTDOWN: Duration = Duration::from_secs(3);
-
-/// Where the run is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Output {
-    Screen { ascii: bool },
-    Headless,
-    Plain,
-}
 
 /// A run that is ready to begin.
 pub(super) struct Setup {
@@ -51,7 +44,7 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
     let cwd = working_directory(args.cwd.as_deref())?;
     let exported = exported();
     let mut notices = judge_environment(&exported)?;
-    let output = output(args);
+    let output = Output::choose(args.show);
 
     let kind = AdapterKind::detect(&args.command, &cwd.display().to_string(), &names_in(&cwd));
     // a profile that was asked for is judged before the devices are looked at
@@ -138,28 +131,13 @@ fn record(
         Ok((dir, store)) => return Ok((store, dir)),
         Err(e) => e,
     };
-    let uid = rustix::process::geteuid().as_raw();
-    let store = Store::at(std::env::temp_dir().join(format!("framepack-tui-{uid}/runs")));
+    let store = Store::fallback();
     let dir = store.create(argv, now)?;
     notices.push(format!(
         "failed to {why}; the record of this run lies in {} instead",
         dir.path().display()
     ));
     Ok((store, dir))
-}
-
-/// A screen needs a terminal on both sides; without one, plain lines.
-fn output(args: &RunArgs) -> Output {
-    let terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
-    let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb" || t.is_empty());
-    let accessible = std::env::var_os("ACCESSIBLE").is_some_and(|v| v != "0" && !v.is_empty());
-    if args.headless {
-        Output::Headless
-    } else if args.plain || !terminal || dumb || accessible {
-        Output::Plain
-    } else {
-        Output::Screen { ascii: args.ascii }
-    }
 }
 
 fn working_directory(asked: Option<&Path>) -> Result<PathBuf, CliError> {

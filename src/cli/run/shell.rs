@@ -4,7 +4,6 @@
 //! Nothing in this loop blocks: devices, disks and the terminal have threads of
 //! their own (R8).
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use crate::cli::CliError;
+use crate::cli::show::last_words;
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Level};
 use crate::model::sample::SourceState;
@@ -338,27 +338,6 @@ impl Shell {
             );
         }
         Ok(code)
-    }
-}
-
-/// After the screen is left: what became of it, and the path of the result as the
-/// last line.
-fn last_words(
-    outcome: Option<&(Outcome, u8, String)>,
-    result: Option<&Artefact>,
-    record: &std::path::Path,
-) {
-    let mut out = io::stdout().lock();
-    let mut say = |text: &str| {
-        // the terminal may be gone
-        let _ = writeln!(out, "{text}");
-    };
-    if let Some((_, code, summary)) = outcome {
-        say(&format!("framepack-tui: {summary} (exit code {code})"));
-    }
-    say(&format!("record: {}", record.display()));
-    if let Some(result) = result {
-        say(&result.path);
     }
 }
 

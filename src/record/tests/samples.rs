@@ -311,7 +311,7 @@ fn machine_events() -> Vec<Event> {
 }
 
 /// Every kind, and every shape of those that have several.
-pub(super) fn one_of_each() -> Vec<Event> {
+pub(in crate::record) fn one_of_each() -> Vec<Event> {
     use Command::{Evidence, FalseAlarm, Hold, Kill, Release, Stop, TerminalLost, Terminate, Wait};
     let mut events = vec![started(), verdict(0.9)];
     events.extend(decisions());

@@ -31,8 +31,8 @@ const WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct PlainWriter<W: Write> {
     out: W,
-    /// Our own process, for `kill -USR1`.
-    pid: u32,
+    /// The supervising process, for `kill -USR1`; absent: it cannot be told what to do.
+    pid: Option<u32>,
     child: ChildLines,
     state: State,
 }
@@ -59,6 +59,11 @@ impl<W: Write> PlainWriter<W> {
     /// A writer to `out`; `pid` is our own process id, which the user needs to
     /// send us signals.
     pub fn new(out: W, pid: u32) -> Self {
+        Self::following(out, Some(pid))
+    }
+
+    /// A writer of another process's run; `pid` is that process, if it can be reached.
+    pub fn following(out: W, pid: Option<u32>) -> Self {
         Self {
             out,
             pid,
@@ -172,7 +177,7 @@ impl<W: Write> PlainWriter<W> {
 
     /// What can be done about an announced kill, by number and by signal.
     fn choices(&mut self, at: Mono, kill_at: Mono) -> io::Result<()> {
-        let pid = self.pid;
+        let Some(pid) = self.pid else { return Ok(()) };
         let choices = [
             format!(
                 "1. do nothing: the kill begins in {}",

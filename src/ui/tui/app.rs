@@ -34,6 +34,9 @@ pub struct TuiOptions {
     /// Leave when the run has ended, instead of showing the last words until a
     /// key is pressed.
     pub leave_at_end: bool,
+    /// The run belongs to another process: leaving the view asks nothing, and Ctrl-C
+    /// leaves it as well.
+    pub follows: bool,
 }
 
 /// Why there is no screen.
@@ -79,6 +82,7 @@ pub fn spawn(
         terminal::restore();
         TuiError::Terminal(e)
     })?;
+    let state = UiState::new(options.follows);
     let mut app = App {
         options,
         snapshots,
@@ -87,7 +91,7 @@ pub fn spawn(
         keys,
         decoder: Decoder::default(),
         taken,
-        state: UiState::default(),
+        state,
         snapshot: None,
         generation: 0,
         news_at: Instant::now(),
@@ -270,8 +274,18 @@ impl App {
         }
     }
 
-    /// Takes the latest snapshot, if it is news.
+    /// Takes the latest snapshot and word, if they are news.
     fn look(&mut self) -> bool {
+        let word = self.snapshots.take_word();
+        let told = word.is_some();
+        if told {
+            self.state.toast = word;
+            self.toast_at = Instant::now();
+        }
+        told | self.look_at_snapshot()
+    }
+
+    fn look_at_snapshot(&mut self) -> bool {
         let Some((generation, snapshot)) = self.snapshots.newer_than(self.generation) else {
             return false;
         };

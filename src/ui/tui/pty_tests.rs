@@ -59,6 +59,7 @@ fn child() {
     let options = TuiOptions {
         theme,
         leave_at_end: mode == "end",
+        follows: false,
     };
     let screen = spawn(options, slot.clone(), send).unwrap();
     slot.publish(Arc::new(testing::hung()));

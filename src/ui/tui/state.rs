@@ -33,6 +33,8 @@ pub(super) struct UiState {
     pub(super) log: LogView,
     /// A word in the place of the footer.
     pub(super) toast: Option<String>,
+    /// The run belongs to another process, see `TuiOptions::follows`.
+    pub(super) follows: bool,
     /// Times that Ctrl-C was pressed.
     interrupts: u8,
 }
@@ -48,6 +50,14 @@ pub(super) enum Effect {
 }
 
 impl UiState {
+    /// Nothing done yet; `follows`: the run belongs to another process.
+    pub(super) fn new(follows: bool) -> Self {
+        Self {
+            follows,
+            ..Self::default()
+        }
+    }
+
     /// Takes a key; `page` is the height of the log pane in lines.
     pub(super) fn press(
         &mut self,
@@ -70,7 +80,7 @@ impl UiState {
             Action::Help => self.overlay = Overlay::Help,
             Action::Close => self.overlay = Overlay::None,
             Action::Kill => self.overlay = Overlay::Kill,
-            Action::Quit | Action::Interrupt if over => return Some(Effect::Leave),
+            Action::Quit | Action::Interrupt if over || self.follows => return Some(Effect::Leave),
             Action::Quit => self.overlay = Overlay::Quit,
             Action::Interrupt => return Some(self.interrupt()),
             Action::Hold => {
@@ -176,6 +186,15 @@ mod tests {
 
     fn press(state: &mut UiState, key: Key, s: &Snapshot) -> Option<Effect> {
         state.press(key, Some(s), 3)
+    }
+
+    #[test]
+    fn a_followed_run_is_left_without_a_question() {
+        for key in [Key::Char('q'), Key::Ctrl('c')] {
+            let mut state = UiState::new(true);
+            let effect = press(&mut state, key, &testing::healthy());
+            assert_eq!(effect, Some(Effect::Leave));
+        }
     }
 
     #[test]

@@ -1,0 +1,139 @@
+//! `framepack-tui follow`: a run of another process, from its growing record.
+
+mod reader;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::model::Command;
+use crate::record::store::{EVENTS, LOCK};
+use crate::record::{RunEntry, Tail, TailError, is_held};
+use crate::supervise::{Owner, Signals};
+use crate::ui::{SnapshotSlot, TuiHandle};
+
+use super::args::FollowArgs;
+use super::show::{Output, last_words, screen_options};
+use super::{CliError, find};
+use reader::{Reader, Show};
+
+/// How often the screen is asked whether it still stands.
+const LOOK: Duration = Duration::from_millis(50);
+/// A run that has just begun writes its first line within this time.
+const FIRST_LINE: Duration = Duration::from_secs(5);
+
+/// Shows a run until it is over or the user leaves; gives the exit code.
+pub(super) fn main(args: &FollowArgs) -> Result<u8, CliError> {
+    let run = find::run(args.run.as_deref())?;
+    let tail = open(&run)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(system("start the runtime"))?;
+    let done = runtime.block_on(watch(&run, tail, Output::choose(args.show)));
+    // a reader that waits for a blocked pipe is left behind
+    runtime.shutdown_background();
+    done.map(|()| 0)
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> CliError {
+    move |why| CliError::System { what, why }
+}
+
+/// The record, whose file may be a moment younger than its folder.
+fn open(run: &RunEntry) -> Result<Tail, CliError> {
+    let begun = Instant::now();
+    loop {
+        match Tail::open(&run.path.join(EVENTS)) {
+            Err(TailError::Io { source, .. })
+                if source.kind() == io::ErrorKind::NotFound
+                    && is_held(&run.path)
+                    && begun.elapsed() < FIRST_LINE =>
+            {
+                std::thread::sleep(LOOK);
+            }
+            opened => return Ok(opened?),
+        }
+    }
+}
+
+/// The supervisor of the run, if it is alive and ours.
+fn owner(run: &RunEntry) -> Option<Owner> {
+    let pid = run.manifest.as_ref()?.pid?;
+    is_held(&run.path)
+        .then(|| Owner::find(pid, &run.path.join(LOCK)))
+        .flatten()
+}
+
+async fn watch(run: &RunEntry, tail: Tail, output: Output) -> Result<(), CliError> {
+    let mut signals = Signals::new().map_err(system("listen to signals"))?;
+    let (command_to, mut commands) = mpsc::unbounded_channel();
+    let slot = SnapshotSlot::new();
+    let (screen, show) = match output {
+        Output::Headless => (None, Show::headless()),
+        Output::Plain => (None, Show::plain(owner(run).map(|o| o.pid()))),
+        Output::Screen { ascii } => {
+            let screen = crate::ui::spawn(screen_options(ascii, true), slot.clone(), command_to)
+                .map_err(|e| system("take over the terminal")(io::Error::other(e)))?;
+            (Some(screen), Show::screen(slot.clone()))
+        }
+    };
+    let (done_to, mut done) = oneshot::channel();
+    Reader::new(&run.path, tail, show)
+        .start(done_to)
+        .map_err(system("start the reader"))?;
+    let mut ended = None;
+    let mut looks = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            biased;
+            command = signals.next() => if leaves(&command) { break },
+            Some(command) = commands.recv() => {
+                if command == Command::TerminalLost {
+                    break;
+                }
+                slot.say(pass_on(run, &command));
+            }
+            // a reader that is gone without a word has panicked, and said so
+            end = &mut done, if ended.is_none() => {
+                ended = Some(end.unwrap_or(Ok(())));
+                if screen.is_none() {
+                    break;
+                }
+            }
+            _ = looks.tick() => if screen.as_ref().is_some_and(|s| !s.is_alive()) { break },
+        }
+    }
+    farewell(run, screen, &slot);
+    ended.unwrap_or(Ok(()))
+}
+
+/// Signals to us end the view, never the run.
+const fn leaves(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Stop | Command::Terminate | Command::Kill | Command::TerminalLost
+    )
+}
+
+/// Hands a key to the supervisor; what to tell the user.
+fn pass_on(run: &RunEntry, command: &Command) -> String {
+    match owner(run).map(|owner| owner.tell(command)) {
+        Some(Ok(said)) => said.to_owned(),
+        Some(Err(why)) => why.to_string(),
+        None if is_held(&run.path) => {
+            "not possible from here: the supervisor cannot be reached".to_owned()
+        }
+        None => "not possible: nobody supervises this run any more".to_owned(),
+    }
+}
+
+fn farewell(run: &RunEntry, screen: Option<TuiHandle>, slot: &SnapshotSlot) {
+    let Some(screen) = screen else { return };
+    screen.finish();
+    let last = slot.latest();
+    let outcome = last.as_ref().and_then(|s| s.outcome.as_ref());
+    let result = last.as_ref().and_then(|s| s.result.as_ref());
+    last_words(outcome, result, &run.path);
+}

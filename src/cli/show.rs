@@ -1,0 +1,63 @@
+//! Where a run is shown, the same for `run` and `follow`.
+
+use std::io::{self, IsTerminal, Write};
+
+use crate::model::Outcome;
+use crate::model::attempt::Artefact;
+use crate::ui::{Theme, TuiOptions};
+
+use super::args::ShowArgs;
+
+/// Where a run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    Screen { ascii: bool },
+    Headless,
+    Plain,
+}
+
+impl Output {
+    /// A screen needs a terminal on both sides; without one, plain lines.
+    pub(super) fn choose(args: ShowArgs) -> Self {
+        let terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+        let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb" || t.is_empty());
+        let accessible = std::env::var_os("ACCESSIBLE").is_some_and(|v| v != "0" && !v.is_empty());
+        if args.headless {
+            Self::Headless
+        } else if args.plain || !terminal || dumb || accessible {
+            Self::Plain
+        } else {
+            Self::Screen { ascii: args.ascii }
+        }
+    }
+}
+
+/// Options of the screen; `follows`: the run belongs to another process.
+pub(super) fn screen_options(ascii: bool, follows: bool) -> TuiOptions {
+    TuiOptions {
+        theme: Theme::detect(ascii, |name| std::env::var(name).ok()),
+        leave_at_end: false,
+        follows,
+    }
+}
+
+/// After the screen is left: what became of it, and the path of the result as the
+/// last line.
+pub(super) fn last_words(
+    outcome: Option<&(Outcome, u8, String)>,
+    result: Option<&Artefact>,
+    record: &std::path::Path,
+) {
+    let mut out = io::stdout().lock();
+    let mut say = |text: &str| {
+        // the terminal may be gone
+        let _ = writeln!(out, "{text}");
+    };
+    if let Some((_, code, summary)) = outcome {
+        say(&format!("framepack-tui: {summary} (exit code {code})"));
+    }
+    say(&format!("record: {}", record.display()));
+    if let Some(result) = result {
+        say(&result.path);
+    }
+}

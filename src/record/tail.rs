@@ -1,0 +1,323 @@
+//! Reads a record while it grows.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::model::event::SCHEMA;
+use crate::model::{Envelope, Event};
+
+use super::reader::{MAX_LINE, same_major};
+
+/// Bytes a look: the first of a long record come while the rest is still read.
+const CHUNK: usize = 256 << 10;
+
+/// Why a record cannot be followed (any further).
+#[derive(Debug, thiserror::Error)]
+pub enum TailError {
+    /// It cannot be opened or read.
+    #[error("read {}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file is gone.
+    #[error("follow {}: the file was removed while it was read", path.display())]
+    Vanished {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Another file has its name now, or it was cut.
+    #[error("follow {}: the file was replaced while it was read; start again to read the new one", path.display())]
+    Replaced {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A line that is no event.
+    #[error("read {}:{line}: {why}", path.display())]
+    Line {
+        /// Which.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What every event has, in every version.
+#[derive(Deserialize)]
+struct AnyEnvelope {
+    #[serde(rename = "seq")]
+    _seq: u64,
+    #[serde(rename = "event")]
+    _event: AnyEvent,
+}
+
+#[derive(Deserialize)]
+struct AnyEvent {
+    #[serde(rename = "kind")]
+    _kind: String,
+}
+
+/// A record that may still grow.
+#[derive(Debug)]
+pub struct Tail {
+    path: PathBuf,
+    file: File,
+    read: u64,
+    /// The beginning of a line whose end is not written yet.
+    partial: Vec<u8>,
+    line: u64,
+    begun: bool,
+}
+
+impl Tail {
+    /// Opens a file of JSON lines, from its beginning.
+    pub fn open(path: &Path) -> Result<Self, TailError> {
+        let file = File::open(path).map_err(|source| TailError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            read: 0,
+            partial: Vec::new(),
+            line: 0,
+            begun: false,
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Line that comes next, from 1.
+    pub const fn next_line(&self) -> u64 {
+        self.line + 1
+    }
+
+    /// What was written since the last call, at most some hundred events at a time;
+    /// empty: nothing for now. The first is always `run_started`. Kinds that this
+    /// version does not know are left out.
+    pub fn poll(&mut self) -> Result<Vec<Envelope>, TailError> {
+        let mut found = Vec::new();
+        loop {
+            let mut bytes = Vec::new();
+            let n = (&mut self.file)
+                .take(CHUNK as u64)
+                .read_to_end(&mut bytes)
+                .map_err(|source| self.failed(source))?;
+            self.read += n as u64;
+            self.partial.extend_from_slice(&bytes);
+            self.take_lines(&mut found)?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            if n == 0 {
+                // what was written before it went away has been read
+                return self.same_file().map(|()| found);
+            }
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> TailError {
+        TailError::Io {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    fn same_file(&self) -> Result<(), TailError> {
+        let path = || self.path.clone();
+        let there = match fs::metadata(&self.path) {
+            Ok(there) => there,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(TailError::Vanished { path: path() });
+            }
+            Err(e) => return Err(self.failed(e)),
+        };
+        let ours = self.file.metadata().map_err(|e| self.failed(e))?;
+        let same = (there.dev(), there.ino()) == (ours.dev(), ours.ino());
+        if same && ours.len() >= self.read {
+            Ok(())
+        } else {
+            Err(TailError::Replaced { path: path() })
+        }
+    }
+
+    fn take_lines(&mut self, found: &mut Vec<Envelope>) -> Result<(), TailError> {
+        let bytes = std::mem::take(&mut self.partial);
+        let mut rest = bytes.as_slice();
+        while let Some(end) = rest.iter().position(|b| *b == b'\n') {
+            self.line += 1;
+            let line = rest[..end].trim_ascii();
+            rest = &rest[end + 1..];
+            if !line.is_empty() {
+                found.extend(self.parse(line)?);
+            }
+        }
+        if rest.len() as u64 > MAX_LINE {
+            self.line += 1;
+            return Err(self.wrong(format!("the line is longer than {MAX_LINE} bytes")));
+        }
+        self.partial = rest.to_vec();
+        Ok(())
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Envelope>, TailError> {
+        let envelope: Envelope = match serde_json::from_slice(line) {
+            Ok(envelope) => envelope,
+            // a newer minor version: its new kinds and words are left out
+            Err(_) if self.begun && serde_json::from_slice::<AnyEnvelope>(line).is_ok() => {
+                return Ok(None);
+            }
+            Err(e) => return Err(self.wrong(format!("not an event: {e}"))),
+        };
+        if !self.begun {
+            match &envelope.event {
+                Event::RunStarted(head) if same_major(&head.schema, SCHEMA) => self.begun = true,
+                Event::RunStarted(head) => {
+                    return Err(self.wrong(format!(
+                        "format {} is not readable by this version, which reads {SCHEMA}; use a newer framepack-tui",
+                        head.schema
+                    )));
+                }
+                _ => return Err(self.wrong("a record begins with run_started".to_owned())),
+            }
+        }
+        Ok(Some(envelope))
+    }
+
+    fn wrong(&self, why: String) -> TailError {
+        TailError::Line {
+            path: self.path.clone(),
+            line: self.line,
+            why,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::record::tests::samples;
+
+    fn stream() -> Vec<u8> {
+        let mut text = Vec::new();
+        for (i, event) in samples::one_of_each().into_iter().enumerate() {
+            let env = Envelope {
+                seq: i as u64 + 1,
+                at: crate::model::Mono(i as u64),
+                event,
+            };
+            serde_json::to_writer(&mut text, &env).unwrap();
+            text.push(b'\n');
+        }
+        text
+    }
+
+    fn append(path: &Path, bytes: &[u8]) {
+        let mut file = File::options().append(true).open(path).unwrap();
+        file.write_all(bytes).unwrap();
+    }
+
+    #[test]
+    fn a_line_is_read_when_it_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let text = stream();
+        fs::write(&path, &text[..20]).unwrap();
+        let mut tail = Tail::open(&path).unwrap();
+        assert_eq!(tail.poll().unwrap(), []);
+        append(&path, &text[20..]);
+        let mut all = Vec::new();
+        loop {
+            let more = tail.poll().unwrap();
+            if more.is_empty() {
+                break;
+            }
+            all.extend(more);
+        }
+        assert_eq!(all.len(), text.split(|b| *b == b'\n').count() - 1);
+        append(
+            &path,
+            b"{\"seq\":999,\"at\":1,\"event\":{\"kind\":\"news_of_2030\"}}\n",
+        );
+        assert_eq!(tail.poll().unwrap(), []);
+        append(&path, b"\0\0\0\n");
+        let line = text.split(|b| *b == b'\n').count() + 1;
+        let error = tail.poll().unwrap_err().to_string();
+        assert!(error.contains(&format!("events.jsonl:{line}: ")), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_goes_away_is_told_after_its_last_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        fs::write(&path, stream()).unwrap();
+        let mut gone = Tail::open(&path).unwrap();
+        let mut replaced = Tail::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let end = |tail: &mut Tail| loop {
+            match tail.poll() {
+                Ok(more) => assert!(!more.is_empty(), "the end was not told"),
+                Err(e) => return e,
+            }
+        };
+        assert!(matches!(end(&mut gone), TailError::Vanished { .. }));
+        fs::write(&path, stream()).unwrap();
+        assert!(matches!(end(&mut replaced), TailError::Replaced { .. }));
+        let mut cut = Tail::open(&path).unwrap();
+        assert!(!cut.poll().unwrap().is_empty());
+        File::create(&path).unwrap();
+        assert!(matches!(end(&mut cut), TailError::Replaced { .. }));
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_at_its_first_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let tick = br#"{"seq":1,"at":0,"event":{"kind":"tick"}}"#;
+        for bytes in [&b"hello\n"[..], &[tick, &b"\n"[..]].concat()] {
+            fs::write(&path, bytes).unwrap();
+            let error = Tail::open(&path).unwrap().poll().unwrap_err();
+            assert!(matches!(error, TailError::Line { line: 1, .. }), "{error}");
+        }
+        let text = String::from_utf8(stream()).unwrap();
+        fs::write(
+            &path,
+            text.replace(r#""schema":"1.0""#, r#""schema":"2.0""#),
+        )
+        .unwrap();
+        let error = Tail::open(&path).unwrap().poll().unwrap_err().to_string();
+        assert!(error.contains("format 2.0"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_break_it(pieces in prop::collection::vec(any::<Vec<u8>>(), 0..6), whole in any::<bool>()) {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("events.jsonl");
+            fs::write(&path, if whole { stream() } else { Vec::new() }).unwrap();
+            let mut tail = Tail::open(&path).unwrap();
+            for piece in pieces {
+                append(&path, &piece);
+                if tail.poll().is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The fold of a reader: a stream that another process decides about.
+//!
+//! It may be another version of this program, with other rules and limits. What is
+//! shown is what *was* decided: verdicts, decisions, attempts, signals and the end are
+//! taken from the record. Only what a record does not tell (how long the pause before
+//! an attempt takes, when the wait for memory is given up) is worked out here.
+
+use crate::model::attempt::Artefact;
+use crate::model::event::{Choice, Decision};
+use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, RungId, Signal, Verdict};
+
+use super::ending::STRAGGLERS;
+use super::state::{Followed, Purpose, RunState, Shown, Stage, Step};
+
+/// Folds one envelope of another process's run into the state; nothing follows from
+/// it. Works on the record as well as on a headless stream, which has no ticks.
+pub fn follow(state: &mut RunState, env: &Envelope) {
+    state.now = state.now.max(env.at);
+    if state.is_over() {
+        return;
+    }
+    state.remember(env);
+    state.detector.ignore_tracer(state.evidence_touches());
+    state.detector.observe(env);
+    // what was due before the event came has happened
+    state.pass_time();
+    state.facts(&env.event);
+    state.take_over(&env.event);
+    state.pass_time();
+}
+
+impl RunState {
+    fn take_over(&mut self, event: &Event) {
+        match event {
+            Event::AttemptStarted(spec) => self.recorded_attempt(spec),
+            Event::Verdict(verdict) => self.recorded_verdict(verdict),
+            Event::Decision(decision) => self.recorded_decision(decision),
+            Event::Command(command) => self.recorded_command(command),
+            Event::SignalSent { signal, .. } => self.recorded_signal(*signal),
+            Event::VramWaiting { before, .. } => self.vram_before = Some(*before),
+            Event::VramReclaimed { used, complete, .. } => {
+                if let (Stage::Reclaiming { rung, .. }, true) =
+                    (&self.stage, *complete || used.is_none())
+                {
+                    self.begin_delay(*rung);
+                }
+            }
+            Event::RunFinished {
+                outcome,
+                exit_code,
+                result,
+                summary,
+            } => self.recorded_end(outcome, *exit_code, result.as_ref(), summary),
+            _ => {}
+        }
+    }
+
+    fn recorded_attempt(&mut self, spec: &AttemptSpec) {
+        // a decision that the recorder had to drop was made all the same
+        while self.budget.total() + 1 < spec.number {
+            self.budget.spend(self.now);
+        }
+        if spec.rung.0 != RungId::AS_GIVEN && !self.position.has_taken(&spec.rung) {
+            self.position.take(&self.plan, self.index_of(&spec.rung));
+        }
+        self.followed = Followed {
+            released: false,
+            ended_by_user: None,
+            ..self.followed
+        };
+        self.begin_attempt(spec);
+    }
+
+    /// Index of a rung in the ladder; one that no ladder has where it is not there.
+    fn index_of(&self, rung: &RungId) -> usize {
+        let found = self.plan.ladder.iter().position(|r| r.id == *rung);
+        found.unwrap_or(usize::MAX)
+    }
+
+    fn recorded_verdict(&mut self, verdict: &Verdict) {
+        self.shown = Some(Shown {
+            id: verdict.id,
+            health: verdict.health,
+            at: self.now,
+        });
+        self.verdict = verdict.clone();
+    }
+
+    fn recorded_decision(&mut self, decision: &Decision) {
+        self.decision = Some(decision.why.clone());
+        let restarts = matches!(decision.choice, Choice::Restart { .. });
+        let own = self.budget.left(&self.plan.budget, self.now);
+        self.followed.restarts_more =
+            i64::from(decision.restarts_left) - i64::from(own.saturating_sub(restarts.into()));
+        match &decision.choice {
+            Choice::Restart { rung, .. } if self.flags.gone => {
+                self.note_once();
+                self.leave_attempt(self.index_of(rung));
+            }
+            Choice::Restart { rung, kill_at } => {
+                let purpose = Purpose::Restart(self.index_of(rung));
+                self.announce(purpose, *kill_at);
+            }
+            Choice::GiveUp if self.flags.gone => self.note_once(),
+            Choice::GiveUp => self.announce(Purpose::GiveUp, self.now + self.plan.countdown),
+            Choice::Hold => self.set_countdown(true),
+            Choice::Resume if std::mem::take(&mut self.followed.released) => {
+                self.set_countdown(false);
+            }
+            Choice::Resume => {
+                if let Stage::Ending {
+                    step: Step::Countdown { .. } | Step::AwaitEvidence { .. },
+                    ..
+                } = self.stage
+                {
+                    self.stage = Stage::Watching;
+                }
+            }
+            Choice::Advise => {}
+        }
+    }
+
+    fn announce(&mut self, purpose: Purpose, kill_at: Mono) {
+        self.stage = Stage::Ending {
+            purpose,
+            step: Step::Countdown {
+                kill_at,
+                held: false,
+            },
+        };
+    }
+
+    fn set_countdown(&mut self, hold: bool) {
+        let again = self.now + self.plan.countdown;
+        if let Stage::Ending {
+            step: Step::Countdown { kill_at, held },
+            ..
+        } = &mut self.stage
+        {
+            *held = hold;
+            if !hold {
+                *kill_at = again;
+            }
+        }
+    }
+
+    fn recorded_command(&mut self, command: &Command) {
+        match command {
+            Command::Release => {
+                self.followed.released = matches!(
+                    self.stage,
+                    Stage::Ending {
+                        step: Step::Countdown { .. },
+                        ..
+                    }
+                );
+            }
+            Command::Wait => {
+                self.extend_countdown();
+            }
+            Command::Stop | Command::Kill => {
+                self.followed.ended_by_user.get_or_insert(false);
+            }
+            Command::Terminate => {
+                self.followed.ended_by_user.get_or_insert(true);
+            }
+            Command::TerminalLost => self.plan.countdown = std::time::Duration::ZERO,
+            Command::Hold | Command::FalseAlarm | Command::Evidence => {}
+        }
+    }
+
+    fn recorded_signal(&mut self, signal: Signal) {
+        let purpose = match (&self.stage, self.followed.ended_by_user) {
+            (_, Some(terminated)) => Purpose::User { terminated },
+            (Stage::Ending { purpose, .. }, None) => *purpose,
+            (Stage::Draining { status, .. }, None) => Purpose::Conclude(*status),
+            // why it was sent is not told
+            _ => return,
+        };
+        let before = match &self.stage {
+            Stage::Ending { step, .. } => Some(*step),
+            _ => None,
+        };
+        let step = match (before, signal) {
+            // SIGKILL goes to the group and to the tree
+            (Some(killing @ Step::Killing { .. }), _) => killing,
+            (_, Signal::Kill) => Step::Killing {
+                since: self.now,
+                asked: false,
+            },
+            _ => Step::Terminating {
+                kill_at: self.now
+                    + match purpose {
+                        Purpose::Conclude(_) => STRAGGLERS,
+                        _ => self.plan.kill.grace,
+                    },
+            },
+        };
+        self.stage = Stage::Ending { purpose, step };
+    }
+
+    /// What follows from time alone, and is not told by an event of its own.
+    fn pass_time(&mut self) {
+        let now = self.now;
+        // a limit that has passed without a new verdict was moved by whoever judges
+        if self.verdict.next.as_ref().is_some_and(|n| n.at < now) {
+            self.verdict.next = None;
+        }
+        match self.stage.clone() {
+            Stage::Ending {
+                purpose,
+                step: Step::Countdown { kill_at, held },
+            } if !held && now >= kill_at => {
+                self.stage = Stage::Ending {
+                    purpose,
+                    step: Step::AwaitEvidence { since: kill_at },
+                };
+            }
+            Stage::Ending {
+                purpose: Purpose::Restart(rung),
+                ..
+            } if self.flags.gone && self.drained() => {
+                self.note_once();
+                self.leave_attempt(rung);
+            }
+            Stage::Draining { .. }
+            | Stage::Ending {
+                purpose: Purpose::Conclude(_),
+                ..
+            } if self.flags.gone && self.drained() => {
+                self.stage = Stage::PostMortem {
+                    verdict: Box::new(self.verdict.clone()),
+                    since: now,
+                };
+            }
+            // without a level from before there is no wait, and no word of it
+            Stage::Reclaiming { rung, since, .. } if self.vram_before.is_none() && now > since => {
+                self.begin_delay(rung);
+            }
+            _ => {}
+        }
+    }
+
+    fn note_once(&mut self) {
+        if self.followed.noted < self.attempt_number() {
+            self.followed.noted = self.attempt_number();
+            self.note_tried();
+        }
+    }
+
+    fn recorded_end(
+        &mut self,
+        outcome: &Outcome,
+        exit_code: u8,
+        result: Option<&Artefact>,
+        summary: &str,
+    ) {
+        match outcome {
+            Outcome::Finished { .. } | Outcome::GaveUp | Outcome::Failed => self.note_once(),
+            Outcome::Interrupted { .. } if self.followed.noted < self.attempt_number() => {
+                self.note_end("ended by the user");
+            }
+            Outcome::Interrupted { .. }
+            | Outcome::Unkillable { .. }
+            | Outcome::NotLaunched { .. } => {}
+        }
+        self.stage = Stage::Over;
+        self.detector.end_attempt();
+        self.result = result.cloned();
+        self.outcome = Some((outcome.clone(), exit_code, summary.to_owned()));
+    }
+}

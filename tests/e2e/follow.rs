@@ -1,0 +1,217 @@
+//! A run that another process shows, and the list of runs.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use framepack_tui::model::{Envelope, Event};
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+use rustix::process::Signal;
+
+use crate::harness::{BINARY, Home, Start, assert_none_left, kill, wait_until};
+use crate::terminal::Terminal;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Says a word, waits for a file, says another. The words are not in its arguments,
+/// which are shown and recorded as well.
+fn patient(gate: &Path) -> [String; 3] {
+    let script = format!(
+        "say() {{ echo $1 word; }}; say first; while ! [ -e '{}' ]; do sleep 0.1; done; say last",
+        gate.display()
+    );
+    ["sh".to_owned(), "-c".to_owned(), script]
+}
+
+/// `framepack-tui WORDS` in this home.
+fn program(home: &Home, words: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(words).current_dir(home.dir());
+    home.dress(&mut command);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn output(home: &Home, words: &[&str]) -> (Option<i32>, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = program(home, words).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+fn events(run: &Path) -> String {
+    // what is not there yet has nothing in it
+    std::fs::read_to_string(run.join("events.jsonl")).unwrap_or_default()
+}
+
+/// The line drops, the run goes on, and another terminal sees the rest of it.
+#[test]
+fn after_a_hang_up_the_run_is_followed_to_its_end() {
+    let home = Home::new();
+    let gate = home.path("gate");
+    let pair = native_pty_system().openpty(PtySize::default()).unwrap();
+    let mut command = CommandBuilder::new(BINARY);
+    command.args(["run", "--"]);
+    command.args(patient(&gate));
+    command.cwd(home.dir());
+    for (name, folder) in home.folders() {
+        command.env(name, folder);
+    }
+    let marked = home.marked();
+    let (name, value) = marked.split_once('=').unwrap();
+    command.env(name, value);
+    command.env("TERM", "xterm-256color");
+    let mut run = pair.slave.spawn_command(command).unwrap();
+    drop(pair.slave);
+    let mut screen = pair.master.try_clone_reader().unwrap();
+    let mut seen = Vec::new();
+    let mut bytes = [0; 4096];
+    // draws at least each second
+    while !String::from_utf8_lossy(&seen).contains("first word") {
+        let n = screen.read(&mut bytes).unwrap();
+        assert_ne!(n, 0, "the screen ended");
+        seen.extend_from_slice(&bytes[..n]);
+    }
+    drop(screen);
+    drop(pair.master);
+
+    let record = home.record();
+    assert!(
+        wait_until(LIMIT, || events(&record).contains("terminal_lost")),
+        "the hang-up was not noticed"
+    );
+    let view = program(&home, &["follow", "--plain"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (code, list, _) = output(&home, &["runs"]);
+    assert_eq!(code, Some(0));
+    assert!(list.contains("  running  "), "{list}");
+    std::fs::write(&gate, "").unwrap();
+    let followed = view.wait_with_output().unwrap();
+    let text = String::from_utf8(followed.stdout).unwrap();
+    assert_eq!(followed.status.code(), Some(0), "{text}");
+    for word in ["out| first word", "out| last word", "end: finished"] {
+        assert!(text.contains(word), "no `{word}` in:\n{text}");
+    }
+    assert!(wait_until(LIMIT, || run.try_wait().unwrap().is_some()));
+    let (_, list, _) = output(&home, &["runs"]);
+    assert!(list.contains("  finished 0  "), "{list}");
+    assert_none_left(&home, Duration::from_secs(5));
+}
+
+/// Leaving the view leaves the run alone, and JSON lines are those of the run itself.
+#[test]
+fn an_interrupted_follower_leaves_the_run_alone() {
+    let home = Home::new();
+    let gate = home.path("gate");
+    let mut run = Start::new(&home).command(&patient(&gate)).start();
+    run.wait_for_line("first word", LIMIT);
+    let mut view = program(&home, &["follow", "last", "--plain"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(view.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("first word")));
+    kill(view.id(), Signal::INT).unwrap();
+    assert_eq!(view.wait().unwrap().code(), Some(0));
+
+    std::fs::write(&gate, "").unwrap();
+    let finished = run.finish(LIMIT);
+    finished.assert_exit(0);
+    let (code, text, _) = output(&home, &["follow", "--headless"]);
+    assert_eq!(code, Some(0));
+    let followed: Vec<Envelope> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let told: Vec<Envelope> = finished.events.into_iter().map(|h| h.envelope).collect();
+    assert_eq!(followed, told);
+}
+
+/// `q` asks nothing and leaves the run alone; other keys reach it as signals.
+#[test]
+fn keys_of_a_follower_reach_the_run_as_signals() {
+    let home = Home::new();
+    let gate = home.path("gate");
+    let mut run = Start::new(&home).command(&patient(&gate)).start();
+    run.wait_for_line("first word", LIMIT);
+    let program = [BINARY, "follow"].map(OsString::from);
+    let mut left = Terminal::open(&home, (100, 30), &program);
+    left.wait_for("first word", LIMIT);
+    left.press("q");
+    left.assert_restored(0);
+
+    let mut terminal = Terminal::open(&home, (100, 30), &program);
+    terminal.wait_for("first word", LIMIT);
+    terminal.press("e");
+    terminal.wait_for("asked for evidence (SIGUSR2)", LIMIT);
+    run.wait_for("evidence", LIMIT, |e| matches!(e, Event::EvidenceTaken(_)));
+    terminal.press("s");
+    terminal.wait_for("ended by the user", LIMIT);
+    terminal.press("q");
+    terminal.assert_restored(0);
+    run.finish(LIMIT).assert_exit(130);
+}
+
+/// A supervisor that is killed leaves a record without an end.
+#[test]
+fn a_record_without_an_end_is_shown_and_called_broken() {
+    let home = Home::new();
+    let gate = home.path("gate");
+    let mut run = Start::new(&home).command(&patient(&gate)).start();
+    run.wait_for_line("first word", LIMIT);
+    let record = home.record();
+    assert!(wait_until(LIMIT, || events(&record).contains("first word")));
+    run.murder();
+    let (code, text, said) = output(&home, &["follow", record.to_str().unwrap()]);
+    assert_eq!(code, Some(65), "{said}");
+    assert!(text.contains("out| first word"), "{text}");
+    let line = events(&record).matches('\n').count() + 1;
+    let place = format!("events.jsonl:{line}: ");
+    assert!(said.contains(&place), "no `{place}` in: {said}");
+    let (_, list, _) = output(&home, &["runs"]);
+    assert!(list.contains("  broken  "), "{list}");
+}
+
+/// A run's folder with this stream.
+fn recorded(home: &Home, id: &str, stream: &str) {
+    let dir = home.path("state/framepack-tui/runs").join(id);
+    std::fs::create_dir_all(&dir).unwrap();
+    let manifest = format!(
+        r#"{{"format":"1.0","program":"0","run":"{id}","wall_clock":"2026-01-01T00:00:00Z","argv":["true"]}}"#
+    );
+    std::fs::write(dir.join("manifest.json"), manifest).unwrap();
+    std::fs::write(dir.join("events.jsonl"), stream).unwrap();
+}
+
+#[test]
+fn what_is_no_run_is_refused_with_its_reason() {
+    let home = Home::new();
+    let refused = |words: &[&str], code: i32, named: &[&str]| {
+        let (got, text, said) = output(&home, words);
+        assert_eq!(got, Some(code), "{words:?}: {text}{said}");
+        for word in named {
+            assert!(said.contains(word), "{words:?}: no `{word}` in: {said}");
+        }
+    };
+    refused(&["follow"], 66, &["no run is recorded"]);
+    recorded(&home, "20260101-0001-00aa", "hello\n");
+    recorded(&home, "20260101-0002-00bb", "");
+    refused(&["follow", "2027"], 66, &["2027", "20260101-0002-00bb"]);
+    refused(&["follow", "./nowhere"], 66, &["./nowhere"]);
+    refused(
+        &["follow", "20260101"],
+        66,
+        &["20260101-0001-00aa", "20260101-0002-00bb"],
+    );
+    refused(&["follow", "20260101-0001"], 65, &["events.jsonl:1: "]);
+    refused(&["follow", "20260101-0002"], 65, &["events.jsonl:1: "]);
+    refused(&["follow", "--headless", "--plain"], 64, &["--plain"]);
+}
