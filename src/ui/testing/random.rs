@@ -15,6 +15,7 @@ use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, LadderEntry, LogKind, LogLine, Point, RungState, Stage};
 
 use super::base::{attempt, evidence};
+use crate::ui::tui::{Choices, LogChoices, LogView, Overlay, Screen, Search};
 
 /// A source of numbers for random snapshots (SplitMix64): the seed is the case.
 pub(in crate::ui) struct Dice(pub(in crate::ui) u64);
@@ -382,6 +383,46 @@ impl Dice {
                 Some((self.outcome(), 255, self.text()))
             } else {
                 None
+            },
+        }
+    }
+    /// A view of `s` of which anything can be expected.
+    pub(in crate::ui) fn choices(&mut self, s: &Snapshot) -> Choices {
+        let log = if self.below(2) == 0 {
+            self.log()
+        } else {
+            Arc::clone(&s.log)
+        };
+        let view = if self.below(2) == 0 {
+            LogView::Follow
+        } else {
+            LogView::Frozen {
+                end: self.below(log.len() + 3),
+                log,
+            }
+        };
+        Choices {
+            screen: self.pick(&[Screen::Dashboard, Screen::Log]),
+            overlay: self.pick(&[
+                Overlay::None,
+                Overlay::None,
+                Overlay::Help,
+                Overlay::Palette,
+                Overlay::Search,
+                Overlay::Quit,
+                Overlay::Kill,
+            ]),
+            typed: self.some(Self::text).unwrap_or_default(),
+            picked: self.pick(&[0, 1, 7, 1000, usize::MAX]),
+            log: LogChoices {
+                view,
+                hidden: [self.below(4) == 0, self.below(4) == 0, self.below(4) == 0],
+                wrap: self.below(2) == 0,
+                search: self.some(|d| {
+                    let text = d.text();
+                    Search::new(d.pick(&[text, "/.*".to_owned(), "a".to_owned()]))
+                }),
+                hit: self.some(|d| d.below(10)),
             },
         }
     }

@@ -1,14 +1,18 @@
 //! The live view in a terminal.
 //!
-//! `view` draws a snapshot and nothing else; `state` makes commands of keys;
+//! `view` draws a snapshot as `choices` say and nothing else; `state` makes commands of keys;
 //! `app` runs both on a thread of its own, so that a blocked terminal never
 //! holds up the supervisor.
 
 mod app;
+mod bindings;
 mod chart;
+mod choices;
 mod chrome;
 mod keymap;
 mod keys;
+mod log_choices;
+mod log_screen;
 mod panel;
 mod parts;
 mod state;
@@ -22,7 +26,7 @@ mod pty_tests;
 mod view_tests;
 
 pub use app::{TuiError, TuiHandle, TuiOptions, spawn};
-pub use keymap::Overlay;
-pub use state::LogView;
+pub use choices::{Choices, Overlay, Screen};
+pub use log_choices::{LogChoices, LogView, Search};
 pub use theme::Theme;
 pub use view::{ViewOptions, draw};

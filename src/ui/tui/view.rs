@@ -20,11 +20,12 @@ use crate::run::Snapshot;
 use crate::ui::text::number;
 use crate::ui::words::{self, Tone, health_tone};
 
+use super::choices::{Choices, Screen};
 use super::chrome::{footer, header, overlay, put, titled};
-use super::keymap::Overlay;
+use super::log_choices::Pane;
+use super::log_screen;
 use super::panel::{self, Room, rank};
 use super::parts::{Parts, Row, shed};
-use super::state::LogView;
 use super::theme::Theme;
 
 /// What the picture depends on besides the snapshot.
@@ -32,10 +33,8 @@ use super::theme::Theme;
 pub struct ViewOptions {
     /// Symbols and colours.
     pub theme: Theme,
-    /// What lies over the view.
-    pub overlay: Overlay,
-    /// Which part of the log is shown.
-    pub log: LogView,
+    /// What the user has chosen to see.
+    pub choices: Choices,
     /// A short answer to a key, in the place of the footer.
     pub toast: Option<String>,
     /// Time since the snapshot was made: a supervisor that is silent is said to be.
@@ -44,11 +43,10 @@ pub struct ViewOptions {
 
 impl ViewOptions {
     /// The plain view in a theme.
-    pub const fn new(theme: Theme) -> Self {
+    pub fn new(theme: Theme) -> Self {
         Self {
             theme,
-            overlay: Overlay::None,
-            log: LogView::Follow,
+            choices: Choices::default(),
             toast: None,
             silent_for: Duration::ZERO,
         }
@@ -57,7 +55,7 @@ impl ViewOptions {
 
 /// Which layout a size gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Line,
     Compact,
     Narrow,
@@ -76,11 +74,12 @@ const fn kind(area: Rect) -> Kind {
 /// Draws the view into the whole frame.
 pub fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     let area = frame.area();
-    match kind(area) {
-        Kind::Line => return line(frame, s, o.theme),
-        Kind::Compact => compact(frame, s, o),
-        Kind::Narrow => narrow(frame, s, o),
-        Kind::Wide => wide(frame, s, o),
+    match (kind(area), o.choices.screen) {
+        (Kind::Line, _) => return line(frame, s, o.theme),
+        (kind, Screen::Log) => log_screen::draw(frame, s, o, kind),
+        (Kind::Compact, _) => compact(frame, s, o),
+        (Kind::Narrow, _) => narrow(frame, s, o),
+        (Kind::Wide, _) => wide(frame, s, o),
     }
     footer(frame, Some(s), o);
     overlay(frame, s, o);
@@ -107,14 +106,32 @@ pub(super) fn draw_waiting(frame: &mut Frame<'_>, o: &ViewOptions) {
     }
 }
 
-/// Lines of the log pane at this size, for scrolling by pages.
-pub(super) fn log_page(area: Rect) -> usize {
-    let height = usize::from(area.height);
-    match kind(area) {
-        Kind::Line | Kind::Compact => 3,
-        Kind::Narrow => height.saturating_sub(19).max(4),
-        Kind::Wide => height.saturating_sub(26).max(4),
+/// The pane of the log at this size, for scrolling by pages.
+pub(super) fn log_pane(area: Rect, choices: &Choices) -> Pane {
+    let (columns, height) = (usize::from(area.width), usize::from(area.height));
+    if choices.screen == Screen::Log {
+        return log_screen::pane(area, kind(area));
     }
+    let (columns, rows) = match kind(area) {
+        Kind::Line | Kind::Compact => (columns.saturating_sub(2), 3),
+        Kind::Narrow => (columns.saturating_sub(2), height.saturating_sub(19).max(4)),
+        Kind::Wide => (columns.saturating_sub(4), height.saturating_sub(26).max(4)),
+    };
+    Pane {
+        columns,
+        rows,
+        full: false,
+    }
+}
+
+/// The lines of the log that fit into a pane of the dashboard.
+fn log_lines(s: &Snapshot, o: &ViewOptions, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let pane = Pane {
+        columns,
+        rows,
+        full: false,
+    };
+    panel::log(s, &o.choices.log, o.theme, pane)
 }
 
 /// One line: health, what happens, phase, memory.
@@ -160,7 +177,7 @@ fn compact(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     let log = log.min(s.log.len());
     let mut lines = shed(rows, height.saturating_sub(log));
     let log = height.saturating_sub(lines.len());
-    lines.extend(panel::log(s, &o.log, theme, columns, log));
+    lines.extend(log_lines(s, o, columns, log));
     frame.render_widget(
         Paragraph::new(Text::from(lines)),
         Rect {
@@ -216,12 +233,14 @@ fn narrow(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     put(frame, inner, card);
     let inner = titled(frame, theme, second, "Health", false);
     put(frame, inner, health);
-    let inner = titled(frame, theme, third, &panel::log_title(s, &o.log), false);
-    put(
+    let inner = titled(
         frame,
-        inner,
-        panel::log(s, &o.log, theme, columns, inner.height.into()),
+        theme,
+        third,
+        &panel::log_title(s, &o.choices.log, false),
+        false,
     );
+    put(frame, inner, log_lines(s, o, columns, inner.height.into()));
 }
 
 /// Sheds rows of two panels together, so that the less important go first
@@ -304,8 +323,14 @@ fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
             inner.height.into(),
         ),
     );
-    let inner = titled(frame, theme, third, &panel::log_title(s, &o.log), true);
-    let log = panel::log(s, &o.log, theme, inner.width.into(), inner.height.into());
+    let inner = titled(
+        frame,
+        theme,
+        third,
+        &panel::log_title(s, &o.choices.log, false),
+        true,
+    );
+    let log = log_lines(s, o, inner.width.into(), inner.height.into());
     put(frame, inner, log);
 }
 

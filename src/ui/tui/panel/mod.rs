@@ -11,7 +11,7 @@ pub(super) use gpu::{
 };
 pub(super) use health::{Room, result, rows as health};
 pub(super) use ladder::{rows as ladder_rows, short as ladder_short};
-pub(super) use log::{rows as log, title as log_title};
+pub(super) use log::{height as log_height, rows as log, title as log_title};
 pub(super) use machine::{rows as machine, silence};
 
 /// Ranks of rows, from the one that stays longest; see the order of shedding in
