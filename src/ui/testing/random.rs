@@ -15,7 +15,9 @@ use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, LadderEntry, LogKind, LogLine, Point, RungState, Stage};
 
 use super::base::{attempt, evidence};
-use crate::ui::tui::{Choices, LogChoices, LogView, Overlay, Screen, Search};
+use crate::ui::tui::{
+    ChartChoices, Choices, LogChoices, LogView, Overlay, Picture, Screen, Search,
+};
 
 /// A source of numbers for random snapshots (SplitMix64): the seed is the case.
 pub(in crate::ui) struct Dice(pub(in crate::ui) u64);
@@ -258,6 +260,8 @@ impl Dice {
             power_w: d.some(Self::real),
             mem_used: d.some(Self::bytes),
             cpu: d.some(Self::real),
+            temp_c: d.some(Self::real),
+            sclk_mhz: d.some(Self::real),
         };
         Arc::new((0..n).map(|_| point(self)).collect())
     }
@@ -350,6 +354,11 @@ impl Dice {
             last_progress: self.some(Self::mono),
             phase: self.pick(Phase::ALL),
             phase_since: self.mono(),
+            phases: Arc::new(
+                (0..self.below(5))
+                    .map(|_| (self.mono(), self.pick(Phase::ALL)))
+                    .collect(),
+            ),
             section: self.some(|_| u32::MAX),
             sections: self.some(|_| u32::MAX),
             progress: self.some(|d| Progress {
@@ -401,7 +410,18 @@ impl Dice {
                 log,
             }
         };
+        let charts = ChartChoices {
+            zoom: self.below(2) == 0,
+            range: self.some(|d| d.below(9)),
+            paused: self.some(|d| Picture {
+                history: d.history(),
+                phases: Arc::clone(&s.phases),
+                now: d.mono(),
+            }),
+            cursor: self.some(Self::mono),
+        };
         Choices {
+            charts,
             screen: self.pick(&[Screen::Dashboard, Screen::Log]),
             overlay: self.pick(&[
                 Overlay::None,

@@ -2,7 +2,8 @@
 
 use super::keymap::{Action as A, Binding, Context as C};
 use super::keys::Key::{
-    self, BackTab, Backspace, Char, Ctrl, Down, End, Enter, Esc, Home, PageDown, PageUp, Tab, Up,
+    self, BackTab, Backspace, Char, Ctrl, Down, End, Enter, Esc, Home, Left, PageDown, PageUp,
+    Right, Tab, Up,
 };
 
 const fn bind(
@@ -36,6 +37,14 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Everywhere, &[Char('k')], A::Kill, "kill", "kill at once; asks first"),
     bind(C::Everywhere, &[Char('q')], A::Quit, "quit", "quit; asks what becomes of the run"),
     bind(C::Everywhere, &[Char(':')], A::Palette, "command", "find a command by its words and run it"),
+    bind(C::Dashboard, &[Char(' ')], A::PauseCharts, "pause", "hold the charts; readings and judgement go on"),
+    bind(C::Dashboard, &[Char('z')], A::Zoom, "zoom", "charts as large as the screen; again: back"),
+    bind(C::Dashboard, &[Char('+'), Char('=')], A::Shorter, "shorter", "charts over a shorter time, down to 30 s"),
+    bind(C::Dashboard, &[Char('-')], A::Longer, "longer", "charts over a longer time, up to all that is kept"),
+    bind(C::Dashboard, &[Char('0')], A::AutoRange, "range", "charts over the shortest time that shows everything"),
+    bind(C::Dashboard, &[Left], A::Earlier, "cursor", "time cursor back; its exact values are read out"),
+    bind(C::Dashboard, &[Right], A::Later, "cursor later", "time cursor forward; at the end it vanishes"),
+    bind(C::Dashboard, &[Esc], A::Back, "back", "one level back: cursor, zoom, pause"),
     bind(C::Log, &[Char('n')], A::NextHit, "next match", "next match, newer"),
     bind(C::Log, &[Char('N')], A::PreviousHit, "previous match", "previous match, older"),
     bind(C::Log, &[Char(' ')], A::Freeze, "pause", "stop following; again: follow"),

@@ -1,6 +1,7 @@
 //! What the user has chosen to see. With a snapshot, a theme and a size it decides
 //! the picture.
 
+use super::chart_choices::ChartChoices;
 use super::log_choices::LogChoices;
 
 /// A screen that fills the terminal.
@@ -63,4 +64,6 @@ pub struct Choices {
     pub picked: usize,
     /// Which part of the log is shown, and how.
     pub log: LogChoices,
+    /// How the charts are shown.
+    pub charts: ChartChoices,
 }

@@ -7,6 +7,7 @@
 mod app;
 mod bindings;
 mod chart;
+mod chart_choices;
 mod choices;
 mod chrome;
 mod keymap;
@@ -19,6 +20,7 @@ mod state;
 mod terminal;
 mod theme;
 mod view;
+mod zoom;
 
 #[cfg(test)]
 mod pty_tests;
@@ -26,6 +28,7 @@ mod pty_tests;
 mod view_tests;
 
 pub use app::{TuiError, TuiHandle, TuiOptions, spawn};
+pub use chart_choices::{ChartChoices, Picture};
 pub use choices::{Choices, Overlay, Screen};
 pub use log_choices::{LogChoices, LogView, Search};
 pub use theme::Theme;

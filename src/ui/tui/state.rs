@@ -129,7 +129,29 @@ impl UiState {
             Action::PreviousScreen => {
                 self.choices.screen = self.choices.screen.step(Screen::ALL.len() - 1);
             }
-            _ => return self.look_at_log(action, snapshot, pane),
+            _ => {
+                return self.look_at_charts(action, snapshot)
+                    || self.look_at_log(action, snapshot, pane);
+            }
+        }
+        true
+    }
+
+    /// What changes the charts that are seen.
+    fn look_at_charts(&mut self, action: Action, snapshot: Option<&Snapshot>) -> bool {
+        let charts = &mut self.choices.charts;
+        match (action, snapshot) {
+            (Action::Zoom, _) => charts.zoom = !charts.zoom,
+            (Action::AutoRange, _) => charts.range = None,
+            (Action::Back, _) => charts.back(),
+            (Action::PauseCharts, Some(s)) => charts.pause(s),
+            (Action::Shorter | Action::Longer, Some(s)) => {
+                charts.stretch(s, action == Action::Longer);
+            }
+            (Action::Earlier | Action::Later, Some(s)) => {
+                charts.move_cursor(s, action == Action::Later);
+            }
+            _ => return false,
         }
         true
     }
@@ -502,6 +524,30 @@ mod tests {
         press(&mut state, Key::Enter, &s);
         assert!(state.choices.log.wrap);
         assert_eq!(state.choices.screen, Screen::Log, "where it can be seen");
+    }
+
+    #[test]
+    fn keys_of_the_charts_change_only_the_picture() {
+        let s = testing::hung();
+        let mut state = UiState::default();
+        for key in [Key::Char('z'), Key::Char(' '), Key::Char('+'), Key::Left] {
+            assert_eq!(press(&mut state, key, &s), None);
+        }
+        let charts = &state.choices.charts;
+        assert!(charts.zoom && charts.paused.is_some() && charts.cursor.is_some());
+        assert_eq!(charts.range, Some(2), "5 min become 2 min");
+        // Escape goes one level back, and never further than out.
+        for (zoom, paused) in [(true, true), (false, true), (false, false), (false, false)] {
+            assert_eq!(press(&mut state, Key::Esc, &s), None);
+            let charts = &state.choices.charts;
+            assert_eq!((charts.zoom, charts.paused.is_some()), (zoom, paused));
+        }
+        press(&mut state, Key::Char('0'), &s);
+        assert_eq!(state.choices.charts.range, None);
+        assert_eq!(
+            press(&mut state, Key::Char('h'), &s),
+            Some(Effect::Send(Command::Hold))
+        );
     }
 
     #[test]

@@ -27,6 +27,7 @@ use super::log_screen;
 use super::panel::{self, Room, rank};
 use super::parts::{Parts, Row, shed};
 use super::theme::Theme;
+use super::zoom;
 
 /// What the picture depends on besides the snapshot.
 #[derive(Debug, Clone)]
@@ -77,6 +78,7 @@ pub fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     match (kind(area), o.choices.screen) {
         (Kind::Line, _) => return line(frame, s, o.theme),
         (kind, Screen::Log) => log_screen::draw(frame, s, o, kind),
+        (kind, Screen::Dashboard) if o.choices.charts.zoom => zoom::draw(frame, s, o, kind),
         (Kind::Compact, _) => compact(frame, s, o),
         (Kind::Narrow, _) => narrow(frame, s, o),
         (Kind::Wide, _) => wide(frame, s, o),
@@ -192,7 +194,7 @@ fn narrow(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     let theme = o.theme;
     let area = frame.area();
     let columns = usize::from(area.width).saturating_sub(2);
-    let mut card = panel::gpu(s, theme, columns, true);
+    let mut card = panel::gpu(s, theme, columns, Some(&o.choices.charts));
     card.extend(panel::machine(s, theme, columns));
     let mut health = panel::health(
         s,
@@ -225,11 +227,7 @@ fn narrow(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         top.inner(Margin::new(1, 0)),
         vec![header(s, o, columns)],
     );
-    let title = match panel::span_name(s) {
-        Some(span) => format!("{}  charts: last {span}", panel::gpu_title(s)),
-        None => panel::gpu_title(s),
-    };
-    let inner = titled(frame, theme, first, &title, false);
+    let inner = titled(frame, theme, first, &gpu_title(s, o), false);
     put(frame, inner, card);
     let inner = titled(frame, theme, second, "Health", false);
     put(frame, inner, health);
@@ -290,8 +288,8 @@ fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     put(frame, last.inner(Margin::new(2, 0)), result);
     let halves = [Constraint::Percentage(57), Constraint::Percentage(43)];
     let [left, right] = Layout::horizontal(halves).areas(first);
-    let inner = titled(frame, theme, left, &panel::gpu_title(s), true);
-    put(frame, inner, card_with_charts(s, theme, inner));
+    let inner = titled(frame, theme, left, &gpu_title(s, o), true);
+    put(frame, inner, card_with_charts(s, o, inner));
     let inner = titled(frame, theme, right, "Health", true);
     let room = Room {
         columns: inner.width.into(),
@@ -334,13 +332,27 @@ fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     put(frame, inner, log);
 }
 
-fn card_with_charts(s: &Snapshot, theme: Theme, area: Rect) -> Vec<Line<'static>> {
+/// Whether the charts are held, the card, how far the charts go back.
+pub(super) fn gpu_title(s: &Snapshot, o: &ViewOptions) -> String {
+    let c = &o.choices.charts;
+    // First, so that no narrow title cuts it off.
+    let parts = [
+        c.pause_words(s),
+        Some(panel::gpu_title(s)),
+        panel::charts_title(s, c),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+}
+
+fn card_with_charts(s: &Snapshot, o: &ViewOptions, area: Rect) -> Vec<Line<'static>> {
     let (columns, height) = (usize::from(area.width), usize::from(area.height));
-    let mut lines = shed(panel::gpu(s, theme, columns, false), height);
+    let (theme, c) = (o.theme, &o.choices.charts);
+    let mut lines = shed(panel::gpu(s, theme, columns, None), height);
     let room = height.saturating_sub(lines.len() + 1);
-    let charts = panel::gpu_charts(s, theme, columns, room);
+    let charts = panel::charts(s, c, theme, columns, room);
     if !charts.is_empty() {
-        lines.push(Line::default());
+        let readout = panel::readout(s, c, theme, columns);
+        lines.push(readout.map_or_else(Line::default, |row| row.line));
         lines.extend(charts);
     }
     lines

@@ -5,10 +5,12 @@ use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
+use super::chart_choices::{ChartChoices, Picture};
 use super::choices::{Choices, Overlay, Screen};
 use super::log_choices::{LogChoices, LogView, Search};
 use super::theme::Theme;
 use super::view::{ViewOptions, draw};
+use crate::model::Mono;
 use crate::run::Snapshot;
 use crate::ui::testing::{self, Dice};
 
@@ -138,6 +140,66 @@ fn the_log_screen_in_two_states() {
             }
         }
     }
+}
+
+/// The charts: with a time cursor, or held some time ago over the last minute.
+fn chart_choices(s: &Snapshot, held: bool, zoom: bool) -> Choices {
+    let charts = if held {
+        ChartChoices {
+            zoom,
+            range: Some(1),
+            paused: Some(Picture {
+                history: std::sync::Arc::clone(&s.history),
+                phases: std::sync::Arc::clone(&s.phases),
+                now: Mono(s.now.0 - 41_000),
+            }),
+            cursor: None,
+        }
+    } else {
+        ChartChoices {
+            zoom,
+            cursor: Some(Mono(s.now.0 - 95_000)),
+            ..ChartChoices::default()
+        }
+    };
+    Choices {
+        charts,
+        ..Choices::default()
+    }
+}
+
+#[test]
+fn zoomed_charts_in_two_states() {
+    for (name, s) in [("healthy", testing::healthy()), ("hung", testing::hung())] {
+        for (width, height) in [(80, 24), (120, 36), (40, 12)] {
+            for (form, theme) in [("", UNICODE), ("_ascii", PLAIN)] {
+                let o = with(theme, chart_choices(&s, name == "hung", true));
+                let screen = text(&s, &o, width, height);
+                assert!(!theme.ascii || screen.is_ascii(), "{screen}");
+                insta::assert_snapshot!(format!("zoom_{name}{form}_{width}x{height}"), screen);
+            }
+        }
+    }
+}
+
+#[test]
+fn cursor_and_pause_on_the_dashboard() {
+    let s = testing::healthy();
+    for (width, height) in [(80, 24), (120, 36)] {
+        let o = with(UNICODE, chart_choices(&s, false, false));
+        let screen = text(&s, &o, width, height);
+        for word in ["at      00:12:57", "power 287 W"] {
+            assert!(screen.contains(word), "{screen}");
+        }
+        insta::assert_snapshot!(format!("cursor_{width}x{height}"), screen);
+        let o = with(UNICODE, chart_choices(&s, true, false));
+        let screen = text(&s, &o, width, height);
+        assert!(screen.contains("PAUSED +41 s"), "{screen}");
+    }
+    let mut s = testing::no_gpu();
+    s.history = testing::healthy().history;
+    let screen = text(&s, &with(UNICODE, chart_choices(&s, false, true)), 80, 24);
+    assert!(screen.contains("no GPU is watched"), "{screen}");
 }
 
 #[test]
