@@ -79,10 +79,8 @@ impl Chart<'_> {
         let (sx, sy) = if self.ascii { ASCII } else { BRAILLE };
         let bands = self.bands(value, columns * sx, rows * sy);
         let cursor = self.cursor.and_then(|t| self.cell(t, columns));
-        let line = self
-            .line
-            .and_then(|v| self.level(v, rows * sy))
-            .map(|level| rows - 1 - level / sy);
+        let line_level = self.line.and_then(|v| self.level(v, rows * sy));
+        let line = self.line_row(rows);
         let ground = |row: usize, column: usize| match (cursor, line) {
             (Some(at), _) if at == column => self.pick('┊', ':'),
             (_, Some(at)) if at == row => self.pick('┄', '.'),
@@ -96,7 +94,9 @@ impl Chart<'_> {
             let data = if self.ascii {
                 ascii_cell(stripe, floor)
             } else {
-                braille_cell(stripe, floor)
+                // The line stays in sight where data run beside it.
+                let dot = line_level.and_then(|l| l.checked_sub(floor));
+                braille_cell(stripe, floor, dot)
             };
             if data == ' ' {
                 ground(row, column)
@@ -107,6 +107,13 @@ impl Chart<'_> {
         (0..rows)
             .map(|row| (0..columns).map(|column| cell(row, column)).collect())
             .collect()
+    }
+
+    /// The row that the line stands in.
+    pub(super) fn line_row(&self, rows: usize) -> Option<usize> {
+        let (_, sy) = if self.ascii { ASCII } else { BRAILLE };
+        let level = self.level(self.line?, rows * sy)?;
+        rows.checked_sub(1 + level / sy)
     }
 
     const fn pick(&self, unicode: char, ascii: char) -> char {
@@ -206,7 +213,8 @@ fn fraction(part: usize, whole: usize) -> f64 {
     }
 }
 
-fn braille_cell(stripe: &[Option<(usize, usize)>], floor: usize) -> char {
+/// `line`: level above the floor that a dotted line runs at, beside data only.
+fn braille_cell(stripe: &[Option<(usize, usize)>], floor: usize, line: Option<usize>) -> char {
     let mut bits = 0;
     for (band, dots) in stripe.iter().zip(DOTS) {
         let Some((lo, hi)) = band else { continue };
@@ -216,10 +224,11 @@ fn braille_cell(stripe: &[Option<(usize, usize)>], floor: usize) -> char {
             }
         }
     }
-    match bits {
-        0 => ' ',
-        bits => char::from_u32(0x2800 + bits).unwrap_or(' '),
+    if bits == 0 {
+        return ' ';
     }
+    bits |= line.and_then(|l| DOTS[0].get(l)).copied().unwrap_or(0);
+    char::from_u32(0x2800 + bits).unwrap_or(' ')
 }
 
 fn ascii_cell(stripe: &[Option<(usize, usize)>], floor: usize) -> char {
@@ -318,6 +327,23 @@ mod tests {
             ascii: false,
         };
         assert_eq!(chart.draw(|p| p.busy, 2, 1), ["⡈⡀"]);
+    }
+
+    #[test]
+    fn a_line_stays_in_sight_beside_data() {
+        let history = points(&[(0, Some(80.0)), (1_000, Some(80.0))]);
+        let chart = Chart {
+            history: &history,
+            now: Mono(1_999),
+            span_ms: 2_000,
+            max: 100.0,
+            line: Some(100.0),
+            cursor: None,
+            ascii: false,
+        };
+        assert_eq!(chart.draw(|p| p.busy, 1, 1), ["⠓"]);
+        assert_eq!(chart.draw(|_| None, 1, 1), ["┄"]);
+        assert_eq!(chart.line_row(3), Some(0));
     }
 
     #[test]

@@ -177,7 +177,8 @@ pub(in crate::ui::tui) fn charts(
         // What is left over goes to the memory.
         let each = if at == 0 { each + height % shown } else { each };
         let mut rows = chart.draw(series.value, room, each);
-        if let (Some(cap), 2..) = (s.vram_cap.filter(|_| at == 0), each) {
+        let cap = s.vram_cap.filter(|_| at == 0).zip(chart.line_row(each));
+        if let (Some((cap, _)), 2..) = (cap, each) {
             name_cap(&mut rows, theme, cap);
         }
         for (at, row) in rows.into_iter().enumerate() {
@@ -187,6 +188,7 @@ pub(in crate::ui::tui) fn charts(
                     format!("{:>6}", number(max, decimals))
                 }
                 _ if at + 1 == each => series.name.to_owned(),
+                _ if cap.is_some_and(|(_, row)| row == at) => "   cap".to_owned(),
                 _ => String::new(),
             };
             lines.push(labelled(theme, &label, row));
