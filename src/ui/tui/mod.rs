@@ -25,6 +25,8 @@ mod zoom;
 #[cfg(test)]
 mod pty_tests;
 #[cfg(test)]
+mod state_tests;
+#[cfg(test)]
 mod view_tests;
 
 pub use app::{TuiError, TuiHandle, TuiOptions, spawn};
