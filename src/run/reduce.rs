@@ -48,8 +48,7 @@ impl RunState {
                 if p.phase != self.phase {
                     self.progress = None;
                 }
-                self.phase = p.phase;
-                self.phase_since = env.at;
+                self.enter_phase(env.at, p.phase);
                 self.section = p.section;
                 self.sections = p.sections.or(self.sections);
                 self.last_progress = Some(env.at);
@@ -204,8 +203,7 @@ impl RunState {
         self.progress = None;
         self.section = None;
         self.sections = None;
-        self.phase = crate::model::Phase::Startup;
-        self.phase_since = self.now;
+        self.enter_phase(self.now, crate::model::Phase::Startup);
         self.last_output = None;
         self.last_progress = None;
         self.survivors.clear();

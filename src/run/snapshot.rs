@@ -23,6 +23,20 @@ pub struct Point {
     pub mem_used: Option<Bytes>,
     /// CPU of the tree, 100 = one core.
     pub cpu: Option<f64>,
+    /// Degrees Celsius of the supervised card: junction, else edge.
+    pub temp_c: Option<f64>,
+    /// Shader clock of the supervised card, MHz.
+    pub sclk_mhz: Option<f64>,
+}
+
+impl Point {
+    /// Watts for each percent of busy, where the card is busy enough for the
+    /// power of an idle card not to count (from 20 %). A card that is busy with
+    /// nothing draws far less than one that works.
+    pub fn watts_per_busy(&self) -> Option<f64> {
+        let (watts, busy) = (self.power_w?, self.busy?);
+        (busy >= 20.0 && busy.is_finite()).then(|| watts / busy)
+    }
 }
 
 /// What a log line is.
@@ -198,6 +212,8 @@ pub struct Snapshot {
     pub phase: Phase,
     /// Since.
     pub phase_since: Mono,
+    /// When each of the last phases began, oldest first.
+    pub phases: Arc<VecDeque<(Mono, Phase)>>,
     /// Section and sections.
     pub section: Option<u32>,
     /// Sections in all.

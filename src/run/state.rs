@@ -19,6 +19,9 @@ use super::snapshot::Point;
 /// Chart points kept: ten minutes at two a second.
 const HISTORY: usize = 1200;
 
+/// Phase changes kept for the charts.
+const PHASES: usize = 256;
+
 /// Why an attempt is being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -152,6 +155,7 @@ pub struct RunState {
     pub(super) log: Log,
     pub(super) phase: Phase,
     pub(super) phase_since: Mono,
+    pub(super) phases: Arc<VecDeque<(Mono, Phase)>>,
     pub(super) section: Option<u32>,
     pub(super) sections: Option<u32>,
     pub(super) progress: Option<Progress>,
@@ -208,6 +212,7 @@ impl RunState {
             log: Log::default(),
             phase: Phase::Startup,
             phase_since: Mono::ZERO,
+            phases: Arc::new(VecDeque::from([(Mono::ZERO, Phase::Startup)])),
             section: None,
             sections: None,
             progress: None,
@@ -252,12 +257,30 @@ impl RunState {
                 g.pool().filter(|_| fresh).map(|(used, _)| used)
             }),
             cpu: self.detector.rates().0,
+            temp_c: card.and_then(|g| {
+                let junction = g.temp_junction.fresh();
+                junction.or_else(|| g.temp_edge.fresh()).copied()
+            }),
+            sclk_mhz: card.and_then(|g| g.sclk_mhz.fresh().copied()),
         };
         let history = Arc::make_mut(&mut self.history);
         if history.len() == HISTORY {
             history.pop_front();
         }
         history.push_back(point);
+    }
+
+    /// A phase begins, perhaps the one that there is.
+    pub(super) fn enter_phase(&mut self, at: Mono, phase: Phase) {
+        if phase != self.phase {
+            let phases = Arc::make_mut(&mut self.phases);
+            if phases.len() == PHASES {
+                phases.pop_front();
+            }
+            phases.push_back((at, phase));
+        }
+        self.phase = phase;
+        self.phase_since = at;
     }
 
     /// How long since `at`.

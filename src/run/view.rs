@@ -35,6 +35,7 @@ impl RunState {
             last_progress: self.last_progress,
             phase: self.phase,
             phase_since: self.phase_since,
+            phases: self.phases.clone(),
             section: self.section,
             sections: self.sections,
             progress: self.progress.clone(),

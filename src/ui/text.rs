@@ -97,6 +97,23 @@ pub(super) fn wrap(text: &str, columns: usize, lines: usize, ellipsis: &str) -> 
     out
 }
 
+/// `text` cut into pieces of at most `columns`, spaces kept; at most `lines` of
+/// them. Always at least one.
+pub(super) fn pieces(text: &str, columns: usize, lines: usize) -> Vec<&str> {
+    let mut rest = text;
+    let mut out = Vec::new();
+    while out.len() < lines.max(1) {
+        let piece = head(rest, columns);
+        out.push(piece);
+        rest = &rest[piece.len()..];
+        // Nothing fits: a wide character in a single column.
+        if rest.is_empty() || piece.is_empty() {
+            break;
+        }
+    }
+    out
+}
+
 /// A space between a number and its unit that no line is broken at.
 const GLUE: char = '\u{a0}';
 
@@ -177,6 +194,14 @@ mod tests {
         assert_eq!(fit("abc", 3, "…"), "abc");
         assert_eq!(fit("abcd", 0, "…"), "");
         assert_eq!(pad("日", 4, "~"), "日  ");
+    }
+
+    #[test]
+    fn pieces_keep_every_column() {
+        assert_eq!(pieces("  a  bc d", 4, 9), ["  a ", " bc ", "d"]);
+        assert_eq!(pieces("abcdef", 2, 2), ["ab", "cd"]);
+        assert_eq!(pieces("", 4, 9), [""]);
+        assert_eq!(pieces("日本", 1, 9), [""]);
     }
 
     #[test]

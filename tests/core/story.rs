@@ -558,3 +558,30 @@ fn memory_above_the_cap_is_told_once_an_attempt() {
         .count();
     assert_eq!(told, 1);
 }
+
+#[test]
+fn the_snapshot_says_when_each_phase_began() {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.run_for(secs(10));
+    let decode_at = sim.now;
+    sim.phase(Phase::VaeDecode);
+    sim.phase(Phase::VaeDecode);
+    sim.run_for(secs(2));
+    let snapshot = sim.state.snapshot();
+    let phases: Vec<_> = snapshot.phases.iter().copied().collect();
+    assert_eq!(phases[0].1, Phase::Startup);
+    assert_eq!(
+        phases.last(),
+        Some(&(decode_at, Phase::VaeDecode)),
+        "a phase that is told again did not begin again"
+    );
+    assert!(phases.is_sorted_by_key(|(at, _)| *at));
+    // The point of a chart holds what the card said, and nothing where it said nothing.
+    let point = snapshot.history.back().expect("points");
+    assert_eq!(point.busy, Some(97.0));
+    assert!(
+        point
+            .watts_per_busy()
+            .is_some_and(|w| (w - 310.0 / 97.0).abs() < 1e-9)
+    );
+}

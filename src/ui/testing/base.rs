@@ -96,6 +96,8 @@ pub(super) fn history(now: Mono, idle_from: Option<Mono>) -> Arc<VecDeque<Point>
             power_w: (!gap).then_some(if idle { 22.0 } else { 287.0 }),
             mem_used: (!gap).then_some(Bytes::gib(ramp)),
             cpu: Some(if idle { 0.0 } else { 104.0 }),
+            temp_c: (!gap).then_some(if idle { 55.0 } else { 84.0 }),
+            sclk_mhz: (!gap).then_some(if idle { 45.0 } else { 2410.0 }),
         }
     });
     Arc::new(points.collect())

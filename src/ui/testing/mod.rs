@@ -1,5 +1,6 @@
 //! Snapshots for tests: the states that a user meets, and random ones ([`Dice`]).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
@@ -51,6 +52,11 @@ pub(super) fn healthy() -> Snapshot {
         last_progress: Some(Mono(869_900)),
         phase: Phase::Sampling,
         phase_since: Mono::from_secs(774),
+        phases: phases(&[
+            (0, Phase::Startup),
+            (620, Phase::ModelLoad),
+            (774, Phase::Sampling),
+        ]),
         section: Some(2),
         sections: Some(4),
         progress: Some(Progress {
@@ -93,10 +99,16 @@ pub(super) fn healthy() -> Snapshot {
     }
 }
 
+fn phases(of: &[(u64, Phase)]) -> Arc<VecDeque<(Mono, Phase)>> {
+    let begin = |&(secs, phase)| (Mono::from_secs(secs), phase);
+    Arc::new(of.iter().map(begin).collect())
+}
+
 fn silent(s: &mut Snapshot, health: Health, confidence: f64, silent_s: u64) {
     let onset = Mono::from_secs(872 - silent_s);
     s.phase = Phase::VaeDecode;
     s.phase_since = onset;
+    Arc::make_mut(&mut s.phases).push_back((onset, Phase::VaeDecode));
     s.section = Some(1);
     s.progress = None;
     s.gpus[0].busy = Metric::Fresh(0.0);
@@ -212,6 +224,8 @@ pub(super) fn no_gpu() -> Snapshot {
                 busy: None,
                 power_w: None,
                 mem_used: None,
+                temp_c: None,
+                sclk_mhz: None,
                 ..*p
             })
             .collect(),

@@ -15,6 +15,9 @@ use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, LadderEntry, LogKind, LogLine, Point, RungState, Stage};
 
 use super::base::{attempt, evidence};
+use crate::ui::tui::{
+    ChartChoices, Choices, LogChoices, LogView, Overlay, Picture, Screen, Search,
+};
 
 /// A source of numbers for random snapshots (SplitMix64): the seed is the case.
 pub(in crate::ui) struct Dice(pub(in crate::ui) u64);
@@ -257,6 +260,8 @@ impl Dice {
             power_w: d.some(Self::real),
             mem_used: d.some(Self::bytes),
             cpu: d.some(Self::real),
+            temp_c: d.some(Self::real),
+            sclk_mhz: d.some(Self::real),
         };
         Arc::new((0..n).map(|_| point(self)).collect())
     }
@@ -349,6 +354,11 @@ impl Dice {
             last_progress: self.some(Self::mono),
             phase: self.pick(Phase::ALL),
             phase_since: self.mono(),
+            phases: Arc::new(
+                (0..self.below(5))
+                    .map(|_| (self.mono(), self.pick(Phase::ALL)))
+                    .collect(),
+            ),
             section: self.some(|_| u32::MAX),
             sections: self.some(|_| u32::MAX),
             progress: self.some(|d| Progress {
@@ -382,6 +392,57 @@ impl Dice {
                 Some((self.outcome(), 255, self.text()))
             } else {
                 None
+            },
+        }
+    }
+    /// A view of `s` of which anything can be expected.
+    pub(in crate::ui) fn choices(&mut self, s: &Snapshot) -> Choices {
+        let log = if self.below(2) == 0 {
+            self.log()
+        } else {
+            Arc::clone(&s.log)
+        };
+        let view = if self.below(2) == 0 {
+            LogView::Follow
+        } else {
+            LogView::Frozen {
+                end: self.below(log.len() + 3),
+                log,
+            }
+        };
+        let charts = ChartChoices {
+            zoom: self.below(2) == 0,
+            range: self.some(|d| d.below(9)),
+            paused: self.some(|d| Picture {
+                history: d.history(),
+                phases: Arc::clone(&s.phases),
+                now: d.mono(),
+            }),
+            cursor: self.some(Self::mono),
+        };
+        Choices {
+            charts,
+            screen: self.pick(&[Screen::Dashboard, Screen::Log]),
+            overlay: self.pick(&[
+                Overlay::None,
+                Overlay::None,
+                Overlay::Help,
+                Overlay::Palette,
+                Overlay::Search,
+                Overlay::Quit,
+                Overlay::Kill,
+            ]),
+            typed: self.some(Self::text).unwrap_or_default(),
+            picked: self.pick(&[0, 1, 7, 1000, usize::MAX]),
+            log: LogChoices {
+                view,
+                hidden: [self.below(4) == 0, self.below(4) == 0, self.below(4) == 0],
+                wrap: self.below(2) == 0,
+                search: self.some(|d| {
+                    let text = d.text();
+                    Search::new(d.pick(&[text, "/.*".to_owned(), "a".to_owned()]))
+                }),
+                hit: self.some(|d| d.below(10)),
             },
         }
     }

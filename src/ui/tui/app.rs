@@ -248,7 +248,9 @@ impl App {
             let keys = match self.keys.read(BEAT) {
                 Input::Lost => return Ok(End::Lost),
                 Input::Quiet => self.decoder.quiet().into_iter().collect(),
-                Input::Bytes(bytes) => self.decoder.feed(&bytes),
+                Input::Bytes(bytes) => self
+                    .decoder
+                    .feed(&bytes, self.state.choices.overlay.typing()),
             };
             dirty |= !keys.is_empty();
             for key in keys {
@@ -298,8 +300,8 @@ impl App {
 
     /// Does what a key asks for.
     fn press(&mut self, key: Key) -> io::Result<Option<End>> {
-        let page = view::log_page(self.taken.area());
-        let effect = self.state.press(key, self.snapshot.as_deref(), page);
+        let pane = view::log_pane(self.taken.area(), &self.state.choices);
+        let effect = self.state.press(key, self.snapshot.as_deref(), pane);
         self.toast_at = Instant::now();
         match effect {
             None => {}
@@ -329,8 +331,7 @@ impl App {
     fn draw(&mut self) -> io::Result<()> {
         let options = ViewOptions {
             theme: self.options.theme,
-            overlay: self.state.overlay,
-            log: self.state.log.clone(),
+            choices: self.state.choices.clone(),
             toast: self.state.toast.clone(),
             silent_for: self.news_at.elapsed(),
         };

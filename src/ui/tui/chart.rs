@@ -11,7 +11,7 @@ use crate::run::snapshot::Point;
 
 /// A reading holds until the next one, but no longer than this: a sampler that
 /// has stopped leaves a gap.
-const HOLD_MS: u64 = 2_500;
+pub(super) const HOLD_MS: u64 = 2_500;
 
 /// Spans that a chart may show, shortest first.
 const SPANS: [(u64, &str); 4] = [
@@ -19,6 +19,16 @@ const SPANS: [(u64, &str); 4] = [
     (120_000, "2 min"),
     (300_000, "5 min"),
     (600_000, "10 min"),
+];
+
+/// Spans that the user may choose, shortest first; absent: all that is kept.
+pub(super) const RANGES: [Option<(u64, &str)>; 6] = [
+    Some((30_000, "30 s")),
+    Some(SPANS[0]),
+    Some(SPANS[1]),
+    Some(SPANS[2]),
+    Some(SPANS[3]),
+    None,
 ];
 
 /// The shortest span that shows all of `history`, in ms, and its name. Steps, so
@@ -42,6 +52,10 @@ pub(super) struct Chart<'a> {
     pub(super) span_ms: u64,
     /// Value at the upper edge.
     pub(super) max: f64,
+    /// A value that a line is drawn at where the chart is blank.
+    pub(super) line: Option<f64>,
+    /// A time that a line is drawn at where the chart is blank.
+    pub(super) cursor: Option<Mono>,
     /// ASCII instead of braille.
     pub(super) ascii: bool,
 }
@@ -64,20 +78,56 @@ impl Chart<'_> {
     ) -> Vec<String> {
         let (sx, sy) = if self.ascii { ASCII } else { BRAILLE };
         let bands = self.bands(value, columns * sx, rows * sy);
+        let cursor = self.cursor.and_then(|t| self.cell(t, columns));
+        let line_level = self.line.and_then(|v| self.level(v, rows * sy));
+        let line = self.line_row(rows);
+        let ground = |row: usize, column: usize| match (cursor, line) {
+            (Some(at), _) if at == column => self.pick('┊', ':'),
+            (_, Some(at)) if at == row => self.pick('┄', '.'),
+            _ => ' ',
+        };
         let cell = |row: usize, column: usize| {
             let floor = (rows - 1 - row) * sy;
             let stripe = bands
                 .get(column * sx..(column + 1) * sx)
                 .unwrap_or_default();
-            if self.ascii {
+            let data = if self.ascii {
                 ascii_cell(stripe, floor)
             } else {
-                braille_cell(stripe, floor)
+                // The line stays in sight where data run beside it.
+                let dot = line_level.and_then(|l| l.checked_sub(floor));
+                braille_cell(stripe, floor, dot)
+            };
+            if data == ' ' {
+                ground(row, column)
+            } else {
+                data
             }
         };
         (0..rows)
             .map(|row| (0..columns).map(|column| cell(row, column)).collect())
             .collect()
+    }
+
+    /// The row that the line stands in.
+    pub(super) fn line_row(&self, rows: usize) -> Option<usize> {
+        let (_, sy) = if self.ascii { ASCII } else { BRAILLE };
+        let level = self.level(self.line?, rows * sy)?;
+        rows.checked_sub(1 + level / sy)
+    }
+
+    const fn pick(&self, unicode: char, ascii: char) -> char {
+        if self.ascii { ascii } else { unicode }
+    }
+
+    /// The cell that a time stands in, if it is in sight.
+    pub(super) fn cell(&self, t: Mono, columns: usize) -> Option<usize> {
+        let (sx, _) = if self.ascii { ASCII } else { BRAILLE };
+        let dots = columns * sx;
+        let step = self.span_ms.checked_div(u64::try_from(dots).ok()?)?.max(1);
+        let back = (self.now.0 / step).checked_sub(t.0 / step)?;
+        let dot = dots.checked_sub(usize::try_from(back).ok()?.checked_add(1)?)?;
+        Some(dot / sx)
     }
 
     /// For each dot column the lowest and highest level in `0..levels`.
@@ -163,7 +213,8 @@ fn fraction(part: usize, whole: usize) -> f64 {
     }
 }
 
-fn braille_cell(stripe: &[Option<(usize, usize)>], floor: usize) -> char {
+/// `line`: level above the floor that a dotted line runs at, beside data only.
+fn braille_cell(stripe: &[Option<(usize, usize)>], floor: usize, line: Option<usize>) -> char {
     let mut bits = 0;
     for (band, dots) in stripe.iter().zip(DOTS) {
         let Some((lo, hi)) = band else { continue };
@@ -173,10 +224,11 @@ fn braille_cell(stripe: &[Option<(usize, usize)>], floor: usize) -> char {
             }
         }
     }
-    match bits {
-        0 => ' ',
-        bits => char::from_u32(0x2800 + bits).unwrap_or(' '),
+    if bits == 0 {
+        return ' ';
     }
+    bits |= line.and_then(|l| DOTS[0].get(l)).copied().unwrap_or(0);
+    char::from_u32(0x2800 + bits).unwrap_or(' ')
 }
 
 fn ascii_cell(stripe: &[Option<(usize, usize)>], floor: usize) -> char {
@@ -204,6 +256,8 @@ mod tests {
             power_w: None,
             mem_used: None,
             cpu: None,
+            temp_c: None,
+            sclk_mhz: None,
         };
         values.iter().map(point).collect()
     }
@@ -214,6 +268,8 @@ mod tests {
             now: Mono(now),
             span_ms: 60_000,
             max: 100.0,
+            line: None,
+            cursor: None,
             ascii: true,
         };
         chart.draw(|p| p.busy, columns, 1).join("\n")
@@ -241,6 +297,24 @@ mod tests {
     }
 
     #[test]
+    fn lines_stand_where_nothing_else_does() {
+        let history = points(&[(30_000, Some(100.0))]);
+        let chart = Chart {
+            history: &history,
+            now: Mono(59_999),
+            span_ms: 60_000,
+            max: 100.0,
+            line: Some(50.0),
+            cursor: Some(Mono(12_000)),
+            ascii: true,
+        };
+        assert_eq!(chart.draw(|p| p.busy, 12, 1), ["..:...\"....."]);
+        assert_eq!(chart.cell(Mono(59_998), 12), Some(11));
+        assert_eq!(chart.cell(Mono(90_000), 12), None, "not yet");
+        assert_eq!(chart.cell(Mono(59_999), 0), None);
+    }
+
+    #[test]
     fn braille_draws_zero_on_the_floor() {
         let history = points(&[(0, Some(0.0)), (1_000, Some(100.0)), (2_000, Some(0.0))]);
         let chart = Chart {
@@ -248,9 +322,28 @@ mod tests {
             now: Mono(2_999),
             span_ms: 3_000,
             max: 100.0,
+            line: None,
+            cursor: None,
             ascii: false,
         };
         assert_eq!(chart.draw(|p| p.busy, 2, 1), ["⡈⡀"]);
+    }
+
+    #[test]
+    fn a_line_stays_in_sight_beside_data() {
+        let history = points(&[(0, Some(80.0)), (1_000, Some(80.0))]);
+        let chart = Chart {
+            history: &history,
+            now: Mono(1_999),
+            span_ms: 2_000,
+            max: 100.0,
+            line: Some(100.0),
+            cursor: None,
+            ascii: false,
+        };
+        assert_eq!(chart.draw(|p| p.busy, 1, 1), ["⠓"]);
+        assert_eq!(chart.draw(|_| None, 1, 1), ["┄"]);
+        assert_eq!(chart.line_row(3), Some(0));
     }
 
     #[test]

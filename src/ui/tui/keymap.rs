@@ -1,23 +1,25 @@
-//! One registry of keys: the footer, the help and what a key does all come from
-//! [`BINDINGS`].
+//! One registry of commands: the footer, the help, the palette and what a key does
+//! all come from [`BINDINGS`].
 
 use crate::model::Health;
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 
+use super::bindings::BINDINGS;
+use super::choices::{Choices, Overlay, Screen};
 use super::keys::Key;
 
-/// What lies over the view; each has its own keys.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Overlay {
-    /// Nothing.
-    #[default]
-    None,
-    /// The list of keys.
+/// Where a key is bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Context {
+    /// On every screen that nothing lies over.
+    Everywhere,
+    Dashboard,
+    Log,
     Help,
-    /// What shall become of the run.
+    Palette,
+    Search,
     Quit,
-    /// Whether to kill.
     Kill,
 }
 
@@ -25,6 +27,7 @@ pub enum Overlay {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Action {
     Help,
+    Palette,
     Hold,
     Wait,
     FalseAlarm,
@@ -35,9 +38,37 @@ pub(super) enum Action {
     Interrupt,
     Suspend,
     Redraw,
+    ShowDashboard,
+    ShowLog,
+    NextScreen,
+    PreviousScreen,
     LogUp,
     LogDown,
     LogEnd,
+    LogTop,
+    LineUp,
+    LineDown,
+    PauseCharts,
+    Zoom,
+    Shorter,
+    Longer,
+    AutoRange,
+    Earlier,
+    Later,
+    Back,
+    Freeze,
+    ShowStdout,
+    ShowStderr,
+    ShowOwn,
+    Wrap,
+    Search,
+    NextHit,
+    PreviousHit,
+    DropSearch,
+    PickUp,
+    PickDown,
+    Run,
+    Erase,
     QuitStop,
     QuitLeave,
     ConfirmKill,
@@ -46,7 +77,7 @@ pub(super) enum Action {
 
 /// A key with what it does.
 pub(super) struct Binding {
-    pub(super) overlay: Overlay,
+    pub(super) context: Context,
     pub(super) keys: &'static [Key],
     pub(super) action: Action,
     /// For the footer; the more important ones stand first in [`BINDINGS`].
@@ -55,196 +86,77 @@ pub(super) struct Binding {
     pub(super) help: &'static str,
 }
 
-const fn bind(
-    overlay: Overlay,
-    keys: &'static [Key],
-    action: Action,
-    name: &'static str,
-    help: &'static str,
-) -> Binding {
-    Binding {
-        overlay,
-        keys,
-        action,
-        name,
-        help,
+/// The contexts whose keys count.
+const fn contexts(screen: Screen, overlay: Overlay) -> [Option<Context>; 2] {
+    match (overlay, screen) {
+        (Overlay::None, Screen::Dashboard) => [Some(Context::Dashboard), Some(Context::Everywhere)],
+        (Overlay::None, Screen::Log) => [Some(Context::Log), Some(Context::Everywhere)],
+        (Overlay::Help, _) => [Some(Context::Help), None],
+        (Overlay::Palette, _) => [Some(Context::Palette), None],
+        (Overlay::Search, _) => [Some(Context::Search), None],
+        (Overlay::Quit, _) => [Some(Context::Quit), None],
+        (Overlay::Kill, _) => [Some(Context::Kill), None],
     }
 }
 
-/// Every key, most important first. Enter is never the destructive choice.
-pub(super) const BINDINGS: &[Binding] = &{
-    use Action as A;
-    use Key::{Char, Ctrl, End, Enter, Esc, PageDown, PageUp};
-    use Overlay as O;
-    [
-        bind(O::None, &[Char('?')], A::Help, "help", "show this list"),
-        bind(
-            O::None,
-            &[Char('h')],
-            A::Hold,
-            "hold",
-            "hold an announced kill; again: let it go ahead",
-        ),
-        bind(
-            O::None,
-            &[Char('w')],
-            A::Wait,
-            "wait 60 s",
-            "wait 60 s more before acting",
-        ),
-        bind(
-            O::None,
-            &[Char('f')],
-            A::FalseAlarm,
-            "false alarm",
-            "the verdict is wrong: spare the run, raise the limit",
-        ),
-        bind(
-            O::None,
-            &[Char('e')],
-            A::Evidence,
-            "evidence",
-            "take evidence now; does not disturb the run",
-        ),
-        bind(
-            O::None,
-            &[Char('s')],
-            A::Stop,
-            "stop",
-            "stop the run gracefully",
-        ),
-        bind(
-            O::None,
-            &[Char('k')],
-            A::Kill,
-            "kill",
-            "kill at once; asks first",
-        ),
-        bind(
-            O::None,
-            &[Char('q')],
-            A::Quit,
-            "quit",
-            "quit; asks what becomes of the run",
-        ),
-        bind(
-            O::None,
-            &[PageUp],
-            A::LogUp,
-            "log",
-            "scroll the log back; it stops following",
-        ),
-        bind(
-            O::None,
-            &[PageDown],
-            A::LogDown,
-            "log down",
-            "scroll the log forward",
-        ),
-        bind(
-            O::None,
-            &[End],
-            A::LogEnd,
-            "follow",
-            "end of the log; it follows again",
-        ),
-        bind(
-            O::None,
-            &[Ctrl('c')],
-            A::Interrupt,
-            "stop",
-            "stop gracefully; second: kill now; third: leave",
-        ),
-        bind(
-            O::None,
-            &[Ctrl('z')],
-            A::Suspend,
-            "suspend",
-            "suspend this screen and the watching, not the program",
-        ),
-        bind(
-            O::None,
-            &[Ctrl('l')],
-            A::Redraw,
-            "redraw",
-            "draw everything again",
-        ),
-        bind(
-            O::Help,
-            &[Esc, Enter, Char('?'), Char('q')],
-            A::Close,
-            "close",
-            "close the list",
-        ),
-        bind(
-            O::Help,
-            &[Ctrl('c')],
-            A::Interrupt,
-            "stop",
-            "stop gracefully",
-        ),
-        bind(
-            O::Quit,
-            &[Char('1'), Char('s')],
-            A::QuitStop,
-            "stop the run",
-            "end the run gracefully, then leave",
-        ),
-        bind(
-            O::Quit,
-            &[Char('2'), Char('l')],
-            A::QuitLeave,
-            "leave it headless",
-            "leave the screen; the run goes on and is watched",
-        ),
-        bind(
-            O::Quit,
-            &[Char('3'), Esc, Enter, Char('q')],
-            A::Close,
-            "cancel",
-            "back to the run",
-        ),
-        bind(
-            O::Quit,
-            &[Ctrl('c')],
-            A::Interrupt,
-            "stop",
-            "stop gracefully",
-        ),
-        bind(
-            O::Kill,
-            &[Char('y')],
-            A::ConfirmKill,
-            "kill it",
-            "SIGKILL to every process of the run",
-        ),
-        bind(
-            O::Kill,
-            &[Char('n'), Esc, Enter, Char('q')],
-            A::Close,
-            "cancel",
-            "back to the run",
-        ),
-        bind(
-            O::Kill,
-            &[Ctrl('c')],
-            A::Interrupt,
-            "stop",
-            "stop gracefully",
-        ),
-    ]
-};
-
-/// What `key` does under `overlay`.
-pub(super) fn find(overlay: Overlay, key: Key) -> Option<&'static Binding> {
+/// The bindings that count, in order.
+pub(super) fn of(screen: Screen, overlay: Overlay) -> impl Iterator<Item = &'static Binding> {
+    let contexts = contexts(screen, overlay);
     BINDINGS
         .iter()
-        .find(|b| b.overlay == overlay && b.keys.contains(&key))
+        .filter(move |b| contexts.contains(&Some(b.context)))
 }
 
-/// The bindings of an overlay, in order.
-pub(super) fn of(overlay: Overlay) -> impl Iterator<Item = &'static Binding> {
-    BINDINGS.iter().filter(move |b| b.overlay == overlay)
+/// What `key` does.
+pub(super) fn find(screen: Screen, overlay: Overlay, key: Key) -> Option<&'static Binding> {
+    of(screen, overlay).find(|b| b.keys.contains(&key))
+}
+
+/// The list of the help: the keys of the screen first, then the others.
+pub(super) fn help(screen: Screen) -> Vec<&'static Binding> {
+    let (here, everywhere): (Vec<_>, Vec<_>) =
+        of(screen, Overlay::None).partition(|b| b.context != Context::Everywhere);
+    [here, everywhere].concat()
+}
+
+/// The commands of the palette whose words hold the letters of `typed` in their
+/// order, those of `screen` first; a command with a key here stands with that key.
+pub(super) fn commands(screen: Screen, typed: &str) -> Vec<&'static Binding> {
+    let mut list: Vec<&Binding> = Vec::new();
+    let others = Screen::ALL
+        .iter()
+        .flat_map(|(other, ..)| of(*other, Overlay::None));
+    for b in of(screen, Overlay::None).chain(others) {
+        let known = list.iter().any(|c| c.action == b.action);
+        if !known && b.action != Action::Palette && holds(b, typed) {
+            list.push(b);
+        }
+    }
+    // The words themselves before letters that only happen to be there.
+    list.sort_by_key(|b| !b.name.contains(&typed.to_lowercase()));
+    list
+}
+
+/// Whether the letters of `typed` are in the name or the help of a command, in
+/// their order; spaces do not count.
+fn holds(binding: &Binding, typed: &str) -> bool {
+    let words = format!("{} {}", binding.name, binding.help).to_lowercase();
+    let mut rest = words.chars();
+    typed
+        .to_lowercase()
+        .chars()
+        .filter(|c| *c != ' ')
+        .all(|c| rest.any(|w| w == c))
+}
+
+/// The screen that a command needs.
+pub(super) const fn home(binding: &Binding) -> Option<Screen> {
+    match (binding.action, binding.context) {
+        (Action::Evidence, _) => None,
+        (_, Context::Dashboard) => Some(Screen::Dashboard),
+        (_, Context::Log) => Some(Screen::Log),
+        _ => None,
+    }
 }
 
 /// The name of a binding as things stand.
@@ -260,7 +172,14 @@ pub(super) fn name(binding: &Binding, snapshot: Option<&Snapshot>) -> &'static s
 }
 
 /// Whether an action makes sense now; else why not.
-pub(super) fn enabled(action: Action, snapshot: Option<&Snapshot>) -> Result<(), &'static str> {
+pub(super) fn enabled(
+    action: Action,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> Result<(), &'static str> {
+    if matches!(action, Action::NextHit | Action::PreviousHit) && choices.log.search.is_none() {
+        return Err("nothing is searched for");
+    }
     let needs_run = matches!(
         action,
         Action::Hold
@@ -302,45 +221,104 @@ mod tests {
     use super::*;
     use crate::ui::testing;
 
+    const OVERLAYS: [Overlay; 6] = [
+        Overlay::None,
+        Overlay::Help,
+        Overlay::Palette,
+        Overlay::Search,
+        Overlay::Quit,
+        Overlay::Kill,
+    ];
+
     #[test]
     fn no_key_is_bound_twice_and_each_has_help() {
-        let mut seen = HashSet::new();
-        for b in BINDINGS {
-            assert!(!b.help.is_empty() && !b.name.is_empty() && !b.keys.is_empty());
-            for key in b.keys {
-                assert!(
-                    seen.insert((b.overlay, *key)),
-                    "{} is bound twice",
-                    key.name()
-                );
+        let mut reached = HashSet::new();
+        for (screen, ..) in Screen::ALL {
+            for overlay in OVERLAYS {
+                let mut seen = HashSet::new();
+                for b in of(screen, overlay) {
+                    assert!(!b.help.is_empty() && !b.name.is_empty() && !b.keys.is_empty());
+                    reached.insert((b.context, b.action));
+                    for key in b.keys {
+                        let name = key.name();
+                        assert!(seen.insert(*key), "{name} twice in {screen:?} {overlay:?}");
+                        let types = matches!(key, Key::Char(_)) && overlay.typing();
+                        assert!(!types, "{name} could not be typed");
+                    }
+                }
             }
         }
+        let bound: HashSet<_> = BINDINGS.iter().map(|b| (b.context, b.action)).collect();
+        assert_eq!(reached, bound, "a key that no screen has");
+    }
+
+    #[test]
+    fn the_palette_has_every_command() {
+        let commands_of = |screen| -> HashSet<_> {
+            let list = commands(screen, "");
+            let actions: HashSet<_> = list.iter().map(|b| b.action).collect();
+            assert_eq!(actions.len(), list.len(), "each once");
+            actions
+        };
+        let own = [Context::Everywhere, Context::Dashboard, Context::Log];
+        let all: HashSet<_> = BINDINGS
+            .iter()
+            .filter(|b| own.contains(&b.context) && b.action != Action::Palette)
+            .map(|b| b.action)
+            .collect();
+        for (screen, ..) in Screen::ALL {
+            assert_eq!(commands_of(screen), all);
+            let shown: HashSet<_> = help(screen).iter().map(|b| b.action).collect();
+            let live: HashSet<_> = of(screen, Overlay::None).map(|b| b.action).collect();
+            assert_eq!(shown, live, "the help shows every key of the screen");
+        }
+        for (_, key, _) in Screen::ALL {
+            assert!(find(Screen::Log, Overlay::None, Key::Char(key)).is_some());
+        }
+    }
+
+    #[test]
+    fn typing_narrows_the_palette() {
+        let names = |typed| -> Vec<_> {
+            let list = commands(Screen::Dashboard, typed);
+            list.iter().map(|b| b.name).collect()
+        };
+        assert_eq!(names("false")[0], "false alarm");
+        assert_eq!(names("Kill")[0], "kill");
+        assert!(names("stdout").contains(&"stdout"), "also of other screens");
+        assert!(names("qqq").is_empty());
     }
 
     #[test]
     fn enter_destroys_nothing() {
         let enter = BINDINGS.iter().filter(|b| b.keys.contains(&Key::Enter));
         let actions: HashSet<_> = enter.map(|b| b.action).collect();
-        assert_eq!(actions, HashSet::from([Action::Close]));
+        // Running the marked command is what the palette is for; those that ask
+        // still ask.
+        assert_eq!(actions, HashSet::from([Action::Close, Action::Run]));
     }
 
     #[test]
     fn disabled_keys_say_why() {
         let healthy = testing::healthy();
+        let none = Choices::default();
         assert_eq!(
-            enabled(Action::Hold, Some(&healthy)),
+            enabled(Action::Hold, Some(&healthy), &none),
             Err("no kill is announced")
         );
         assert_eq!(
-            enabled(Action::FalseAlarm, Some(&healthy)),
+            enabled(Action::FalseAlarm, Some(&healthy), &none),
             Err("there is no alarm")
         );
-        assert_eq!(enabled(Action::Stop, Some(&healthy)), Ok(()));
+        assert_eq!(enabled(Action::Stop, Some(&healthy), &none), Ok(()));
         assert_eq!(
-            enabled(Action::Stop, Some(&testing::finished())),
+            enabled(Action::Stop, Some(&testing::finished()), &none),
             Err("the run is over")
         );
-        assert_eq!(enabled(Action::Hold, Some(&testing::hung())), Ok(()));
-        assert_eq!(enabled(Action::Stop, None), Err("the run has not begun"));
+        assert_eq!(enabled(Action::Hold, Some(&testing::hung()), &none), Ok(()));
+        assert_eq!(
+            enabled(Action::Stop, None, &none),
+            Err("the run has not begun")
+        );
     }
 }

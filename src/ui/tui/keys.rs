@@ -12,8 +12,16 @@ pub(super) enum Key {
     Ctrl(char),
     Esc,
     Enter,
+    Tab,
+    BackTab,
+    Backspace,
+    Up,
+    Down,
+    Left,
+    Right,
     PageUp,
     PageDown,
+    Home,
     End,
 }
 
@@ -21,12 +29,21 @@ impl Key {
     /// As it is written in footer and help.
     pub(super) fn name(self) -> String {
         match self {
+            Self::Char(' ') => "space".to_owned(),
             Self::Char(c) => c.to_string(),
             Self::Ctrl(c) => format!("Ctrl-{}", c.to_ascii_uppercase()),
             Self::Esc => "Esc".to_owned(),
             Self::Enter => "Enter".to_owned(),
             Self::PageUp => "PgUp".to_owned(),
             Self::PageDown => "PgDn".to_owned(),
+            Self::Tab => "tab".to_owned(),
+            Self::BackTab => "shift-tab".to_owned(),
+            Self::Backspace => "backspace".to_owned(),
+            Self::Up => "up".to_owned(),
+            Self::Down => "down".to_owned(),
+            Self::Left => "left".to_owned(),
+            Self::Right => "right".to_owned(),
+            Self::Home => "Home".to_owned(),
             Self::End => "End".to_owned(),
         }
     }
@@ -46,9 +63,10 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Keys that are complete with `bytes`, one read of the terminal. Characters
-    /// of pasted text are left out: a text must not press keys.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Key> {
+    /// Keys that are complete with `bytes`, one read of the terminal. Of pasted
+    /// text only the characters are kept where text is typed (`typing`), and
+    /// nothing elsewhere: a text must not press keys.
+    pub(super) fn feed(&mut self, bytes: &[u8], typing: bool) -> Vec<Key> {
         let mut keys = Vec::new();
         for &byte in bytes {
             self.pending.push(byte);
@@ -63,7 +81,7 @@ impl Decoder {
         }
         let is_char = |key: &Key| matches!(key, Key::Char(_));
         if keys.iter().filter(|k| is_char(k)).count() > TYPED {
-            keys.retain(|k| matches!(k, Key::Ctrl(_)));
+            keys.retain(|k| matches!(k, Key::Ctrl(_)) || (typing && is_char(k)));
         }
         keys
     }
@@ -88,6 +106,8 @@ enum Parsed {
 fn parse(bytes: &[u8]) -> Parsed {
     match bytes {
         [b'\r' | b'\n'] | [ESC, b'O', b'M'] => Parsed::Key(Key::Enter),
+        [b'\t'] => Parsed::Key(Key::Tab),
+        [0x08 | 0x7f] => Parsed::Key(Key::Backspace),
         [c @ 0x01..=0x1a] => Parsed::Key(Key::Ctrl(char::from(c - 1 + b'a'))),
         [c @ b' '..=b'~'] => Parsed::Key(Key::Char(char::from(*c))),
         // The end of the third are parameters and intermediates (ECMA-48, 5.4).
@@ -95,8 +115,27 @@ fn parse(bytes: &[u8]) -> Parsed {
         [ESC, b'[', b'5', b'~'] => Parsed::Key(Key::PageUp),
         [ESC, b'[', b'6', b'~'] => Parsed::Key(Key::PageDown),
         [ESC, b'[' | b'O', b'F'] | [ESC, b'[', b'4' | b'8', b'~'] => Parsed::Key(Key::End),
+        [ESC, b'[' | b'O', b'H'] | [ESC, b'[', b'1' | b'7', b'~'] => Parsed::Key(Key::Home),
+        [ESC, b'[' | b'O', b'A'] => Parsed::Key(Key::Up),
+        [ESC, b'[' | b'O', b'B'] => Parsed::Key(Key::Down),
+        [ESC, b'[' | b'O', b'C'] => Parsed::Key(Key::Right),
+        [ESC, b'[' | b'O', b'D'] => Parsed::Key(Key::Left),
+        [ESC, b'[', b'Z'] => Parsed::Key(Key::BackTab),
+        [0xc2..=0xf4, ..] => character(bytes),
         [ESC, ESC] => Parsed::Key(Key::Esc),
         _ => Parsed::Nothing,
+    }
+}
+
+/// A character outside ASCII, as far as it has come.
+fn character(bytes: &[u8]) -> Parsed {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => match text.chars().next() {
+            Some(c) if !c.is_control() => Parsed::Key(Key::Char(c)),
+            _ => Parsed::Nothing,
+        },
+        Err(e) if e.error_len().is_none() => Parsed::More,
+        Err(_) => Parsed::Nothing,
     }
 }
 
@@ -107,7 +146,7 @@ mod tests {
     use super::*;
 
     fn keys(bytes: &[u8]) -> Vec<Key> {
-        Decoder::default().feed(bytes)
+        Decoder::default().feed(bytes, false)
     }
 
     #[test]
@@ -118,15 +157,31 @@ mod tests {
         );
         assert_eq!(keys(b"\x1b[5~\x1b[6~"), [Key::PageUp, Key::PageDown]);
         assert_eq!(keys(b"\x1b[F\x1bOF\x1b[4~"), [Key::End; 3]);
-        assert_eq!(keys("\x1b[1;5C\x1b[<0;3;4Mé?".as_bytes()), [Key::Char('?')]);
+        assert_eq!(
+            keys("\x1b[1;5C\x1b[<0;3;4Mé?".as_bytes()),
+            [Key::Char('é'), Key::Char('?')]
+        );
+        assert_eq!(
+            keys(b"\t\x1b[Z\x7f\x1b[A\x1bOB\x1b[C\x1b[D\x1b[H"),
+            [
+                Key::Tab,
+                Key::BackTab,
+                Key::Backspace,
+                Key::Up,
+                Key::Down,
+                Key::Right,
+                Key::Left,
+                Key::Home
+            ]
+        );
     }
 
     #[test]
     fn a_sequence_may_come_in_pieces() {
         let mut decoder = Decoder::default();
-        assert_eq!(decoder.feed(b"\x1b["), []);
-        assert_eq!(decoder.feed(b"5~"), [Key::PageUp]);
-        assert_eq!(decoder.feed(b"\x1b"), []);
+        assert_eq!(decoder.feed(b"\x1b[", false), []);
+        assert_eq!(decoder.feed(b"5~", false), [Key::PageUp]);
+        assert_eq!(decoder.feed(b"\x1b", false), []);
         assert_eq!(decoder.quiet(), Some(Key::Esc));
         assert_eq!(decoder.quiet(), None);
     }
@@ -135,18 +190,24 @@ mod tests {
     fn pasted_text_presses_no_keys() {
         assert_eq!(keys(b"rm -rf ky\ry"), []);
         assert_eq!(keys(b"sss"), [Key::Char('s'); 3]);
+        let typed: String = Decoder::default()
+            .feed(b"cuda\ry", true)
+            .into_iter()
+            .map(Key::name)
+            .collect();
+        assert_eq!(typed, "cuday", "the line break of a paste is not enter");
     }
 
     proptest! {
         #[test]
-        fn no_bytes_break_it(reads in prop::collection::vec(any::<Vec<u8>>(), 0..8)) {
+        fn no_bytes_break_it(reads in prop::collection::vec(any::<Vec<u8>>(), 0..8), typing in any::<bool>()) {
             let mut decoder = Decoder::default();
             for read in &reads {
-                prop_assert!(decoder.feed(read).len() <= read.len());
+                prop_assert!(decoder.feed(read, typing).len() <= read.len());
                 prop_assert!(decoder.pending.len() < LONGEST);
             }
             decoder.quiet();
-            prop_assert_eq!(decoder.feed(b"q"), [Key::Char('q')]);
+            prop_assert_eq!(decoder.feed(b"q", false), [Key::Char('q')]);
         }
     }
 }

@@ -1,28 +1,37 @@
 //! The live view in a terminal.
 //!
-//! `view` draws a snapshot and nothing else; `state` makes commands of keys;
+//! `view` draws a snapshot as `choices` say and nothing else; `state` makes commands of keys;
 //! `app` runs both on a thread of its own, so that a blocked terminal never
 //! holds up the supervisor.
 
 mod app;
+mod bindings;
 mod chart;
+mod chart_choices;
+mod choices;
 mod chrome;
 mod keymap;
 mod keys;
+mod log_choices;
+mod log_screen;
 mod panel;
 mod parts;
 mod state;
 mod terminal;
 mod theme;
 mod view;
+mod zoom;
 
 #[cfg(test)]
 mod pty_tests;
 #[cfg(test)]
+mod state_tests;
+#[cfg(test)]
 mod view_tests;
 
 pub use app::{TuiError, TuiHandle, TuiOptions, spawn};
-pub use keymap::Overlay;
-pub use state::LogView;
+pub use chart_choices::{ChartChoices, Picture};
+pub use choices::{Choices, Overlay, Screen};
+pub use log_choices::{LogChoices, LogView, Search};
 pub use theme::Theme;
 pub use view::{ViewOptions, draw};

@@ -228,6 +228,37 @@ impl Drop for Tty {
 }
 
 #[test]
+fn screens_search_and_palette_by_key() {
+    let mut tty = Tty::open("run", true);
+    tty.shows("[1]Dashboard");
+    tty.press(b"5");
+    tty.shows("[5]Log");
+    tty.press(b"/");
+    // What comes in one read with more than typing could send was pasted.
+    tty.shows("/_");
+    tty.press(b"loading");
+    tty.shows("/loading_");
+    tty.shows("\u{25b6} 00:12:11");
+    tty.press(b"\x1b");
+    tty.shows("Log  follow");
+    tty.press(b"\t");
+    tty.shows("[1]Dashboard");
+    tty.press(b"z");
+    tty.press(b":");
+    tty.shows(":_");
+    tty.press(b"false");
+    tty.shows(":false_");
+    assert_eq!(tty.notes(), "", "typed letters are no commands");
+    tty.press(b"\r");
+    tty.noted("FalseAlarm");
+    tty.press(b"q");
+    tty.shows("leave it headless");
+    tty.press(b"2");
+    tty.ends();
+    assert_eq!(tty.notes(), "FalseAlarm\nTerminalLost\nleft\n");
+}
+
+#[test]
 fn keys_become_commands_and_the_terminal_comes_back() {
     let mut tty = Tty::open("run", true);
     tty.shows("HUNG");

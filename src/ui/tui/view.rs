@@ -20,22 +20,22 @@ use crate::run::Snapshot;
 use crate::ui::text::number;
 use crate::ui::words::{self, Tone, health_tone};
 
+use super::choices::{Choices, Screen};
 use super::chrome::{footer, header, overlay, put, titled};
-use super::keymap::Overlay;
+use super::log_choices::Pane;
+use super::log_screen;
 use super::panel::{self, Room, rank};
 use super::parts::{Parts, Row, shed};
-use super::state::LogView;
 use super::theme::Theme;
+use super::zoom;
 
 /// What the picture depends on besides the snapshot.
 #[derive(Debug, Clone)]
 pub struct ViewOptions {
     /// Symbols and colours.
     pub theme: Theme,
-    /// What lies over the view.
-    pub overlay: Overlay,
-    /// Which part of the log is shown.
-    pub log: LogView,
+    /// What the user has chosen to see.
+    pub choices: Choices,
     /// A short answer to a key, in the place of the footer.
     pub toast: Option<String>,
     /// Time since the snapshot was made: a supervisor that is silent is said to be.
@@ -44,11 +44,10 @@ pub struct ViewOptions {
 
 impl ViewOptions {
     /// The plain view in a theme.
-    pub const fn new(theme: Theme) -> Self {
+    pub fn new(theme: Theme) -> Self {
         Self {
             theme,
-            overlay: Overlay::None,
-            log: LogView::Follow,
+            choices: Choices::default(),
             toast: None,
             silent_for: Duration::ZERO,
         }
@@ -57,7 +56,7 @@ impl ViewOptions {
 
 /// Which layout a size gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Line,
     Compact,
     Narrow,
@@ -76,11 +75,13 @@ const fn kind(area: Rect) -> Kind {
 /// Draws the view into the whole frame.
 pub fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     let area = frame.area();
-    match kind(area) {
-        Kind::Line => return line(frame, s, o.theme),
-        Kind::Compact => compact(frame, s, o),
-        Kind::Narrow => narrow(frame, s, o),
-        Kind::Wide => wide(frame, s, o),
+    match (kind(area), o.choices.screen) {
+        (Kind::Line, _) => return line(frame, s, o.theme),
+        (kind, Screen::Log) => log_screen::draw(frame, s, o, kind),
+        (kind, Screen::Dashboard) if o.choices.charts.zoom => zoom::draw(frame, s, o, kind),
+        (Kind::Compact, _) => compact(frame, s, o),
+        (Kind::Narrow, _) => narrow(frame, s, o),
+        (Kind::Wide, _) => wide(frame, s, o),
     }
     footer(frame, Some(s), o);
     overlay(frame, s, o);
@@ -107,14 +108,32 @@ pub(super) fn draw_waiting(frame: &mut Frame<'_>, o: &ViewOptions) {
     }
 }
 
-/// Lines of the log pane at this size, for scrolling by pages.
-pub(super) fn log_page(area: Rect) -> usize {
-    let height = usize::from(area.height);
-    match kind(area) {
-        Kind::Line | Kind::Compact => 3,
-        Kind::Narrow => height.saturating_sub(19).max(4),
-        Kind::Wide => height.saturating_sub(26).max(4),
+/// The pane of the log at this size, for scrolling by pages.
+pub(super) fn log_pane(area: Rect, choices: &Choices) -> Pane {
+    let (columns, height) = (usize::from(area.width), usize::from(area.height));
+    if choices.screen == Screen::Log {
+        return log_screen::pane(area, kind(area));
     }
+    let (columns, rows) = match kind(area) {
+        Kind::Line | Kind::Compact => (columns.saturating_sub(2), 3),
+        Kind::Narrow => (columns.saturating_sub(2), height.saturating_sub(19).max(4)),
+        Kind::Wide => (columns.saturating_sub(4), height.saturating_sub(26).max(4)),
+    };
+    Pane {
+        columns,
+        rows,
+        full: false,
+    }
+}
+
+/// The lines of the log that fit into a pane of the dashboard.
+fn log_lines(s: &Snapshot, o: &ViewOptions, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let pane = Pane {
+        columns,
+        rows,
+        full: false,
+    };
+    panel::log(s, &o.choices.log, o.theme, pane)
 }
 
 /// One line: health, what happens, phase, memory.
@@ -160,7 +179,7 @@ fn compact(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     let log = log.min(s.log.len());
     let mut lines = shed(rows, height.saturating_sub(log));
     let log = height.saturating_sub(lines.len());
-    lines.extend(panel::log(s, &o.log, theme, columns, log));
+    lines.extend(log_lines(s, o, columns, log));
     frame.render_widget(
         Paragraph::new(Text::from(lines)),
         Rect {
@@ -175,7 +194,7 @@ fn narrow(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     let theme = o.theme;
     let area = frame.area();
     let columns = usize::from(area.width).saturating_sub(2);
-    let mut card = panel::gpu(s, theme, columns, true);
+    let mut card = panel::gpu(s, theme, columns, Some(&o.choices.charts));
     card.extend(panel::machine(s, theme, columns));
     let mut health = panel::health(
         s,
@@ -208,20 +227,18 @@ fn narrow(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         top.inner(Margin::new(1, 0)),
         vec![header(s, o, columns)],
     );
-    let title = match panel::span_name(s) {
-        Some(span) => format!("{}  charts: last {span}", panel::gpu_title(s)),
-        None => panel::gpu_title(s),
-    };
-    let inner = titled(frame, theme, first, &title, false);
+    let inner = titled(frame, theme, first, &gpu_title(s, o), false);
     put(frame, inner, card);
     let inner = titled(frame, theme, second, "Health", false);
     put(frame, inner, health);
-    let inner = titled(frame, theme, third, &panel::log_title(s, &o.log), false);
-    put(
+    let inner = titled(
         frame,
-        inner,
-        panel::log(s, &o.log, theme, columns, inner.height.into()),
+        theme,
+        third,
+        &panel::log_title(s, &o.choices.log, false),
+        false,
     );
+    put(frame, inner, log_lines(s, o, columns, inner.height.into()));
 }
 
 /// Sheds rows of two panels together, so that the less important go first
@@ -271,8 +288,8 @@ fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     put(frame, last.inner(Margin::new(2, 0)), result);
     let halves = [Constraint::Percentage(57), Constraint::Percentage(43)];
     let [left, right] = Layout::horizontal(halves).areas(first);
-    let inner = titled(frame, theme, left, &panel::gpu_title(s), true);
-    put(frame, inner, card_with_charts(s, theme, inner));
+    let inner = titled(frame, theme, left, &gpu_title(s, o), true);
+    put(frame, inner, card_with_charts(s, o, inner));
     let inner = titled(frame, theme, right, "Health", true);
     let room = Room {
         columns: inner.width.into(),
@@ -304,18 +321,38 @@ fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
             inner.height.into(),
         ),
     );
-    let inner = titled(frame, theme, third, &panel::log_title(s, &o.log), true);
-    let log = panel::log(s, &o.log, theme, inner.width.into(), inner.height.into());
+    let inner = titled(
+        frame,
+        theme,
+        third,
+        &panel::log_title(s, &o.choices.log, false),
+        true,
+    );
+    let log = log_lines(s, o, inner.width.into(), inner.height.into());
     put(frame, inner, log);
 }
 
-fn card_with_charts(s: &Snapshot, theme: Theme, area: Rect) -> Vec<Line<'static>> {
+/// Whether the charts are held, the card, how far the charts go back.
+pub(super) fn gpu_title(s: &Snapshot, o: &ViewOptions) -> String {
+    let c = &o.choices.charts;
+    // First, so that no narrow title cuts it off.
+    let parts = [
+        c.pause_words(s),
+        Some(panel::gpu_title(s)),
+        panel::charts_title(s, c),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+}
+
+fn card_with_charts(s: &Snapshot, o: &ViewOptions, area: Rect) -> Vec<Line<'static>> {
     let (columns, height) = (usize::from(area.width), usize::from(area.height));
-    let mut lines = shed(panel::gpu(s, theme, columns, false), height);
+    let (theme, c) = (o.theme, &o.choices.charts);
+    let mut lines = shed(panel::gpu(s, theme, columns, None), height);
     let room = height.saturating_sub(lines.len() + 1);
-    let charts = panel::gpu_charts(s, theme, columns, room);
+    let charts = panel::charts(s, c, theme, columns, room);
     if !charts.is_empty() {
-        lines.push(Line::default());
+        let readout = panel::readout(s, c, theme, columns);
+        lines.push(readout.map_or_else(Line::default, |row| row.line));
         lines.extend(charts);
     }
     lines

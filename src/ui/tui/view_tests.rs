@@ -5,9 +5,12 @@ use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use super::keymap::Overlay;
+use super::chart_choices::{ChartChoices, Picture};
+use super::choices::{Choices, Overlay, Screen};
+use super::log_choices::{LogChoices, LogView, Search};
 use super::theme::Theme;
 use super::view::{ViewOptions, draw};
+use crate::model::Mono;
 use crate::run::Snapshot;
 use crate::ui::testing::{self, Dice};
 
@@ -48,6 +51,13 @@ fn text(s: &Snapshot, o: &ViewOptions, width: u16, height: u16) -> String {
         out.push('\n');
     }
     out
+}
+
+fn with(theme: Theme, choices: Choices) -> ViewOptions {
+    ViewOptions {
+        choices,
+        ..ViewOptions::new(theme)
+    }
 }
 
 fn states() -> Vec<(&'static str, Snapshot)> {
@@ -94,6 +104,124 @@ fn ascii_and_mono_say_the_same() {
     }
 }
 
+/// The log screen: following, and stopped on a match with a stream hidden.
+fn log_choices(s: &Snapshot, searching: bool) -> Choices {
+    let log = if searching {
+        LogChoices {
+            view: LogView::Frozen {
+                log: std::sync::Arc::clone(&s.log),
+                end: 5,
+            },
+            hidden: [false, false, true],
+            wrap: true,
+            search: Some(Search::new("vram".to_owned())),
+            hit: Some(1),
+        }
+    } else {
+        LogChoices::default()
+    };
+    Choices {
+        screen: Screen::Log,
+        log,
+        ..Choices::default()
+    }
+}
+
+#[test]
+fn the_log_screen_in_two_states() {
+    for (name, s) in [("healthy", testing::healthy()), ("hung", testing::hung())] {
+        for (width, height) in [(80, 24), (120, 36), (40, 12)] {
+            for (form, theme) in [("", UNICODE), ("_ascii", PLAIN)] {
+                let searching = name == "healthy";
+                let o = with(theme, log_choices(&s, searching));
+                let screen = text(&s, &o, width, height);
+                assert!(!theme.ascii || screen.is_ascii(), "{screen}");
+                insta::assert_snapshot!(format!("log_{name}{form}_{width}x{height}"), screen);
+            }
+        }
+    }
+}
+
+/// The charts: with a time cursor, or held some time ago over the last minute.
+fn chart_choices(s: &Snapshot, held: bool, zoom: bool) -> Choices {
+    let charts = if held {
+        ChartChoices {
+            zoom,
+            range: Some(1),
+            paused: Some(Picture {
+                history: std::sync::Arc::clone(&s.history),
+                phases: std::sync::Arc::clone(&s.phases),
+                now: Mono(s.now.0 - 41_000),
+            }),
+            cursor: None,
+        }
+    } else {
+        ChartChoices {
+            zoom,
+            cursor: Some(Mono(s.now.0 - 95_000)),
+            ..ChartChoices::default()
+        }
+    };
+    Choices {
+        charts,
+        ..Choices::default()
+    }
+}
+
+#[test]
+fn zoomed_charts_in_two_states() {
+    for (name, s) in [("healthy", testing::healthy()), ("hung", testing::hung())] {
+        for (width, height) in [(80, 24), (120, 36), (40, 12)] {
+            for (form, theme) in [("", UNICODE), ("_ascii", PLAIN)] {
+                let o = with(theme, chart_choices(&s, name == "hung", true));
+                let screen = text(&s, &o, width, height);
+                assert!(!theme.ascii || screen.is_ascii(), "{screen}");
+                insta::assert_snapshot!(format!("zoom_{name}{form}_{width}x{height}"), screen);
+            }
+        }
+    }
+}
+
+#[test]
+fn cursor_and_pause_on_the_dashboard() {
+    let s = testing::healthy();
+    for (width, height) in [(80, 24), (120, 36)] {
+        let o = with(UNICODE, chart_choices(&s, false, false));
+        let screen = text(&s, &o, width, height);
+        for word in ["at      00:12:57", "power 287 W"] {
+            assert!(screen.contains(word), "{screen}");
+        }
+        insta::assert_snapshot!(format!("cursor_{width}x{height}"), screen);
+        let o = with(UNICODE, chart_choices(&s, true, false));
+        let screen = text(&s, &o, width, height);
+        assert!(screen.contains("PAUSED +41 s"), "{screen}");
+    }
+    let mut s = testing::no_gpu();
+    s.history = testing::healthy().history;
+    let screen = text(&s, &with(UNICODE, chart_choices(&s, false, true)), 80, 24);
+    assert!(screen.contains("no GPU is watched"), "{screen}");
+}
+
+#[test]
+fn no_box_hides_an_announced_kill() {
+    for overlay in [Overlay::Help, Overlay::Palette, Overlay::Quit] {
+        let choices = Choices {
+            overlay,
+            ..Choices::default()
+        };
+        let screen = text(&testing::hung(), &with(UNICODE, choices), 80, 24);
+        assert!(screen.contains("KILL  in 3 s"), "{screen}");
+    }
+}
+
+#[test]
+fn a_search_is_typed_below_the_log() {
+    let s = testing::healthy();
+    let mut choices = log_choices(&s, true);
+    choices.overlay = Overlay::Search;
+    insta::assert_snapshot!("log_search", text(&s, &with(UNICODE, choices), 80, 24));
+}
+
 #[test]
 fn nothing_is_painted_behind_text() {
     for (_, s) in states() {
@@ -107,13 +235,17 @@ fn nothing_is_painted_behind_text() {
 fn questions_and_help_at_80x24() {
     for (name, overlay) in [
         ("help", Overlay::Help),
+        ("palette", Overlay::Palette),
         ("quit", Overlay::Quit),
         ("kill", Overlay::Kill),
     ] {
-        let o = ViewOptions {
-            overlay,
-            ..ViewOptions::new(UNICODE)
-        };
+        let o = with(
+            UNICODE,
+            Choices {
+                overlay,
+                ..Choices::default()
+            },
+        );
         insta::assert_snapshot!(name, text(&testing::healthy(), &o, 80, 24));
     }
 }
@@ -188,30 +320,33 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn no_snapshot_and_no_size_breaks_the_view(
+    fn no_snapshot_no_choice_and_no_size_breaks_the_view(
         seed in any::<u64>(),
         width in 1_u16..=300,
         height in 1_u16..=100,
         ascii in any::<bool>(),
-        overlay in prop::sample::select(vec![
-            Overlay::None, Overlay::None, Overlay::Help, Overlay::Quit, Overlay::Kill,
-        ]),
     ) {
-        let s = Dice(seed).snapshot();
+        let mut dice = Dice(seed);
+        let s = dice.snapshot();
+        let choices = dice.choices(&s);
+        let bare = matches!(choices.overlay, Overlay::None | Overlay::Search);
         let theme = Theme { ascii, color: !ascii };
-        let screen = text(&s, &ViewOptions { overlay, ..ViewOptions::new(theme) }, width, height);
+        let screen = text(&s, &with(theme, choices), width, height);
         if ascii {
-            prop_assert!(screen.is_ascii());
+            prop_assert!(screen.is_ascii(), "{}", screen);
         }
-        if overlay == Overlay::None && width >= 40 && height >= 10 {
+        if bare && width >= 40 && height >= 10 {
             prop_assert!(screen.contains(s.verdict.health.word()), "{}", screen);
         }
     }
 
     #[test]
     fn small_sizes_too(seed in any::<u64>(), width in 1_u16..=45, height in 1_u16..=14) {
-        let s = Dice(seed).snapshot();
-        let screen = text(&s, &ViewOptions::new(UNICODE), width, height);
+        let mut dice = Dice(seed);
+        let s = dice.snapshot();
+        let mut choices = dice.choices(&s);
+        choices.overlay = Overlay::None;
+        let screen = text(&s, &with(UNICODE, choices), width, height);
         if width >= 40 && height >= 10 {
             prop_assert!(screen.contains(s.verdict.health.word()), "{}", screen);
         }

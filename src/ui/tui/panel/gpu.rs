@@ -1,17 +1,14 @@
 //! The card: memory against the cap, busy, power, temperatures, charts.
 
-use ratatui::text::{Line, Span};
-
 use crate::model::{Bytes, GpuSample, SourceState};
 use crate::run::Snapshot;
-use crate::run::snapshot::Point;
 use crate::ui::text::{self, number, percent};
-use crate::ui::tui::chart::{Chart, span};
+use crate::ui::tui::chart_choices::ChartChoices;
 use crate::ui::tui::parts::{LABEL, Parts, Row, gauge};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Reading, Tone, gib, pool, quantity, reading};
 
-use super::rank;
+use super::{charts, rank};
 
 /// Columns of value, gauge and percent in a wide row.
 const VALUE: usize = 17;
@@ -20,10 +17,10 @@ const PERCENT: usize = 5;
 /// From this width on a row has a gauge.
 const WITH_GAUGE: usize = 62;
 /// A chart narrower than this says nothing.
-const MIN_CHART: usize = 8;
+pub(super) const MIN_CHART: usize = 8;
 
 /// The supervised card.
-fn card(s: &Snapshot) -> Option<&GpuSample> {
+pub(super) fn card(s: &Snapshot) -> Option<&GpuSample> {
     s.gpus.iter().find(|g| s.gpu.as_ref() == Some(&g.id))
 }
 
@@ -157,58 +154,28 @@ fn level_row(theme: Theme, level: &Level, columns: usize, spark: Option<String>)
     row.row(columns, level.rank)
 }
 
-/// Chart values of the card.
-type Value = fn(&Point) -> Option<f64>;
-const SERIES: [(&str, Value); 3] = [
-    ("memory", |p| p.mem_used.map(Bytes::as_gib_f64)),
-    ("busy", |p| p.busy),
-    ("power", |p| p.power_w),
-];
-
-/// Upper edge of each chart.
-fn maxima(s: &Snapshot, g: Option<&GpuSample>) -> [f64; 3] {
-    let highest = |value: Value| s.history.iter().filter_map(value).fold(1.0, f64::max);
-    let total = g.and_then(|g| pool(g).2.last().copied()).or(s.vram_cap);
-    let cap = g
-        .and_then(|g| g.power_cap_w.last().copied())
-        .filter(|c| *c > 0.0);
-    [
-        total.map_or_else(|| highest(SERIES[0].1), Bytes::as_gib_f64),
-        100.0,
-        cap.unwrap_or_else(|| highest(SERIES[2].1)),
-    ]
-}
-
 /// The rows of the card; with `sparks` each level has its chart where there is room.
 pub(in crate::ui::tui) fn rows(
     s: &Snapshot,
     theme: Theme,
     columns: usize,
-    sparks: bool,
+    sparks: Option<&ChartChoices>,
 ) -> Vec<Row> {
     let Some(g) = card(s) else {
         return missing(s, theme, columns);
     };
     let room = columns.saturating_sub(LABEL + VALUE + GAUGE + PERCENT + 4 + 2);
-    let (span_ms, _) = span(&s.history, s.now);
     let levels = [memory(g, s.vram_cap), busy(g), power(g)];
+    let sparks = sparks.filter(|_| room >= MIN_CHART);
+    let mut charts = sparks
+        .map(|c| charts::sparks(s, g, c, theme, room))
+        .unwrap_or_default()
+        .into_iter();
     let mut rows: Vec<_> = levels
         .iter()
-        .zip(SERIES.iter().zip(maxima(s, Some(g))))
-        .map(|(level, ((_, value), max))| {
-            let spark = (sparks && room >= MIN_CHART).then(|| {
-                let chart = Chart {
-                    history: &s.history,
-                    now: s.now,
-                    span_ms,
-                    max,
-                    ascii: theme.ascii,
-                };
-                chart.draw(value, room, 1).concat()
-            });
-            level_row(theme, level, columns, spark)
-        })
+        .map(|level| level_row(theme, level, columns, charts.next()))
         .collect();
+    rows.extend(sparks.and_then(|c| charts::readout(s, c, theme, columns)));
     rows.push(temperatures(g, theme, columns));
     rows
 }
@@ -262,53 +229,4 @@ fn temperatures(g: &GpuSample, theme: Theme, columns: usize) -> Row {
         row = row.put(rank, r.tone, format!("{name} {}", r.short()));
     }
     row.row(columns, rank::TEMPERATURES)
-}
-
-/// How far the charts go back; absent without a card or a reading.
-pub(in crate::ui::tui) fn span_name(s: &Snapshot) -> Option<&'static str> {
-    (card(s).is_some() && !s.history.is_empty()).then(|| span(&s.history, s.now).1)
-}
-
-/// Large charts, `height` rows in all with the axis; empty without a card.
-pub(in crate::ui::tui) fn charts(
-    s: &Snapshot,
-    theme: Theme,
-    columns: usize,
-    height: usize,
-) -> Vec<Line<'static>> {
-    let g = card(s);
-    let room = columns.saturating_sub(LABEL);
-    if g.is_none() || height < 4 || room < MIN_CHART {
-        return Vec::new();
-    }
-    let (span_ms, span_name) = span(&s.history, s.now);
-    let each = (height - 1) / SERIES.len();
-    let mut lines = Vec::new();
-    for ((name, value), max) in SERIES.iter().zip(maxima(s, g)) {
-        let chart = Chart {
-            history: &s.history,
-            now: s.now,
-            span_ms,
-            max,
-            ascii: theme.ascii,
-        };
-        for (at, row) in chart.draw(value, room, each).into_iter().enumerate() {
-            let label = match at {
-                0 if each > 1 => format!("{:>6}", number(max, 0)),
-                0 => (*name).to_owned(),
-                _ if at + 1 == each => (*name).to_owned(),
-                _ => String::new(),
-            };
-            let label = text::pad(&label, LABEL, theme.ellipsis());
-            lines.push(Line::from(vec![
-                Span::styled(label, theme.style(Tone::Dim)),
-                Span::raw(row),
-            ]));
-        }
-    }
-    let left = format!("-{span_name}");
-    let gap = room.saturating_sub(left.len() + 3);
-    let axis = format!("{}{left}{}now", " ".repeat(LABEL), " ".repeat(gap));
-    lines.push(Line::styled(axis, theme.style(Tone::Dim)));
-    lines
 }

@@ -1,83 +1,194 @@
 //! The log: the child's lines and our own words in one order.
 
-use std::collections::VecDeque;
-
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
 use crate::run::Snapshot;
 use crate::run::snapshot::{LogKind, LogLine};
 use crate::ui::text;
-use crate::ui::tui::state::{LogView, newer};
+use crate::ui::tui::log_choices::{LogChoices, LogView, Pane, newer};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::Tone;
 
 /// From this width on a line has its time and its stream.
 const WITH_TIME: usize = 60;
+/// Columns of the mark at the match that the user stands on.
+const MARK: usize = 2;
 
-/// What the title says: following or not, what was folded away.
-pub(in crate::ui::tui) fn title(s: &Snapshot, view: &LogView) -> String {
-    let title = match view {
+/// What the title says: following or not, what is hidden or was folded away.
+pub(in crate::ui::tui) fn title(s: &Snapshot, c: &LogChoices, full: bool) -> String {
+    let mut title = match &c.view {
         LogView::Follow => "Log  follow".to_owned(),
-        LogView::Frozen { log, back } => {
+        LogView::Frozen { log, end } => {
+            let (end, all) = ((*end).min(log.len()), log.len());
             format!(
-                "Log  PAUSED {back} lines back, {} new (End follows)",
+                "Log  PAUSED at {end}/{all}, {} new (End follows)",
                 newer(log, &s.log)
             )
         }
     };
-    match s.chatter {
-        0 => title,
-        n => format!("{title}  {n} library lines folded away"),
+    let mut add = |text: &str| {
+        title.push_str("  ");
+        title.push_str(text);
+    };
+    if full {
+        let kinds = [
+            (LogKind::Stdout, "stdout hidden"),
+            (LogKind::Stderr, "stderr hidden"),
+            (LogKind::Own, "own words hidden"),
+        ];
+        for (_, words) in kinds.into_iter().filter(|(k, _)| c.is_hidden(*k)) {
+            add(words);
+        }
+        if let Some(search) = c.search.as_ref().filter(|s| !s.text.is_empty()) {
+            add(&format!("/{}", search.text));
+        }
     }
+    if s.chatter > 0 {
+        add(&format!("{} library lines folded away", s.chatter));
+    }
+    title
+}
+
+/// The text of a line, as much of it as can be looked at in the pane.
+fn body(l: &LogLine, ascii: bool, columns: usize, rows: usize) -> String {
+    // A line may be 8 KiB long; a character may take no column at all.
+    let most = columns.saturating_mul(rows).saturating_mul(4);
+    let seen: String = l.text.chars().take(most).collect();
+    text::clean(&seen, ascii)
+}
+
+/// What stands before the text.
+fn head(l: &LogLine, columns: usize, theme: Theme) -> String {
+    let mark = match l.kind {
+        LogKind::Stdout => "O",
+        LogKind::Stderr => "E",
+        LogKind::Own => theme.pick("•", "*"),
+    };
+    if columns >= WITH_TIME {
+        format!("{} {mark} ", l.at.clock())
+    } else {
+        String::new()
+    }
+}
+
+fn tail(l: &LogLine) -> String {
+    match l.folded {
+        0 => String::new(),
+        n => format!("  ({n} folded)"),
+    }
+}
+
+/// Columns before the text.
+fn indent(l: &LogLine, c: &LogChoices, pane: Pane, theme: Theme) -> usize {
+    let mark = if pane.full && c.search.is_some() {
+        MARK
+    } else {
+        0
+    };
+    mark + text::width(&head(l, pane.columns, theme))
+}
+
+/// Rows that a line takes in a pane.
+pub(in crate::ui::tui) fn height(l: &LogLine, c: &LogChoices, pane: Pane) -> usize {
+    if !pane.full || !c.wrap {
+        return 1;
+    }
+    // Both themes take the same columns.
+    let theme = Theme {
+        ascii: false,
+        color: false,
+    };
+    let room = pane.columns.saturating_sub(indent(l, c, pane, theme));
+    let whole = body(l, false, room, pane.rows) + &tail(l);
+    text::pieces(&whole, room, pane.rows).len()
 }
 
 /// The lines that fit, the newest below.
 pub(in crate::ui::tui) fn rows(
     s: &Snapshot,
-    view: &LogView,
+    c: &LogChoices,
     theme: Theme,
-    columns: usize,
-    height: usize,
+    pane: Pane,
 ) -> Vec<Line<'static>> {
-    let (log, back): (&VecDeque<LogLine>, usize) = match view {
-        LogView::Follow => (&s.log, 0),
-        LogView::Frozen { log, back } => (log, *back),
-    };
-    let end = log.len().saturating_sub(back).max(height.min(log.len()));
-    let begin = end.saturating_sub(height);
-    log.range(begin..end)
-        .map(|l| line(l, theme, columns))
-        .collect()
+    let (log, end) = c.part(&s.log);
+    let mut rows: Vec<_> = c
+        .in_pane(log, end, pane)
+        .into_iter()
+        .filter_map(|at| log.get(at).map(|l| (at, l)))
+        .flat_map(|(at, l)| line(l, c, theme, pane, c.hit == Some(at)))
+        .collect();
+    // A single line that is higher than the pane.
+    rows.truncate(pane.rows);
+    if rows.is_empty() && !log.is_empty() && pane.full {
+        let all = "every line is of a stream that is hidden; o, e and . show them";
+        let cut = text::fit(all, pane.columns, theme.ellipsis());
+        rows.push(Line::styled(cut, theme.style(Tone::Dim)));
+    }
+    rows
 }
 
-fn line(l: &LogLine, theme: Theme, columns: usize) -> Line<'static> {
-    let (mark, tone) = match l.kind {
-        LogKind::Stdout => ("O", Tone::Plain),
-        LogKind::Stderr => ("E", Tone::Plain),
-        LogKind::Own => (theme.pick("•", "*"), Tone::Info),
+fn line(l: &LogLine, c: &LogChoices, theme: Theme, pane: Pane, is_hit: bool) -> Vec<Line<'static>> {
+    let tone = match l.kind {
+        LogKind::Own => Tone::Info,
+        _ => Tone::Plain,
     };
-    let tail = match l.folded {
-        0 => String::new(),
-        n => format!("  ({n} folded)"),
-    };
-    let mut spans = Vec::new();
-    let mut room = columns;
-    if columns >= WITH_TIME {
-        let head = format!("{} {mark} ", l.at.clock());
-        room = room.saturating_sub(text::width(&head));
-        spans.push(Span::styled(head, theme.style(Tone::Dim)));
+    let indent = indent(l, c, pane, theme);
+    let room = pane.columns.saturating_sub(indent);
+    let mut head = head(l, pane.columns, theme);
+    if pane.full && c.search.is_some() {
+        let mark = if is_hit {
+            theme.pick("▶ ", "> ")
+        } else {
+            "  "
+        };
+        head.insert_str(0, mark);
     }
-    let body_room = room.saturating_sub(text::width(&tail));
-    // Only what can be seen is looked at: a line may be 8 KiB long.
-    let seen: String = l.text.chars().take(columns.saturating_mul(4)).collect();
+    let head = Span::styled(head, theme.style(Tone::Dim));
+    if pane.full && c.wrap {
+        let whole = body(l, theme.ascii, room, pane.rows) + &tail(l);
+        let pieces = text::pieces(&whole, room, pane.rows);
+        let first = pieces.first().map(|p| spans(p, c, theme, tone, pane));
+        let mut lines = vec![Line::from([vec![head], first.unwrap_or_default()].concat())];
+        for piece in pieces.iter().skip(1) {
+            let gap = Span::raw(" ".repeat(indent.min(pane.columns)));
+            lines.push(Line::from(
+                [vec![gap], spans(piece, c, theme, tone, pane)].concat(),
+            ));
+        }
+        return lines;
+    }
+    let tail = tail(l);
     let body = text::fit(
-        &text::clean(&seen, theme.ascii),
-        body_room,
+        &body(l, theme.ascii, room, 1),
+        room.saturating_sub(text::width(&tail)),
         theme.ellipsis(),
     );
-    spans.push(Span::styled(body, theme.style(tone)));
+    let mut all = vec![head];
+    all.extend(spans(&body, c, theme, tone, pane));
     if !tail.is_empty() && room > text::width(&tail) {
-        spans.push(Span::styled(tail, theme.style(Tone::Dim)));
+        all.push(Span::styled(tail, theme.style(Tone::Dim)));
     }
-    Line::from(spans)
+    vec![Line::from(all)]
+}
+
+/// A piece of text with what is searched for set apart.
+fn spans(piece: &str, c: &LogChoices, theme: Theme, tone: Tone, pane: Pane) -> Vec<Span<'static>> {
+    let style = theme.style(tone);
+    let pattern = c.search.as_ref().and_then(|s| s.pattern.as_ref());
+    let Some(pattern) = pattern.filter(|_| pane.full) else {
+        return vec![Span::styled(piece.to_owned(), style)];
+    };
+    let mut spans = Vec::new();
+    let mut from = 0;
+    for found in pattern.find_iter(piece).filter(|m| !m.is_empty()) {
+        spans.push(Span::styled(piece[from..found.start()].to_owned(), style));
+        spans.push(Span::styled(
+            found.as_str().to_owned(),
+            style.add_modifier(Modifier::REVERSED),
+        ));
+        from = found.end();
+    }
+    spans.push(Span::styled(piece[from..].to_owned(), style));
+    spans
 }

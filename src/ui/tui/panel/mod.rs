@@ -1,17 +1,17 @@
 //! The panels of the view: each makes rows out of a snapshot for a given width.
 
+mod charts;
 mod gpu;
 mod health;
 mod ladder;
 mod log;
 mod machine;
 
-pub(super) use gpu::{
-    charts as gpu_charts, rows as gpu, short as gpu_short, span_name, title as gpu_title,
-};
+pub(super) use charts::{charts, readout, title as charts_title};
+pub(super) use gpu::{rows as gpu, short as gpu_short, title as gpu_title};
 pub(super) use health::{Room, result, rows as health};
 pub(super) use ladder::{rows as ladder_rows, short as ladder_short};
-pub(super) use log::{rows as log, title as log_title};
+pub(super) use log::{height as log_height, rows as log, title as log_title};
 pub(super) use machine::{rows as machine, silence};
 
 /// Ranks of rows, from the one that stays longest; see the order of shedding in

@@ -1,0 +1,69 @@
+//! What the user has chosen to see. With a snapshot, a theme and a size it decides
+//! the picture.
+
+use super::chart_choices::ChartChoices;
+use super::log_choices::LogChoices;
+
+/// A screen that fills the terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Screen {
+    /// The whole run at a glance.
+    #[default]
+    Dashboard,
+    /// The log, full size.
+    Log,
+}
+
+impl Screen {
+    /// Every screen with its key and its name, in the order of the header.
+    pub(super) const ALL: [(Self, char, &'static str); 2] =
+        [(Self::Dashboard, '1', "Dashboard"), (Self::Log, '5', "Log")];
+
+    /// The screen so many places on, around the end.
+    pub(super) fn step(self, by: usize) -> Self {
+        let at = Self::ALL.iter().position(|(s, ..)| *s == self).unwrap_or(0);
+        Self::ALL[(at + by) % Self::ALL.len()].0
+    }
+}
+
+/// What lies over the screen; each has its own keys.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Overlay {
+    /// Nothing.
+    #[default]
+    None,
+    /// The list of keys.
+    Help,
+    /// Commands to choose from by their words.
+    Palette,
+    /// The line that a search is typed into.
+    Search,
+    /// What shall become of the run.
+    Quit,
+    /// Whether to kill.
+    Kill,
+}
+
+impl Overlay {
+    /// Whether characters are text here.
+    pub(super) const fn typing(self) -> bool {
+        matches!(self, Self::Palette | Self::Search)
+    }
+}
+
+/// What the user has chosen to see.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// Which screen.
+    pub screen: Screen,
+    /// What lies over it.
+    pub overlay: Overlay,
+    /// What was typed into the palette.
+    pub typed: String,
+    /// The marked line of the palette, or the first one shown of the help.
+    pub picked: usize,
+    /// Which part of the log is shown, and how.
+    pub log: LogChoices,
+    /// How the charts are shown.
+    pub charts: ChartChoices,
+}

@@ -1,0 +1,242 @@
+//! What keys make of the view and of the run.
+
+use super::choices::{Overlay, Screen};
+use super::keys::Key;
+use super::log_choices::{LogView, Pane};
+use super::state::{Effect, UiState};
+use crate::model::{Command, Mono};
+use crate::run::Snapshot;
+use crate::run::snapshot::Stage;
+use crate::ui::testing;
+
+const PANE: Pane = Pane {
+    columns: 60,
+    rows: 3,
+    full: false,
+};
+
+fn press(state: &mut UiState, key: Key, s: &Snapshot) -> Option<Effect> {
+    state.press(key, Some(s), PANE)
+}
+
+#[test]
+fn ctrl_c_stops_then_kills_then_leaves() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    let key = Key::Ctrl('c');
+    assert_eq!(
+        press(&mut state, key, &s),
+        Some(Effect::Send(Command::Stop))
+    );
+    assert_eq!(
+        press(&mut state, key, &s),
+        Some(Effect::Send(Command::Kill))
+    );
+    assert_eq!(press(&mut state, key, &s), Some(Effect::Leave));
+    assert_eq!(
+        press(&mut UiState::default(), key, &testing::finished()),
+        Some(Effect::Leave)
+    );
+}
+
+#[test]
+fn a_kill_needs_its_own_key_after_the_question() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    assert_eq!(press(&mut state, Key::Char('k'), &s), None);
+    assert_eq!(press(&mut state, Key::Enter, &s), None);
+    assert_eq!(state.choices.overlay, Overlay::None, "enter cancels");
+    press(&mut state, Key::Char('k'), &s);
+    assert_eq!(
+        press(&mut state, Key::Char('y'), &s),
+        Some(Effect::Send(Command::Kill))
+    );
+}
+
+#[test]
+fn quitting_a_live_run_asks() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    assert_eq!(press(&mut state, Key::Char('q'), &s), None);
+    assert_eq!(state.choices.overlay, Overlay::Quit);
+    assert_eq!(
+        press(&mut state.clone(), Key::Char('1'), &s),
+        Some(Effect::Send(Command::Stop))
+    );
+    assert_eq!(
+        press(&mut state.clone(), Key::Char('2'), &s),
+        Some(Effect::Leave)
+    );
+    state.news(&testing::finished());
+    assert_eq!(
+        state.choices.overlay,
+        Overlay::None,
+        "nothing is left to ask"
+    );
+    assert_eq!(
+        press(&mut state, Key::Char('q'), &testing::finished()),
+        Some(Effect::Leave)
+    );
+}
+
+#[test]
+fn one_key_holds_and_releases() {
+    let mut s = testing::hung();
+    let mut state = UiState::default();
+    assert_eq!(
+        press(&mut state, Key::Char('h'), &s),
+        Some(Effect::Send(Command::Hold))
+    );
+    if let Stage::Countdown { held, .. } = &mut s.stage {
+        *held = true;
+    }
+    assert_eq!(
+        press(&mut state, Key::Char('h'), &s),
+        Some(Effect::Send(Command::Release))
+    );
+    assert_eq!(press(&mut state, Key::Char('h'), &testing::healthy()), None);
+    assert_eq!(state.toast.as_deref(), Some("h: no kill is announced"));
+}
+
+#[test]
+fn scrolling_freezes_the_log_and_the_end_follows() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    press(&mut state, Key::PageUp, &s);
+    press(&mut state, Key::PageUp, &s);
+    let LogView::Frozen { log, end } = &state.choices.log.view else {
+        panic!("follows")
+    };
+    assert_eq!(*end, 3, "not beyond the first line");
+    let mut more = (**log).clone();
+    let mut line = more[0].clone();
+    line.at = Mono::from_secs(900);
+    more.push_back(line);
+    assert_eq!(crate::ui::tui::log_choices::newer(log, &more), 1);
+    press(&mut state, Key::PageDown, &s);
+    press(&mut state, Key::PageDown, &s);
+    assert_eq!(state.choices.log.view, LogView::Follow);
+}
+
+fn typing(state: &mut UiState, text: &str, s: &Snapshot) {
+    for c in text.chars() {
+        assert_eq!(press(state, Key::Char(c), s), None, "{c} is text");
+    }
+}
+
+#[test]
+fn typed_text_fires_no_command() {
+    let s = testing::hung();
+    let mut state = UiState::default();
+    press(&mut state, Key::Char('5'), &s);
+    assert_eq!(state.choices.screen, Screen::Log);
+    press(&mut state, Key::Char('/'), &s);
+    typing(&mut state, "shkq15?:/", &s);
+    let search = state.choices.log.search.as_ref().map(|s| s.text.as_str());
+    assert_eq!(search, Some("shkq15?:/"));
+    press(&mut state, Key::Esc, &s);
+    assert_eq!(state.choices.overlay, Overlay::None);
+    assert!(state.choices.log.search.is_none());
+    press(&mut state, Key::Char('n'), &s);
+    assert_eq!(state.toast.as_deref(), Some("n: nothing is searched for"));
+    assert_eq!(
+        press(&mut state, Key::Char('h'), &s),
+        Some(Effect::Send(Command::Hold)),
+        "what acts on the run has the same key on every screen"
+    );
+}
+
+#[test]
+fn a_search_is_incremental_and_leaves_no_trace() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    press(&mut state, Key::Char('5'), &s);
+    press(&mut state, Key::Char('/'), &s);
+    typing(&mut state, "vram", &s);
+    let hit = state.choices.log.hit.expect("a match");
+    assert!(s.log[hit].text.contains("VRAM"));
+    press(&mut state, Key::Char('x'), &s);
+    assert_eq!(state.choices.log.hit, None);
+    press(&mut state, Key::Backspace, &s);
+    assert_eq!(state.choices.log.hit, Some(hit));
+    press(&mut state.clone(), Key::Enter, &s);
+    press(&mut state, Key::Esc, &s);
+    assert_eq!(state.choices.log.view, LogView::Follow);
+}
+
+#[test]
+fn the_palette_runs_what_is_marked_and_says_why_not() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    press(&mut state, Key::Char(':'), &s);
+    typing(&mut state, "false", &s);
+    assert_eq!(press(&mut state, Key::Enter, &s), None);
+    assert_eq!(
+        state.toast.as_deref(),
+        Some("false alarm: there is no alarm")
+    );
+    assert_eq!(state.choices.overlay, Overlay::Palette, "still open");
+    assert_eq!(
+        press(&mut state.clone(), Key::Enter, &testing::hung()),
+        Some(Effect::Send(Command::FalseAlarm))
+    );
+    for _ in 0..5 {
+        press(&mut state, Key::Backspace, &s);
+    }
+    typing(&mut state, "kill", &s);
+    assert_eq!(press(&mut state, Key::Enter, &s), None);
+    assert_eq!(state.choices.overlay, Overlay::Kill, "a kill still asks");
+    press(&mut state, Key::Esc, &s);
+    press(&mut state, Key::Char(':'), &s);
+    typing(&mut state, "wrap", &s);
+    press(&mut state, Key::Enter, &s);
+    assert!(state.choices.log.wrap);
+    assert_eq!(state.choices.screen, Screen::Log, "where it can be seen");
+}
+
+#[test]
+fn keys_of_the_charts_change_only_the_picture() {
+    let s = testing::hung();
+    let mut state = UiState::default();
+    for key in [Key::Char('z'), Key::Char(' '), Key::Char('+'), Key::Left] {
+        assert_eq!(press(&mut state, key, &s), None);
+    }
+    let charts = &state.choices.charts;
+    assert!(charts.zoom && charts.paused.is_some() && charts.cursor.is_some());
+    assert_eq!(charts.range, Some(2), "5 min become 2 min");
+    // Escape goes one level back, and never further than out.
+    for (zoom, paused) in [(true, true), (false, true), (false, false), (false, false)] {
+        assert_eq!(press(&mut state, Key::Esc, &s), None);
+        let charts = &state.choices.charts;
+        assert_eq!((charts.zoom, charts.paused.is_some()), (zoom, paused));
+    }
+    press(&mut state, Key::Char('0'), &s);
+    assert_eq!(state.choices.charts.range, None);
+    assert_eq!(
+        press(&mut state, Key::Char('h'), &s),
+        Some(Effect::Send(Command::Hold))
+    );
+}
+
+#[test]
+fn tab_goes_around() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    press(&mut state, Key::Tab, &s);
+    assert_eq!(state.choices.screen, Screen::Log);
+    press(&mut state, Key::Tab, &s);
+    assert_eq!(state.choices.screen, Screen::Dashboard);
+    press(&mut state, Key::BackTab, &s);
+    assert_eq!(state.choices.screen, Screen::Log);
+    press(&mut state, Key::Char('1'), &s);
+    assert_eq!(state.choices.screen, Screen::Dashboard);
+}
+
+#[test]
+fn a_followed_run_is_left_without_a_question() {
+    for key in [Key::Char('q'), Key::Ctrl('c')] {
+        let mut state = UiState::new(true);
+        let effect = press(&mut state, key, &testing::healthy());
+        assert_eq!(effect, Some(Effect::Leave));
+    }
+}
