@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::model::event::Choice;
-use crate::model::{Event, Health, Line, Mono, Stream};
+use crate::model::{Event, Health, Line, Mono, Stream, VerdictId};
 
 use super::snapshot::{LogKind, LogLine};
 
@@ -32,15 +32,21 @@ impl Log {
         };
         let lines = Arc::make_mut(&mut self.lines);
         // our own words may have come between two states of a bar
-        let last = lines.iter_mut().rev().find(|l| l.kind != LogKind::Own);
-        if let Some(last) = last.filter(|l| l.kind == kind) {
+        let last = lines.iter().rposition(|l| l.kind != LogKind::Own);
+        if let Some(i) = last.filter(|i| lines[*i].kind == kind) {
             // the final state of a bar ends with a newline and still belongs to it
-            let same_bar = last.bar && (line.bar || looks_like_bar(&line.text));
-            if same_bar || last.text == line.text {
-                last.at = at;
-                last.text.clone_from(&line.text);
-                last.bar = line.bar;
-                last.folded += 1;
+            let same_bar = lines[i].bar && (line.bar || looks_like_bar(&line.text));
+            if (same_bar || lines[i].text == line.text)
+                && let Some(earlier) = lines.remove(i)
+            {
+                // it moves to the end, so that the times of the log never run backwards
+                lines.push_back(LogLine {
+                    at,
+                    kind,
+                    text: line.text.clone(),
+                    bar: line.bar,
+                    folded: earlier.folded + 1,
+                });
                 return;
             }
         }
@@ -107,8 +113,11 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Event::Artefact(a) => format!("wrote {} ({})", a.path, a.size),
         Event::Kernel { text } => format!("kernel: {text}"),
         Event::Verdict(v) => match v.health {
+            Health::Starting | Health::Healthy if v.id == VerdictId::Healthy => {
+                v.health.word().to_lowercase()
+            }
             Health::Starting | Health::Healthy => {
-                format!("{} {}", v.health.word().to_lowercase(), v.id)
+                format!("{}: {}", v.health.word().to_lowercase(), v.id)
             }
             _ => format!("{} {}: {}", v.health.word(), v.id, v.sentence),
         },
@@ -166,4 +175,57 @@ pub(super) fn words(event: &Event) -> Option<String> {
 #[expect(clippy::cast_precision_loss, reason = "display only")]
 fn millis_s(ms: u64) -> f64 {
     ms as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str, bar: bool) -> Line {
+        Line {
+            attempt: 1,
+            stream: Stream::Stderr,
+            text: text.to_owned(),
+            bar,
+            truncated: false,
+            chatter: false,
+        }
+    }
+
+    #[test]
+    fn a_bar_is_one_line_across_our_own_words_and_time_goes_forward() {
+        let mut log = Log::default();
+        log.child(Mono(1), &line("0%|   | 0/2 [00:00<?, ?it/s]", true));
+        log.own(Mono(2), "-- sampling".to_owned());
+        log.child(Mono(3), &line("50%|#  | 1/2 [00:01<00:01, 1it/s]", true));
+        log.child(Mono(4), &line("100%|###| 2/2 [00:02<00:00, 1it/s]", false));
+        log.child(Mono(5), &line("done", false));
+        let seen: Vec<_> = log
+            .lines
+            .iter()
+            .map(|l| (l.at.0, l.text.as_str(), l.folded))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (2, "-- sampling", 0),
+                (4, "100%|###| 2/2 [00:02<00:00, 1it/s]", 2),
+                (5, "done", 0)
+            ]
+        );
+    }
+
+    #[test]
+    fn chatter_is_counted_and_kept_out() {
+        let mut log = Log::default();
+        log.child(
+            Mono(1),
+            &Line {
+                chatter: true,
+                ..line("MIOpen(HIP): Info [x] y", false)
+            },
+        );
+        assert!(log.lines.is_empty());
+        assert_eq!(log.chatter, 1);
+    }
 }
