@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::model::event::Choice;
-use crate::model::{Event, Health, Line, Mono, Stream, VerdictId};
+use crate::model::{Event, Health, Line, Mono, Stream, Verdict, VerdictId};
 
 use super::snapshot::{LogKind, LogLine};
 
@@ -86,6 +86,18 @@ fn looks_like_bar(text: &str) -> bool {
     text.contains("%|") || text.contains("it/s]") || text.contains("s/it]")
 }
 
+fn verdict_words(v: &Verdict) -> String {
+    match v.health {
+        Health::Starting | Health::Healthy if v.id == VerdictId::Healthy => {
+            v.health.word().to_lowercase()
+        }
+        Health::Starting | Health::Healthy => {
+            format!("{}: {}", v.health.word().to_lowercase(), v.id)
+        }
+        _ => format!("{} {}: {}", v.health.word(), v.id, v.sentence),
+    }
+}
+
 /// Our own words about an event; `None`: it is not for the log.
 pub(super) fn words(event: &Event) -> Option<String> {
     Some(match event {
@@ -112,15 +124,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         },
         Event::Artefact(a) => format!("wrote {} ({})", a.path, a.size),
         Event::Kernel { text } => format!("kernel: {text}"),
-        Event::Verdict(v) => match v.health {
-            Health::Starting | Health::Healthy if v.id == VerdictId::Healthy => {
-                v.health.word().to_lowercase()
-            }
-            Health::Starting | Health::Healthy => {
-                format!("{}: {}", v.health.word().to_lowercase(), v.id)
-            }
-            _ => format!("{} {}: {}", v.health.word(), v.id, v.sentence),
-        },
+        Event::Verdict(v) => verdict_words(v),
         Event::Decision(d) => {
             let head = match &d.choice {
                 Choice::Restart { rung, .. } => format!("restart on rung {rung}"),

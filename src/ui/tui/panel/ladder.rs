@@ -12,7 +12,7 @@ use crate::ui::words::{self, Tone};
 
 use super::rank;
 
-/// Restarts left and evidence taken.
+/// Restarts left, evidence taken, and whose ladder it is.
 fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
     let left = match s.restarts_left {
         0 => "no restart left".to_owned(),
@@ -29,14 +29,13 @@ fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
     } else {
         Tone::Plain
     };
-    let attempt = s.attempt.as_ref().map_or_else(
-        || "no attempt yet".to_owned(),
-        |a| format!("attempt {} on {}", a.number, a.rung),
-    );
+    // the header, which has no room for it beside the screens at 80 columns, names the
+    // attempt; the profile stands here
+    let profile = format!("profile {}", text::clean(&s.profile, theme.ascii));
     Parts::labelled(theme, "budget")
         .put(0, tone, left)
         .put(2, Tone::Dim, taken)
-        .put(1, Tone::Plain, attempt)
+        .put(1, Tone::Plain, profile)
         .row(columns, rank::TROUBLE + 1)
 }
 
