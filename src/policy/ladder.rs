@@ -113,11 +113,7 @@ impl Position {
         }
     }
 
-    fn in_force<'p>(&self, plan: &'p Plan) -> impl Iterator<Item = &'p Rung> {
-        plan.ladder
-            .iter()
-            .filter(|r| self.taken.contains(&r.id))
-            .collect::<Vec<_>>()
-            .into_iter()
+    fn in_force<'p>(&'p self, plan: &'p Plan) -> impl Iterator<Item = &'p Rung> {
+        plan.ladder.iter().filter(|r| self.taken.contains(&r.id))
     }
 }

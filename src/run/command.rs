@@ -49,18 +49,26 @@ impl RunState {
         true
     }
 
-    fn set_held(&mut self, hold: bool, out: &mut Vec<Effect>) {
-        let countdown = self.plan.countdown;
+    /// Holds an announced kill, or lets it count down anew; `false`: none is announced.
+    pub(super) fn hold_countdown(&mut self, hold: bool) -> bool {
+        let again = self.now + self.plan.countdown;
         let Stage::Ending {
             step: Step::Countdown { kill_at, held },
             ..
         } = &mut self.stage
         else {
-            return;
+            return false;
         };
         *held = hold;
         if !hold {
-            *kill_at = self.now + countdown;
+            *kill_at = again;
+        }
+        true
+    }
+
+    fn set_held(&mut self, hold: bool, out: &mut Vec<Effect>) {
+        if !self.hold_countdown(hold) {
+            return;
         }
         let choice = if hold { Choice::Hold } else { Choice::Resume };
         let why = if hold {

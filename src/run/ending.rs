@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::model::event::Level;
 use crate::model::{Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict};
-use crate::policy::decide;
 
 use super::reduce::emit;
 use super::state::{Pending, Purpose, RunState, Stage, Step};
@@ -320,22 +319,13 @@ impl RunState {
         if self.evidence_pending() && self.now.since(since) < EVIDENCE_LIMIT {
             return;
         }
-        let answer = decide(
-            &self.plan,
-            &self.position,
-            &self.budget,
-            verdict,
-            self.attempt_number(),
-            false,
-            self.now,
-        );
-        let why = answer.decision.why.clone();
-        self.decision = Some(why.clone());
-        out.push(emit(Event::Decision(Box::new(answer.decision))));
+        let rung = self.settle(verdict, false, out);
         self.note_tried();
-        match answer.rung {
-            Some(rung) => self.begin_reclaim(rung, out),
-            None => self.finish(Outcome::Failed, format!("failed: {why}"), out),
+        if let Some(rung) = rung {
+            self.begin_reclaim(rung, out);
+        } else {
+            let why = self.decision.clone().unwrap_or_default();
+            self.finish(Outcome::Failed, format!("failed: {why}"), out);
         }
     }
 

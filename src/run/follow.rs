@@ -7,7 +7,7 @@
 
 use crate::model::attempt::Artefact;
 use crate::model::event::{Choice, Decision};
-use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, RungId, Signal, Verdict};
+use crate::model::{AttemptSpec, Command, Envelope, Event, Outcome, RungId, Signal, Verdict};
 
 use super::ending::STRAGGLERS;
 use super::state::{Followed, Purpose, RunState, Shown, Stage, Step};
@@ -103,9 +103,11 @@ impl RunState {
             }
             Choice::GiveUp if self.flags.gone => self.note_once(),
             Choice::GiveUp => self.announce(Purpose::GiveUp, self.now + self.plan.countdown),
-            Choice::Hold => self.set_countdown(true),
+            Choice::Hold => {
+                self.hold_countdown(true);
+            }
             Choice::Resume if std::mem::take(&mut self.followed.released) => {
-                self.set_countdown(false);
+                self.hold_countdown(false);
             }
             Choice::Resume => {
                 if let Stage::Ending {
@@ -117,30 +119,6 @@ impl RunState {
                 }
             }
             Choice::Advise => {}
-        }
-    }
-
-    fn announce(&mut self, purpose: Purpose, kill_at: Mono) {
-        self.stage = Stage::Ending {
-            purpose,
-            step: Step::Countdown {
-                kill_at,
-                held: false,
-            },
-        };
-    }
-
-    fn set_countdown(&mut self, hold: bool) {
-        let again = self.now + self.plan.countdown;
-        if let Stage::Ending {
-            step: Step::Countdown { kill_at, held },
-            ..
-        } = &mut self.stage
-        {
-            *held = hold;
-            if !hold {
-                *kill_at = again;
-            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
-use crate::model::{Effect, Event, GpuSample, Health, Verdict};
+use crate::model::{Effect, Event, GpuSample, Health, Mono, Verdict};
 use crate::policy::{decide, default_action};
 
 use super::reduce::emit;
@@ -129,26 +129,44 @@ impl RunState {
         self.verdict = verdict;
     }
 
-    fn answer_hang(&mut self, out: &mut Vec<Effect>) {
+    /// Decides about a fault and tells it; the rung that follows, if one does.
+    pub(super) fn settle(
+        &mut self,
+        verdict: &Verdict,
+        alive_server: bool,
+        out: &mut Vec<Effect>,
+    ) -> Option<usize> {
         let answer = decide(
             &self.plan,
             &self.position,
             &self.budget,
-            &self.verdict,
+            verdict,
             self.attempt_number(),
-            false,
+            alive_server,
             self.now,
         );
         self.decision = Some(answer.decision.why.clone());
         out.push(emit(Event::Decision(Box::new(answer.decision))));
-        self.capture(out);
+        answer.rung
+    }
+
+    /// Announces the end of the attempt.
+    pub(super) fn announce(&mut self, purpose: Purpose, kill_at: Mono) {
         self.stage = Stage::Ending {
-            purpose: answer.rung.map_or(Purpose::GiveUp, Purpose::Restart),
+            purpose,
             step: Step::Countdown {
-                kill_at: self.now + self.plan.countdown,
+                kill_at,
                 held: false,
             },
         };
+    }
+
+    fn answer_hang(&mut self, out: &mut Vec<Effect>) {
+        let verdict = self.verdict.clone();
+        let rung = self.settle(&verdict, false, out);
+        self.capture(out);
+        let purpose = rung.map_or(Purpose::GiveUp, Purpose::Restart);
+        self.announce(purpose, self.now + self.plan.countdown);
     }
 
     /// The job failed and the process lives: a server that caught the exception.
@@ -170,26 +188,10 @@ impl RunState {
         verdict.onset = verdict.onset.min(at);
         self.show(verdict.clone(), out);
         self.latched = Some(Box::new(verdict.clone()));
-        let answer = decide(
-            &self.plan,
-            &self.position,
-            &self.budget,
-            &verdict,
-            self.attempt_number(),
-            true,
-            self.now,
-        );
-        self.decision = Some(answer.decision.why.clone());
-        out.push(emit(Event::Decision(Box::new(answer.decision))));
+        let rung = self.settle(&verdict, true, out);
         self.capture(out);
-        if let Some(rung) = answer.rung {
-            self.stage = Stage::Ending {
-                purpose: Purpose::Restart(rung),
-                step: Step::Countdown {
-                    kill_at: self.now + self.plan.countdown,
-                    held: false,
-                },
-            };
+        if let Some(rung) = rung {
+            self.announce(Purpose::Restart(rung), self.now + self.plan.countdown);
         }
     }
 }

@@ -15,6 +15,7 @@ use super::state::{RunState, Stage, Step};
 
 /// Longest wait for a first reading before the first launch.
 const FIRST_READING: Duration = Duration::from_millis(1500);
+
 /// Folds one envelope into the state.
 pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
     state.now = state.now.max(env.at);
