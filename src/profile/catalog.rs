@@ -153,6 +153,14 @@ impl Catalog {
         Ok(profile)
     }
 
+    /// The file of this id as it was written, without its parents.
+    pub(super) fn written(&self, id: &str) -> Option<&Profile> {
+        match self.entries.get(id) {
+            Some(Entry::Read(p)) => Some(p),
+            Some(Entry::Broken(_)) | None => None,
+        }
+    }
+
     fn entry(&self, id: &str) -> Result<&Profile, ProfileError> {
         match self.entries.get(id) {
             Some(Entry::Read(p)) => Ok(p),
