@@ -12,6 +12,7 @@ pub mod line;
 pub mod plan;
 pub mod progress;
 pub mod sample;
+pub mod setting;
 pub mod time;
 pub mod units;
 pub mod vocab;
