@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::model::Command;
 use crate::run::Snapshot;
+use crate::ui::profiles::ProfileSlot;
 use crate::ui::slot::SnapshotSlot;
 
 use super::keys::{Decoder, Key};
@@ -37,6 +38,8 @@ pub struct TuiOptions {
     /// The run belongs to another process: leaving the view asks nothing, and Ctrl-C
     /// leaves it as well.
     pub follows: bool,
+    /// The profiles to choose from.
+    pub profiles: ProfileSlot,
 }
 
 /// Why there is no screen.
@@ -300,7 +303,8 @@ impl App {
 
     /// Does what a key asks for.
     fn press(&mut self, key: Key) -> io::Result<Option<End>> {
-        let pane = view::log_pane(self.taken.area(), &self.state.choices);
+        let pane = view::pane(self.taken.area(), &self.state.choices);
+        self.state.profiles = self.options.profiles.latest();
         let effect = self.state.press(key, self.snapshot.as_deref(), pane);
         self.toast_at = Instant::now();
         match effect {
@@ -333,6 +337,7 @@ impl App {
             theme: self.options.theme,
             choices: self.state.choices.clone(),
             toast: self.state.toast.clone(),
+            profiles: self.options.profiles.latest(),
             silent_for: self.news_at.elapsed(),
         };
         let snapshot = self.snapshot.clone();

@@ -15,6 +15,7 @@ use super::choices::{Overlay, Screen};
 use super::keymap::{self, Binding};
 use super::panel;
 use super::parts::Parts;
+use super::profile_boxes;
 use super::theme::Theme;
 use super::view::ViewOptions;
 
@@ -84,7 +85,7 @@ pub(super) fn footer(frame: &mut Frame<'_>, s: Option<&Snapshot>, o: &ViewOption
         for (at, b) in live.enumerate() {
             let key = b.keys.first().map_or_else(String::new, |k| k.name());
             let rank = u8::try_from(at + 1).unwrap_or(u8::MAX);
-            row = row.put(rank, Tone::Plain, format!("{key} {}", keymap::name(b, s)));
+            row = row.put(rank, Tone::Plain, format!("{key} {}", keymap::name(b, s, c)));
         }
     }
     frame.render_widget(Clear, at);
@@ -145,6 +146,11 @@ pub(super) fn overlay(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         Overlay::None | Overlay::Search => {}
         Overlay::Help => help(frame, s, o),
         Overlay::Palette => palette(frame, s, o),
+        Overlay::Value => profile_boxes::value(frame, s, o),
+        Overlay::Save => profile_boxes::save(frame, s, o),
+        Overlay::Rungs => profile_boxes::rungs(frame, s, o),
+        Overlay::Apply => profile_boxes::apply(frame, s, o),
+        Overlay::TakeRung => profile_boxes::take_rung(frame, s, o),
         Overlay::Quit => question(frame, s, o, "Quit: what becomes of the run?", &[]),
         Overlay::Kill => question(
             frame,
@@ -181,7 +187,7 @@ fn keys(b: &Binding) -> String {
 }
 
 /// A box in the middle, with what lies in it.
-fn centred(
+pub(super) fn centred(
     frame: &mut Frame<'_>,
     s: &Snapshot,
     o: &ViewOptions,
@@ -217,7 +223,7 @@ fn centred(
 }
 
 /// Rows that a box in the middle has for text.
-fn box_rows(frame: &Frame<'_>) -> usize {
+pub(super) fn box_rows(frame: &Frame<'_>) -> usize {
     usize::from(frame.area().height).saturating_sub(3)
 }
 

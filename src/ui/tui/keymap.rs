@@ -8,6 +8,7 @@ use crate::run::snapshot::Stage;
 use super::bindings::BINDINGS;
 use super::choices::{Choices, Overlay, Screen};
 use super::keys::Key;
+use super::profile_choices::{ProfilePane, ends_something};
 
 /// Where a key is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,12 +16,18 @@ pub(super) enum Context {
     /// On every screen that nothing lies over.
     Everywhere,
     Dashboard,
+    Profiles,
     Log,
     Help,
     Palette,
     Search,
     Quit,
     Kill,
+    Value,
+    Apply,
+    Save,
+    Rungs,
+    TakeRung,
 }
 
 /// What a key does.
@@ -39,6 +46,7 @@ pub(super) enum Action {
     Suspend,
     Redraw,
     ShowDashboard,
+    ShowProfiles,
     ShowLog,
     NextScreen,
     PreviousScreen,
@@ -73,6 +81,20 @@ pub(super) enum Action {
     QuitLeave,
     ConfirmKill,
     Close,
+    PaneLeft,
+    PaneRight,
+    RowUp,
+    RowDown,
+    ToList,
+    Choose,
+    TakeValue,
+    ApplyNow,
+    ConfirmApply,
+    SaveAs,
+    SaveIt,
+    Rungs,
+    PickRung,
+    ConfirmRung,
 }
 
 /// A key with what it does.
@@ -90,12 +112,18 @@ pub(super) struct Binding {
 const fn contexts(screen: Screen, overlay: Overlay) -> [Option<Context>; 2] {
     match (overlay, screen) {
         (Overlay::None, Screen::Dashboard) => [Some(Context::Dashboard), Some(Context::Everywhere)],
+        (Overlay::None, Screen::Profiles) => [Some(Context::Profiles), Some(Context::Everywhere)],
         (Overlay::None, Screen::Log) => [Some(Context::Log), Some(Context::Everywhere)],
         (Overlay::Help, _) => [Some(Context::Help), None],
         (Overlay::Palette, _) => [Some(Context::Palette), None],
         (Overlay::Search, _) => [Some(Context::Search), None],
         (Overlay::Quit, _) => [Some(Context::Quit), None],
         (Overlay::Kill, _) => [Some(Context::Kill), None],
+        (Overlay::Value, _) => [Some(Context::Value), None],
+        (Overlay::Apply, _) => [Some(Context::Apply), None],
+        (Overlay::Save, _) => [Some(Context::Save), None],
+        (Overlay::Rungs, _) => [Some(Context::Rungs), None],
+        (Overlay::TakeRung, _) => [Some(Context::TakeRung), None],
     }
 }
 
@@ -152,21 +180,27 @@ fn holds(binding: &Binding, typed: &str) -> bool {
 /// The screen that a command needs.
 pub(super) const fn home(binding: &Binding) -> Option<Screen> {
     match (binding.action, binding.context) {
-        (Action::Evidence, _) => None,
+        (Action::Evidence | Action::Rungs | Action::ApplyNow | Action::SaveAs, _) => None,
         (_, Context::Dashboard) => Some(Screen::Dashboard),
+        (_, Context::Profiles) => Some(Screen::Profiles),
         (_, Context::Log) => Some(Screen::Log),
         _ => None,
     }
 }
 
 /// The name of a binding as things stand.
-pub(super) fn name(binding: &Binding, snapshot: Option<&Snapshot>) -> &'static str {
+pub(super) fn name(
+    binding: &Binding,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> &'static str {
     let held = snapshot.is_some_and(|s| matches!(s.stage, Stage::Countdown { held: true, .. }));
     match binding.action {
         Action::Hold if held => "release",
         Action::Quit | Action::Interrupt if snapshot.is_some_and(|s| s.outcome.is_some()) => {
             "leave"
         }
+        Action::Choose if choices.profiles.pane == ProfilePane::List => "use next",
         _ => binding.name,
     }
 }
@@ -180,6 +214,7 @@ pub(super) fn enabled(
     if matches!(action, Action::NextHit | Action::PreviousHit) && choices.log.search.is_none() {
         return Err("nothing is searched for");
     }
+    switchable(action, snapshot, choices)?;
     let needs_run = matches!(
         action,
         Action::Hold
@@ -190,6 +225,10 @@ pub(super) fn enabled(
             | Action::Kill
             | Action::QuitStop
             | Action::ConfirmKill
+            | Action::ApplyNow
+            | Action::ConfirmApply
+            | Action::Rungs
+            | Action::ConfirmRung
     );
     if !needs_run {
         return Ok(());
@@ -210,7 +249,42 @@ pub(super) fn enabled(
         Action::Wait if !in_doubt => Err("nothing is about to be done"),
         Action::FalseAlarm if !in_doubt => Err("there is no alarm"),
         Action::Evidence if s.pid.is_none() => Err("no process lives"),
+        Action::ApplyNow | Action::ConfirmApply if !ends_something(s) => {
+            Err("this attempt ends anyway; the next one has what you chose")
+        }
         _ => Ok(()),
+    }
+}
+
+/// Whether the run can be switched from here, where an action does that.
+fn switchable(
+    action: Action,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> Result<(), &'static str> {
+    let switches = matches!(
+        action,
+        Action::Choose
+            | Action::TakeValue
+            | Action::ApplyNow
+            | Action::ConfirmApply
+            | Action::SaveAs
+            | Action::SaveIt
+            | Action::Rungs
+            | Action::PickRung
+            | Action::ConfirmRung
+    );
+    if !switches {
+        return Ok(());
+    }
+    let pane = choices.profiles.pane;
+    match (action, snapshot) {
+        (_, None) => Err("the run has not begun"),
+        (Action::Choose, _) if !matches!(pane, ProfilePane::List | ProfilePane::Settings) => {
+            Err("nothing to choose in this part")
+        }
+        (_, Some(_)) if choices.follows => Err("another process supervises this run; switch there"),
+        (_, Some(_)) => Ok(()),
     }
 }
 
@@ -221,13 +295,18 @@ mod tests {
     use super::*;
     use crate::ui::testing;
 
-    const OVERLAYS: [Overlay; 6] = [
+    const OVERLAYS: [Overlay; 11] = [
         Overlay::None,
         Overlay::Help,
         Overlay::Palette,
         Overlay::Search,
         Overlay::Quit,
         Overlay::Kill,
+        Overlay::Value,
+        Overlay::Apply,
+        Overlay::Save,
+        Overlay::Rungs,
+        Overlay::TakeRung,
     ];
 
     #[test]
@@ -260,7 +339,12 @@ mod tests {
             assert_eq!(actions.len(), list.len(), "each once");
             actions
         };
-        let own = [Context::Everywhere, Context::Dashboard, Context::Log];
+        let own = [
+            Context::Everywhere,
+            Context::Dashboard,
+            Context::Profiles,
+            Context::Log,
+        ];
         let all: HashSet<_> = BINDINGS
             .iter()
             .filter(|b| own.contains(&b.context) && b.action != Action::Palette)
@@ -294,8 +378,17 @@ mod tests {
         let enter = BINDINGS.iter().filter(|b| b.keys.contains(&Key::Enter));
         let actions: HashSet<_> = enter.map(|b| b.action).collect();
         // Running the marked command is what the palette is for; those that ask
-        // still ask.
-        assert_eq!(actions, HashSet::from([Action::Close, Action::Run]));
+        // still ask. What is chosen counts from the next attempt on, and a rung that
+        // would end an attempt asks.
+        let harmless = HashSet::from([
+            Action::Close,
+            Action::Run,
+            Action::Choose,
+            Action::TakeValue,
+            Action::SaveIt,
+            Action::PickRung,
+        ]);
+        assert_eq!(actions, harmless);
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! What the user has done to the view, and what a key makes of it. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::Command;
 use crate::run::Snapshot;
 use crate::run::snapshot::{LogKind, Stage};
+use crate::ui::profiles::Profiles;
 
 use super::choices::{Choices, Overlay, Screen};
 use super::keymap::{self, Action, Binding};
 use super::keys::Key;
 use super::log_choices::{LogView, Move, Pane, Search};
+use super::profile_choices::{ends_something, values, view_of};
 
 /// What the user has done to the view.
 #[derive(Debug, Clone, Default)]
@@ -17,8 +20,8 @@ pub(super) struct UiState {
     pub(super) choices: Choices,
     /// A word in the place of the footer.
     pub(super) toast: Option<String>,
-    /// The run belongs to another process, see `TuiOptions::follows`.
-    pub(super) follows: bool,
+    /// The profiles to choose from.
+    pub(super) profiles: Arc<Profiles>,
     /// Times that Ctrl-C was pressed.
     interrupts: u8,
     /// The place in the log when the search began.
@@ -38,10 +41,9 @@ pub(super) enum Effect {
 impl UiState {
     /// Nothing done yet; `follows`: the run belongs to another process.
     pub(super) fn new(follows: bool) -> Self {
-        Self {
-            follows,
-            ..Self::default()
-        }
+        let mut state = Self::default();
+        state.choices.follows = follows;
+        state
     }
 
     /// Takes a key; `pane` is where the log is shown.
@@ -128,8 +130,8 @@ impl UiState {
                 self.open(Overlay::None);
             }
             Action::Kill => self.open(Overlay::Kill),
-            Action::PickUp => self.choices.picked = self.choices.picked.saturating_sub(1),
-            Action::PickDown => self.pick_down(),
+            Action::PickUp => self.pick(snapshot, false),
+            Action::PickDown => self.pick(snapshot, true),
             Action::Erase => self.edit(snapshot, pane, |text| {
                 text.pop();
             }),
@@ -141,6 +143,7 @@ impl UiState {
             }
             _ => {
                 return self.look_at_charts(action, snapshot)
+                    || self.look_at_profiles(action, snapshot, pane)
                     || self.look_at_log(action, snapshot, pane);
             }
         }
@@ -228,28 +231,44 @@ impl UiState {
         true
     }
 
-    fn open(&mut self, overlay: Overlay) {
+    pub(super) fn open(&mut self, overlay: Overlay) {
         self.choices.overlay = overlay;
         self.choices.typed.clear();
         self.choices.picked = 0;
     }
 
-    /// One line on, in a list that may be shorter than it was.
-    fn pick_down(&mut self) {
+    /// One line on or back, in a list that may be shorter than it was.
+    fn pick(&mut self, snapshot: Option<&Snapshot>, down: bool) {
         let c = &mut self.choices;
-        let length = match c.overlay {
-            Overlay::Palette => keymap::commands(c.screen, &c.typed).len(),
+        let length = match (c.overlay, snapshot) {
+            (Overlay::Palette, _) => keymap::commands(c.screen, &c.typed).len(),
+            (Overlay::Rungs, Some(s)) => s.ladder.len(),
+            (Overlay::Value, Some(s)) => {
+                // Moving in the list gives up what was typed.
+                c.typed.clear();
+                view_of(s, c.profiles.setting()).map_or(0, |view| values(view).len())
+            }
             _ => keymap::help(c.screen).len(),
         };
-        c.picked = (c.picked + 1).min(length.saturating_sub(1));
+        let last = length.saturating_sub(1);
+        c.picked = if down {
+            c.picked.saturating_add(1).min(last)
+        } else {
+            c.picked.min(last).saturating_sub(1)
+        };
     }
 
     /// Changes the text that is being typed, and what follows from it.
     fn edit(&mut self, snapshot: Option<&Snapshot>, pane: Pane, change: impl Fn(&mut String)) {
         const LONGEST: usize = 200;
-        if self.choices.overlay == Overlay::Palette {
+        if self.choices.overlay != Overlay::Search {
             change(&mut self.choices.typed);
-            self.choices.picked = 0;
+            if self.choices.typed.chars().count() > LONGEST {
+                self.choices.typed.pop();
+            }
+            if self.choices.overlay == Overlay::Palette {
+                self.choices.picked = 0;
+            }
             return;
         }
         let log = &mut self.choices.log;
@@ -269,13 +288,16 @@ impl UiState {
 
     /// What does more than change what is seen.
     fn act(&mut self, action: Action, snapshot: Option<&Snapshot>) -> Option<Effect> {
+        if let Some(done) = snapshot.and_then(|s| self.choose(action, s)) {
+            return done;
+        }
         let mut send = |command, said: &str| {
             self.toast = Some(said.to_owned());
             Some(Effect::Send(command))
         };
         let over = snapshot.is_some_and(|s| s.outcome.is_some());
         match action {
-            Action::Quit | Action::Interrupt if over || self.follows => Some(Effect::Leave),
+            Action::Quit | Action::Interrupt if over || self.choices.follows => Some(Effect::Leave),
             Action::Quit => {
                 self.open(Overlay::Quit);
                 None
@@ -335,7 +357,16 @@ impl UiState {
 
     /// Takes a new snapshot: closes questions that have settled themselves.
     pub(super) fn news(&mut self, snapshot: &Snapshot) {
-        let asks = matches!(self.choices.overlay, Overlay::Quit | Overlay::Kill);
+        let asks = match self.choices.overlay {
+            Overlay::Quit | Overlay::Kill | Overlay::Rungs => true,
+            // The attempt that would end has ended: another one would be meant.
+            Overlay::Apply | Overlay::TakeRung if !ends_something(snapshot) => {
+                self.toast = Some("the attempt has ended meanwhile".to_owned());
+                self.open(Overlay::None);
+                return;
+            }
+            _ => false,
+        };
         if snapshot.outcome.is_some() && asks {
             self.open(Overlay::None);
         }
