@@ -9,6 +9,7 @@
 //! Only [`catalog`] touches files.
 
 pub mod catalog;
+pub mod edit;
 pub mod environment;
 pub mod knob;
 pub mod lint;
@@ -24,7 +25,8 @@ pub mod resolve;
 pub mod schema;
 pub mod shelf;
 
-pub use catalog::Catalog;
+pub use catalog::{Catalog, SaveError};
+pub use edit::{EditError, Edited, NewProfile, save_as};
 pub use environment::check_environment;
 pub use knob::{KnobProblem, check_value};
 pub use lint::lint;

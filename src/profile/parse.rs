@@ -206,12 +206,16 @@ pub(super) fn first_line(span: &Range<usize>, r: &Reader) -> Range<usize> {
     span.start..span.start + text.find('\n').unwrap_or(text.len())
 }
 
-fn check_id(r: &mut Reader, id: &At<String>) -> bool {
+/// Whether this is a profile id: `[a-z0-9-]{3,48}`.
+pub(super) fn is_id(id: &str) -> bool {
     let letters = id
-        .value
         .bytes()
         .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    let ok = letters && (3..=48).contains(&id.value.len());
+    letters && (3..=48).contains(&id.len())
+}
+
+fn check_id(r: &mut Reader, id: &At<String>) -> bool {
+    let ok = is_id(&id.value);
     if !ok {
         r.error(
             "P105",

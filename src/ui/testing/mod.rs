@@ -13,6 +13,7 @@ use crate::run::snapshot::{JobState, Point, RungState, Stage};
 
 mod base;
 mod random;
+pub(super) mod screen;
 
 use base::{
     CARD, attempt, card, effective, evidence, history, host, ladder, log, process, rung, settings,
