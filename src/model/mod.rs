@@ -30,6 +30,7 @@ pub use sample::{
     GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, SourceState, SourceStatus,
     ThreadSample,
 };
+pub use setting::{Chosen, Chosens, Effective, Follow, Origin, Setting};
 pub use time::Mono;
 pub use units::Bytes;
 pub use vocab::{ActionId, Phase, Severity, Tier, VerdictId};

@@ -308,7 +308,14 @@ fn tested(r: &mut Reader, top: Table<'_, '_>) -> Tested {
 }
 
 fn workload(r: &mut Reader, top: Table<'_, '_>) -> Workload {
-    const KEYS: &[&str] = &["adapter", "args", "server", "resume", "settings"];
+    const KEYS: &[&str] = &[
+        "adapter",
+        "args",
+        "server",
+        "resume",
+        "settings",
+        "arguments",
+    ];
     let Some(t) = r.table(top, "workload", "workload", Some(KEYS)) else {
         return Workload::default();
     };
@@ -322,7 +329,25 @@ fn workload(r: &mut Reader, top: Table<'_, '_>) -> Workload {
         server: r.bool(t, "server"),
         resume: r.word_at(t, "resume", Resume::WORDS),
         settings,
+        arguments: arguments(r, t),
     }
+}
+
+fn arguments(r: &mut Reader, workload: Table<'_, '_>) -> BTreeMap<String, Vec<At<String>>> {
+    let Some(t) = r.table(workload, "arguments", "workload.arguments", None) else {
+        return BTreeMap::new();
+    };
+    let keys: Vec<String> = t
+        .entries
+        .keys()
+        .map(|key| key.get_ref().to_string())
+        .collect();
+    keys.into_iter()
+        .filter_map(|key| {
+            let words = r.strings(t, &key)?;
+            Some((key, words))
+        })
+        .collect()
 }
 
 fn env(r: &mut Reader, top: Table<'_, '_>) -> Env {

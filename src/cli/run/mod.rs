@@ -4,6 +4,7 @@ mod child;
 mod effects;
 mod machine;
 mod outputs;
+mod planner;
 mod results;
 mod setup;
 mod shell;

@@ -4,6 +4,7 @@
 //! Nothing in this loop blocks: devices, disks and the terminal have threads of
 //! their own (R8).
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +26,7 @@ use crate::workload::adapter::{Adapter, AdapterKind};
 use crate::workload::external::{ChildEvent, Running};
 
 use super::outputs::Outputs;
+use super::planner::Planner;
 use super::results::{Finder, Look};
 use super::setup::{Setup, complain};
 
@@ -47,6 +49,9 @@ pub(super) struct Shell {
     pub(super) lock: Option<GpuLock>,
     pub(super) cwd: PathBuf,
     pub(super) kind: AdapterKind,
+    pub(super) planner: Planner,
+    /// Notices about the plan that were posted.
+    pub(super) told: BTreeSet<String>,
     pub(super) attempt: Option<AttemptSpec>,
     pub(super) child: Option<Running>,
     pub(super) pgid: Option<u32>,
@@ -122,6 +127,8 @@ fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
         lock: setup.lock,
         cwd: setup.cwd,
         kind: setup.kind,
+        planner: setup.planner,
+        told: setup.notices.iter().cloned().collect(),
         attempt: None,
         child: None,
         pgid: None,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::{
-    ActionId, Bytes, Finding, GpuId, Health, Metric, Mono, NextStep, Outcome, Phase, Progress,
-    RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, Bytes, Chosens, Finding, GpuId, Health, Metric, Mono, NextStep, Outcome, Phase,
+    Progress, RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, Point, RungState, Stage};
@@ -15,7 +15,10 @@ mod base;
 mod random;
 pub(super) mod screen;
 
-use base::{CARD, attempt, card, evidence, history, host, ladder, log, process, rung, source};
+use base::{
+    CARD, attempt, card, effective, evidence, history, host, ladder, log, process, rung, settings,
+    source,
+};
 
 pub(super) use random::Dice;
 
@@ -89,6 +92,10 @@ pub(super) fn healthy() -> Snapshot {
         stage: Stage::Watching,
         ladder: ladder(),
         restarts_left: 2,
+        settings: settings(),
+        effective: effective("FAST"),
+        effective_next: effective("FAST"),
+        chosen: Chosens::default(),
         decision: None,
         log: log(),
         chatter: 1204,
