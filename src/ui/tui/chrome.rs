@@ -85,7 +85,11 @@ pub(super) fn footer(frame: &mut Frame<'_>, s: Option<&Snapshot>, o: &ViewOption
         for (at, b) in live.enumerate() {
             let key = b.keys.first().map_or_else(String::new, |k| k.name());
             let rank = u8::try_from(at + 1).unwrap_or(u8::MAX);
-            row = row.put(rank, Tone::Plain, format!("{key} {}", keymap::name(b, s, c)));
+            row = row.put(
+                rank,
+                Tone::Plain,
+                format!("{key} {}", keymap::name(b, s, c)),
+            );
         }
     }
     frame.render_widget(Clear, at);
@@ -151,17 +155,19 @@ pub(super) fn overlay(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         Overlay::Rungs => profile_boxes::rungs(frame, s, o),
         Overlay::Apply => profile_boxes::apply(frame, s, o),
         Overlay::TakeRung => profile_boxes::take_rung(frame, s, o),
-        Overlay::Quit => question(frame, s, o, "Quit: what becomes of the run?", &[]),
+        Overlay::Quit => question(frame, s, o, "Quit: what becomes of the run?", Vec::new()),
         Overlay::Kill => question(
             frame,
             s,
             o,
             "Kill the run?",
-            &[
+            [
                 "Every process of the run is ended by SIGKILL, and the run",
                 "with it. What is on disk stays there.",
                 "",
-            ],
+            ]
+            .map(Line::raw)
+            .to_vec(),
         ),
     }
 }
@@ -227,8 +233,13 @@ pub(super) fn box_rows(frame: &Frame<'_>) -> usize {
     usize::from(frame.area().height).saturating_sub(3)
 }
 
-fn question(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, title: &str, text: &[&str]) {
-    let mut lines: Vec<_> = text.iter().map(|t| Line::raw((*t).to_owned())).collect();
+pub(super) fn question(
+    frame: &mut Frame<'_>,
+    s: &Snapshot,
+    o: &ViewOptions,
+    title: &str,
+    mut lines: Vec<Line<'static>>,
+) {
     let bindings = keymap::of(o.choices.screen, o.choices.overlay);
     lines.extend(bindings.map(|b| entry(b, s, o, &keys(b))));
     centred(frame, s, o, title, lines);

@@ -51,7 +51,11 @@ impl ProfilePane {
 
     /// What stands beside the list.
     pub(super) fn detail(self) -> Self {
-        if self == Self::List { Self::About } else { self }
+        if self == Self::List {
+            Self::About
+        } else {
+            self
+        }
     }
 }
 
@@ -76,7 +80,11 @@ impl ProfileChoices {
     }
 
     /// The marked profile, if it is there.
-    pub(super) fn marked<'p>(&self, profiles: &'p Profiles, s: &Snapshot) -> Option<&'p ShelfEntry> {
+    pub(super) fn marked<'p>(
+        &self,
+        profiles: &'p Profiles,
+        s: &Snapshot,
+    ) -> Option<&'p ShelfEntry> {
         let id = self.marked.as_deref().unwrap_or(&s.profile);
         profiles.get(id).or_else(|| profiles.list.first())
     }
@@ -131,11 +139,14 @@ pub(super) fn profile_waits(s: &Snapshot) -> bool {
         Origin::Profile { file, line } => Some((file.clone(), *line)),
         _ => None,
     };
-    let by_default = |o: &Origin| matches!(o, Origin::BuiltIn | Origin::Supervisor | Origin::Detected);
+    let by_default =
+        |o: &Origin| matches!(o, Origin::BuiltIn | Origin::Supervisor | Origin::Detected);
     let differs = |here: &[crate::model::Effective], there: &[crate::model::Effective]| {
         here.iter().filter(|e| line(&e.origin).is_some()).any(|e| {
             let other = there.iter().find(|o| o.key == e.key);
-            other.is_none_or(|o| by_default(&o.origin) || line(&o.origin).is_some_and(|l| Some(l) != line(&e.origin)))
+            other.is_none_or(|o| {
+                by_default(&o.origin) || line(&o.origin).is_some_and(|l| Some(l) != line(&e.origin))
+            })
         })
     };
     s.chosen.profile.is_some()

@@ -62,7 +62,9 @@ pub(super) fn length(
         ascii: false,
         color: false,
     };
-    profile::detail(s, profiles, choices, theme, columns).0.len()
+    profile::detail(s, profiles, choices, theme, columns)
+        .0
+        .len()
 }
 
 /// Draws all but the footer.
