@@ -33,11 +33,12 @@ fn find_mode(sim: &Sim) -> SettingView {
     let found = settings
         .into_iter()
         .find(|s| s.setting == Setting::FindMode);
-    found.expect("a view of every setting")
+    found.unwrap_or_else(|| panic!("no view of the find mode"))
 }
 
 fn attempt(sim: &Sim) -> AttemptSpec {
-    sim.state.snapshot().attempt.expect("an attempt")
+    let now = sim.state.snapshot().attempt;
+    now.unwrap_or_else(|| panic!("no attempt"))
 }
 
 /// The value and the origin of the find mode in the present attempt's environment.

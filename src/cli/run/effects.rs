@@ -69,13 +69,6 @@ impl Shell {
         }
     }
 
-    fn save_profile(&mut self, id: &str, _chosen: &Chosens) {
-        self.post(Event::Notice {
-            level: Level::Warn,
-            text: format!("profile {id} was not saved"),
-        });
-    }
-
     fn launch(&mut self, spec: AttemptSpec) {
         let number = spec.number;
         let launch = LaunchInfo {

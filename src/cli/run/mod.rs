@@ -6,6 +6,7 @@ mod machine;
 mod outputs;
 mod planner;
 mod results;
+mod saving;
 mod setup;
 mod shell;
 

@@ -15,6 +15,7 @@ use crate::workload::capabilities;
 use super::machine;
 
 /// What a plan depends on and no choice changes.
+#[derive(Clone)]
 pub(super) struct Planner {
     pub(super) catalog: Catalog,
     /// The user's command.

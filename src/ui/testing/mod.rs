@@ -44,13 +44,7 @@ pub(super) fn healthy() -> Snapshot {
         read_bps: Some(0.0),
         write_bps: Some(1_258_291.0),
         host: host(),
-        sources: vec![
-            source("sysfs 0000:0c:00.0", SourceState::Ok),
-            source("nvml", SourceState::Absent),
-            source("proc", SourceState::Ok),
-            source("host", SourceState::Ok),
-            source("kernel log", SourceState::Ok),
-        ],
+        sources: sources(),
         history: history(now, None),
         last_output: Some(Mono(869_900)),
         last_progress: Some(Mono(869_900)),
@@ -105,6 +99,16 @@ pub(super) fn healthy() -> Snapshot {
         result: None,
         outcome: None,
     }
+}
+
+fn sources() -> Vec<SourceStatus> {
+    vec![
+        source("sysfs 0000:0c:00.0", SourceState::Ok),
+        source("nvml", SourceState::Absent),
+        source("proc", SourceState::Ok),
+        source("host", SourceState::Ok),
+        source("kernel log", SourceState::Ok),
+    ]
 }
 
 fn phases(of: &[(u64, Phase)]) -> Arc<VecDeque<(Mono, Phase)>> {
