@@ -16,6 +16,6 @@ mod words;
 mod testing;
 
 pub use plain::PlainWriter;
-pub use profiles::{ProfileSlot, Profiles};
+pub use profiles::Profiles;
 pub use slot::SnapshotSlot;
 pub use tui::{Theme, TuiError, TuiHandle, TuiOptions, spawn};

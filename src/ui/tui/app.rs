@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::model::Command;
+use crate::profile::catalog::own_folder;
 use crate::run::Snapshot;
-use crate::ui::profiles::ProfileSlot;
 use crate::ui::slot::SnapshotSlot;
 
 use super::keys::{Decoder, Key};
@@ -38,8 +38,6 @@ pub struct TuiOptions {
     /// The run belongs to another process: leaving the view asks nothing, and Ctrl-C
     /// leaves it as well.
     pub follows: bool,
-    /// The profiles to choose from.
-    pub profiles: ProfileSlot,
 }
 
 /// Why there is no screen.
@@ -85,7 +83,8 @@ pub fn spawn(
         terminal::restore();
         TuiError::Terminal(e)
     })?;
-    let state = UiState::new(options.follows);
+    let mut state = UiState::new(options.follows);
+    state.profiles.folder = own_folder().map(|f| f.display().to_string().into());
     let mut app = App {
         options,
         snapshots,
@@ -287,7 +286,12 @@ impl App {
             self.state.toast = word;
             self.toast_at = Instant::now();
         }
-        told | self.look_at_snapshot()
+        let list = self.snapshots.profiles();
+        let others = !Arc::ptr_eq(&list, &self.state.profiles.list);
+        if others {
+            self.state.profiles.list = list;
+        }
+        told | others | self.look_at_snapshot()
     }
 
     fn look_at_snapshot(&mut self) -> bool {
@@ -304,7 +308,6 @@ impl App {
     /// Does what a key asks for.
     fn press(&mut self, key: Key) -> io::Result<Option<End>> {
         let pane = view::pane(self.taken.area(), &self.state.choices);
-        self.state.profiles = self.options.profiles.latest();
         let effect = self.state.press(key, self.snapshot.as_deref(), pane);
         self.toast_at = Instant::now();
         match effect {
@@ -337,7 +340,7 @@ impl App {
             theme: self.options.theme,
             choices: self.state.choices.clone(),
             toast: self.state.toast.clone(),
-            profiles: self.options.profiles.latest(),
+            profiles: self.state.profiles.clone(),
             silent_for: self.news_at.elapsed(),
         };
         let snapshot = self.snapshot.clone();

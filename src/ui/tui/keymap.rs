@@ -283,6 +283,9 @@ fn switchable(
         (Action::Choose, _) if !matches!(pane, ProfilePane::List | ProfilePane::Settings) => {
             Err("nothing to choose in this part")
         }
+        (Action::Choose | Action::TakeValue, Some(s)) if s.outcome.is_some() => {
+            Err("the run is over; what was chosen in it can be saved")
+        }
         (_, Some(_)) if choices.follows => Err("another process supervises this run; switch there"),
         (_, Some(_)) => Ok(()),
     }

@@ -49,7 +49,7 @@ impl UiState {
     }
 
     fn move_row(&mut self, s: &Snapshot, pane: Pane, down: bool) {
-        let profiles = std::sync::Arc::clone(&self.profiles);
+        let profiles = self.profiles.clone();
         let c = &mut self.choices.profiles;
         let step = |at: usize, last: usize| {
             if down {
@@ -137,15 +137,13 @@ impl UiState {
     }
 
     fn use_profile(&mut self, s: &Snapshot) -> Option<Effect> {
-        let profiles = std::sync::Arc::clone(&self.profiles);
+        let profiles = self.profiles.clone();
         let entry = self.choices.profiles.marked(&profiles, s)?;
         let id = entry.id.clone();
         if let Some(why) = &entry.broken {
             self.say(format!("{id} cannot be used: {why}"));
         } else if id == s.profile {
             self.say(format!("{id} is chosen already"));
-        } else if s.outcome.is_some() {
-            self.say("the run is over; no attempt follows");
         } else {
             self.say(format!("profile {id} from the next attempt on"));
             return Some(Effect::Send(Command::UseProfile { id }));

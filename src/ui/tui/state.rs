@@ -1,6 +1,5 @@
 //! What the user has done to the view, and what a key makes of it. Pure.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::Command;
@@ -21,7 +20,7 @@ pub(super) struct UiState {
     /// A word in the place of the footer.
     pub(super) toast: Option<String>,
     /// The profiles to choose from.
-    pub(super) profiles: Arc<Profiles>,
+    pub(super) profiles: Profiles,
     /// Times that Ctrl-C was pressed.
     interrupts: u8,
     /// The place in the log when the search began.

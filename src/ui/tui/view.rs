@@ -8,7 +8,6 @@
 //! | from 40x10 | the same without titles; what there is no room for is shed: charts, host, temperatures, process, log, ladder |
 //! | below | one line of status |
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ratatui::Frame;
@@ -42,7 +41,7 @@ pub struct ViewOptions {
     /// A short answer to a key, in the place of the footer.
     pub toast: Option<String>,
     /// The profiles to choose from.
-    pub profiles: Arc<Profiles>,
+    pub profiles: Profiles,
     /// Time since the snapshot was made: a supervisor that is silent is said to be.
     pub silent_for: Duration,
 }
@@ -54,7 +53,7 @@ impl ViewOptions {
             theme,
             choices: Choices::default(),
             toast: None,
-            profiles: Arc::default(),
+            profiles: Profiles::default(),
             silent_for: Duration::ZERO,
         }
     }
