@@ -14,6 +14,7 @@ use crate::run::snapshot::{JobState, Point, RungState, Stage};
 mod base;
 mod random;
 pub(super) mod screen;
+mod shelf;
 
 use base::{
     CARD, attempt, card, effective, evidence, history, host, ladder, log, process, rung, settings,
@@ -21,6 +22,7 @@ use base::{
 };
 
 pub(super) use random::Dice;
+pub(super) use shelf::profiles;
 
 /// A run on its second attempt that advances.
 pub(super) fn healthy() -> Snapshot {

@@ -27,6 +27,8 @@ mod view;
 mod zoom;
 
 #[cfg(test)]
+mod profile_tests;
+#[cfg(test)]
 mod pty_tests;
 #[cfg(test)]
 mod state_tests;

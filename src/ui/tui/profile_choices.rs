@@ -28,7 +28,7 @@ pub enum ProfilePane {
 
 impl ProfilePane {
     /// Every one with its name, from left to right.
-    pub(super) const ALL: [(Self, &'static str); 6] = [
+    pub(in crate::ui) const ALL: [(Self, &'static str); 6] = [
         (Self::List, "Profiles"),
         (Self::Settings, "Settings"),
         (Self::InForce, "In force"),
