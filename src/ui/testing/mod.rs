@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::{
-    ActionId, Bytes, Chosens, Finding, GpuId, Health, Metric, Mono, NextStep, Outcome, Phase,
-    Progress, RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, Bytes, Finding, GpuId, Health, Metric, Mono, NextStep, Outcome, Phase, Progress,
+    RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, Point, RungState, Stage};
@@ -17,8 +17,8 @@ pub(super) mod screen;
 mod shelf;
 
 use base::{
-    CARD, attempt, card, effective, evidence, history, host, ladder, log, process, rung, settings,
-    source,
+    CARD, attempt, card, chosen, effective, evidence, history, host, ladder, log, process, rung,
+    settings, source,
 };
 
 pub(super) use random::Dice;
@@ -90,8 +90,8 @@ pub(super) fn healthy() -> Snapshot {
         restarts_left: 2,
         settings: settings(),
         effective: effective("FAST"),
-        effective_next: effective("FAST"),
-        chosen: Chosens::default(),
+        effective_next: effective("HYBRID"),
+        chosen: chosen(),
         decision: None,
         log: log(),
         chatter: 1204,

@@ -34,30 +34,42 @@ pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'sta
     let attempt = s.attempt.as_ref().map_or_else(String::new, |a| {
         format!("attempt {} on {}", a.number, a.rung)
     });
-    let left = Parts::new(theme)
-        .put(1, Tone::Strong, "framepack-tui")
-        .put(2, Tone::Plain, attempt)
-        .put(2, Tone::Plain, tabs(o.choices.screen))
+    let room = columns.saturating_sub(right_width + 2);
+    let head = |short: bool| {
+        Parts::new(theme)
+            .put(3, Tone::Strong, "framepack-tui")
+            .put(2, Tone::Plain, &attempt)
+            .put(1, Tone::Plain, tabs(o.choices.screen, short))
+    };
+    // The screens stay in sight: rather with short names than not at all.
+    let short = head(false).width() > room;
+    let left = head(short)
         .put(3, Tone::Plain, format!("profile {}", s.profile))
         .put(4, Tone::Dim, format!("run {}", s.run))
         .put(5, Tone::Dim, &s.adapter);
-    let mut line = left.line(columns.saturating_sub(right_width + 2));
+    let mut line = left.line(room);
     let gap = columns.saturating_sub(right_width + line.width());
     line.push_span(" ".repeat(gap));
     line.extend(right.line(right_width));
     line
 }
 
-/// The screens with their keys, the present one in brackets.
-fn tabs(present: Screen) -> String {
+/// The screens with their keys, the present one in brackets; `short`: by the first
+/// letters of their names.
+fn tabs(present: Screen, short: bool) -> String {
+    const SHORT: usize = 4;
     let tab = |(screen, key, name): (Screen, char, &str)| {
+        let name: String = name
+            .chars()
+            .take(if short { SHORT } else { usize::MAX })
+            .collect();
         if screen == present {
             format!("[{key}]{name}")
         } else {
             format!("{key} {name}")
         }
     };
-    Screen::ALL.map(tab).join("  ")
+    Screen::ALL.map(tab).join(if short { " " } else { "  " })
 }
 
 /// The keys that do something now, or the answer to the last one.

@@ -256,13 +256,9 @@ pub(super) fn enabled(
     }
 }
 
-/// Whether the run can be switched from here, where an action does that.
-fn switchable(
-    action: Action,
-    snapshot: Option<&Snapshot>,
-    choices: &Choices,
-) -> Result<(), &'static str> {
-    let switches = matches!(
+/// Whether an action chooses what follows, or saves it.
+pub(super) const fn switches(action: Action) -> bool {
+    matches!(
         action,
         Action::Choose
             | Action::TakeValue
@@ -273,8 +269,16 @@ fn switchable(
             | Action::Rungs
             | Action::PickRung
             | Action::ConfirmRung
-    );
-    if !switches {
+    )
+}
+
+/// Whether the run can be switched from here, where an action does that.
+fn switchable(
+    action: Action,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> Result<(), &'static str> {
+    if !switches(action) {
         return Ok(());
     }
     let pane = choices.profiles.pane;

@@ -16,6 +16,9 @@ use super::parts::Parts;
 use super::profile_choices::{changes, profile_says, values, view_of};
 use super::view::ViewOptions;
 
+/// Below so many rows a box keeps to the point.
+const LOW: u16 = 20;
+
 /// Columns of text in a box of this screen.
 fn columns(frame: &Frame<'_>) -> usize {
     usize::from(frame.area().width.min(72)).saturating_sub(4)
@@ -206,12 +209,16 @@ fn ends(out: &mut Vec<Line<'static>>, frame: &Frame<'_>, s: &Snapshot, o: &ViewO
     say(out, frame, o, Tone::Strong, &what);
     let evidence = match s.evidence.len() {
         0 => String::new(),
-        1 => ", the bundle of evidence".to_owned(),
+        1 => ", 1 bundle of evidence".to_owned(),
         n => format!(", {n} bundles of evidence"),
     };
-    let kept = format!(
-        "Kept: the record, whole results on disk{evidence}. What the attempt has not written is lost."
-    );
+    let kept = if frame.area().height < LOW {
+        format!("Kept: the record, results on disk{evidence}.")
+    } else {
+        format!(
+            "Kept: the record, whole results on disk{evidence}. What the attempt has not written is lost."
+        )
+    };
     say(out, frame, o, Tone::Plain, &kept);
 }
 

@@ -74,9 +74,9 @@ impl UiState {
         }
     }
 
-    /// What a choice or a question makes of a key. `None`: the action is none of these.
-    pub(super) fn choose(&mut self, action: Action, s: &Snapshot) -> Option<Option<Effect>> {
-        Some(match action {
+    /// What a choice or a question makes of a key, see `keymap::switches`.
+    pub(super) fn choose(&mut self, action: Action, s: &Snapshot) -> Option<Effect> {
+        match action {
             Action::Choose => self.choose_row(s),
             Action::TakeValue => self.take_value(s),
             Action::ApplyNow => {
@@ -108,8 +108,8 @@ impl UiState {
                 self.open(Overlay::None);
                 rung.map(|rung| self.take_rung(rung))
             }
-            _ => return None,
-        })
+            _ => None,
+        }
     }
 
     fn say(&mut self, what: impl Into<String>) {
@@ -176,7 +176,9 @@ impl UiState {
             return None;
         }
         self.say(match &value {
+            Some(value) if view.follow == Follow::Ours => format!("{name} {value}"),
             Some(value) => format!("{name} {value} from the next attempt on; a applies it now"),
+            None if view.follow == Follow::Ours => format!("{name} as the profile says"),
             None => format!("{name} as the profile says from the next attempt on"),
         });
         Some(Effect::Send(Command::Set { setting, value }))

@@ -126,11 +126,11 @@ fn a_value_is_chosen_from_the_list() {
     assert_eq!(ui.choices.overlay, Overlay::Value);
     assert_eq!(press(&mut ui.clone(), &[Key::Enter], &s), None);
     let sent = press(&mut ui, &[Key::Up, Key::Enter], &s);
-    let set = Command::Set {
+    let wanted = Command::Set {
         setting: Setting::FindMode,
         value: Some("FAST".to_owned()),
     };
-    assert_eq!(sent, Some(Effect::Send(set)));
+    assert_eq!(sent, Some(Effect::Send(wanted)));
     assert_eq!(ui.choices.overlay, Overlay::None);
     assert!(
         ui.toast
@@ -151,11 +151,14 @@ fn a_typed_value_is_checked_with_the_cure() {
     let why = ui.toast.clone().unwrap();
     assert!(why.contains("`21` is not a size such as"), "{why}");
     press(&mut ui, &typed(" GiB"), &s);
-    let set = Command::Set {
+    let wanted = Command::Set {
         setting: Setting::VramCap,
         value: Some("21 GiB".to_owned()),
     };
-    assert_eq!(press(&mut ui, &[Key::Enter], &s), Some(Effect::Send(set)));
+    assert_eq!(
+        press(&mut ui, &[Key::Enter], &s),
+        Some(Effect::Send(wanted))
+    );
 }
 
 #[test]

@@ -287,8 +287,8 @@ impl UiState {
 
     /// What does more than change what is seen.
     fn act(&mut self, action: Action, snapshot: Option<&Snapshot>) -> Option<Effect> {
-        if let Some(done) = snapshot.and_then(|s| self.choose(action, s)) {
-            return done;
+        if let (true, Some(s)) = (keymap::switches(action), snapshot) {
+            return self.choose(action, s);
         }
         let mut send = |command, said: &str| {
             self.toast = Some(said.to_owned());

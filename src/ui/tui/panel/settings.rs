@@ -2,21 +2,27 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::model::{Effective, Follow, Setting};
+use crate::model::{Effective, Follow, Origin, Setting};
 use crate::profile::Profile;
 use crate::profile::edit::value_in;
 use crate::run::Snapshot;
 use crate::run::snapshot::SettingView;
 use crate::ui::text;
 use crate::ui::tui::parts::Parts;
-use crate::ui::tui::profile_choices::{NOT_SET, ProfileChoices, ProfilePane, changes};
+use crate::ui::tui::profile_choices::{
+    NOT_SET, ProfileChoices, ProfilePane, changes, ends_something,
+};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::Tone;
 
 use super::profile::cursor;
 
 /// Columns of a setting's name.
-const NAME: usize = 17;
+const NAME: usize = 16;
+/// Columns of a value, where there is room for a table.
+const VALUE: usize = 12;
+/// From so many columns on each setting has its note, else only the marked one.
+const ROOMY: usize = 60;
 
 /// Two rows a setting: its values, and how the program is told or why it cannot be;
 /// then what the next attempt brings.
@@ -31,8 +37,12 @@ pub(super) fn switches(
     for view in &s.settings {
         let marked = c.pane == ProfilePane::Settings && view.setting == c.setting();
         let from = lines.len();
-        lines.push(values(view, marked, theme).line(columns));
-        let rows = if marked { 3 } else { 1 };
+        lines.push(values(view, marked, theme, columns).line(columns));
+        let rows = match (marked, columns >= ROOMY) {
+            (true, _) => 3,
+            (false, true) => 1,
+            (false, false) => 0,
+        };
         lines.extend(note(view, theme, columns, rows));
         if marked {
             at = Some((from, lines.len() - 1));
@@ -48,7 +58,7 @@ pub(super) fn switches(
 }
 
 /// The value, and the one from the next attempt on.
-fn values(view: &SettingView, marked: bool, theme: Theme) -> Parts {
+fn values(view: &SettingView, marked: bool, theme: Theme, columns: usize) -> Parts {
     let word = |v: &Option<String>| v.clone().unwrap_or_else(|| NOT_SET.to_owned());
     let name = text::pad(view.setting.name(), NAME, theme.ellipsis());
     let tone = if marked { Tone::Strong } else { Tone::Plain };
@@ -58,7 +68,9 @@ fn values(view: &SettingView, marked: bool, theme: Theme) -> Parts {
     } else {
         Tone::Strong
     };
-    let row = row.put(0, dim, word(&view.now));
+    let now = text::clean(&word(&view.now), theme.ascii);
+    let wide = if columns >= ROOMY { VALUE } else { 0 };
+    let row = row.symbol(0, dim, text::pad(&now, text::width(&now).max(wide), ""));
     let row = if view.now == view.next {
         row
     } else {
@@ -66,6 +78,9 @@ fn values(view: &SettingView, marked: bool, theme: Theme) -> Parts {
         let next = format!("{} {next}", theme.pick("→", "->"));
         row.symbol(0, Tone::Warn, next)
     };
+    if view.next.is_none() && view.origin == Origin::BuiltIn {
+        return row;
+    }
     row.put(1, Tone::Dim, view.origin.to_string())
 }
 
@@ -91,7 +106,15 @@ fn note(view: &SettingView, theme: Theme, columns: usize, rows: usize) -> Vec<Li
 /// Whether something waits for the next attempt.
 fn waiting(s: &Snapshot, theme: Theme) -> Parts {
     let row = Parts::new(theme);
+    let how = |them: &str| {
+        if ends_something(s) {
+            format!("; a applies {them} now")
+        } else {
+            String::new()
+        }
+    };
     match changes(s, "").len() {
+        0 if s.outcome.is_some() => row,
         0 => row.put(0, Tone::Dim, "the next attempt has these settings too"),
         _ if s.outcome.is_some() => {
             row.put(0, Tone::Warn, "no attempt follows; m saves what was chosen")
@@ -99,12 +122,12 @@ fn waiting(s: &Snapshot, theme: Theme) -> Parts {
         1 => row.put(
             0,
             Tone::Warn,
-            "1 change waits for the next attempt; a applies it now",
+            format!("1 change waits for the next attempt{}", how("it")),
         ),
         n => row.put(
             0,
             Tone::Warn,
-            format!("{n} changes wait for the next attempt; a applies them now"),
+            format!("{n} changes wait for the next attempt{}", how("them")),
         ),
     }
 }
