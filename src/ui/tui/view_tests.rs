@@ -73,6 +73,8 @@ fn log_choices(s: &Snapshot, searching: bool) -> Choices {
             wrap: true,
             search: Some(Search::new("vram".to_owned())),
             hit: Some(1),
+            cursor: Some(4),
+            mark: Some(1),
         }
     } else {
         LogChoices::default()
