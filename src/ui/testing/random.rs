@@ -441,9 +441,11 @@ impl Dice {
                 Overlay::Palette,
                 Overlay::Search,
                 Overlay::Quit,
+                Overlay::Stop,
                 Overlay::Kill,
             ]),
             typed: self.some(Self::text).unwrap_or_default(),
+            follows: self.below(4) == 0,
             picked: self.pick(&[0, 1, 7, 1000, usize::MAX]),
             log: LogChoices {
                 view,
