@@ -7,13 +7,13 @@ use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::sample::Vendor;
 use crate::model::{
-    ActionId, AttemptSpec, Bytes, Chosens, Effective, Finding, Follow, GpuId, GpuSample, Health,
-    HostSample, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample, Progress, RungId,
-    Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, AttemptSpec, Budget, Bytes, Chosens, Effective, Finding, Follow, GpuId, GpuSample,
+    Health, HostSample, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
+    Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{
-    JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage,
+    JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage, Working,
 };
 
 use super::base::{attempt, evidence};
@@ -248,6 +248,7 @@ impl Dice {
             at: d.mono(),
             kind: d.pick(&[LogKind::Stdout, LogKind::Stderr, LogKind::Own]),
             text: d.text(),
+            phase: d.pick(Phase::ALL),
             bar: d.below(2) == 0,
             folded: d.pick(&[0, 1, u32::MAX]),
         };
@@ -347,6 +348,10 @@ impl Dice {
             vram_cap: self.some(Self::bytes),
             process: self.some(Self::process),
             cpu_percent: self.some(Self::real),
+            working: self.some(|d| Working {
+                at: d.mono(),
+                threads: (0..d.below(4)).map(|_| (d.text(), d.real())).collect(),
+            }),
             read_bps: self.some(Self::real),
             write_bps: self.some(Self::real),
             host: self.host(),
@@ -380,6 +385,10 @@ impl Dice {
             effective: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
             effective_next: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
             chosen: Chosens::default(),
+            budget: Budget::default(),
+            kill: KillPlan::default(),
+            server: self.below(2) == 0,
+            results: self.pick(&[0, 1, u32::MAX]),
             decision: self.some(Self::text),
             log: self.log(),
             chatter: self.int(),
@@ -468,9 +477,11 @@ impl Dice {
                 Overlay::Palette,
                 Overlay::Search,
                 Overlay::Quit,
+                Overlay::Stop,
                 Overlay::Kill,
             ]),
             typed: self.some(Self::text).unwrap_or_default(),
+            follows: self.below(4) == 0,
             picked: self.pick(&[0, 1, 7, 1000, usize::MAX]),
             log: LogChoices {
                 view,
@@ -481,6 +492,8 @@ impl Dice {
                     Search::new(d.pick(&[text, "/.*".to_owned(), "a".to_owned()]))
                 }),
                 hit: self.some(|d| d.below(10)),
+                cursor: self.some(|d| d.below(600)),
+                mark: self.some(|d| d.below(600)),
             },
         }
     }

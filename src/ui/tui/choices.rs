@@ -40,6 +40,8 @@ pub enum Overlay {
     Search,
     /// What shall become of the run.
     Quit,
+    /// Whether to stop, where that was chosen from a list.
+    Stop,
     /// Whether to kill.
     Kill,
 }
@@ -47,7 +49,7 @@ pub enum Overlay {
 impl Overlay {
     /// Whether characters are text here.
     pub(super) const fn typing(self) -> bool {
-        matches!(self, Self::Palette | Self::Search)
+        matches!(self, Self::Help | Self::Palette | Self::Search)
     }
 }
 
@@ -58,10 +60,12 @@ pub struct Choices {
     pub screen: Screen,
     /// What lies over it.
     pub overlay: Overlay,
-    /// What was typed into the palette.
+    /// What was typed into the palette or the help.
     pub typed: String,
-    /// The marked line of the palette, or the first one shown of the help.
+    /// The marked line of the palette or the help.
     pub picked: usize,
+    /// The run belongs to another process, see `TuiOptions::follows`.
+    pub follows: bool,
     /// Which part of the log is shown, and how.
     pub log: LogChoices,
     /// How the charts are shown.

@@ -38,6 +38,8 @@ pub struct ViewOptions {
     pub choices: Choices,
     /// A short answer to a key, in the place of the footer.
     pub toast: Option<String>,
+    /// Folder of the run's record, where there is one.
+    pub record: Option<String>,
     /// Time since the snapshot was made: a supervisor that is silent is said to be.
     pub silent_for: Duration,
 }
@@ -49,6 +51,7 @@ impl ViewOptions {
             theme,
             choices: Choices::default(),
             toast: None,
+            record: None,
             silent_for: Duration::ZERO,
         }
     }

@@ -1,0 +1,105 @@
+//! What an answer to a question does: which processes end, what stays.
+
+use ratatui::text::Line;
+
+use crate::run::Snapshot;
+use crate::ui::text::{ago, fit};
+use crate::ui::words::Tone;
+
+use super::choices::Overlay;
+use super::parts::{paragraph, shed};
+use super::view::ViewOptions;
+
+/// Rows of one fact.
+const ROWS: usize = 2;
+
+/// What the question that is open is about, at most so many columns wide.
+pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'static>> {
+    let mut rows = Vec::new();
+    let mut put = |label: &str, tone, text: &str| {
+        rows.extend(paragraph(o.theme, label, tone, text, columns, ROWS, 0));
+    };
+    match o.choices.overlay {
+        Overlay::Kill => {
+            put(
+                "ends",
+                Tone::Strong,
+                &format!("{}, by SIGKILL; the run ends with it", who(s)),
+            );
+            put("lost", Tone::Plain, "what the program has not written yet");
+        }
+        Overlay::Stop => {
+            put(
+                "ends",
+                Tone::Strong,
+                &format!("{}, by {}; the run ends with it", who(s), how(s)),
+            );
+        }
+        Overlay::Quit => {
+            put("now", Tone::Strong, &format!("{} is watched", who(s)));
+            put(
+                "1",
+                Tone::Plain,
+                &format!("{}; the run ends with it", how(s)),
+            );
+            put(
+                "2",
+                Tone::Plain,
+                "goes on, is watched and restarted as before, without a countdown; `framepack-tui follow` shows it",
+            );
+        }
+        _ => {}
+    }
+    put("stays", Tone::Plain, &stays(s));
+    if let Some(record) = &o.record {
+        let room = columns.saturating_sub(super::parts::LABEL) * ROWS;
+        put(
+            "record",
+            Tone::Plain,
+            &fit(record, room, o.theme.ellipsis()),
+        );
+    }
+    shed(rows, usize::MAX)
+}
+
+/// The processes of the run.
+fn who(s: &Snapshot) -> String {
+    let Some(pid) = s.pid else {
+        return "no process (none lives now)".to_owned();
+    };
+    // the end of a long command is what tells it from others less than its begin
+    let command = fit(&s.argv.join(" "), 60, "...");
+    let others = s
+        .process
+        .as_ref()
+        .map_or(0, |p| p.processes.saturating_sub(1));
+    match others {
+        0 => format!("pid {pid} ({command})"),
+        1 => format!("pid {pid} ({command}) and 1 more process"),
+        n => format!("pid {pid} ({command}) and {n} more processes"),
+    }
+}
+
+/// How a stop goes.
+fn how(s: &Snapshot) -> String {
+    format!(
+        "{}, SIGKILL after {}",
+        s.kill.first.name(),
+        ago(s.kill.grace)
+    )
+}
+
+/// What is kept whatever is answered.
+fn stays(s: &Snapshot) -> String {
+    let results = match s.results {
+        0 => "no result is on disk yet".to_owned(),
+        1 => "1 result on disk".to_owned(),
+        n => format!("{n} results on disk"),
+    };
+    let evidence = match s.evidence.len() {
+        0 => "no evidence was taken".to_owned(),
+        1 => "1 bundle of evidence".to_owned(),
+        n => format!("{n} bundles of evidence"),
+    };
+    format!("{results}; {evidence}")
+}
