@@ -1,10 +1,11 @@
 //! Where a run is shown, the same for `run` and `follow`.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use crate::model::Outcome;
 use crate::model::attempt::Artefact;
-use crate::ui::{Theme, TuiOptions};
+use crate::ui::{Clipboard, Theme, TuiOptions};
 
 use super::args::ShowArgs;
 
@@ -32,10 +33,14 @@ impl Output {
     }
 }
 
-/// Options of the screen; `follows`: the run belongs to another process.
-pub(super) fn screen_options(ascii: bool, follows: bool) -> TuiOptions {
+/// Options of the screen; `follows`: the run belongs to another process; `record`: the
+/// folder of its record.
+pub(super) fn screen_options(ascii: bool, follows: bool, record: Option<&Path>) -> TuiOptions {
+    let env = |name: &str| std::env::var(name).ok();
     TuiOptions {
-        theme: Theme::detect(ascii, |name| std::env::var(name).ok()),
+        theme: Theme::detect(ascii, env),
+        clipboard: Clipboard::detect(env),
+        record: record.map(Path::to_owned),
         leave_at_end: false,
         follows,
     }
@@ -46,7 +51,7 @@ pub(super) fn screen_options(ascii: bool, follows: bool) -> TuiOptions {
 pub(super) fn last_words(
     outcome: Option<&(Outcome, u8, String)>,
     result: Option<&Artefact>,
-    record: &std::path::Path,
+    record: &Path,
 ) {
     let mut out = io::stdout().lock();
     let mut say = |text: &str| {

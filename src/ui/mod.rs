@@ -18,4 +18,4 @@ mod testing;
 pub use plain::PlainWriter;
 pub use profiles::Profiles;
 pub use slot::SnapshotSlot;
-pub use tui::{Theme, TuiError, TuiHandle, TuiOptions, spawn};
+pub use tui::{Clipboard, Theme, TuiError, TuiHandle, TuiOptions, spawn};

@@ -95,11 +95,15 @@ impl Outputs {
                 None,
             ),
             Output::Screen { ascii } => {
-                let screen = crate::ui::spawn(screen_options(ascii, false), slot.clone(), commands)
-                    .map_err(|e| CliError::System {
-                        what: "take over the terminal",
-                        why: io::Error::other(e),
-                    })?;
+                let screen = crate::ui::spawn(
+                    screen_options(ascii, false, Some(dir.path())),
+                    slot.clone(),
+                    commands,
+                )
+                .map_err(|e| CliError::System {
+                    what: "take over the terminal",
+                    why: io::Error::other(e),
+                })?;
                 (None, Some(screen))
             }
         };

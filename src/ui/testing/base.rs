@@ -7,7 +7,7 @@ use crate::model::event::{EvidenceItem, EvidenceReport};
 use crate::model::sample::Vendor;
 use crate::model::{
     ActionId, AttemptSpec, Bytes, Chosen, Chosens, Effective, Follow, GpuId, GpuSample, HostSample,
-    Metric, Mono, Origin, ProcSample, RungId, Setting, SourceState, SourceStatus, Tier,
+    Metric, Mono, Origin, Phase, ProcSample, RungId, Setting, SourceState, SourceStatus, Tier,
 };
 use crate::run::snapshot::{LadderEntry, LogKind, LogLine, Point, RungState, SettingView};
 
@@ -214,6 +214,11 @@ pub(super) fn log() -> Arc<VecDeque<LogLine>> {
         at: Mono::from_secs(secs),
         kind,
         text: text.to_owned(),
+        phase: match secs {
+            0..700 => Phase::Startup,
+            700..774 => Phase::ModelLoad,
+            _ => Phase::Sampling,
+        },
         bar,
         folded,
     };

@@ -7,13 +7,13 @@ use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::sample::Vendor;
 use crate::model::{
-    ActionId, AttemptSpec, Bytes, Chosens, Effective, Finding, Follow, GpuId, GpuSample, Health,
-    HostSample, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample, Progress, RungId,
-    Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, AttemptSpec, Budget, Bytes, Chosens, Effective, Finding, Follow, GpuId, GpuSample,
+    Health, HostSample, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
+    Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{
-    JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage,
+    JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage, Working,
 };
 
 use super::base::{attempt, evidence};
@@ -251,6 +251,7 @@ impl Dice {
             at: d.mono(),
             kind: d.pick(&[LogKind::Stdout, LogKind::Stderr, LogKind::Own]),
             text: d.text(),
+            phase: d.pick(Phase::ALL),
             bar: d.below(2) == 0,
             folded: d.pick(&[0, 1, u32::MAX]),
         };
@@ -350,6 +351,10 @@ impl Dice {
             vram_cap: self.some(Self::bytes),
             process: self.some(Self::process),
             cpu_percent: self.some(Self::real),
+            working: self.some(|d| Working {
+                at: d.mono(),
+                threads: (0..d.below(4)).map(|_| (d.text(), d.real())).collect(),
+            }),
             read_bps: self.some(Self::real),
             write_bps: self.some(Self::real),
             host: self.host(),
@@ -366,13 +371,7 @@ impl Dice {
             ),
             section: self.some(|_| u32::MAX),
             sections: self.some(|_| u32::MAX),
-            progress: self.some(|d| Progress {
-                what: d.some(Self::text),
-                done: d.real(),
-                total: d.some(Self::real),
-                seconds_per_step: d.some(Self::real),
-                sampling: d.below(2) == 0,
-            }),
+            progress: self.some(Self::progress),
             job: self.job(),
             verdict: self.verdict(),
             verdict_since: self.mono(),
@@ -383,6 +382,10 @@ impl Dice {
             effective: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
             effective_next: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
             chosen: Chosens::default(),
+            budget: Budget::default(),
+            kill: KillPlan::default(),
+            server: self.below(2) == 0,
+            results: self.pick(&[0, 1, u32::MAX]),
             decision: self.some(Self::text),
             log: self.log(),
             chatter: self.int(),
@@ -404,6 +407,16 @@ impl Dice {
             },
         }
     }
+    fn progress(&mut self) -> Progress {
+        Progress {
+            what: self.some(Self::text),
+            done: self.real(),
+            total: self.some(Self::real),
+            seconds_per_step: self.some(Self::real),
+            sampling: self.below(2) == 0,
+        }
+    }
+
     fn origin(&mut self) -> Origin {
         let file = self.text();
         let rung = RungId(self.text());
@@ -508,6 +521,7 @@ impl Dice {
                 Overlay::Palette,
                 Overlay::Search,
                 Overlay::Quit,
+                Overlay::Stop,
                 Overlay::Kill,
                 Overlay::Value,
                 Overlay::Apply,
@@ -526,6 +540,8 @@ impl Dice {
                     Search::new(d.pick(&[text, "/.*".to_owned(), "a".to_owned()]))
                 }),
                 hit: self.some(|d| d.below(10)),
+                cursor: self.some(|d| d.below(600)),
+                mark: self.some(|d| d.below(600)),
             },
         }
     }

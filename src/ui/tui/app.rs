@@ -1,6 +1,7 @@
 //! The screen's thread: keys in, frames out.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -13,7 +14,9 @@ use crate::profile::catalog::own_folder;
 use crate::run::Snapshot;
 use crate::ui::slot::SnapshotSlot;
 
+use super::deliver::{self, Clipboard};
 use super::keys::{Decoder, Key};
+use super::log_text;
 use super::state::{Effect, TOAST, UiState};
 use super::terminal::{self, Input, Keys, Taken};
 use super::theme::Theme;
@@ -38,6 +41,10 @@ pub struct TuiOptions {
     /// The run belongs to another process: leaving the view asks nothing, and Ctrl-C
     /// leaves it as well.
     pub follows: bool,
+    /// Folder of the run's record, for what is copied or exported.
+    pub record: Option<PathBuf>,
+    /// How text is copied.
+    pub clipboard: Clipboard,
 }
 
 /// Why there is no screen.
@@ -322,6 +329,14 @@ impl App {
                 return Ok(Some(if over { End::InOrder } else { End::Left }));
             }
             Some(Effect::Redraw) => self.taken.redraw()?,
+            Some(Effect::Copy(text)) => {
+                let terminal = self.taken.terminal.backend_mut();
+                let record = self.options.record.as_deref();
+                let clipboard = self.options.clipboard;
+                let word = deliver::copy(clipboard, text, terminal, record, &self.snapshots)?;
+                self.state.toast = word.or(self.state.toast.take());
+            }
+            Some(Effect::Export(named)) => self.export(named.as_deref()),
             Some(Effect::Suspend) => {
                 Taken::give_back();
                 terminal::suspend()?;
@@ -335,12 +350,28 @@ impl App {
         Ok(None)
     }
 
+    fn export(&self, named: Option<&str>) {
+        let Some(s) = self.snapshot.clone() else {
+            return;
+        };
+        let clock = s.now.clock();
+        let record = self.options.record.as_deref();
+        deliver::export(
+            move || log_text::whole(&s),
+            named,
+            &clock,
+            record,
+            &self.snapshots,
+        );
+    }
+
     fn draw(&mut self) -> io::Result<()> {
         let options = ViewOptions {
             theme: self.options.theme,
             choices: self.state.choices.clone(),
             toast: self.state.toast.clone(),
             profiles: self.state.profiles.clone(),
+            record: (self.options.record.as_ref()).map(|p| p.display().to_string()),
             silent_for: self.news_at.elapsed(),
         };
         let snapshot = self.snapshot.clone();

@@ -46,6 +46,8 @@ pub enum Overlay {
     Search,
     /// What shall become of the run.
     Quit,
+    /// Whether to stop, where that was chosen from a list.
+    Stop,
     /// Whether to kill.
     Kill,
     /// The values of a setting.
@@ -65,7 +67,7 @@ impl Overlay {
     pub(super) const fn typing(self) -> bool {
         matches!(
             self,
-            Self::Palette | Self::Search | Self::Value | Self::Save
+            Self::Help | Self::Palette | Self::Search | Self::Value | Self::Save
         )
     }
 }
@@ -77,16 +79,16 @@ pub struct Choices {
     pub screen: Screen,
     /// What lies over it.
     pub overlay: Overlay,
-    /// What was typed into the palette, as a value or as an id.
+    /// What was typed into the palette or the help, as a value or as an id.
     pub typed: String,
-    /// The marked line of a list, or the first one shown of the help.
+    /// The marked line of a list.
     pub picked: usize,
+    /// The run belongs to another process, see `TuiOptions::follows`.
+    pub follows: bool,
     /// Which part of the log is shown, and how.
     pub log: LogChoices,
     /// How the charts are shown.
     pub charts: ChartChoices,
     /// Which part of the profiles is shown.
     pub profiles: ProfileChoices,
-    /// The run belongs to another process: nothing is switched from here.
-    pub follows: bool,
 }

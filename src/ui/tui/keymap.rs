@@ -5,9 +5,11 @@ use crate::model::Health;
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 
+use super::argument::{Argument, Value};
 use super::bindings::BINDINGS;
 use super::choices::{Choices, Overlay, Screen};
 use super::keys::Key;
+use super::log_choices::LogView;
 use super::profile_choices::{ProfilePane, ends_something};
 
 /// Where a key is bound.
@@ -18,10 +20,13 @@ pub(super) enum Context {
     Dashboard,
     Profiles,
     Log,
+    /// On every screen, but without a key: only by its words.
+    Command,
     Help,
     Palette,
     Search,
     Quit,
+    Stop,
     Kill,
     Value,
     Apply,
@@ -73,9 +78,17 @@ pub(super) enum Action {
     NextHit,
     PreviousHit,
     DropSearch,
+    Goto,
+    CopyLine,
+    CopyRange,
+    Mark,
+    Export,
     PickUp,
     PickDown,
+    PickPageUp,
+    PickPageDown,
     Run,
+    Narrow,
     Erase,
     QuitStop,
     QuitLeave,
@@ -106,6 +119,8 @@ pub(super) struct Binding {
     pub(super) name: &'static str,
     /// For the help.
     pub(super) help: &'static str,
+    /// What may follow the name in the palette.
+    pub(super) argument: Option<Argument>,
 }
 
 /// The contexts whose keys count.
@@ -118,6 +133,7 @@ const fn contexts(screen: Screen, overlay: Overlay) -> [Option<Context>; 2] {
         (Overlay::Palette, _) => [Some(Context::Palette), None],
         (Overlay::Search, _) => [Some(Context::Search), None],
         (Overlay::Quit, _) => [Some(Context::Quit), None],
+        (Overlay::Stop, _) => [Some(Context::Stop), None],
         (Overlay::Kill, _) => [Some(Context::Kill), None],
         (Overlay::Value, _) => [Some(Context::Value), None],
         (Overlay::Apply, _) => [Some(Context::Apply), None],
@@ -140,29 +156,86 @@ pub(super) fn find(screen: Screen, overlay: Overlay, key: Key) -> Option<&'stati
     of(screen, overlay).find(|b| b.keys.contains(&key))
 }
 
-/// The list of the help: the keys of the screen first, then the others.
-pub(super) fn help(screen: Screen) -> Vec<&'static Binding> {
+/// Commands that have no key.
+fn keyless() -> impl Iterator<Item = &'static Binding> {
+    BINDINGS.iter().filter(|b| b.context == Context::Command)
+}
+
+/// The list of the help: the keys of the screen first, then the others, then commands
+/// without a key. Of these what has the words of `typed`, or is that key.
+pub(super) fn help(screen: Screen, typed: &str) -> Vec<&'static Binding> {
     let (here, everywhere): (Vec<_>, Vec<_>) =
         of(screen, Overlay::None).partition(|b| b.context != Context::Everywhere);
-    [here, everywhere].concat()
+    let is_key = |b: &Binding| b.keys.iter().any(|k| k.name() == typed);
+    let lower = typed.trim().to_lowercase();
+    let has_words = |b: &Binding| {
+        let keys = b.keys.iter().any(|k| k.name().to_lowercase() == lower);
+        keys || format!("{} {}", b.name, b.help)
+            .to_lowercase()
+            .contains(&lower)
+    };
+    let mut list: Vec<_> = (here.into_iter().chain(everywhere).chain(keyless()))
+        .filter(|b| is_key(b) || has_words(b))
+        .collect();
+    list.sort_by_key(|b| !typed.is_empty() && !is_key(b));
+    list
+}
+
+/// The command that `typed` names, with what stands after the name.
+pub(super) fn told(typed: &str) -> Option<(&'static Binding, &str)> {
+    let (name, rest) = typed.split_once(' ')?;
+    let binding = BINDINGS
+        .iter()
+        .find(|b| b.argument.is_some() && b.name == name)?;
+    Some((binding, rest.trim()))
+}
+
+/// What `typed` tells a command besides its name; absent: nothing yet, or the command
+/// takes nothing. The error says what to write.
+pub(super) fn value(
+    binding: &Binding,
+    typed: &str,
+    snapshot: Option<&Snapshot>,
+) -> Result<Option<Value>, String> {
+    let rest = told(typed).map(|(_, rest)| rest).filter(|r| !r.is_empty());
+    match (binding.argument, rest) {
+        (None, _) | (Some(Argument { needed: false, .. }), None) => Ok(None),
+        (Some(a), None) => Err(format!("say which {}: {}", a.name, a.example)),
+        (Some(a), Some(rest)) => {
+            let s = snapshot.ok_or("the run has not begun")?;
+            (a.parse)(rest, s).map(Some)
+        }
+    }
 }
 
 /// The commands of the palette whose words hold the letters of `typed` in their
 /// order, those of `screen` first; a command with a key here stands with that key.
 pub(super) fn commands(screen: Screen, typed: &str) -> Vec<&'static Binding> {
+    if let Some((binding, _)) = told(typed) {
+        return vec![binding];
+    }
     let mut list: Vec<&Binding> = Vec::new();
     let others = Screen::ALL
         .iter()
         .flat_map(|(other, ..)| of(*other, Overlay::None));
-    for b in of(screen, Overlay::None).chain(others) {
+    for b in of(screen, Overlay::None).chain(keyless()).chain(others) {
         let known = list.iter().any(|c| c.action == b.action);
         if !known && b.action != Action::Palette && holds(b, typed) {
             list.push(b);
         }
     }
     // The words themselves before letters that only happen to be there.
-    list.sort_by_key(|b| !b.name.contains(&typed.to_lowercase()));
+    let typed = typed.to_lowercase();
+    list.sort_by_key(|b| (!b.name.starts_with(&typed), !b.name.contains(&typed)));
     list
+}
+
+/// What the list of the help or the palette shows now.
+pub(super) fn listed(choices: &Choices) -> Vec<&'static Binding> {
+    match choices.overlay {
+        Overlay::Palette => commands(choices.screen, &choices.typed),
+        _ => help(choices.screen, &choices.typed),
+    }
 }
 
 /// Whether the letters of `typed` are in the name or the help of a command, in
@@ -180,7 +253,10 @@ fn holds(binding: &Binding, typed: &str) -> bool {
 /// The screen that a command needs.
 pub(super) const fn home(binding: &Binding) -> Option<Screen> {
     match (binding.action, binding.context) {
-        (Action::Evidence | Action::Rungs | Action::ApplyNow | Action::SaveAs, _) => None,
+        (
+            Action::Evidence | Action::Export | Action::Rungs | Action::ApplyNow | Action::SaveAs,
+            _,
+        ) => None,
         (_, Context::Dashboard) => Some(Screen::Dashboard),
         (_, Context::Profiles) => Some(Screen::Profiles),
         (_, Context::Log) => Some(Screen::Log),
@@ -194,16 +270,28 @@ pub(super) fn name(
     snapshot: Option<&Snapshot>,
     choices: &Choices,
 ) -> &'static str {
+    let over = snapshot.is_some_and(|s| s.outcome.is_some());
     let held = snapshot.is_some_and(|s| matches!(s.stage, Stage::Countdown { held: true, .. }));
     match binding.action {
         Action::Hold if held => "release",
-        Action::Quit | Action::Interrupt if snapshot.is_some_and(|s| s.outcome.is_some()) => {
-            "leave"
-        }
+        Action::Quit | Action::Interrupt if over || choices.follows => "leave",
         Action::Choose if choices.profiles.pane == ProfilePane::List => "use next",
         _ => binding.name,
     }
 }
+
+/// What a binding does as things stand.
+pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
+    match binding.action {
+        Action::Quit | Action::Interrupt if choices.follows => "leave the view; the run goes on",
+        Action::Stop if choices.follows => "ask its supervisor to stop the run",
+        Action::Suspend if choices.follows => "suspend this view",
+        _ => binding.help,
+    }
+}
+
+/// Why a command that needs the process that supervises the run is of no use here.
+const ELSEWHERE: &str = "only where the run was started";
 
 /// Whether an action makes sense now; else why not.
 pub(super) fn enabled(
@@ -215,6 +303,19 @@ pub(super) fn enabled(
         return Err("nothing is searched for");
     }
     switchable(action, snapshot, choices)?;
+    let stands = choices.log.view != LogView::Follow;
+    match action {
+        Action::CopyLine | Action::CopyRange | Action::Mark if !stands => {
+            return Err("stop the log first (space, or up)");
+        }
+        Action::CopyRange if choices.log.mark.is_none() => {
+            return Err("no line is marked (m marks one)");
+        }
+        Action::Export | Action::Goto if snapshot.is_none() => {
+            return Err("the run has not begun");
+        }
+        _ => {}
+    }
     let needs_run = matches!(
         action,
         Action::Hold
@@ -236,6 +337,9 @@ pub(super) fn enabled(
     let s = snapshot.ok_or("the run has not begun")?;
     if s.outcome.is_some() {
         return Err("the run is over");
+    }
+    if choices.follows && matches!(action, Action::Wait | Action::FalseAlarm) {
+        return Err(ELSEWHERE);
     }
     let announced = matches!(s.stage, Stage::Countdown { .. });
     let in_doubt = announced
@@ -302,12 +406,13 @@ mod tests {
     use super::*;
     use crate::ui::testing;
 
-    const OVERLAYS: [Overlay; 11] = [
+    const OVERLAYS: [Overlay; 12] = [
         Overlay::None,
         Overlay::Help,
         Overlay::Palette,
         Overlay::Search,
         Overlay::Quit,
+        Overlay::Stop,
         Overlay::Kill,
         Overlay::Value,
         Overlay::Apply,
@@ -334,7 +439,14 @@ mod tests {
                 }
             }
         }
-        let bound: HashSet<_> = BINDINGS.iter().map(|b| (b.context, b.action)).collect();
+        for b in keyless() {
+            assert!(!b.help.is_empty() && !b.name.is_empty() && b.keys.is_empty());
+        }
+        let bound: HashSet<_> = BINDINGS
+            .iter()
+            .filter(|b| b.context != Context::Command)
+            .map(|b| (b.context, b.action))
+            .collect();
         assert_eq!(reached, bound, "a key that no screen has");
     }
 
@@ -351,6 +463,7 @@ mod tests {
             Context::Dashboard,
             Context::Profiles,
             Context::Log,
+            Context::Command,
         ];
         let all: HashSet<_> = BINDINGS
             .iter()
@@ -359,8 +472,11 @@ mod tests {
             .collect();
         for (screen, ..) in Screen::ALL {
             assert_eq!(commands_of(screen), all);
-            let shown: HashSet<_> = help(screen).iter().map(|b| b.action).collect();
-            let live: HashSet<_> = of(screen, Overlay::None).map(|b| b.action).collect();
+            let shown: HashSet<_> = help(screen, "").iter().map(|b| b.action).collect();
+            let live: HashSet<_> = of(screen, Overlay::None)
+                .chain(keyless())
+                .map(|b| b.action)
+                .collect();
             assert_eq!(shown, live, "the help shows every key of the screen");
         }
         for (_, key, _) in Screen::ALL {
@@ -378,6 +494,78 @@ mod tests {
         assert_eq!(names("Kill")[0], "kill");
         assert!(names("stdout").contains(&"stdout"), "also of other screens");
         assert!(names("qqq").is_empty());
+    }
+
+    #[test]
+    fn an_argument_follows_the_name_of_its_command() {
+        let s = testing::healthy();
+        for b in BINDINGS.iter().filter(|b| b.argument.is_some()) {
+            assert!(!b.name.contains(' '), "{} could not be told apart", b.name);
+            let typed = format!("{} x", b.name);
+            let list = commands(Screen::Dashboard, &typed);
+            assert_eq!(
+                list.iter().map(|b| b.action).collect::<Vec<_>>(),
+                [b.action]
+            );
+        }
+        let goto = |typed: &str| {
+            let (b, _) = told(typed).unwrap();
+            value(b, typed, Some(&s))
+        };
+        assert_eq!(
+            goto("goto 00:14:03"),
+            Ok(Some(Value::Time(crate::model::Mono(843_000))))
+        );
+        assert!(
+            goto("goto ")
+                .unwrap_err()
+                .starts_with("say which TIME: 14:03")
+        );
+        assert!(goto("goto now").unwrap_err().contains("as 14:03"));
+        assert_eq!(goto("search "), Ok(None), "not needed");
+        assert_eq!(
+            goto("search free vram"),
+            Ok(Some(Value::Text("free vram".to_owned())))
+        );
+        assert!(told("goto").is_none() && told("wait 60").is_none());
+    }
+
+    #[test]
+    fn the_help_is_narrowed_by_words_and_by_keys() {
+        let names = |typed| -> Vec<_> {
+            let list = help(Screen::Dashboard, typed);
+            list.iter().map(|b| b.name).collect()
+        };
+        assert_eq!(names("")[0], "evidence", "the screen's own first");
+        assert_eq!(names("k")[0], "kill", "the key before the words");
+        assert_eq!(names("ctrl-z"), ["suspend"]);
+        assert_eq!(names("?")[0], "help");
+        assert_eq!(names("false alarm"), ["false alarm"]);
+        assert!(names("goto").contains(&"goto"), "also without a key");
+        assert!(names("qqq").is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_done_from_a_view_says_so() {
+        let hung = testing::hung();
+        let mut choices = Choices {
+            follows: true,
+            ..Choices::default()
+        };
+        for action in [Action::Wait, Action::FalseAlarm] {
+            assert_eq!(enabled(action, Some(&hung), &choices), Err(ELSEWHERE));
+        }
+        for action in [Action::Hold, Action::Stop, Action::Kill, Action::Evidence] {
+            assert_eq!(enabled(action, Some(&hung), &choices), Ok(()));
+        }
+        let leaves = |c: &Choices| {
+            let all = of(Screen::Dashboard, Overlay::None);
+            let ends = all.filter(|b| matches!(b.action, Action::Quit | Action::Interrupt));
+            ends.map(|b| name(b, Some(&hung), c)).collect::<Vec<_>>()
+        };
+        assert_eq!(leaves(&choices), ["leave", "leave"]);
+        choices.follows = false;
+        assert_eq!(leaves(&choices), ["quit", "stop"]);
     }
 
     #[test]

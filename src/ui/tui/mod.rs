@@ -5,15 +5,21 @@
 //! holds up the supervisor.
 
 mod app;
+mod argument;
 mod bindings;
 mod chart;
 mod chart_choices;
 mod choices;
 mod chrome;
+mod consequence;
+mod deliver;
 mod keymap;
 mod keys;
+mod lists;
 mod log_choices;
+mod log_cursor;
 mod log_screen;
+mod log_text;
 mod panel;
 mod parts;
 mod profile_boxes;
@@ -38,6 +44,7 @@ mod view_tests;
 pub use app::{TuiError, TuiHandle, TuiOptions, spawn};
 pub use chart_choices::{ChartChoices, Picture};
 pub use choices::{Choices, Overlay, Screen};
+pub use deliver::Clipboard;
 pub use log_choices::{LogChoices, LogView, Search};
 pub use profile_choices::{ProfileChoices, ProfilePane};
 pub use theme::Theme;

@@ -1,33 +1,24 @@
 //! The boxes of the profiles screen: values of a setting, the id of an own profile,
-//! the ladder, and the questions before an attempt ends.
+//! the ladder.
 
 use ratatui::Frame;
 use ratatui::text::Line;
 
-use crate::model::time::clock;
 use crate::profile::Owner;
 use crate::run::Snapshot;
 use crate::ui::text;
 use crate::ui::words::{self, Tone};
 
-use super::chrome::{box_rows, centred, question};
+use super::chrome::{box_columns, box_rows, centred};
 use super::panel::profile::cursor;
 use super::parts::Parts;
-use super::profile_choices::{changes, profile_says, values, view_of};
+use super::profile_choices::{profile_says, values, view_of};
 use super::view::ViewOptions;
-
-/// Below so many rows a box keeps to the point.
-const LOW: u16 = 20;
-
-/// Columns of text in a box of this screen.
-fn columns(frame: &Frame<'_>) -> usize {
-    usize::from(frame.area().width.min(72)).saturating_sub(4)
-}
 
 /// A sentence in as many rows as it takes, four at most.
 fn say(out: &mut Vec<Line<'static>>, frame: &Frame<'_>, o: &ViewOptions, tone: Tone, words: &str) {
     let words = text::clean(words, o.theme.ascii);
-    let rows = text::wrap(&words, columns(frame), 4, o.theme.ellipsis());
+    let rows = text::wrap(&words, box_columns(frame), 4, o.theme.ellipsis());
     out.extend(
         rows.into_iter()
             .map(|l| Line::styled(l, o.theme.style(tone))),
@@ -42,7 +33,7 @@ pub(super) fn value(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         return;
     };
     let theme = o.theme;
-    let width = columns(frame);
+    let width = box_columns(frame);
     let mut lines = Vec::new();
     let typed = text::clean(&c.typed, theme.ascii);
     let hint = if c.typed.is_empty() {
@@ -141,7 +132,7 @@ pub(super) fn save(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
 /// The ladder, the marked rung in sight.
 pub(super) fn rungs(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     let theme = o.theme;
-    let width = columns(frame);
+    let width = box_columns(frame);
     let picked = o.choices.picked.min(s.ladder.len().saturating_sub(1));
     let name = s.ladder.iter().map(|e| text::width(&e.id.0)).max();
     let name = name.unwrap_or(0).min(20);
@@ -183,71 +174,4 @@ pub(super) fn rungs(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     let first = (at + 4).saturating_sub(rows).min(at).min(last);
     let lines = lines.into_iter().skip(first).take(rows).collect();
     centred(frame, s, o, "Which rung follows?", lines);
-}
-
-/// What ends, what is kept.
-fn ends(out: &mut Vec<Line<'static>>, frame: &Frame<'_>, s: &Snapshot, o: &ViewOptions) {
-    let attempt = s.attempt.as_ref().map_or_else(
-        || "the attempt".to_owned(),
-        |a| format!("attempt {} on {}", a.number, a.rung),
-    );
-    let pid = s.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
-    let running = clock(s.now.since(s.attempt_since));
-    let section = match (s.section, s.sections) {
-        (Some(n), Some(of)) => format!(", section {n} of {of}"),
-        (Some(n), None) => format!(", section {n}"),
-        _ => String::new(),
-    };
-    let done = s
-        .progress
-        .as_ref()
-        .map_or_else(String::new, |p| format!(", {}", words::progress(p).done));
-    let what = format!(
-        "Ends: {attempt}{pid}, running for {running}, {}{section}{done}.",
-        s.phase
-    );
-    say(out, frame, o, Tone::Strong, &what);
-    let evidence = match s.evidence.len() {
-        0 => String::new(),
-        1 => ", 1 bundle of evidence".to_owned(),
-        n => format!(", {n} bundles of evidence"),
-    };
-    let kept = if frame.area().height < LOW {
-        format!("Kept: the record, results on disk{evidence}.")
-    } else {
-        format!(
-            "Kept: the record, whole results on disk{evidence}. What the attempt has not written is lost."
-        )
-    };
-    say(out, frame, o, Tone::Plain, &kept);
-}
-
-/// Whether to restart with what was chosen.
-pub(super) fn apply(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
-    let mut lines = Vec::new();
-    ends(&mut lines, frame, s, o);
-    let rung = s
-        .attempt
-        .as_ref()
-        .map_or_else(String::new, |a| format!(" on {}", a.rung));
-    let list = changes(s, o.theme.pick("→", "->"));
-    let starts = if list.is_empty() {
-        format!("Starts: the next attempt{rung} with the same settings; nothing was chosen.")
-    } else {
-        format!("Starts: the next attempt{rung} with {}.", list.join(", "))
-    };
-    say(&mut lines, frame, o, Tone::Plain, &starts);
-    question(frame, s, o, "Restart with what you chose?", lines);
-}
-
-/// Whether to end the attempt for the chosen rung.
-pub(super) fn take_rung(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
-    let picked = o.choices.picked.min(s.ladder.len().saturating_sub(1));
-    let mut lines = Vec::new();
-    ends(&mut lines, frame, s, o);
-    if let Some(e) = s.ladder.get(picked) {
-        let starts = format!("Starts: the next attempt on rung {} {}.", picked, e.id);
-        say(&mut lines, frame, o, Tone::Plain, &starts);
-    }
-    question(frame, s, o, "End the attempt for this rung?", lines);
 }

@@ -338,10 +338,11 @@ fn the_question_says_what_ends_and_what_starts() {
     c.overlay = Overlay::Apply;
     let shown = text(&s, c, 120, 36);
     for words in [
-        "attempt 2 on fast_find, pid 41822, running for 00:03:07",
-        "section 2 of 4",
-        "the record, whole results on disk",
-        "find mode FAST → HYBRID",
+        "attempt 2 on fast_find, pid 41822, after 00:03:07",
+        "section 2/4",
+        "1 bundle of evidence",
+        "find mode FAST",
+        "HYBRID",
     ] {
         assert!(shown.contains(words), "{words}\n{shown}");
     }

@@ -42,6 +42,8 @@ pub struct ViewOptions {
     pub toast: Option<String>,
     /// The profiles to choose from.
     pub profiles: Profiles,
+    /// Folder of the run's record, where there is one.
+    pub record: Option<String>,
     /// Time since the snapshot was made: a supervisor that is silent is said to be.
     pub silent_for: Duration,
 }
@@ -54,6 +56,7 @@ impl ViewOptions {
             choices: Choices::default(),
             toast: None,
             profiles: Profiles::default(),
+            record: None,
             silent_for: Duration::ZERO,
         }
     }

@@ -73,6 +73,8 @@ fn log_choices(s: &Snapshot, searching: bool) -> Choices {
             wrap: true,
             search: Some(Search::new("vram".to_owned())),
             hit: Some(1),
+            cursor: Some(4),
+            mark: Some(1),
         }
     } else {
         LogChoices::default()
@@ -177,21 +179,33 @@ fn a_search_is_typed_below_the_log() {
 }
 
 #[test]
-fn questions_and_help_at_80x24() {
-    for (name, overlay) in [
-        ("help", Overlay::Help),
-        ("palette", Overlay::Palette),
-        ("quit", Overlay::Quit),
-        ("kill", Overlay::Kill),
+fn questions_and_lists() {
+    for (name, overlay, typed) in [
+        ("help", Overlay::Help, ""),
+        ("help_narrowed", Overlay::Help, "log"),
+        ("palette", Overlay::Palette, ""),
+        ("palette_told", Overlay::Palette, "goto 17:00"),
+        ("quit", Overlay::Quit, ""),
+        ("stop", Overlay::Stop, ""),
+        ("kill", Overlay::Kill, ""),
     ] {
-        let o = with(
-            UNICODE,
-            Choices {
-                overlay,
-                ..Choices::default()
-            },
-        );
-        insta::assert_snapshot!(name, text(&testing::healthy(), &o, 80, 24));
+        let choices = Choices {
+            overlay,
+            typed: typed.to_owned(),
+            picked: if name == "help" { 30 } else { 0 },
+            ..Choices::default()
+        };
+        let s = testing::healthy();
+        for (width, height) in [(80, 24), (40, 12)] {
+            let forms = screen::forms(width, height, |frame, theme| {
+                let o = ViewOptions {
+                    record: Some("/home/user/.local/state/framepack-tui/runs/7f3a".to_owned()),
+                    ..with(theme, choices.clone())
+                };
+                draw(frame, &s, &o);
+            });
+            insta::assert_snapshot!(format!("{name}_{width}x{height}"), forms);
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! The ladder with the state of every rung, and the budget.
 
+use std::time::Duration;
+
 use ratatui::text::{Line, Span};
 
 use crate::model::time::clock;
 use crate::run::Snapshot;
 use crate::run::snapshot::RungState;
-use crate::ui::text;
+use crate::ui::text::{self, ago};
 use crate::ui::tui::parts::{LABEL, Parts, Row, later};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone};
@@ -14,10 +16,11 @@ use super::rank;
 
 /// Restarts left, evidence taken, and whose ladder it is.
 fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
-    let left = match s.restarts_left {
-        0 => "no restart left".to_owned(),
-        1 => "1 restart left".to_owned(),
-        n => format!("{n} restarts left"),
+    let b = &s.budget;
+    let left = match (s.restarts_left, b.restarts) {
+        (n, all) if n <= all => format!("{n} of {all} restarts left ({})", minutes(b.period)),
+        // another version of this program counts in another way
+        (n, _) => format!("{n} restarts left"),
     };
     let taken = match s.evidence.len() {
         0 => "no evidence taken".to_owned(),
@@ -39,7 +42,36 @@ fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
         .row(columns, rank::TROUBLE + 1)
 }
 
-/// The ladder in one or two rows, and the budget.
+/// `30 min`; to the second where it is no whole number of minutes.
+fn minutes(d: Duration) -> String {
+    match (d.as_secs() / 60, d.as_secs() % 60) {
+        (whole, 0) if whole > 0 => format!("{whole} min"),
+        _ => ago(d),
+    }
+}
+
+/// What a restart would go on with. Nothing is resumed: the command starts again.
+fn resume(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
+    if s.outcome.is_some() {
+        return None;
+    }
+    let how = if s.server {
+        "press Start again"
+    } else {
+        "from the beginning"
+    };
+    let kept = match s.results {
+        0 => "no result to keep".to_owned(),
+        1 => "keeps 1 result".to_owned(),
+        n => format!("keeps {n} results"),
+    };
+    let row = Parts::labelled(theme, "resume")
+        .put(0, Tone::Plain, how)
+        .put(1, Tone::Plain, kept);
+    Some(row.row(columns, rank::LADDER + 1))
+}
+
+/// The ladder in one or two rows, the budget, and what a restart would resume.
 pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     let items = s.ladder.iter().enumerate().map(|(n, e)| {
         let (word, _, tone) = words::rung(e);
@@ -48,6 +80,7 @@ pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> V
     });
     let mut rows = flow(theme, "ladder", items, columns, 2);
     rows.push(budget(s, theme, columns));
+    rows.extend(resume(s, theme, columns));
     rows
 }
 
@@ -104,7 +137,7 @@ fn flow(
         .collect()
 }
 
-/// One row a rung, then the budget.
+/// One row a rung, then the budget and what a restart would resume.
 pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     let name = s
         .ladder
@@ -138,5 +171,6 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
         })
         .collect();
     rows.push(budget(s, theme, columns));
+    rows.extend(resume(s, theme, columns));
     rows
 }
