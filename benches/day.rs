@@ -75,9 +75,12 @@ struct Parts {
 
 /// CPU time of this process, all threads.
 fn own_cpu() -> Result<Duration, Box<dyn Error>> {
-    let t = clock_gettime(ClockId::ProcessCPUTime);
-    let whole = Duration::from_secs(u64::try_from(t.tv_sec)?);
-    Ok(whole + Duration::from_nanos(u64::try_from(t.tv_nsec)?))
+    Ok(clock_gettime(ClockId::ProcessCPUTime).try_into()?)
+}
+
+/// CPU time since then.
+fn cpu_since(then: Duration) -> Result<Duration, Box<dyn Error>> {
+    Ok(own_cpu()?.saturating_sub(then))
 }
 
 fn own_pid() -> Result<i32, Box<dyn Error>> {
@@ -110,11 +113,11 @@ impl Day {
         let per_hour = 3_600_000 / u32::try_from(PERIOD_MS)?;
         let cpu = own_cpu()?;
         for half in 0..hours * per_hour {
-            for turn in [Workload::half_second, Workload::tick] {
+            for turn in [|run: &mut Workload| run.half_second(false), Workload::tick] {
                 let begun = Instant::now();
                 turn(&mut run);
-                let folded = Instant::now();
-                day.parts.fold += folded - begun;
+                let after_fold = Instant::now();
+                day.parts.fold += after_fold - begun;
                 for env in run.stream.drain(..) {
                     day.samples += u32::from(matches!(env.event, Event::Sample(_)));
                     day.lines += u32::from(matches!(env.event, Event::Line(_)));
@@ -125,11 +128,11 @@ impl Day {
                     // as often as the recorder's thread does
                     recorder.flush()?;
                 }
-                let recorded = Instant::now();
-                day.parts.record += recorded - folded;
+                let after_record = Instant::now();
+                day.parts.record += after_record - after_fold;
                 let snapshot = run.state.snapshot();
                 let made = Instant::now();
-                day.parts.snapshot += made - recorded;
+                day.parts.snapshot += made - after_record;
                 day.drawn += sink.draw(&snapshot, &options.clone())?;
                 day.parts.draw += made.elapsed();
                 day.frames += 1;
@@ -139,7 +142,7 @@ impl Day {
             }
         }
         recorder.finish()?;
-        day.cpu = own_cpu()? - cpu;
+        day.cpu = cpu_since(cpu)?;
         day.record = Bytes(dir.path().join("events.jsonl").metadata()?.len());
         Ok(day)
     }
@@ -206,7 +209,8 @@ struct Sampling {
 }
 
 fn sample_for(time: Duration) -> Result<Sampling, Box<dyn Error>> {
-    let card = Card::new()?;
+    let folder = tempfile::tempdir()?;
+    let card = Card::make(folder.path())?;
     let mut child = Command::new(std::env::current_exe()?)
         .arg(CHILD)
         .stdin(Stdio::piped())
@@ -232,7 +236,7 @@ fn sample_for(time: Duration) -> Result<Sampling, Box<dyn Error>> {
         );
         rounds += 1;
     }
-    let (used, elapsed) = (own_cpu()? - cpu, begun.elapsed());
+    let (used, elapsed) = (cpu_since(cpu)?, begun.elapsed());
     child.kill()?;
     child.wait()?;
     Ok(Sampling {

@@ -6,24 +6,28 @@
 
 #[path = "support/figures.rs"]
 mod figures;
+#[path = "support/spread.rs"]
+mod spread;
 #[path = "support/terminal_sink.rs"]
 mod terminal_sink;
 #[path = "support/workload.rs"]
 mod workload;
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::time::Instant;
 
 use divan::{Bencher, black_box};
 use framepack_tui::model::{Envelope, Event, Health, Line, Mono, Stream};
+use framepack_tui::run::reduce;
 use framepack_tui::run::snapshot::Stage;
-use framepack_tui::run::{Snapshot, reduce};
 use framepack_tui::ui::Theme;
 use framepack_tui::ui::tui::{Screen, ViewOptions, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use figures::{Figure, Spread};
+use figures::Figure;
+use spread::Spread;
 use terminal_sink::Sink;
 use workload::Workload;
 
@@ -43,13 +47,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn healthy() -> Workload {
     let mut run = Workload::start();
     for _ in 0..2200 {
-        run.half_second();
+        run.half_second(false);
+        run.tick();
     }
     for n in 0..500 {
         run.line(&format!(
             "step {n}: sigma 0.{n:03}, 23.1 GB of VRAM free, the next section begins after this"
         ));
-        run.half_second();
+        run.half_second(false);
     }
     run.stream.clear();
     run
@@ -62,7 +67,8 @@ fn hung() -> Workload {
         if matches!(run.state.snapshot().stage, Stage::Countdown { .. }) {
             break;
         }
-        run.hang();
+        run.half_second(true);
+        run.tick();
     }
     assert_eq!(run.state.snapshot().verdict.health, Health::Hung);
     run.stream.clear();
@@ -156,15 +162,21 @@ fn snapshot(bencher: Bencher<'_, '_>, is: &str) {
 
 /// A sample while the screen holds the last snapshot, as it always does: the history
 /// is shared, and has to be copied before it is written.
-#[divan::bench(args = ["healthy", "hung"])]
+#[divan::bench(args = ["healthy", "hung"], sample_count = 1000, sample_size = 1)]
 fn reduce_sample(bencher: Bencher<'_, '_>, is: &str) {
     let mut run = state(is);
-    let sample = Event::Sample(Box::new(run.reading()));
-    folding(bencher, run, sample);
+    run.half_second(is == "hung");
+    let sample = run.stream.iter().find_map(|e| match &e.event {
+        sample @ Event::Sample(_) => Some(sample.clone()),
+        _ => None,
+    });
+    if let Some(sample) = sample {
+        folding(bencher, run, sample);
+    }
 }
 
 /// A line while the screen holds the last snapshot: the log has to be copied.
-#[divan::bench]
+#[divan::bench(sample_count = 1000, sample_size = 1)]
 fn reduce_line(bencher: Bencher<'_, '_>) {
     let line = Event::Line(Line {
         attempt: 1,
@@ -178,20 +190,21 @@ fn reduce_line(bencher: Bencher<'_, '_>) {
 }
 
 fn folding(bencher: Bencher<'_, '_>, run: Workload, event: Event) {
-    let mut state = run.state;
-    let mut held: Snapshot = state.snapshot();
-    let mut env = Envelope {
+    let first = run.state.snapshot().now;
+    let state = RefCell::new(run.state);
+    let env = RefCell::new(Envelope {
         seq: 1 << 40,
-        at: held.now,
+        at: first,
         event,
-    };
-    bencher.bench_local(move || {
-        env.seq += 1;
-        env.at = Mono(env.at.0 + 1);
-        let effects = reduce(&mut state, &env);
-        held = state.snapshot();
-        effects.len()
     });
+    bencher
+        .with_inputs(|| state.borrow().snapshot())
+        .bench_local_values(|held| {
+            let mut env = env.borrow_mut();
+            env.seq += 1;
+            env.at = Mono(env.at.0 + 1);
+            (reduce(&mut state.borrow_mut(), &env), held)
+        });
 }
 
 /// Bytes and time of frames on their way to a terminal.
@@ -208,7 +221,7 @@ fn frames() -> Result<Vec<Figure>, Box<dyn Error>> {
             for _ in 0..rounds {
                 let mut sink = Sink::new(width, height)?;
                 for (bytes, ms) in [(&mut first, &mut first_ms), (&mut next, &mut next_ms)] {
-                    run.half_second();
+                    run.half_second(false);
                     run.stream.clear();
                     let snapshot = run.state.snapshot();
                     let begun = Instant::now();

@@ -1,17 +1,9 @@
-//! What a process has used.
+//! Memory of a process.
 
 use std::error::Error;
-use std::time::Duration;
 
 use framepack_tui::model::Bytes;
 use procfs::process::Process;
-
-/// CPU time of all threads up to now, waited-for children left out.
-pub(crate) fn cpu(pid: i32) -> Result<Duration, Box<dyn Error>> {
-    let stat = Process::new(pid)?.stat()?;
-    let ticks = stat.utime + stat.stime;
-    Ok(Duration::from_secs(ticks) / u32::try_from(procfs::ticks_per_second())?)
-}
 
 /// Memory in use that is in RAM.
 pub(crate) fn rss(pid: i32) -> Result<Bytes, Box<dyn Error>> {

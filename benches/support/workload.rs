@@ -70,21 +70,16 @@ impl Workload {
         run
     }
 
-    /// Half a second in which the workload goes on with its job. The clock between
-    /// two samples is a tick, as in the supervising loop.
-    pub(crate) fn half_second(&mut self) {
+    /// Half a second in which the workload goes on with its job, or hangs in it.
+    pub(crate) fn half_second(&mut self, hangs: bool) {
         self.now += Duration::from_millis(PERIOD_MS);
-        if self.now.0.is_multiple_of(1000) {
+        if hangs {
+            self.doing = Doing::Hanging;
+        } else if self.now.0.is_multiple_of(1000) {
             self.script(self.now.0 / 1000 % JOB_S);
         }
-        self.sample();
-    }
-
-    /// Half a second in which nothing moves in the middle of a job.
-    pub(crate) fn hang(&mut self) {
-        self.now += Duration::from_millis(PERIOD_MS);
-        self.doing = Doing::Hanging;
-        self.sample();
+        let sample = self.reading();
+        self.post(Event::Sample(Box::new(sample)));
     }
 
     /// The turn of the clock halfway to the next sample.
@@ -243,13 +238,8 @@ impl Workload {
         }));
     }
 
-    fn sample(&mut self) {
-        let sample = self.reading();
-        self.post(Event::Sample(Box::new(sample)));
-    }
-
     /// What the sources say now.
-    pub(crate) fn reading(&mut self) -> Sample {
+    fn reading(&mut self) -> Sample {
         // a wave with a period that is no divisor of anything else
         let wave = f64::from(u32::try_from(self.now.0 / PERIOD_MS % 47).unwrap_or(0)) / 47.0;
         let works = self.doing == Doing::Working;
