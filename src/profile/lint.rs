@@ -11,7 +11,7 @@ use super::lint_ladder;
 use super::parse::sorted;
 use super::place::{At, Place};
 use super::problem::Problem;
-use super::schema::{ATTEMPT_DIR, EnvValue, Goal, Limit, Profile, RungSource};
+use super::schema::{ATTEMPT_DIR, EnvValue, GIB, Goal, Limit, MIB, Profile, RungSource, VALUE};
 
 /// Longest limit of any kind.
 const CEILING: Duration = Duration::from_hours(24);
@@ -168,7 +168,32 @@ fn contradiction(
 /// S601 of every argument.
 fn arguments(profile: &Profile, out: &mut Vec<Problem>) {
     let rungs = profile.ladder.iter().flat_map(|r| r.args.iter().flatten());
-    for arg in profile.workload.args.iter().flatten().chain(rungs) {
+    let mut args: Vec<At<String>> = profile.workload.args.iter().flatten().cloned().collect();
+    args.extend(rungs.cloned());
+    for (key, words) in &profile.workload.arguments {
+        let holders = [VALUE, GIB, MIB];
+        let takes = |w: &At<String>| holders.iter().any(|h| w.value.contains(h));
+        if let (Some(first), false) = (words.first(), words.iter().any(takes)) {
+            out.push(
+                Problem::error(
+                    "S604",
+                    format!("the arguments of `{key}` have no place for its value"),
+                )
+                .at(&first.place)
+                .label("the same for every value")
+                .fix(format!(
+                    "write `{VALUE}` where it belongs, or `{GIB}` or `{MIB}` for a size"
+                )),
+            );
+        }
+        args.extend(words.iter().map(|w| {
+            let plain = holders
+                .iter()
+                .fold(w.value.clone(), |t, h| t.replace(h, "value"));
+            w.with(plain)
+        }));
+    }
+    for arg in &args {
         let text = &arg.value;
         let value = text.split_once('=').map_or(text.as_str(), |(_, v)| v);
         let why = if text.chars().any(|c| ";|&$`<>(){}*?\\\"'!#".contains(c)) {

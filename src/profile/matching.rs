@@ -41,83 +41,224 @@ pub struct Choice {
     pub why: String,
 }
 
+/// Whether a condition of `[match]` holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+    /// The fact is not known; the condition then counts as not met.
+    Unknown,
+}
+
+/// One condition of `[match]` and what the machine has in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// What is compared: `maker`, `architecture`, `VRAM`, `memory`, `workload`, `system`, `GPU`.
+    pub what: &'static str,
+    /// What the profile asks for: `gfx1100 or gfx1101`, `at least 23.0 GiB`.
+    pub wanted: String,
+    /// What the machine has; absent: not known.
+    pub have: Option<String>,
+    /// The comparison.
+    pub holds: Holds,
+}
+
+impl Condition {
+    fn of(what: &'static str, wanted: String, have: Option<String>, holds: bool) -> Self {
+        let holds = match (&have, holds) {
+            (None, _) => Holds::Unknown,
+            (Some(_), true) => Holds::Yes,
+            (Some(_), false) => Holds::No,
+        };
+        Self {
+            what,
+            wanted,
+            have,
+            holds,
+        }
+    }
+}
+
+/// What came of comparing `[match]` with a machine.
+pub(super) struct Judged<'m> {
+    /// Every condition, with the card that meets most of them.
+    pub conditions: Vec<Condition>,
+    /// That card.
+    card: Option<&'m Card>,
+    /// How much the conditions say.
+    weight: u32,
+}
+
+impl Judged<'_> {
+    /// Whether every condition holds.
+    pub(super) fn fits(&self) -> bool {
+        self.conditions.iter().all(|c| c.holds == Holds::Yes)
+    }
+}
+
 /// The profile whose conditions hold and say most; the user's own before a shipped
 /// one that says as much. Absent: no profile's conditions hold.
 pub fn best(profiles: &[Profile], machine: &Machine) -> Option<Choice> {
-    let mut candidates: Vec<(u32, bool, &Profile, Option<&Card>)> = Vec::new();
-    for p in profiles {
-        if let Some((weight, card)) = fits(&p.matches, machine) {
-            candidates.push((weight, !p.is_shipped(), p, card));
-        }
-    }
+    let mut candidates: Vec<(Judged<'_>, &Profile)> = profiles
+        .iter()
+        .map(|p| (judge(&p.matches, machine), p))
+        .filter(|(judged, _)| judged.fits())
+        .collect();
     // Of equals the one whose id comes first in the alphabet, so that the choice is stable.
-    candidates.sort_by(|a, b| {
-        let key = |c: &(u32, bool, &Profile, Option<&Card>)| (c.0, c.1);
-        key(b)
-            .cmp(&key(a))
-            .then_with(|| a.2.id.value.cmp(&b.2.id.value))
+    candidates.sort_by(|(a, p), (b, q)| {
+        let key = |j: &Judged<'_>, p: &Profile| (j.weight, !p.is_shipped());
+        key(b, q)
+            .cmp(&key(a, p))
+            .then_with(|| p.id.value.cmp(&q.id.value))
     });
-    let (_, _, profile, card) = candidates.first()?;
+    let (judged, profile) = candidates.first()?;
     Some(Choice {
         id: profile.id.value.clone(),
-        why: why(profile, *card, machine),
+        why: why(profile, judged.card, machine),
     })
 }
 
-/// How much the conditions say, and the card for which they hold; absent: they do not hold.
-fn fits<'m>(m: &Match, machine: &'m Machine) -> Option<(u32, Option<&'m Card>)> {
-    let listed = |list: &Option<Vec<At<String>>>, word: &str| {
-        list.as_ref()
-            .is_none_or(|l| l.iter().any(|v| v.value == word))
+/// Compares every condition. Of several cards the first that meets all of them
+/// counts, else the one that misses fewest.
+pub(super) fn judge<'m>(m: &Match, machine: &'m Machine) -> Judged<'m> {
+    let mut conditions = Vec::new();
+    if let Some(os) = &m.os {
+        let holds = os.iter().any(|v| v.value == OS);
+        conditions.push(Condition::of(
+            "system",
+            either(os),
+            Some(String::from(OS)),
+            holds,
+        ));
+    }
+    if let Some(list) = &m.workload {
+        let have = Some(machine.adapter.clone()).filter(|a| !a.is_empty());
+        let holds = list.iter().any(|v| v.value == machine.adapter);
+        conditions.push(Condition::of("workload", either(list), have, holds));
+    }
+    let no_gpu = matches!(&m.vendor, Some(v) if v.value == MatchVendor::NoGpu);
+    let card = if no_gpu {
+        conditions.push(without_gpu(machine));
+        None
+    } else {
+        machine
+            .cards
+            .iter()
+            .min_by_key(|card| missed(&of_card(m, Some(card))))
     };
-    if !listed(&m.os, "linux") || !listed(&m.workload, &machine.adapter) {
-        return None;
+    conditions.extend(of_card(m, card));
+    Judged {
+        conditions,
+        card,
+        weight: weight(m),
     }
-    let mut weight = if m.workload.is_some() { 8 } else { 0 };
-    if matches!(&m.vendor, Some(v) if v.value == MatchVendor::NoGpu) {
-        let none = machine.cards.iter().all(|c| c.vendor.is_none());
-        return none.then_some((weight + 1, None));
-    }
-    let asks_card = m.vendor.is_some()
-        || m.gfx.is_some()
-        || m.sm.is_some()
-        || m.vram_min.is_some()
-        || m.vram_max.is_some()
-        || m.unified.is_some();
-    if !asks_card {
-        return Some((weight, machine.cards.first()));
-    }
-    let card = machine.cards.iter().find(|c| card_fits(m, c))?;
-    weight += u32::from(m.vendor.is_some())
-        + 16 * u32::from(m.gfx.is_some() || m.sm.is_some())
-        + 2 * u32::from(m.vram_min.is_some() || m.vram_max.is_some())
-        + 2 * u32::from(m.unified.is_some());
-    Some((weight, Some(card)))
 }
 
-/// A condition on something unknown does not hold.
-fn card_fits(m: &Match, card: &Card) -> bool {
-    let arch = |list: &Option<Vec<At<String>>>, have: &Option<String>| {
-        list.as_ref().is_none_or(|l| {
-            have.as_ref()
-                .is_some_and(|h| l.iter().any(|v| v.value == *h))
-        })
+/// The only system there is.
+const OS: &str = "linux";
+
+/// How many conditions do not hold.
+fn missed(conditions: &[Condition]) -> usize {
+    let bad = conditions.iter().filter(|c| c.holds != Holds::Yes);
+    bad.count()
+}
+
+/// How much the conditions say: an architecture more than a workload, and so on.
+fn weight(m: &Match) -> u32 {
+    8 * u32::from(m.workload.is_some())
+        + u32::from(m.vendor.is_some())
+        + 16 * u32::from(m.gfx.is_some() || m.sm.is_some())
+        + 2 * u32::from(m.vram_min.is_some() || m.vram_max.is_some())
+        + 2 * u32::from(m.unified.is_some())
+}
+
+fn without_gpu(machine: &Machine) -> Condition {
+    let cards: Vec<&str> = machine
+        .cards
+        .iter()
+        .filter_map(|c| Some(c.name.as_deref().unwrap_or(maker(c.vendor?))))
+        .collect();
+    let none = cards.is_empty();
+    let have = if none {
+        String::from("none")
+    } else {
+        cards.join(", ")
     };
-    let vendor = m.vendor.as_ref().is_none_or(|v| match v.value {
-        MatchVendor::Card(vendor) => card.vendor == Some(vendor),
-        MatchVendor::NoGpu => false,
-    });
-    let vram = |limit: &Option<At<Bytes>>, ok: fn(Bytes, Bytes) -> bool| {
-        limit
-            .as_ref()
-            .is_none_or(|l| card.vram.is_some_and(|v| ok(v, l.value)))
+    Condition::of("GPU", String::from("none"), Some(have), none)
+}
+
+/// The conditions on a card, compared with this one; absent: there is no card.
+fn of_card(m: &Match, card: Option<&Card>) -> Vec<Condition> {
+    let mut out = Vec::new();
+    let mut add = |what, wanted: String, have: Option<String>, holds: bool| {
+        let have = card.map_or_else(|| Some(String::from("no GPU")), |_| have);
+        out.push(Condition::of(what, wanted, have, holds));
     };
-    vendor
-        && arch(&m.gfx, &card.gfx)
-        && arch(&m.sm, &card.sm)
-        && vram(&m.vram_min, |have, least| have >= least)
-        && vram(&m.vram_max, |have, most| have <= most)
-        && m.unified.as_ref().is_none_or(|u| u.value == card.unified)
+    if let Some(MatchVendor::Card(vendor)) = m.vendor.as_ref().map(|v| v.value) {
+        let have = card.and_then(|c| c.vendor);
+        let name = have.map(|v| maker(v).to_owned());
+        add(
+            "maker",
+            maker(vendor).to_owned(),
+            name,
+            have == Some(vendor),
+        );
+    }
+    let gfx = card.and_then(|c| c.gfx.as_ref());
+    let sm = card.and_then(|c| c.sm.as_ref());
+    for (list, have) in [(&m.gfx, gfx), (&m.sm, sm)] {
+        if let Some(list) = list {
+            let holds = have.is_some_and(|h| list.iter().any(|v| v.value == *h));
+            add("architecture", either(list), have.cloned(), holds);
+        }
+    }
+    let vram = card.and_then(|c| c.vram);
+    let least = (
+        &m.vram_min,
+        "at least",
+        Bytes::ge as fn(&Bytes, &Bytes) -> bool,
+    );
+    for (limit, words, ok) in [least, (&m.vram_max, "at most", Bytes::le)] {
+        if let Some(limit) = limit {
+            let holds = vram.is_some_and(|v| ok(&v, &limit.value));
+            let have = vram.map(|v| v.to_string());
+            add("VRAM", format!("{words} {}", limit.value), have, holds);
+        }
+    }
+    if let Some(unified) = &m.unified {
+        let have = card.map(|c| c.unified);
+        let words = have.map(|u| memory(u).to_owned());
+        let holds = have == Some(unified.value);
+        add("memory", memory(unified.value).to_owned(), words, holds);
+    }
+    out
+}
+
+const fn maker(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Amd => "AMD",
+        Vendor::Nvidia => "NVIDIA",
+    }
+}
+
+const fn memory(unified: bool) -> &'static str {
+    if unified {
+        "shared with the host"
+    } else {
+        "the card's own"
+    }
+}
+
+/// `gfx1100, gfx1101 or gfx1102`.
+fn either(values: &[At<String>]) -> String {
+    let words: Vec<&str> = values.iter().map(|v| v.value.as_str()).collect();
+    match words.split_last() {
+        None => String::from("nothing"),
+        Some((only, [])) => (*only).to_owned(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+    }
 }
 
 fn why(profile: &Profile, card: Option<&Card>, machine: &Machine) -> String {

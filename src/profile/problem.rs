@@ -204,6 +204,15 @@ impl ProfileError {
         }
     }
 
+    /// The file it is about, as far as it names one.
+    pub(super) fn file(&self) -> Option<&str> {
+        match self {
+            Self::NotFound { .. } => None,
+            Self::NoFile { path } | Self::Unreadable { path, .. } => Some(path),
+            Self::Invalid { name, .. } => Some(name),
+        }
+    }
+
     /// The process exit code that goes with it.
     pub const fn exit_code(&self) -> u8 {
         match self.kind() {

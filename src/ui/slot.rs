@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::profile::shelf::ShelfEntry;
 use crate::run::Snapshot;
 
 /// A place for the latest snapshot: writing replaces, reading never waits for
@@ -18,6 +19,7 @@ struct Latest {
     generation: u64,
     snapshot: Option<Arc<Snapshot>>,
     word: Option<String>,
+    profiles: Arc<Vec<ShelfEntry>>,
 }
 
 impl SnapshotSlot {
@@ -34,6 +36,20 @@ impl SnapshotSlot {
         let old = latest.snapshot.replace(snapshot);
         drop(latest);
         drop(old);
+    }
+
+    /// Replaces the profiles that can be chosen.
+    pub fn publish_profiles(&self, profiles: Arc<Vec<ShelfEntry>>) {
+        let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut latest.profiles, profiles);
+        drop(latest);
+        drop(old);
+    }
+
+    /// The profiles that can be chosen; empty until they were published.
+    pub fn profiles(&self) -> Arc<Vec<ShelfEntry>> {
+        let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&latest.profiles)
     }
 
     /// Leaves a word for the user, in answer to a key; a newer one replaces it.

@@ -70,7 +70,8 @@ pub(super) fn profile(
     Ok((catalog.get(&choice.id)?, choice.why))
 }
 
-fn as_card(card: &GpuSample) -> Card {
+/// The card as profiles are matched with it.
+pub(super) fn as_card(card: &GpuSample) -> Card {
     let arch = |prefix: &str| card.arch.clone().filter(|a| a.starts_with(prefix));
     Card {
         name: Some(card.name.clone()),

@@ -4,7 +4,9 @@ mod child;
 mod effects;
 mod machine;
 mod outputs;
+mod planner;
 mod results;
+mod saving;
 mod setup;
 mod shell;
 

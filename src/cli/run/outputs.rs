@@ -10,6 +10,7 @@ use crate::cli::CliError;
 use crate::cli::show::{Output, screen_options};
 use crate::model::event::Level;
 use crate::model::{Command, Envelope, Event};
+use crate::profile::shelf::ShelfEntry;
 use crate::record::{EventSink, Headless, QueueLimits, RunDir, SinkError, SinkThread};
 use crate::run::RunState;
 use crate::ui::{PlainWriter, SnapshotSlot, TuiHandle};
@@ -179,6 +180,16 @@ impl Outputs {
     /// Whether the screen still stands and shows the end until a key is pressed.
     pub(super) fn screen_is_up(&self) -> bool {
         self.screen.as_ref().is_some_and(TuiHandle::is_alive)
+    }
+
+    /// Hands the profiles to the screen.
+    pub(super) fn show_profiles(&self, profiles: Vec<ShelfEntry>) {
+        self.slot.publish_profiles(Arc::new(profiles));
+    }
+
+    /// A word for the user on the screen.
+    pub(super) fn say(&self, word: String) {
+        self.slot.say(word);
     }
 
     /// Shows the end, whatever the frame rate.

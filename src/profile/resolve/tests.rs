@@ -6,7 +6,7 @@ use super::*;
 use crate::model::{ActionId, Phase, Tier};
 use crate::profile::{Catalog, Owner, Source, parse};
 
-fn no_agent(_: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
+fn no_agent(_: &str, _: &str) -> Result<Vec<String>, String> {
     Err(String::from("needs the agent"))
 }
 
@@ -25,7 +25,9 @@ fn inputs(user: &[(&str, &str)]) -> Inputs<'static> {
         adapter: String::from("framepack"),
         server: true,
         countdown: Duration::ZERO,
-        rung_args: &no_agent,
+        setting_args: &no_agent,
+        no_miopen: None,
+        chosen: Chosens::default(),
     }
 }
 
@@ -130,17 +132,22 @@ fn settings_become_arguments_or_make_the_rung_unavailable() {
         tiled.settings,
         vars(&[("vae_overlap", "64"), ("vae_tile", "256")])
     );
-    let cpu_vae = |s: &BTreeMap<String, String>| match s.get("vae_device") {
-        Some(d) if d == "cpu" => Ok(vec![String::from("--cpu-vae")]),
+    let cpu_vae = |key: &str, value: &str| match (key, value) {
+        ("vae_device", "cpu") => Ok(vec![String::from("--cpu-vae")]),
+        ("vae_dtype", "float32") => Ok(vec![String::from("--fp32-vae")]),
         _ => Err(String::from("no argument for it")),
     };
     let with = Inputs {
-        rung_args: &cpu_vae,
+        setting_args: &cpu_vae,
         ..inputs(&[])
     };
     let plan = resolve(&amd, &with).plan;
     let cpu = find(&plan, "vae_cpu");
-    assert_eq!(cpu.args, ["--cpu-vae"]);
+    assert!(
+        cpu.args.is_empty(),
+        "those of settings are worked out an attempt"
+    );
+    assert_eq!(plan.setting_args["vae_device"]["cpu"], ["--cpu-vae"]);
     assert_eq!((cpu.unavailable.as_ref(), cpu.tier), (None, Tier::T3));
     assert!(cpu.on_cpu());
 }

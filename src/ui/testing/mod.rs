@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::{
-    ActionId, Budget, Bytes, Finding, GpuId, Health, KillPlan, Metric, Mono, NextStep, Outcome,
-    Phase, Progress, RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, Budget, Bytes, Chosens, Finding, GpuId, Health, KillPlan, Metric, Mono, NextStep,
+    Outcome, Phase, Progress, RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
@@ -15,7 +15,10 @@ mod base;
 mod random;
 pub(super) mod screen;
 
-use base::{CARD, attempt, card, evidence, history, host, ladder, log, process, rung, source};
+use base::{
+    CARD, attempt, card, effective, evidence, history, host, ladder, log, process, rung, settings,
+    source,
+};
 
 pub(super) use random::Dice;
 
@@ -45,13 +48,7 @@ pub(super) fn healthy() -> Snapshot {
         read_bps: Some(0.0),
         write_bps: Some(1_258_291.0),
         host: host(),
-        sources: vec![
-            source("sysfs 0000:0c:00.0", SourceState::Ok),
-            source("nvml", SourceState::Absent),
-            source("proc", SourceState::Ok),
-            source("host", SourceState::Ok),
-            source("kernel log", SourceState::Ok),
-        ],
+        sources: sources(),
         history: history(now, None),
         last_output: Some(Mono(869_900)),
         last_progress: Some(Mono(869_900)),
@@ -80,6 +77,10 @@ pub(super) fn healthy() -> Snapshot {
         budget: Budget::default(),
         kill: KillPlan::default(),
         server: false,
+        settings: settings(),
+        effective: effective("FAST"),
+        effective_next: effective("FAST"),
+        chosen: Chosens::default(),
         decision: None,
         log: log(),
         chatter: 1204,
@@ -110,6 +111,16 @@ fn advances() -> Verdict {
             at: Mono::from_secs(885),
         }),
     }
+}
+
+fn sources() -> Vec<SourceStatus> {
+    vec![
+        source("sysfs 0000:0c:00.0", SourceState::Ok),
+        source("nvml", SourceState::Absent),
+        source("proc", SourceState::Ok),
+        source("host", SourceState::Ok),
+        source("kernel log", SourceState::Ok),
+    ]
 }
 
 fn phases(of: &[(u64, Phase)]) -> Arc<VecDeque<(Mono, Phase)>> {

@@ -7,13 +7,13 @@ use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::sample::Vendor;
 use crate::model::{
-    ActionId, AttemptSpec, Budget, Bytes, Finding, GpuId, GpuSample, Health, HostSample, KillPlan,
-    Metric, Mono, NextStep, Outcome, Phase, ProcSample, Progress, RungId, SourceState,
-    SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, AttemptSpec, Budget, Bytes, Chosens, Effective, Finding, Follow, GpuId, GpuSample,
+    Health, HostSample, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
+    Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{
-    JobState, LadderEntry, LogKind, LogLine, Point, RungState, Stage, Working,
+    JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage, Working,
 };
 
 use super::base::{attempt, evidence};
@@ -385,6 +385,10 @@ impl Dice {
             kill: KillPlan::default(),
             server: self.below(2) == 0,
             results: self.pick(&[0, 1, u32::MAX]),
+            settings: Setting::ALL.into_iter().map(|s| self.setting(s)).collect(),
+            effective: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
+            effective_next: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
+            chosen: Chosens::default(),
             decision: self.some(Self::text),
             log: self.log(),
             chatter: self.int(),
@@ -406,6 +410,38 @@ impl Dice {
             },
         }
     }
+    fn origin(&mut self) -> Origin {
+        let file = self.text();
+        let rung = RungId(self.text());
+        self.pick(&[
+            Origin::BuiltIn,
+            Origin::Live,
+            Origin::Rung { rung },
+            Origin::Profile { file, line: 7 },
+        ])
+    }
+
+    fn setting(&mut self, setting: Setting) -> SettingView {
+        let (how, why) = (self.text(), self.text());
+        SettingView {
+            setting,
+            now: self.some(Self::text),
+            next: self.some(Self::text),
+            origin: self.origin(),
+            follow: self.pick(&[Follow::Ours, Follow::Yes { how }, Follow::No { why }]),
+        }
+    }
+
+    fn effective(&mut self) -> Effective {
+        Effective {
+            key: self.text(),
+            value: self.some(Self::text),
+            origin: self.origin(),
+            overrides: self.some(Self::text),
+            idle: self.some(Self::text),
+        }
+    }
+
     /// A view of `s` of which anything can be expected.
     pub(in crate::ui) fn choices(&mut self, s: &Snapshot) -> Choices {
         let log = if self.below(2) == 0 {
