@@ -364,13 +364,7 @@ impl Dice {
             phases: Arc::new(self.list(5, |d| (d.mono(), d.pick(Phase::ALL))).into()),
             section: self.some(|_| u32::MAX),
             sections: self.some(|_| u32::MAX),
-            progress: self.some(|d| Progress {
-                what: d.some(Self::text),
-                done: d.real(),
-                total: d.some(Self::real),
-                seconds_per_step: d.some(Self::real),
-                sampling: d.below(2) == 0,
-            }),
+            progress: self.some(Self::progress),
             job: self.job(),
             verdict: self.verdict(),
             verdict_since: self.mono(),
@@ -439,6 +433,16 @@ impl Dice {
             origin: self.origin(),
             overrides: self.some(Self::text),
             idle: self.some(Self::text),
+        }
+    }
+
+    fn progress(&mut self) -> Progress {
+        Progress {
+            what: self.some(Self::text),
+            done: self.real(),
+            total: self.some(Self::real),
+            seconds_per_step: self.some(Self::real),
+            sampling: self.below(2) == 0,
         }
     }
 

@@ -1,7 +1,7 @@
 //! One registry of commands: the footer, the help, the palette and what a key does
 //! all come from [`BINDINGS`].
 
-use crate::model::Health;
+use crate::model::{Health, Setting};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 
@@ -71,6 +71,8 @@ pub(super) enum Action {
     PreviousHit,
     DropSearch,
     Goto,
+    /// Switch a setting from the next attempt on.
+    Set(Setting),
     CopyLine,
     CopyRange,
     Mark,
@@ -292,6 +294,7 @@ pub(super) fn enabled(
             | Action::Kill
             | Action::QuitStop
             | Action::ConfirmKill
+            | Action::Set(_)
     );
     if !needs_run {
         return Ok(());
@@ -300,7 +303,8 @@ pub(super) fn enabled(
     if s.outcome.is_some() {
         return Err("the run is over");
     }
-    if choices.follows && matches!(action, Action::Wait | Action::FalseAlarm) {
+    let here = matches!(action, Action::Wait | Action::FalseAlarm | Action::Set(_));
+    if choices.follows && here {
         return Err(ELSEWHERE);
     }
     let announced = matches!(s.stage, Stage::Countdown { .. });
