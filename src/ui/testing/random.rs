@@ -353,22 +353,18 @@ impl Dice {
             cpu_percent: self.some(Self::real),
             working: self.some(|d| Working {
                 at: d.mono(),
-                threads: (0..d.below(4)).map(|_| (d.text(), d.real())).collect(),
+                threads: d.list(4, |d| (d.text(), d.real())),
             }),
             read_bps: self.some(Self::real),
             write_bps: self.some(Self::real),
             host: self.host(),
-            sources: (0..self.below(8)).map(|_| self.source()).collect(),
+            sources: self.list(8, Self::source),
             history: self.history(),
             last_output: self.some(Self::mono),
             last_progress: self.some(Self::mono),
             phase: self.pick(Phase::ALL),
             phase_since: self.mono(),
-            phases: Arc::new(
-                (0..self.below(5))
-                    .map(|_| (self.mono(), self.pick(Phase::ALL)))
-                    .collect(),
-            ),
+            phases: Arc::new(self.list(5, |d| (d.mono(), d.pick(Phase::ALL))).into()),
             section: self.some(|_| u32::MAX),
             sections: self.some(|_| u32::MAX),
             progress: self.some(Self::progress),
@@ -379,8 +375,8 @@ impl Dice {
             ladder: (0..rungs).map(|_| self.rung()).collect(),
             restarts_left: u32::MAX,
             settings: Setting::ALL.into_iter().map(|s| self.setting(s)).collect(),
-            effective: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
-            effective_next: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
+            effective: Arc::new(self.list(40, Self::effective)),
+            effective_next: Arc::new(self.list(40, Self::effective)),
             chosen: Chosens::default(),
             budget: Budget::default(),
             kill: KillPlan::default(),
@@ -389,11 +385,9 @@ impl Dice {
             decision: self.some(Self::text),
             log: self.log(),
             chatter: self.int(),
-            dropped: (0..self.below(4))
-                .map(|_| (self.text(), self.int()))
-                .collect(),
+            dropped: self.list(4, |d| (d.text(), d.int())),
             evidence: vec![evidence(1, 1)],
-            survivors: (0..self.below(3)).map(|_| self.survivor()).collect(),
+            survivors: self.list(3, Self::survivor),
             result: self.some(|d| Artefact {
                 path: d.text(),
                 size: d.bytes(),
@@ -407,14 +401,10 @@ impl Dice {
             },
         }
     }
-    fn progress(&mut self) -> Progress {
-        Progress {
-            what: self.some(Self::text),
-            done: self.real(),
-            total: self.some(Self::real),
-            seconds_per_step: self.some(Self::real),
-            sampling: self.below(2) == 0,
-        }
+
+    /// Fewer than `most` of something.
+    fn list<T>(&mut self, most: usize, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.below(most)).map(|_| one(self)).collect()
     }
 
     fn origin(&mut self) -> Origin {
@@ -469,6 +459,16 @@ impl Dice {
         });
         profiles.list = Arc::new(list.collect());
         profiles
+    }
+
+    fn progress(&mut self) -> Progress {
+        Progress {
+            what: self.some(Self::text),
+            done: self.real(),
+            total: self.some(Self::real),
+            seconds_per_step: self.some(Self::real),
+            sampling: self.below(2) == 0,
+        }
     }
 
     /// A view of `s` of which anything can be expected.

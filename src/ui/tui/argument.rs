@@ -2,7 +2,7 @@
 
 use jiff::civil::DateTime;
 
-use crate::model::Mono;
+use crate::model::{Follow, Mono, Setting};
 use crate::run::Snapshot;
 
 use super::chart::RANGES;
@@ -29,6 +29,8 @@ pub(super) enum Value {
     Time(Mono),
     /// An index into [`RANGES`].
     Range(usize),
+    /// A value of a setting, as the supervisor takes it; absent: as the profile says.
+    Choice(Option<String>),
 }
 
 /// A moment, by the clock on the wall or since the run began.
@@ -62,6 +64,60 @@ pub(super) const SPAN: Argument = Argument {
     needed: false,
     parse: range,
 };
+
+/// A value of a setting.
+const fn choice(
+    example: &'static str,
+    parse: fn(&str, &Snapshot) -> Result<Value, String>,
+) -> Argument {
+    Argument {
+        name: "VALUE",
+        example,
+        needed: true,
+        parse,
+    }
+}
+
+/// A VRAM cap.
+pub(super) const CAP: Argument = choice("21G, or `profile`: as the profile says", |text, s| {
+    setting(Setting::VramCap, text, s)
+});
+/// A find mode.
+pub(super) const FIND: Argument = choice("FAST, HYBRID, NORMAL or `profile`", |text, s| {
+    setting(Setting::FindMode, text, s)
+});
+/// A size of chunks.
+pub(super) const CHUNK: Argument = choice("4 (latent frames), or `profile`", |text, s| {
+    setting(Setting::ChunkSize, text, s)
+});
+/// A size of tiles.
+pub(super) const TILE: Argument = choice("256 (pixels), or `profile`", |text, s| {
+    setting(Setting::TileSize, text, s)
+});
+/// A precision.
+pub(super) const PRECISION: Argument =
+    choice("float32, float16, bfloat16 or `profile`", |text, s| {
+        setting(Setting::Precision, text, s)
+    });
+/// Memory to keep free.
+pub(super) const PRESERVED: Argument =
+    choice("6G, or `profile`: as the profile says", |text, s| {
+        setting(Setting::PreservedMemory, text, s)
+    });
+
+/// The word for what a profile says, in the place of a value.
+const PROFILE: &str = "profile";
+
+fn setting(which: Setting, text: &str, s: &Snapshot) -> Result<Value, String> {
+    if text == PROFILE {
+        return Ok(Value::Choice(None));
+    }
+    let view = s.settings.iter().find(|v| v.setting == which);
+    if let Some(Follow::No { why }) = view.map(|v| &v.follow) {
+        return Err(format!("this run cannot follow: {why}"));
+    }
+    which.parse(text).map(|value| Value::Choice(Some(value)))
+}
 
 #[expect(
     clippy::unnecessary_wraps,
@@ -203,6 +259,35 @@ mod tests {
         ] {
             assert!(range(text, &s).unwrap_err().contains("10m or all"));
         }
+    }
+
+    #[test]
+    fn a_value_is_read_as_its_setting_takes_it() {
+        let mut s = testing::healthy();
+        let read = |which, text: &str, s: &Snapshot| match setting(which, text, s) {
+            Ok(Value::Choice(value)) => Ok(value.unwrap_or_else(|| "(profile)".to_owned())),
+            Ok(other) => panic!("{other:?}"),
+            Err(why) => Err(why),
+        };
+        for v in &mut s.settings {
+            v.follow = Follow::Ours;
+        }
+        assert_eq!(read(Setting::VramCap, "21G", &s).as_deref(), Ok("21 GiB"));
+        assert_eq!(read(Setting::FindMode, "fast", &s).as_deref(), Ok("FAST"));
+        assert_eq!(read(Setting::TileSize, "256", &s).as_deref(), Ok("256"));
+        assert_eq!(
+            read(Setting::FindMode, "profile", &s).as_deref(),
+            Ok("(profile)")
+        );
+        let why = read(Setting::FindMode, "quick", &s).unwrap_err();
+        assert!(why.contains("is not one of NORMAL, FAST"), "{why}");
+        for v in &mut s.settings {
+            v.follow = Follow::No {
+                why: "it has no tiling".to_owned(),
+            };
+        }
+        let why = read(Setting::TileSize, "256", &s).unwrap_err();
+        assert_eq!(why, "this run cannot follow: it has no tiling");
     }
 
     proptest! {

@@ -1,6 +1,10 @@
 //! The table of keys and commands.
 
-use super::argument::{Argument, FILE, SPAN, TIME, WORD};
+use crate::model::Setting as S;
+
+use super::argument::{
+    Argument, CAP, CHUNK, FILE, FIND, PRECISION, PRESERVED, SPAN, TILE, TIME, WORD,
+};
 use super::keymap::{Action as A, Binding, Context as C};
 use super::keys::Key::{
     self, BackTab, Backspace, Char, Ctrl, Down, End, Enter, Esc, Home, Left, PageDown, PageUp,
@@ -90,6 +94,12 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Everywhere, &[BackTab], A::PreviousScreen, "previous screen", "the previous screen"),
     bind(C::Everywhere, &[Ctrl('c')], A::Interrupt, "stop", "stop gracefully; second: kill now; third: leave"),
     bind(C::Everywhere, &[Ctrl('z')], A::Suspend, "suspend", "suspend this screen and the watching, not the program"),
+    told(CAP, bind(C::Command, &[], A::Set(S::VramCap), "cap", "VRAM cap: moves the warn line at once")),
+    told(FIND, bind(C::Command, &[], A::Set(S::FindMode), "find", "find mode of MIOpen from the next attempt on")),
+    told(CHUNK, bind(C::Command, &[], A::Set(S::ChunkSize), "chunk", "chunk size of the VAE from the next attempt on")),
+    told(TILE, bind(C::Command, &[], A::Set(S::TileSize), "tile", "tile size of the VAE from the next attempt on")),
+    told(PRECISION, bind(C::Command, &[], A::Set(S::Precision), "precision", "precision of the VAE from the next attempt on")),
+    told(PRESERVED, bind(C::Command, &[], A::Set(S::PreservedMemory), "preserved", "VRAM kept free, from the next attempt on")),
     told(TIME, bind(C::Command, &[], A::Goto, "goto", "log and charts to a time of the run")),
     bind(C::Everywhere, &[Ctrl('l')], A::Redraw, "redraw", "draw everything again"),
     bind(C::Help, &[Enter], A::Run, "run it", "run the marked command"),

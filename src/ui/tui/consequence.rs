@@ -23,18 +23,20 @@ pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'
     };
     match o.choices.overlay {
         Overlay::Kill => {
+            put("ends", Tone::Strong, &who(s));
             put(
-                "ends",
-                Tone::Strong,
-                &format!("{}, by SIGKILL; the run ends with it", who(s)),
+                "how",
+                Tone::Plain,
+                "by SIGKILL, at once; the run ends with it",
             );
             put("lost", Tone::Plain, UNWRITTEN);
         }
         Overlay::Stop => {
+            put("ends", Tone::Strong, &who(s));
             put(
-                "ends",
-                Tone::Strong,
-                &format!("{}, by {}; the run ends with it", who(s), how(s)),
+                "how",
+                Tone::Plain,
+                &format!("by {}; the run ends with it", how(s)),
             );
         }
         Overlay::Quit => {

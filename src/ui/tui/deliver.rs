@@ -171,7 +171,17 @@ fn in_background(
     let to = slot.clone();
     let body = move || {
         to.say(match write() {
-            Ok(path) => format!("{what} written to {}{why}", path.display()),
+            // the name first: the end of a long line may be cut
+            Ok(path) => {
+                let name = path.file_name().unwrap_or(path.as_os_str());
+                let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+                let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_owned);
+                format!(
+                    "{what} written{why}: {} in {}",
+                    name.display(),
+                    folder.display()
+                )
+            }
             Err(e) => format!("{what} not written: {e}"),
         });
     };
@@ -269,7 +279,11 @@ mod tests {
             told(&slot)
         };
         let path = dir.path().join("log-00-14-32.txt");
-        assert_eq!(go(None), format!("the log written to {}", path.display()));
+        let folder = dir.path().display();
+        assert_eq!(
+            go(None),
+            format!("the log written: log-00-14-32.txt in {folder}")
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), "text\n");
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,

@@ -1,7 +1,7 @@
 //! One registry of commands: the footer, the help, the palette and what a key does
 //! all come from [`BINDINGS`].
 
-use crate::model::Health;
+use crate::model::{Health, Setting};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 
@@ -79,6 +79,8 @@ pub(super) enum Action {
     PreviousHit,
     DropSearch,
     Goto,
+    /// Switch a setting from the next attempt on.
+    Set(Setting),
     CopyLine,
     CopyRange,
     Mark,
@@ -330,6 +332,7 @@ pub(super) fn enabled(
             | Action::ConfirmApply
             | Action::Rungs
             | Action::ConfirmRung
+            | Action::Set(_)
     );
     if !needs_run {
         return Ok(());
@@ -338,7 +341,8 @@ pub(super) fn enabled(
     if s.outcome.is_some() {
         return Err("the run is over");
     }
-    if choices.follows && matches!(action, Action::Wait | Action::FalseAlarm) {
+    let here = matches!(action, Action::Wait | Action::FalseAlarm | Action::Set(_));
+    if choices.follows && here {
         return Err(ELSEWHERE);
     }
     let announced = matches!(s.stage, Stage::Countdown { .. });
@@ -394,7 +398,7 @@ fn switchable(
         (Action::Choose | Action::TakeValue, Some(s)) if s.outcome.is_some() => {
             Err("the run is over; what was chosen in it can be saved")
         }
-        (_, Some(_)) if choices.follows => Err("another process supervises this run; switch there"),
+        (_, Some(_)) if choices.follows => Err(ELSEWHERE),
         (_, Some(_)) => Ok(()),
     }
 }

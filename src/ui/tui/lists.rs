@@ -1,6 +1,7 @@
 //! The lists of commands, the help and the palette: marking, typing, running what is
 //! marked, with what it was told. Pure.
 
+use crate::model::{Command, Setting};
 use crate::run::Snapshot;
 
 use super::argument::Value;
@@ -111,6 +112,15 @@ impl UiState {
                 if !log.find(&s.log, pane, false) {
                     self.toast = Some("nothing in the log matches".to_owned());
                 }
+            }
+            (Action::Set(setting), Value::Choice(value)) => {
+                let name = setting.name();
+                self.toast = Some(match (&value, setting) {
+                    (Some(value), Setting::VramCap) => format!("{name} {value}"),
+                    (Some(value), _) => format!("{name} {value} from the next attempt on"),
+                    (None, _) => format!("{name} as the profile says"),
+                });
+                return Some(Effect::Send(Command::Set { setting, value }));
             }
             (Action::Export, Value::Text(path)) => return Some(Effect::Export(Some(path))),
             _ => {}

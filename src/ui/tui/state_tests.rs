@@ -317,6 +317,34 @@ fn what_cannot_be_read_leaves_the_palette_open() {
 }
 
 #[test]
+fn a_setting_is_switched_in_the_palette() {
+    let mut s = testing::healthy();
+    for v in &mut s.settings {
+        v.follow = crate::model::Follow::Ours;
+    }
+    let mut state = UiState::default();
+    assert_eq!(
+        palette(&mut state, "find hybrid", &s),
+        Some(Effect::Send(Command::Set {
+            setting: crate::model::Setting::FindMode,
+            value: Some("HYBRID".to_owned()),
+        }))
+    );
+    assert_eq!(
+        state.toast.as_deref(),
+        Some("find mode HYBRID from the next attempt on")
+    );
+    assert_eq!(palette(&mut state, "cap much", &s), None);
+    assert_eq!(state.choices.overlay, Overlay::Palette);
+    let said = state.toast.clone().unwrap();
+    assert!(said.contains("is not a size such as `20 GiB`"), "{said}");
+    let mut follower = UiState::new(true);
+    assert_eq!(palette(&mut follower, "cap 21G", &s), None);
+    let said = follower.toast.clone().unwrap();
+    assert_eq!(said, "cap: only where the run was started");
+}
+
+#[test]
 fn the_help_runs_what_is_marked_and_escape_goes_back_by_steps() {
     let s = testing::healthy();
     let mut state = UiState::default();
