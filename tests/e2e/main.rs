@@ -23,3 +23,5 @@ mod harness;
 mod no_alarm;
 #[cfg(test)]
 mod terminal;
+#[cfg(test)]
+mod watch;
