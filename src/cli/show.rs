@@ -39,14 +39,12 @@ impl Output {
     }
 }
 
-/// Options of the screen; `follows`: the run belongs to another process; `record`: the
-/// folder of its record.
-pub(super) fn screen_options(ascii: bool, follows: bool, record: Option<&Path>) -> TuiOptions {
+/// Options of the screen; `follows`: the run belongs to another process.
+pub(super) fn screen_options(ascii: bool, follows: bool) -> TuiOptions {
     let env = |name: &str| std::env::var(name).ok();
     TuiOptions {
         theme: Theme::detect(ascii, env),
         clipboard: Clipboard::detect(env),
-        record: record.map(Path::to_owned),
         leave_at_end: false,
         follows,
     }

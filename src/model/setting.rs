@@ -190,13 +190,18 @@ fn size(text: &str) -> Option<String> {
     if !(Bytes::MIB..=Bytes::gib(16 << 10).0).contains(&bytes.0) {
         return None;
     }
+    Some(size_text(bytes))
+}
+
+/// A size as a profile would have it, in whole MiB or thousandths of a GiB.
+pub fn size_text(bytes: Bytes) -> String {
     let mib = bytes.0.div_ceil(Bytes::MIB);
     if mib < 1024 {
-        return Some(format!("{mib} MiB"));
+        return format!("{mib} MiB");
     }
     let gib = format!("{:.3}", Bytes::mib(mib).as_gib_f64());
     let gib = gib.trim_end_matches('0').trim_end_matches('.');
-    Some(format!("{gib} GiB"))
+    format!("{gib} GiB")
 }
 
 impl fmt::Display for Setting {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::model::setting::{FIND_ENFORCE, FIND_MODE, Setting};
+use crate::model::setting::{FIND_ENFORCE, FIND_MODE, Setting, size_text};
 
 use super::catalog::Catalog;
 use super::lint::lint;
@@ -128,7 +128,7 @@ pub fn value_in(profile: &Profile, setting: Setting) -> Option<(String, &Place)>
     }
     if setting == Setting::VramCap {
         let cap = profile.limits.vram_cap.as_ref()?;
-        return Some((cap.value.to_string(), &cap.place));
+        return Some((size_text(cap.value), &cap.place));
     }
     let mode = profile.env.set.get(FIND_MODE)?;
     Some((mode.value.value.clone(), &mode.value.place))

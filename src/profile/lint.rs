@@ -168,8 +168,8 @@ fn contradiction(
 /// S601 of every argument.
 fn arguments(profile: &Profile, out: &mut Vec<Problem>) {
     let rungs = profile.ladder.iter().flat_map(|r| r.args.iter().flatten());
-    let mut args: Vec<At<String>> = profile.workload.args.iter().flatten().cloned().collect();
-    args.extend(rungs.cloned());
+    let given = profile.workload.args.iter().flatten().chain(rungs);
+    let mut args: Vec<(String, &At<String>)> = given.map(|a| (a.value.clone(), a)).collect();
     for (key, words) in &profile.workload.arguments {
         let holders = [VALUE, GIB, MIB];
         let takes = |w: &At<String>| holders.iter().any(|h| w.value.contains(h));
@@ -187,14 +187,12 @@ fn arguments(profile: &Profile, out: &mut Vec<Problem>) {
             );
         }
         args.extend(words.iter().map(|w| {
-            let plain = holders
-                .iter()
-                .fold(w.value.clone(), |t, h| t.replace(h, "value"));
-            w.with(plain)
+            let filled = holders.iter();
+            let filled = filled.fold(w.value.clone(), |t, h| t.replace(h, "value"));
+            (filled, w)
         }));
     }
-    for arg in &args {
-        let text = &arg.value;
+    for (text, arg) in &args {
         let value = text.split_once('=').map_or(text.as_str(), |(_, v)| v);
         let why = if text.chars().any(|c| ";|&$`<>(){}*?\\\"'!#".contains(c)) {
             "has characters that a shell would act on"
@@ -208,10 +206,13 @@ fn arguments(profile: &Profile, out: &mut Vec<Problem>) {
             continue;
         };
         out.push(
-            Problem::error("S601", format!("argument `{}` {why}", text.escape_debug()))
-                .at(&arg.place)
-                .label("not allowed in a profile")
-                .fix("give it on the command line, behind `--`, where it is yours"),
+            Problem::error(
+                "S601",
+                format!("argument `{}` {why}", arg.value.escape_debug()),
+            )
+            .at(&arg.place)
+            .label("not allowed in a profile")
+            .fix("give it on the command line, behind `--`, where it is yours"),
         );
     }
 }

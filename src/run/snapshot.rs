@@ -261,12 +261,6 @@ pub struct Snapshot {
     pub ladder: Vec<LadderEntry>,
     /// Restarts left.
     pub restarts_left: u32,
-    /// Of how many, and in which period.
-    pub budget: Budget,
-    /// How the workload is ended.
-    pub kill: KillPlan,
-    /// The workload is a server: a restarted one waits for its user.
-    pub server: bool,
     /// The settings that can be switched.
     pub settings: Vec<SettingView>,
     /// All settings of the attempt that runs or ran last, with who set them.
@@ -275,6 +269,12 @@ pub struct Snapshot {
     pub effective_next: Arc<Vec<Effective>>,
     /// What the user chose while watching.
     pub chosen: Chosens,
+    /// Of how many, and in which period.
+    pub budget: Budget,
+    /// How the workload is ended.
+    pub kill: KillPlan,
+    /// The workload is a server: a restarted one waits for its user.
+    pub server: bool,
     /// Why the last decision was made, in words.
     pub decision: Option<String>,
     /// Log, oldest first, at most 500 lines.

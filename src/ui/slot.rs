@@ -1,5 +1,6 @@
 //! The latest snapshot, shared between the supervisor and the screen.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::profile::shelf::ShelfEntry;
@@ -19,6 +20,7 @@ struct Latest {
     generation: u64,
     snapshot: Option<Arc<Snapshot>>,
     word: Option<String>,
+    record: Option<Arc<Path>>,
     profiles: Arc<Vec<ShelfEntry>>,
 }
 
@@ -44,6 +46,18 @@ impl SnapshotSlot {
         let old = std::mem::replace(&mut latest.profiles, profiles);
         drop(latest);
         drop(old);
+    }
+
+    /// Says where the record of the run lies.
+    pub fn publish_record(&self, folder: &Path) {
+        let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.record = Some(folder.into());
+    }
+
+    /// The folder of the record; absent until the run has one.
+    pub fn record(&self) -> Option<Arc<Path>> {
+        let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.record.clone()
     }
 
     /// The profiles that can be chosen; empty until they were published.

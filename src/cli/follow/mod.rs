@@ -74,12 +74,9 @@ async fn watch(run: &RunEntry, tail: Tail, output: Output) -> Result<(), CliErro
         Output::Headless => (None, Show::headless()),
         Output::Plain => (None, Show::plain(owner(run).map(|o| o.pid()))),
         Output::Screen { ascii } => {
-            let screen = crate::ui::spawn(
-                screen_options(ascii, true, Some(&run.path)),
-                slot.clone(),
-                command_to,
-            )
-            .map_err(|e| system("take over the terminal")(io::Error::other(e)))?;
+            slot.publish_record(&run.path);
+            let screen = crate::ui::spawn(screen_options(ascii, true), slot.clone(), command_to)
+                .map_err(|e| system("take over the terminal")(io::Error::other(e)))?;
             (Some(screen), Show::screen(slot.clone()))
         }
     };

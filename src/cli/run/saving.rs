@@ -2,6 +2,7 @@
 //! may block.
 
 use crate::model::event::Level;
+use crate::model::setting::size_text;
 use crate::model::{Chosens, Event, Setting};
 use crate::profile::edit::{NewProfile, save_as};
 use crate::profile::shelf::{ShelfEntry, shelf};
@@ -99,7 +100,7 @@ impl Planner {
             .map(|(setting, c)| (*setting, Some(c.value.clone())))
             .collect();
         if let (Some(cap), false) = (self.cap, chosen.settings.contains_key(&Setting::VramCap)) {
-            changes.push((Setting::VramCap, Some(cap.to_string())));
+            changes.push((Setting::VramCap, Some(size_text(cap))));
         }
         let new = NewProfile {
             id: id.to_owned(),

@@ -35,23 +35,50 @@ pub(super) struct Setup {
     pub(super) lock: Option<GpuLock>,
     pub(super) cwd: PathBuf,
     pub(super) kind: AdapterKind,
-    pub(super) output: Output,
     pub(super) planner: Planner,
 }
 
-/// Decides everything, or says what is wrong before anything is launched.
-pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
+/// What the command line asks for, judged before any device is looked at.
+pub(super) struct Asked {
+    cwd: PathBuf,
+    exported: BTreeMap<String, String>,
+    notices: Vec<String>,
+    pub(super) output: Output,
+    detected: AdapterKind,
+    catalog: Catalog,
+}
+
+/// Judges what can be judged without the devices, so that most of what may be wrong
+/// is said before a screen is up.
+pub(super) fn judge(args: &RunArgs) -> Result<Asked, CliError> {
     let cwd = working_directory(args.cwd.as_deref())?;
     let exported = exported();
-    let mut notices = judge_environment(&exported)?;
-    let output = Output::choose(args.show);
-
-    let detected = AdapterKind::detect(&args.command, &cwd.display().to_string(), &names_in(&cwd));
-    // a profile that was asked for is judged before the devices are looked at
+    let notices = judge_environment(&exported)?;
     let catalog = Catalog::load();
     if let Some(asked) = &args.profile {
         catalog.get(asked)?;
     }
+    Ok(Asked {
+        detected: AdapterKind::detect(&args.command, &cwd.display().to_string(), &names_in(&cwd)),
+        cwd,
+        exported,
+        notices,
+        output: Output::choose(args.show),
+        catalog,
+    })
+}
+
+/// Decides everything, or says what is wrong before anything is launched. Waits for
+/// the cards, for as long as [`Sampler::cards`] says.
+pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
+    let Asked {
+        cwd,
+        exported,
+        mut notices,
+        output,
+        detected,
+        catalog,
+    } = asked;
     let sampler = Sampler::start(SamplerConfig::default());
     let cards = sampler.cards();
     let card = machine::choose(&cards, args.gpu.as_deref())?;
@@ -116,7 +143,6 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
         lock,
         cwd,
         kind,
-        output,
         planner,
     })
 }

@@ -25,6 +25,7 @@ use crate::telemetry::Sampler;
 use crate::workload::adapter::{Adapter, AdapterKind};
 use crate::workload::external::{ChildEvent, Running};
 
+use super::front::Front;
 use super::outputs::Outputs;
 use super::planner::Planner;
 use super::results::{Finder, Look};
@@ -83,10 +84,10 @@ struct Inbox {
 }
 
 /// Runs until the core says that the run is over; gives the exit code.
-pub(super) async fn supervise(setup: Setup) -> Result<u8, CliError> {
+pub(super) async fn supervise(setup: Setup, front: Front) -> Result<u8, CliError> {
     let started = setup.started.clone();
     let notices = setup.notices.clone();
-    let (mut shell, mut inbox) = open(setup)?;
+    let (mut shell, mut inbox) = open(setup, front)?;
     shell.post(Event::RunStarted(Box::new(started)));
     for text in notices {
         shell.post(Event::Notice {
@@ -98,14 +99,12 @@ pub(super) async fn supervise(setup: Setup) -> Result<u8, CliError> {
     shell.close(&mut inbox).await
 }
 
-fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
+fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
     let system = |what| move |why| CliError::System { what, why };
-    let (command_to, commands) = mpsc::unbounded_channel();
     let (look_to, looks) = mpsc::channel(4);
     let (evidence_to, evidence) = mpsc::unbounded_channel();
     let (saved_to, saved) = mpsc::unbounded_channel();
     let (deadline_to, deadline) = mpsc::unbounded_channel();
-    let signals = Signals::new().map_err(system("listen to signals"))?;
     let watchdog = Watchdog::start(Watchdog::LIMIT, move |fired| {
         // the loop reads it if it ever comes back; the words go out at once as well
         let text = format!(
@@ -117,8 +116,9 @@ fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
         let _ = deadline_to.send(text);
     })
     .map_err(system("start the hard deadline"))?;
-    let outputs = Outputs::open(setup.output, &setup.dir, command_to)?;
+    let outputs = Outputs::open(front.shown, &setup.dir)?;
     outputs.show_profiles(setup.planner.shelf());
+    outputs.show_record(setup.dir.path());
     let finder = Finder::new(&setup.started.argv, &setup.cwd, look_to);
     let shell = Shell {
         state: RunState::new(&setup.started),
@@ -150,12 +150,12 @@ fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
         ended: None,
     };
     let inbox = Inbox {
-        commands,
+        commands: front.commands,
         looks,
         evidence,
         saved,
         deadline,
-        signals,
+        signals: front.signals,
     };
     Ok((shell, inbox))
 }

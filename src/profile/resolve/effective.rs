@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::setting::{FIND_ENFORCE, FIND_MODE, env_path, workload_path};
+use crate::model::setting::{FIND_ENFORCE, FIND_MODE, env_path, size_text, workload_path};
 use crate::model::{Effective, EnvChange, EnvOrigin, Origin, Plan, Setting};
 use crate::profile::place::{At, Place};
 use crate::profile::schema::{Limit, Profile};
@@ -170,7 +170,7 @@ fn limits(profile: &Profile, inputs: &Inputs<'_>, plan: &Plan, list: &mut List) 
     let overrides = written
         .filter(|_| !matches!(origin, Origin::Profile { .. }))
         .filter(|at| Some(at.value) != plan.vram_cap)
-        .map(|at| format!("{} ({})", at.value, of(&at.place)));
+        .map(|at| format!("{} ({})", size_text(at.value), of(&at.place)));
     list.0.push(Effective {
         key: Setting::VramCap.path(),
         value: cap.flatten(),
@@ -199,7 +199,7 @@ fn shown_cap(profile: &Profile, inputs: &Inputs<'_>) -> Option<String> {
         .cap
         .or_else(|| profile.limits.vram_cap.as_ref().map(|c| c.value));
     live.map(|c| c.value.clone())
-        .or_else(|| bytes.map(|b| b.to_string()))
+        .or_else(|| bytes.map(size_text))
 }
 
 fn supervision(profile: &Profile, plan: &Plan, list: &mut List) {

@@ -74,13 +74,13 @@ pub(super) fn healthy() -> Snapshot {
         stage: Stage::Watching,
         ladder: ladder(),
         restarts_left: 2,
-        budget: Budget::default(),
-        kill: KillPlan::default(),
-        server: false,
         settings: settings(),
         effective: effective("FAST"),
         effective_next: effective("FAST"),
         chosen: Chosens::default(),
+        budget: Budget::default(),
+        kill: KillPlan::default(),
+        server: false,
         decision: None,
         log: log(),
         chatter: 1204,
@@ -91,6 +91,16 @@ pub(super) fn healthy() -> Snapshot {
         results: 0,
         outcome: None,
     }
+}
+
+fn sources() -> Vec<SourceStatus> {
+    vec![
+        source("sysfs 0000:0c:00.0", SourceState::Ok),
+        source("nvml", SourceState::Absent),
+        source("proc", SourceState::Ok),
+        source("host", SourceState::Ok),
+        source("kernel log", SourceState::Ok),
+    ]
 }
 
 /// The verdict of a run that advances.
@@ -111,16 +121,6 @@ fn advances() -> Verdict {
             at: Mono::from_secs(885),
         }),
     }
-}
-
-fn sources() -> Vec<SourceStatus> {
-    vec![
-        source("sysfs 0000:0c:00.0", SourceState::Ok),
-        source("nvml", SourceState::Absent),
-        source("proc", SourceState::Ok),
-        source("host", SourceState::Ok),
-        source("kernel log", SourceState::Ok),
-    ]
 }
 
 fn phases(of: &[(u64, Phase)]) -> Arc<VecDeque<(Mono, Phase)>> {

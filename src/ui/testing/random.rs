@@ -350,22 +350,18 @@ impl Dice {
             cpu_percent: self.some(Self::real),
             working: self.some(|d| Working {
                 at: d.mono(),
-                threads: (0..d.below(4)).map(|_| (d.text(), d.real())).collect(),
+                threads: d.list(4, |d| (d.text(), d.real())),
             }),
             read_bps: self.some(Self::real),
             write_bps: self.some(Self::real),
             host: self.host(),
-            sources: (0..self.below(8)).map(|_| self.source()).collect(),
+            sources: self.list(8, Self::source),
             history: self.history(),
             last_output: self.some(Self::mono),
             last_progress: self.some(Self::mono),
             phase: self.pick(Phase::ALL),
             phase_since: self.mono(),
-            phases: Arc::new(
-                (0..self.below(5))
-                    .map(|_| (self.mono(), self.pick(Phase::ALL)))
-                    .collect(),
-            ),
+            phases: Arc::new(self.list(5, |d| (d.mono(), d.pick(Phase::ALL))).into()),
             section: self.some(|_| u32::MAX),
             sections: self.some(|_| u32::MAX),
             progress: self.some(Self::progress),
@@ -375,22 +371,20 @@ impl Dice {
             stage: self.stage(),
             ladder: (0..rungs).map(|_| self.rung()).collect(),
             restarts_left: u32::MAX,
+            settings: Setting::ALL.into_iter().map(|s| self.setting(s)).collect(),
+            effective: Arc::new(self.list(40, Self::effective)),
+            effective_next: Arc::new(self.list(40, Self::effective)),
+            chosen: Chosens::default(),
             budget: Budget::default(),
             kill: KillPlan::default(),
             server: self.below(2) == 0,
             results: self.pick(&[0, 1, u32::MAX]),
-            settings: Setting::ALL.into_iter().map(|s| self.setting(s)).collect(),
-            effective: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
-            effective_next: Arc::new((0..self.below(40)).map(|_| self.effective()).collect()),
-            chosen: Chosens::default(),
             decision: self.some(Self::text),
             log: self.log(),
             chatter: self.int(),
-            dropped: (0..self.below(4))
-                .map(|_| (self.text(), self.int()))
-                .collect(),
+            dropped: self.list(4, |d| (d.text(), d.int())),
             evidence: vec![evidence(1, 1)],
-            survivors: (0..self.below(3)).map(|_| self.survivor()).collect(),
+            survivors: self.list(3, Self::survivor),
             result: self.some(|d| Artefact {
                 path: d.text(),
                 size: d.bytes(),
@@ -404,6 +398,12 @@ impl Dice {
             },
         }
     }
+
+    /// Fewer than `most` of something.
+    fn list<T>(&mut self, most: usize, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.below(most)).map(|_| one(self)).collect()
+    }
+
     fn origin(&mut self) -> Origin {
         let file = self.text();
         let rung = RungId(self.text());

@@ -1,7 +1,6 @@
 //! The screen's thread: keys in, frames out.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -40,8 +39,6 @@ pub struct TuiOptions {
     /// The run belongs to another process: leaving the view asks nothing, and Ctrl-C
     /// leaves it as well.
     pub follows: bool,
-    /// Folder of the run's record, for what is copied or exported.
-    pub record: Option<PathBuf>,
     /// How text is copied.
     pub clipboard: Clipboard,
 }
@@ -324,9 +321,15 @@ impl App {
             Some(Effect::Redraw) => self.taken.redraw()?,
             Some(Effect::Copy(text)) => {
                 let terminal = self.taken.terminal.backend_mut();
-                let record = self.options.record.as_deref();
+                let record = self.snapshots.record();
                 let clipboard = self.options.clipboard;
-                let word = deliver::copy(clipboard, text, terminal, record, &self.snapshots)?;
+                let word = deliver::copy(
+                    clipboard,
+                    text,
+                    terminal,
+                    record.as_deref(),
+                    &self.snapshots,
+                )?;
                 self.state.toast = word.or(self.state.toast.take());
             }
             Some(Effect::Export(named)) => self.export(named.as_deref()),
@@ -348,12 +351,12 @@ impl App {
             return;
         };
         let clock = s.now.clock();
-        let record = self.options.record.as_deref();
+        let record = self.snapshots.record();
         deliver::export(
             move || log_text::whole(&s),
             named,
             &clock,
-            record,
+            record.as_deref(),
             &self.snapshots,
         );
     }
@@ -363,7 +366,7 @@ impl App {
             theme: self.options.theme,
             choices: self.state.choices.clone(),
             toast: self.state.toast.clone(),
-            record: (self.options.record.as_ref()).map(|p| p.display().to_string()),
+            record: (self.snapshots.record()).map(|p| p.display().to_string()),
             silent_for: self.news_at.elapsed(),
         };
         let snapshot = self.snapshot.clone();

@@ -60,7 +60,6 @@ fn child() {
         theme,
         leave_at_end: mode == "end",
         follows: false,
-        record: None,
         clipboard: super::Clipboard::Osc52 { tmux: false },
     };
     let screen = spawn(options, slot.clone(), send).unwrap();
