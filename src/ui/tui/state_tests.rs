@@ -222,10 +222,10 @@ fn keys_of_the_charts_change_only_the_picture() {
 fn tab_goes_around() {
     let s = testing::healthy();
     let mut state = UiState::default();
-    press(&mut state, Key::Tab, &s);
-    assert_eq!(state.choices.screen, Screen::Log);
-    press(&mut state, Key::Tab, &s);
-    assert_eq!(state.choices.screen, Screen::Dashboard);
+    for screen in [Screen::Profiles, Screen::Log, Screen::Dashboard] {
+        press(&mut state, Key::Tab, &s);
+        assert_eq!(state.choices.screen, screen);
+    }
     press(&mut state, Key::BackTab, &s);
     assert_eq!(state.choices.screen, Screen::Log);
     press(&mut state, Key::Char('1'), &s);
@@ -342,6 +342,21 @@ fn a_setting_is_switched_in_the_palette() {
     assert_eq!(palette(&mut follower, "cap 21G", &s), None);
     let said = follower.toast.clone().unwrap();
     assert_eq!(said, "cap: only where the run was started");
+}
+
+#[test]
+fn a_rung_that_ends_an_attempt_still_asks() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    assert_eq!(palette(&mut state, "rung tiled_vae", &s), None);
+    assert_eq!(state.choices.overlay, Overlay::TakeRung);
+    assert_eq!(press(&mut state.clone(), Key::Enter, &s), None);
+    assert_eq!(
+        press(&mut state, Key::Char('y'), &s),
+        Some(Effect::Send(Command::TakeRung {
+            rung: crate::model::RungId("tiled_vae".to_owned()),
+        }))
+    );
 }
 
 #[test]
