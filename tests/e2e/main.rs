@@ -25,3 +25,5 @@ mod no_alarm;
 mod switching;
 #[cfg(test)]
 mod terminal;
+#[cfg(test)]
+mod watch;

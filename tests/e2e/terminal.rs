@@ -16,7 +16,7 @@ pub(crate) struct Terminal {
     keys: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
     /// Closing it hangs up.
-    _master: Box<dyn MasterPty + Send>,
+    master: Box<dyn MasterPty + Send>,
 }
 
 impl Terminal {
@@ -70,11 +70,28 @@ impl Terminal {
             screen,
             keys,
             child,
-            _master: pair.master,
+            master: pair.master,
         }
     }
 
-    fn text(&self) -> String {
+    /// Gives the terminal another size. The emulator starts afresh with it: its own
+    /// reflow breaks on the smallest sizes, and the program draws everything anew.
+    pub(crate) fn resize(&self, (cols, rows): (u16, u16)) {
+        let mut fresh = Parser::new(rows.max(2), cols.max(2), 0);
+        if self.full_screen() {
+            fresh.process(b"\x1b[?1049h");
+        }
+        *self.screen.lock().unwrap() = fresh;
+        let size = PtySize {
+            rows,
+            cols,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        self.master.resize(size).unwrap();
+    }
+
+    pub(crate) fn text(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
     }
 
@@ -88,7 +105,7 @@ impl Terminal {
         self.keys.flush().unwrap();
     }
 
-    fn full_screen(&self) -> bool {
+    pub(crate) fn full_screen(&self) -> bool {
         self.screen.lock().unwrap().screen().alternate_screen()
     }
 

@@ -439,6 +439,16 @@ impl Dice {
         }
     }
 
+    fn progress(&mut self) -> Progress {
+        Progress {
+            what: self.some(Self::text),
+            done: self.real(),
+            total: self.some(Self::real),
+            seconds_per_step: self.some(Self::real),
+            sampling: self.below(2) == 0,
+        }
+    }
+
     /// Profiles of which anything can be expected; often the usual ones.
     pub(in crate::ui) fn profiles(&mut self) -> Profiles {
         let mut profiles = profiles(self.below(2) == 0);
@@ -459,16 +469,6 @@ impl Dice {
         });
         profiles.list = Arc::new(list.collect());
         profiles
-    }
-
-    fn progress(&mut self) -> Progress {
-        Progress {
-            what: self.some(Self::text),
-            done: self.real(),
-            total: self.some(Self::real),
-            seconds_per_step: self.some(Self::real),
-            sampling: self.below(2) == 0,
-        }
     }
 
     /// A view of `s` of which anything can be expected.

@@ -4,6 +4,7 @@ use jiff::civil::DateTime;
 
 use crate::model::{Follow, Mono, Setting};
 use crate::run::Snapshot;
+use crate::run::snapshot::RungState;
 
 use super::chart::RANGES;
 
@@ -31,6 +32,8 @@ pub(super) enum Value {
     Range(usize),
     /// A value of a setting, as the supervisor takes it; absent: as the profile says.
     Choice(Option<String>),
+    /// An index into the ladder.
+    Rung(usize),
 }
 
 /// A moment, by the clock on the wall or since the run began.
@@ -64,6 +67,34 @@ pub(super) const SPAN: Argument = Argument {
     needed: false,
     parse: range,
 };
+
+/// A rung of the ladder.
+pub(super) const RUNG: Argument = Argument {
+    name: "[RUNG]",
+    example: "3, or fast_find; without one a list",
+    needed: false,
+    parse: rung,
+};
+
+fn rung(text: &str, s: &Snapshot) -> Result<Value, String> {
+    let number = text.parse::<usize>().ok().filter(|n| *n < s.ladder.len());
+    let named = || s.ladder.iter().position(|e| e.id.0 == text);
+    let Some((at, entry)) = number
+        .or_else(named)
+        .and_then(|n| Some((n, s.ladder.get(n)?)))
+    else {
+        let ids: Vec<_> = s.ladder.iter().skip(1).map(|e| e.id.0.as_str()).collect();
+        return Err(match ids.len() {
+            0 => "this ladder has no rung to take".to_owned(),
+            last => format!("write 1 to {last}, or one of {}", ids.join(", ")),
+        });
+    };
+    match &entry.state {
+        _ if at == 0 => Err("a run never goes back to where it began".to_owned()),
+        RungState::Unavailable { why } => Err(format!("{} cannot be taken: {why}", entry.id)),
+        _ => Ok(Value::Rung(at)),
+    }
+}
 
 /// A value of a setting.
 const fn choice(
@@ -262,6 +293,28 @@ mod tests {
     }
 
     #[test]
+    fn a_rung_has_a_number_and_a_name() {
+        let mut s = testing::healthy();
+        assert_eq!(rung("2", &s), Ok(Value::Rung(2)));
+        assert_eq!(rung("tiled_vae", &s), Ok(Value::Rung(2)));
+        for (text, says) in [
+            ("0", "never goes back"),
+            ("as_given", "never goes back"),
+            ("3", "full_unload cannot be taken: needs the agent"),
+            ("9", "write 1 to 4, or one of fast_find, tiled_vae"),
+            ("", "write 1 to 4"),
+        ] {
+            let said = rung(text, &s).unwrap_err();
+            assert!(said.contains(says), "{text}: {said}");
+        }
+        s.ladder.clear();
+        assert_eq!(
+            rung("1", &s),
+            Err("this ladder has no rung to take".to_owned())
+        );
+    }
+
+    #[test]
     fn a_value_is_read_as_its_setting_takes_it() {
         let mut s = testing::healthy();
         let read = |which, text: &str, s: &Snapshot| match setting(which, text, s) {
@@ -298,7 +351,7 @@ mod tests {
             if let Ok(Value::Time(t)) = time(&text, &s) {
                 prop_assert!(t <= s.now, "{text}");
             }
-            let _ = range(&text, &s);
+            let _ = (range(&text, &s), rung(&text, &s));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::model::Setting as S;
 
 use super::argument::{
-    Argument, CAP, CHUNK, FILE, FIND, PRECISION, PRESERVED, SPAN, TILE, TIME, WORD,
+    Argument, CAP, CHUNK, FILE, FIND, PRECISION, PRESERVED, RUNG, SPAN, TILE, TIME, WORD,
 };
 use super::keymap::{Action as A, Binding, Context as C};
 use super::keys::Key::{
@@ -47,7 +47,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Profiles, &[Enter, Char(' ')], A::Choose, "change", "change the setting; or use the profile next"),
     bind(C::Profiles, &[Char('a')], A::ApplyNow, "apply now", "restart with what was chosen; asks first"),
     bind(C::Profiles, &[Char('m')], A::SaveAs, "save as mine", "save what was chosen as a profile of your own"),
-    bind(C::Profiles, &[Char('o')], A::Rungs, "rung", "choose the next rung; asks if that ends an attempt"),
+    told(RUNG, bind(C::Profiles, &[Char('o')], A::Rungs, "rung", "choose the next rung; asks if that ends an attempt")),
     bind(C::Profiles, &[Char('e')], A::Evidence, "evidence", "take evidence now; does not disturb the run"),
     bind(C::Profiles, &[Left], A::PaneLeft, "part before", "the part to the left; the first is the list"),
     bind(C::Profiles, &[Right], A::PaneRight, "next part", "settings, in force, about, ladder, problems"),
@@ -59,7 +59,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Everywhere, &[Char('k')], A::Kill, "kill", "kill at once; asks first"),
     bind(C::Everywhere, &[Char('q')], A::Quit, "quit", "quit; asks what becomes of the run"),
     bind(C::Everywhere, &[Char(':')], A::Palette, "command", "find a command by its words and run it"),
-    bind(C::Dashboard, &[Char('o')], A::Rungs, "rung", "choose the next rung; asks if that ends an attempt"),
+    told(RUNG, bind(C::Dashboard, &[Char('o')], A::Rungs, "rung", "choose the next rung; asks if that ends an attempt")),
     bind(C::Dashboard, &[Char(' ')], A::PauseCharts, "pause", "hold the charts; readings and judgement go on"),
     bind(C::Dashboard, &[Char('z')], A::Zoom, "zoom", "charts as large as the screen; again: back"),
     bind(C::Dashboard, &[Char('+'), Char('=')], A::Shorter, "shorter", "charts over a shorter time, down to 30 s"),
@@ -79,7 +79,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Log, &[Char('e')], A::ShowStderr, "stderr", "show or hide standard error (E)"),
     bind(C::Log, &[Char('.'), Char('·')], A::ShowOwn, "own", "show or hide the words of this program"),
     bind(C::Log, &[Char('W')], A::Wrap, "wrap", "wrap long lines, or cut them"),
-    bind(C::Log, &[Char('O')], A::Rungs, "rung", "choose the next rung; asks if that ends an attempt"),
+    told(RUNG, bind(C::Log, &[Char('O')], A::Rungs, "rung", "choose the next rung; asks if that ends an attempt")),
     bind(C::Log, &[Char('E')], A::Evidence, "evidence", "take evidence now; does not disturb the run"),
     bind(C::Everywhere, &[PageUp], A::LogUp, "log up", "scroll the log back; it stops following"),
     bind(C::Everywhere, &[PageDown], A::LogDown, "log down", "scroll the log forward"),

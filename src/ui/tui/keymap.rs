@@ -329,11 +329,11 @@ pub(super) fn enabled(
             | Action::Kill
             | Action::QuitStop
             | Action::ConfirmKill
+            | Action::Set(_)
             | Action::ApplyNow
             | Action::ConfirmApply
             | Action::Rungs
             | Action::ConfirmRung
-            | Action::Set(_)
     );
     if !needs_run {
         return Ok(());

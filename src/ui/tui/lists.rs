@@ -122,6 +122,11 @@ impl UiState {
                 });
                 return Some(Effect::Send(Command::Set { setting, value }));
             }
+            (Action::Rungs, Value::Rung(at)) => {
+                self.open(Overlay::Rungs);
+                self.choices.picked = at;
+                return self.pick_rung(s);
+            }
             (Action::Export, Value::Text(path)) => return Some(Effect::Export(Some(path))),
             _ => {}
         }

@@ -204,7 +204,7 @@ impl UiState {
     }
 
     /// Takes the marked rung at once if that ends nothing, else asks.
-    fn pick_rung(&mut self, s: &Snapshot) -> Option<Effect> {
+    pub(super) fn pick_rung(&mut self, s: &Snapshot) -> Option<Effect> {
         let picked = self.choices.picked;
         let entry = s.ladder.get(picked.min(s.ladder.len().saturating_sub(1)))?;
         let id = entry.id.clone();

@@ -345,6 +345,21 @@ fn a_setting_is_switched_in_the_palette() {
 }
 
 #[test]
+fn a_rung_that_ends_an_attempt_still_asks() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    assert_eq!(palette(&mut state, "rung tiled_vae", &s), None);
+    assert_eq!(state.choices.overlay, Overlay::TakeRung);
+    assert_eq!(press(&mut state.clone(), Key::Enter, &s), None);
+    assert_eq!(
+        press(&mut state, Key::Char('y'), &s),
+        Some(Effect::Send(Command::TakeRung {
+            rung: crate::model::RungId("tiled_vae".to_owned()),
+        }))
+    );
+}
+
+#[test]
 fn the_help_runs_what_is_marked_and_escape_goes_back_by_steps() {
     let s = testing::healthy();
     let mut state = UiState::default();
