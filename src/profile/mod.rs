@@ -31,7 +31,7 @@ pub use environment::check_environment;
 pub use knob::{KnobProblem, check_value};
 pub use lint::lint;
 pub use matching::{Card, Choice, Condition, Holds, Machine, best};
-pub use parse::parse;
+pub use parse::{is_id, parse};
 pub use place::{Owner, Source};
 pub use problem::{ErrorKind, Level, Problem, ProfileError};
 pub use resolve::{Inputs, Resolved, resolve};

@@ -207,7 +207,7 @@ pub(super) fn first_line(span: &Range<usize>, r: &Reader) -> Range<usize> {
 }
 
 /// Whether this is a profile id: `[a-z0-9-]{3,48}`.
-pub(super) fn is_id(id: &str) -> bool {
+pub fn is_id(id: &str) -> bool {
     let letters = id
         .bytes()
         .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');

@@ -5,6 +5,7 @@
 //! holds state of the run, and both speak the words of `words`.
 
 pub mod plain;
+pub mod profiles;
 pub mod slot;
 pub mod tui;
 
@@ -15,5 +16,6 @@ mod words;
 mod testing;
 
 pub use plain::PlainWriter;
+pub use profiles::Profiles;
 pub use slot::SnapshotSlot;
 pub use tui::{Clipboard, Theme, TuiError, TuiHandle, TuiOptions, spawn};

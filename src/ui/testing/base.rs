@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::model::event::{EvidenceItem, EvidenceReport};
 use crate::model::sample::Vendor;
 use crate::model::{
-    ActionId, AttemptSpec, Bytes, Effective, Follow, GpuId, GpuSample, HostSample, Metric, Mono,
-    Origin, Phase, ProcSample, RungId, Setting, SourceState, SourceStatus, Tier,
+    ActionId, AttemptSpec, Bytes, Chosen, Chosens, Effective, Follow, GpuId, GpuSample, HostSample,
+    Metric, Mono, Origin, Phase, ProcSample, RungId, Setting, SourceState, SourceStatus, Tier,
 };
 use crate::run::snapshot::{LadderEntry, LogKind, LogLine, Point, RungState, SettingView};
 
@@ -95,6 +95,21 @@ pub(super) fn settings() -> Vec<SettingView> {
     ]
 }
 
+/// What the user chose of [`settings`].
+pub(super) fn chosen() -> Chosens {
+    let chosen = |value: &str| Chosen {
+        value: value.to_owned(),
+        over: vec![rung("fast_find")],
+    };
+    Chosens {
+        profile: None,
+        settings: BTreeMap::from([
+            (Setting::FindMode, chosen("HYBRID")),
+            (Setting::Precision, chosen("float32")),
+        ]),
+    }
+}
+
 /// Settings with who set them.
 pub(super) fn effective(find_mode: &str) -> Arc<Vec<Effective>> {
     let line = |line| Origin::Profile {
@@ -108,6 +123,13 @@ pub(super) fn effective(find_mode: &str) -> Arc<Vec<Effective>> {
         overrides: overrides.map(str::to_owned),
         idle: None,
     };
+    let by = if find_mode == "FAST" {
+        Origin::Rung {
+            rung: rung("fast_find"),
+        }
+    } else {
+        Origin::Live
+    };
     Arc::new(vec![
         entry("budget.restarts", Some("3"), Origin::BuiltIn, None),
         entry("detect.find_limit", Some("2m"), line(29), None),
@@ -115,9 +137,7 @@ pub(super) fn effective(find_mode: &str) -> Arc<Vec<Effective>> {
         entry(
             "env.MIOPEN_FIND_MODE",
             Some(find_mode),
-            Origin::Rung {
-                rung: rung("fast_find"),
-            },
+            by,
             Some("NORMAL (your environment)"),
         ),
         entry("env.MIOPEN_LOG_LEVEL", Some("5"), Origin::Supervisor, None),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::{
-    ActionId, Budget, Bytes, Chosens, Finding, GpuId, Health, KillPlan, Metric, Mono, NextStep,
-    Outcome, Phase, Progress, RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, Budget, Bytes, Finding, GpuId, Health, KillPlan, Metric, Mono, NextStep, Outcome,
+    Phase, Progress, RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
@@ -14,13 +14,15 @@ use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
 mod base;
 mod random;
 pub(super) mod screen;
+mod shelf;
 
 use base::{
-    CARD, attempt, card, effective, evidence, history, host, ladder, log, process, rung, settings,
-    source,
+    CARD, attempt, card, chosen, effective, evidence, history, host, ladder, log, process, rung,
+    settings, source,
 };
 
 pub(super) use random::Dice;
+pub(super) use shelf::profiles;
 
 /// A run on its second attempt that advances.
 pub(super) fn healthy() -> Snapshot {
@@ -76,8 +78,8 @@ pub(super) fn healthy() -> Snapshot {
         restarts_left: 2,
         settings: settings(),
         effective: effective("FAST"),
-        effective_next: effective("FAST"),
-        chosen: Chosens::default(),
+        effective_next: effective("HYBRID"),
+        chosen: chosen(),
         budget: Budget::default(),
         kill: KillPlan::default(),
         server: false,

@@ -17,8 +17,11 @@ use crate::run::snapshot::{
 };
 
 use super::base::{attempt, evidence};
+use super::shelf::profiles;
+use crate::ui::profiles::Profiles;
 use crate::ui::tui::{
-    ChartChoices, Choices, LogChoices, LogView, Overlay, Picture, Screen, Search,
+    ChartChoices, Choices, LogChoices, LogView, Overlay, Picture, ProfileChoices, ProfilePane,
+    Screen, Search,
 };
 
 /// A source of numbers for random snapshots (SplitMix64): the seed is the case.
@@ -436,6 +439,28 @@ impl Dice {
         }
     }
 
+    /// Profiles of which anything can be expected; often the usual ones.
+    pub(in crate::ui) fn profiles(&mut self) -> Profiles {
+        let mut profiles = profiles(self.below(2) == 0);
+        if self.below(2) == 0 {
+            return profiles;
+        }
+        profiles.folder = self.some(|d| d.text().into());
+        let usual = profiles.list;
+        let list = (0..self.below(30)).map(|_| {
+            let mut e = self.pick(&usual);
+            (e.id, e.path) = (self.text(), self.text());
+            e.title = self.some(Self::text);
+            e.description = self.some(Self::text);
+            e.broken = self.some(Self::text);
+            e.problems = vec![self.text(); self.below(9)];
+            e.why = self.some(Self::text);
+            e
+        });
+        profiles.list = Arc::new(list.collect());
+        profiles
+    }
+
     fn progress(&mut self) -> Progress {
         Progress {
             what: self.some(Self::text),
@@ -473,7 +498,22 @@ impl Dice {
         };
         Choices {
             charts,
-            screen: self.pick(&[Screen::Dashboard, Screen::Log]),
+            screen: self.pick(&[
+                Screen::Dashboard,
+                Screen::Profiles,
+                Screen::Profiles,
+                Screen::Log,
+            ]),
+            follows: self.below(4) == 0,
+            profiles: ProfileChoices {
+                pane: self.pick(&ProfilePane::ALL.map(|(pane, _)| pane)),
+                marked: self.some(|d| {
+                    let text = d.text();
+                    d.pick(&[text, "night-run".to_owned(), "old-notes".to_owned()])
+                }),
+                setting: self.pick(&[0, 3, 5, usize::MAX]),
+                line: self.pick(&[0, 1, 9, 1000, usize::MAX]),
+            },
             overlay: self.pick(&[
                 Overlay::None,
                 Overlay::None,
@@ -483,9 +523,13 @@ impl Dice {
                 Overlay::Quit,
                 Overlay::Stop,
                 Overlay::Kill,
+                Overlay::Value,
+                Overlay::Apply,
+                Overlay::Save,
+                Overlay::Rungs,
+                Overlay::TakeRung,
             ]),
             typed: self.some(Self::text).unwrap_or_default(),
-            follows: self.below(4) == 0,
             picked: self.pick(&[0, 1, 7, 1000, usize::MAX]),
             log: LogChoices {
                 view,

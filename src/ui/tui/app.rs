@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::model::Command;
+use crate::profile::catalog::own_folder;
 use crate::run::Snapshot;
 use crate::ui::slot::SnapshotSlot;
 
@@ -86,7 +87,8 @@ pub fn spawn(
         terminal::restore();
         TuiError::Terminal(e)
     })?;
-    let state = UiState::new(options.follows);
+    let mut state = UiState::new(options.follows);
+    state.profiles.folder = own_folder().map(|f| f.display().to_string().into());
     let mut app = App {
         options,
         snapshots,
@@ -288,7 +290,12 @@ impl App {
             self.state.toast = word;
             self.toast_at = Instant::now();
         }
-        told | self.look_at_snapshot()
+        let list = self.snapshots.profiles();
+        let others = !Arc::ptr_eq(&list, &self.state.profiles.list);
+        if others {
+            self.state.profiles.list = list;
+        }
+        told | others | self.look_at_snapshot()
     }
 
     fn look_at_snapshot(&mut self) -> bool {
@@ -304,7 +311,7 @@ impl App {
 
     /// Does what a key asks for.
     fn press(&mut self, key: Key) -> io::Result<Option<End>> {
-        let pane = view::log_pane(self.taken.area(), &self.state.choices);
+        let pane = view::pane(self.taken.area(), &self.state.choices);
         let effect = self.state.press(key, self.snapshot.as_deref(), pane);
         self.toast_at = Instant::now();
         match effect {
@@ -366,6 +373,7 @@ impl App {
             theme: self.options.theme,
             choices: self.state.choices.clone(),
             toast: self.state.toast.clone(),
+            profiles: self.state.profiles.clone(),
             record: (self.snapshots.record()).map(|p| p.display().to_string()),
             silent_for: self.news_at.elapsed(),
         };

@@ -16,6 +16,7 @@ use super::consequence;
 use super::keymap::{self, Binding};
 use super::panel;
 use super::parts::Parts;
+use super::profile_boxes;
 use super::theme::Theme;
 use super::view::ViewOptions;
 
@@ -34,30 +35,42 @@ pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'sta
     let attempt = s.attempt.as_ref().map_or_else(String::new, |a| {
         format!("attempt {} on {}", a.number, a.rung)
     });
-    let left = Parts::new(theme)
-        .put(1, Tone::Strong, "framepack-tui")
-        .put(2, Tone::Plain, attempt)
-        .put(2, Tone::Plain, tabs(o.choices.screen))
+    let room = columns.saturating_sub(right_width + 2);
+    let head = |short: bool| {
+        Parts::new(theme)
+            .put(3, Tone::Strong, "framepack-tui")
+            .put(2, Tone::Plain, &attempt)
+            .put(1, Tone::Plain, tabs(o.choices.screen, short))
+    };
+    // The screens stay in sight: rather with short names than not at all.
+    let short = head(false).width() > room;
+    let left = head(short)
         .put(3, Tone::Plain, format!("profile {}", s.profile))
         .put(4, Tone::Dim, format!("run {}", s.run))
         .put(5, Tone::Dim, &s.adapter);
-    let mut line = left.line(columns.saturating_sub(right_width + 2));
+    let mut line = left.line(room);
     let gap = columns.saturating_sub(right_width + line.width());
     line.push_span(" ".repeat(gap));
     line.extend(right.line(right_width));
     line
 }
 
-/// The screens with their keys, the present one in brackets.
-fn tabs(present: Screen) -> String {
+/// The screens with their keys, the present one in brackets; `short`: by the first
+/// letters of their names.
+fn tabs(present: Screen, short: bool) -> String {
+    const SHORT: usize = 4;
     let tab = |(screen, key, name): (Screen, char, &str)| {
+        let name: String = name
+            .chars()
+            .take(if short { SHORT } else { usize::MAX })
+            .collect();
         if screen == present {
             format!("[{key}]{name}")
         } else {
             format!("{key} {name}")
         }
     };
-    Screen::ALL.map(tab).join("  ")
+    Screen::ALL.map(tab).join(if short { " " } else { "  " })
 }
 
 /// The keys that do something now, or the answer to the last one.
@@ -150,6 +163,11 @@ pub(super) fn overlay(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         Overlay::None | Overlay::Search => {}
         Overlay::Help => help(frame, s, o),
         Overlay::Palette => palette(frame, s, o),
+        Overlay::Value => profile_boxes::value(frame, s, o),
+        Overlay::Save => profile_boxes::save(frame, s, o),
+        Overlay::Rungs => profile_boxes::rungs(frame, s, o),
+        Overlay::Apply => question(frame, s, o, "Restart with what you chose?"),
+        Overlay::TakeRung => question(frame, s, o, "End the attempt for this rung?"),
         Overlay::Quit => question(frame, s, o, "Quit: what becomes of the run?"),
         Overlay::Stop => question(frame, s, o, "Stop the run?"),
         Overlay::Kill => question(frame, s, o, "Kill the run?"),
@@ -157,7 +175,7 @@ pub(super) fn overlay(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
 }
 
 /// Columns of text in a box in the middle.
-fn box_columns(frame: &Frame<'_>) -> usize {
+pub(super) fn box_columns(frame: &Frame<'_>) -> usize {
     usize::from(frame.area().width.min(BOX)).saturating_sub(4)
 }
 
@@ -189,7 +207,7 @@ fn keys(b: &Binding, theme: Theme) -> String {
 }
 
 /// A box in the middle, with what lies in it.
-fn centred(
+pub(super) fn centred(
     frame: &mut Frame<'_>,
     s: &Snapshot,
     o: &ViewOptions,
@@ -225,7 +243,7 @@ fn centred(
 }
 
 /// Rows that a box in the middle has for text.
-fn box_rows(frame: &Frame<'_>) -> usize {
+pub(super) fn box_rows(frame: &Frame<'_>) -> usize {
     usize::from(frame.area().height).saturating_sub(3)
 }
 

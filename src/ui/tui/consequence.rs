@@ -2,12 +2,14 @@
 
 use ratatui::text::Line;
 
+use crate::model::time::clock;
 use crate::run::Snapshot;
 use crate::ui::text::{ago, fit};
-use crate::ui::words::Tone;
+use crate::ui::words::{self, Tone};
 
 use super::choices::Overlay;
 use super::parts::{paragraph, shed};
+use super::profile_choices::changes;
 use super::view::ViewOptions;
 
 /// Rows of one fact.
@@ -27,7 +29,7 @@ pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'
                 Tone::Plain,
                 "by SIGKILL, at once; the run ends with it",
             );
-            put("lost", Tone::Plain, "what the program has not written yet");
+            put("lost", Tone::Plain, UNWRITTEN);
         }
         Overlay::Stop => {
             put("ends", Tone::Strong, &who(s));
@@ -50,6 +52,16 @@ pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'
                 "goes on, is watched and restarted as before, without a countdown; `framepack-tui follow` shows it",
             );
         }
+        Overlay::Apply => {
+            put("ends", Tone::Strong, &attempt(s));
+            put("starts", Tone::Strong, &next(s, o));
+            put("lost", Tone::Plain, UNWRITTEN);
+        }
+        Overlay::TakeRung => {
+            put("ends", Tone::Strong, &attempt(s));
+            put("starts", Tone::Strong, &rung(s, o));
+            put("lost", Tone::Plain, UNWRITTEN);
+        }
         _ => {}
     }
     put("stays", Tone::Plain, &stays(s));
@@ -62,6 +74,44 @@ pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'
         );
     }
     shed(rows, usize::MAX)
+}
+
+const UNWRITTEN: &str = "what the program has not written yet";
+
+/// The attempt and how far it is.
+fn attempt(s: &Snapshot) -> String {
+    let number = s.attempt.as_ref().map_or_else(
+        || "the attempt".to_owned(),
+        |a| format!("attempt {} on {}", a.number, a.rung),
+    );
+    let pid = s.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
+    let section = match (s.section, s.sections) {
+        (Some(n), Some(of)) => format!(" section {n}/{of}"),
+        (Some(n), None) => format!(" section {n}"),
+        _ => String::new(),
+    };
+    let done = s.progress.as_ref();
+    let done = done.map_or_else(String::new, |p| format!(" {}", words::progress(p).done));
+    let running = clock(s.now.since(s.attempt_since));
+    let phase = s.phase.as_str();
+    format!("{number}{pid}, after {running}, in {phase}{section}{done}")
+}
+
+/// The attempt that follows, with what was chosen.
+fn next(s: &Snapshot, o: &ViewOptions) -> String {
+    let rung = s.attempt.as_ref();
+    let rung = rung.map_or_else(String::new, |a| format!(" on {}", a.rung));
+    match changes(s, o.theme.pick("→", "->")).as_slice() {
+        [] => format!("the next attempt{rung}, the same again: nothing was chosen"),
+        list => format!("the next attempt{rung}: {}", list.join(", ")),
+    }
+}
+
+/// The attempt on the rung that is marked.
+fn rung(s: &Snapshot, o: &ViewOptions) -> String {
+    let picked = o.choices.picked.min(s.ladder.len().saturating_sub(1));
+    let rung = s.ladder.get(picked).map_or("", |e| e.id.0.as_str());
+    format!("the next attempt on rung {picked} {rung}")
 }
 
 /// The processes of the run.

@@ -10,6 +10,7 @@ use super::bindings::BINDINGS;
 use super::choices::{Choices, Overlay, Screen};
 use super::keys::Key;
 use super::log_choices::LogView;
+use super::profile_choices::{ProfilePane, ends_something};
 
 /// Where a key is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +18,7 @@ pub(super) enum Context {
     /// On every screen that nothing lies over.
     Everywhere,
     Dashboard,
+    Profiles,
     Log,
     /// On every screen, but without a key: only by its words.
     Command,
@@ -26,6 +28,11 @@ pub(super) enum Context {
     Quit,
     Stop,
     Kill,
+    Value,
+    Apply,
+    Save,
+    Rungs,
+    TakeRung,
 }
 
 /// What a key does.
@@ -44,6 +51,7 @@ pub(super) enum Action {
     Suspend,
     Redraw,
     ShowDashboard,
+    ShowProfiles,
     ShowLog,
     NextScreen,
     PreviousScreen,
@@ -88,6 +96,20 @@ pub(super) enum Action {
     QuitLeave,
     ConfirmKill,
     Close,
+    PaneLeft,
+    PaneRight,
+    RowUp,
+    RowDown,
+    ToList,
+    Choose,
+    TakeValue,
+    ApplyNow,
+    ConfirmApply,
+    SaveAs,
+    SaveIt,
+    Rungs,
+    PickRung,
+    ConfirmRung,
 }
 
 /// A key with what it does.
@@ -107,6 +129,7 @@ pub(super) struct Binding {
 const fn contexts(screen: Screen, overlay: Overlay) -> [Option<Context>; 2] {
     match (overlay, screen) {
         (Overlay::None, Screen::Dashboard) => [Some(Context::Dashboard), Some(Context::Everywhere)],
+        (Overlay::None, Screen::Profiles) => [Some(Context::Profiles), Some(Context::Everywhere)],
         (Overlay::None, Screen::Log) => [Some(Context::Log), Some(Context::Everywhere)],
         (Overlay::Help, _) => [Some(Context::Help), None],
         (Overlay::Palette, _) => [Some(Context::Palette), None],
@@ -114,6 +137,11 @@ const fn contexts(screen: Screen, overlay: Overlay) -> [Option<Context>; 2] {
         (Overlay::Quit, _) => [Some(Context::Quit), None],
         (Overlay::Stop, _) => [Some(Context::Stop), None],
         (Overlay::Kill, _) => [Some(Context::Kill), None],
+        (Overlay::Value, _) => [Some(Context::Value), None],
+        (Overlay::Apply, _) => [Some(Context::Apply), None],
+        (Overlay::Save, _) => [Some(Context::Save), None],
+        (Overlay::Rungs, _) => [Some(Context::Rungs), None],
+        (Overlay::TakeRung, _) => [Some(Context::TakeRung), None],
     }
 }
 
@@ -227,8 +255,12 @@ fn holds(binding: &Binding, typed: &str) -> bool {
 /// The screen that a command needs.
 pub(super) const fn home(binding: &Binding) -> Option<Screen> {
     match (binding.action, binding.context) {
-        (Action::Evidence | Action::Export, _) => None,
+        (
+            Action::Evidence | Action::Export | Action::Rungs | Action::ApplyNow | Action::SaveAs,
+            _,
+        ) => None,
         (_, Context::Dashboard) => Some(Screen::Dashboard),
+        (_, Context::Profiles) => Some(Screen::Profiles),
         (_, Context::Log) => Some(Screen::Log),
         _ => None,
     }
@@ -245,6 +277,7 @@ pub(super) fn name(
     match binding.action {
         Action::Hold if held => "release",
         Action::Quit | Action::Interrupt if over || choices.follows => "leave",
+        Action::Choose if choices.profiles.pane == ProfilePane::List => "use next",
         _ => binding.name,
     }
 }
@@ -271,6 +304,7 @@ pub(super) fn enabled(
     if matches!(action, Action::NextHit | Action::PreviousHit) && choices.log.search.is_none() {
         return Err("nothing is searched for");
     }
+    switchable(action, snapshot, choices)?;
     let stands = choices.log.view != LogView::Follow;
     match action {
         Action::CopyLine | Action::CopyRange | Action::Mark if !stands => {
@@ -294,6 +328,10 @@ pub(super) fn enabled(
             | Action::Kill
             | Action::QuitStop
             | Action::ConfirmKill
+            | Action::ApplyNow
+            | Action::ConfirmApply
+            | Action::Rungs
+            | Action::ConfirmRung
             | Action::Set(_)
     );
     if !needs_run {
@@ -319,7 +357,49 @@ pub(super) fn enabled(
         Action::Wait if !in_doubt => Err("nothing is about to be done"),
         Action::FalseAlarm if !in_doubt => Err("there is no alarm"),
         Action::Evidence if s.pid.is_none() => Err("no process lives"),
+        Action::ApplyNow | Action::ConfirmApply if !ends_something(s) => {
+            Err("this attempt ends anyway; the next one has what you chose")
+        }
         _ => Ok(()),
+    }
+}
+
+/// Whether an action chooses what follows, or saves it.
+pub(super) const fn switches(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Choose
+            | Action::TakeValue
+            | Action::ApplyNow
+            | Action::ConfirmApply
+            | Action::SaveAs
+            | Action::SaveIt
+            | Action::Rungs
+            | Action::PickRung
+            | Action::ConfirmRung
+    )
+}
+
+/// Whether the run can be switched from here, where an action does that.
+fn switchable(
+    action: Action,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> Result<(), &'static str> {
+    if !switches(action) {
+        return Ok(());
+    }
+    let pane = choices.profiles.pane;
+    match (action, snapshot) {
+        (_, None) => Err("the run has not begun"),
+        (Action::Choose, _) if !matches!(pane, ProfilePane::List | ProfilePane::Settings) => {
+            Err("nothing to choose in this part")
+        }
+        (Action::Choose | Action::TakeValue, Some(s)) if s.outcome.is_some() => {
+            Err("the run is over; what was chosen in it can be saved")
+        }
+        (_, Some(_)) if choices.follows => Err(ELSEWHERE),
+        (_, Some(_)) => Ok(()),
     }
 }
 
@@ -330,7 +410,7 @@ mod tests {
     use super::*;
     use crate::ui::testing;
 
-    const OVERLAYS: [Overlay; 7] = [
+    const OVERLAYS: [Overlay; 12] = [
         Overlay::None,
         Overlay::Help,
         Overlay::Palette,
@@ -338,6 +418,11 @@ mod tests {
         Overlay::Quit,
         Overlay::Stop,
         Overlay::Kill,
+        Overlay::Value,
+        Overlay::Apply,
+        Overlay::Save,
+        Overlay::Rungs,
+        Overlay::TakeRung,
     ];
 
     #[test]
@@ -380,6 +465,7 @@ mod tests {
         let own = [
             Context::Everywhere,
             Context::Dashboard,
+            Context::Profiles,
             Context::Log,
             Context::Command,
         ];
@@ -491,8 +577,17 @@ mod tests {
         let enter = BINDINGS.iter().filter(|b| b.keys.contains(&Key::Enter));
         let actions: HashSet<_> = enter.map(|b| b.action).collect();
         // Running the marked command is what the palette is for; those that ask
-        // still ask.
-        assert_eq!(actions, HashSet::from([Action::Close, Action::Run]));
+        // still ask. What is chosen counts from the next attempt on, and a rung that
+        // would end an attempt asks.
+        let harmless = HashSet::from([
+            Action::Close,
+            Action::Run,
+            Action::Choose,
+            Action::TakeValue,
+            Action::SaveIt,
+            Action::PickRung,
+        ]);
+        assert_eq!(actions, harmless);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::argument::Value;
 use super::choices::{Overlay, Screen};
 use super::keymap::{self, Action, Binding};
 use super::log_choices::{Pane, Search};
+use super::profile_choices::{values, view_of};
 use super::state::{Effect, UiState};
 
 /// Longest text that can be typed, characters.
@@ -15,8 +16,18 @@ const LONGEST: usize = 200;
 
 impl UiState {
     /// Marks another line of a list that may be shorter than it was.
-    pub(super) fn pick(&mut self, to: impl Fn(usize) -> usize) {
-        let last = keymap::listed(&self.choices).len().saturating_sub(1);
+    pub(super) fn pick(&mut self, snapshot: Option<&Snapshot>, to: impl Fn(usize) -> usize) {
+        let c = &mut self.choices;
+        let length = match (c.overlay, snapshot) {
+            (Overlay::Rungs, Some(s)) => s.ladder.len(),
+            (Overlay::Value, Some(s)) => {
+                // Moving in the list gives up what was typed.
+                c.typed.clear();
+                view_of(s, c.profiles.setting()).map_or(0, |view| values(view).len())
+            }
+            _ => keymap::listed(c).len(),
+        };
+        let last = length.saturating_sub(1);
         self.choices.picked = to(self.choices.picked.min(last)).min(last);
     }
 
@@ -129,7 +140,10 @@ impl UiState {
             if self.choices.typed.chars().count() > LONGEST {
                 self.choices.typed.pop();
             }
-            self.choices.picked = 0;
+            // A value that is typed leaves the mark where it is.
+            if self.choices.overlay != Overlay::Value {
+                self.choices.picked = 0;
+            }
             return;
         }
         let log = &mut self.choices.log;

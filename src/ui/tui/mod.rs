@@ -22,12 +22,18 @@ mod log_screen;
 mod log_text;
 mod panel;
 mod parts;
+mod profile_boxes;
+mod profile_choices;
+mod profile_keys;
+mod profile_screen;
 mod state;
 mod terminal;
 mod theme;
 mod view;
 mod zoom;
 
+#[cfg(test)]
+mod profile_tests;
 #[cfg(test)]
 mod pty_tests;
 #[cfg(test)]
@@ -40,5 +46,6 @@ pub use chart_choices::{ChartChoices, Picture};
 pub use choices::{Choices, Overlay, Screen};
 pub use deliver::Clipboard;
 pub use log_choices::{LogChoices, LogView, Search};
+pub use profile_choices::{ProfileChoices, ProfilePane};
 pub use theme::Theme;
 pub use view::{ViewOptions, draw};

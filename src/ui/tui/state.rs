@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::model::Command;
 use crate::run::Snapshot;
 use crate::run::snapshot::{LogKind, Stage};
+use crate::ui::profiles::Profiles;
 use crate::ui::text::ago;
 
 use super::choices::{Choices, Overlay, Screen};
@@ -12,6 +13,7 @@ use super::keymap::{self, Action, Binding};
 use super::keys::Key;
 use super::log_choices::{LogView, Move, Pane, Search};
 use super::log_text;
+use super::profile_choices::ends_something;
 
 /// What the user has done to the view.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +21,8 @@ pub(super) struct UiState {
     pub(super) choices: Choices,
     /// A word in the place of the footer.
     pub(super) toast: Option<String>,
+    /// The profiles to choose from.
+    pub(super) profiles: Profiles,
     /// Times that Ctrl-C was pressed.
     interrupts: u8,
     /// The place in the log when the search began.
@@ -112,10 +116,10 @@ impl UiState {
                 self.open(Overlay::None);
             }
             Action::Kill => self.open(Overlay::Kill),
-            Action::PickUp => self.pick(|at| at.saturating_sub(1)),
-            Action::PickDown => self.pick(|at| at + 1),
-            Action::PickPageUp => self.pick(|at| at.saturating_sub(PAGE)),
-            Action::PickPageDown => self.pick(|at| at + PAGE),
+            Action::PickUp => self.pick(snapshot, |at| at.saturating_sub(1)),
+            Action::PickDown => self.pick(snapshot, |at| at + 1),
+            Action::PickPageUp => self.pick(snapshot, |at| at.saturating_sub(PAGE)),
+            Action::PickPageDown => self.pick(snapshot, |at| at + PAGE),
             Action::Narrow => self.open(if self.choices.typed.is_empty() {
                 Overlay::None
             } else {
@@ -132,6 +136,7 @@ impl UiState {
             }
             _ => {
                 return self.look_at_charts(action, snapshot)
+                    || self.look_at_profiles(action, snapshot, pane)
                     || self.look_at_log(action, snapshot, pane);
             }
         }
@@ -251,6 +256,9 @@ impl UiState {
 
     /// What does more than change what is seen.
     fn act(&mut self, action: Action, snapshot: Option<&Snapshot>) -> Option<Effect> {
+        if let (true, Some(s)) = (keymap::switches(action), snapshot) {
+            return self.choose(action, s);
+        }
         let mut send = |command, said: &str| {
             self.toast = Some(said.to_owned());
             Some(Effect::Send(command))
@@ -319,10 +327,16 @@ impl UiState {
 
     /// Takes a new snapshot: closes questions that have settled themselves.
     pub(super) fn news(&mut self, snapshot: &Snapshot) {
-        let asks = matches!(
-            self.choices.overlay,
-            Overlay::Quit | Overlay::Stop | Overlay::Kill
-        );
+        let asks = match self.choices.overlay {
+            Overlay::Quit | Overlay::Stop | Overlay::Kill | Overlay::Rungs => true,
+            // The attempt that would end has ended: another one would be meant.
+            Overlay::Apply | Overlay::TakeRung if !ends_something(snapshot) => {
+                self.toast = Some("the attempt has ended meanwhile".to_owned());
+                self.open(Overlay::None);
+                return;
+            }
+            _ => false,
+        };
         if snapshot.outcome.is_some() && asks {
             self.open(Overlay::None);
         }

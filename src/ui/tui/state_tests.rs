@@ -222,10 +222,10 @@ fn keys_of_the_charts_change_only_the_picture() {
 fn tab_goes_around() {
     let s = testing::healthy();
     let mut state = UiState::default();
-    press(&mut state, Key::Tab, &s);
-    assert_eq!(state.choices.screen, Screen::Log);
-    press(&mut state, Key::Tab, &s);
-    assert_eq!(state.choices.screen, Screen::Dashboard);
+    for screen in [Screen::Profiles, Screen::Log, Screen::Dashboard] {
+        press(&mut state, Key::Tab, &s);
+        assert_eq!(state.choices.screen, screen);
+    }
     press(&mut state, Key::BackTab, &s);
     assert_eq!(state.choices.screen, Screen::Log);
     press(&mut state, Key::Char('1'), &s);

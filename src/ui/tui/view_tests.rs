@@ -290,7 +290,8 @@ proptest! {
         let choices = dice.choices(&s);
         let bare = matches!(choices.overlay, Overlay::None | Overlay::Search);
         let theme = Theme { ascii, color: !ascii };
-        let screen = text(&s, &with(theme, choices), width, height);
+        let o = ViewOptions { profiles: dice.profiles(), ..with(theme, choices) };
+        let screen = text(&s, &o, width, height);
         if ascii {
             prop_assert!(screen.is_ascii(), "{}", screen);
         }
@@ -305,7 +306,8 @@ proptest! {
         let s = dice.snapshot();
         let mut choices = dice.choices(&s);
         choices.overlay = Overlay::None;
-        let screen = text(&s, &with(UNICODE, choices), width, height);
+        let o = ViewOptions { profiles: dice.profiles(), ..with(UNICODE, choices) };
+        let screen = text(&s, &o, width, height);
         if width >= 40 && height >= 10 {
             prop_assert!(screen.contains(s.verdict.health.word()), "{}", screen);
         }

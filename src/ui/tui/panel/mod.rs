@@ -6,6 +6,8 @@ mod health;
 mod ladder;
 mod log;
 mod machine;
+pub(super) mod profile;
+mod settings;
 
 pub(super) use charts::{charts, readout, title as charts_title};
 pub(super) use gpu::{rows as gpu, short as gpu_short, title as gpu_title};
