@@ -21,7 +21,7 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// Starts `framepack-tui run OPTIONS -- COMMAND`.
-    fn start(home: &Home, card: &Card, size: (u16, u16), words: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, card: &Card, size: (u16, u16), words: &[&str]) -> Self {
         let mut program: Vec<OsString> = card.enter().into_iter().map(Into::into).collect();
         program.extend([BINARY, "run"].map(OsString::from));
         program.extend(words.iter().map(OsString::from));
