@@ -373,8 +373,8 @@ impl App {
             theme: self.options.theme,
             choices: self.state.choices.clone(),
             toast: self.state.toast.clone(),
-            record: (self.snapshots.record()).map(|p| p.display().to_string()),
             profiles: self.state.profiles.clone(),
+            record: (self.snapshots.record()).map(|p| p.display().to_string()),
             silent_for: self.news_at.elapsed(),
         };
         let snapshot = self.snapshot.clone();

@@ -328,11 +328,11 @@ pub(super) fn enabled(
             | Action::Kill
             | Action::QuitStop
             | Action::ConfirmKill
-            | Action::Set(_)
             | Action::ApplyNow
             | Action::ConfirmApply
             | Action::Rungs
             | Action::ConfirmRung
+            | Action::Set(_)
     );
     if !needs_run {
         return Ok(());
@@ -398,7 +398,7 @@ fn switchable(
         (Action::Choose | Action::TakeValue, Some(s)) if s.outcome.is_some() => {
             Err("the run is over; what was chosen in it can be saved")
         }
-        (_, Some(_)) if choices.follows => Err("another process supervises this run; switch there"),
+        (_, Some(_)) if choices.follows => Err(ELSEWHERE),
         (_, Some(_)) => Ok(()),
     }
 }

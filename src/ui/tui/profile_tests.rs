@@ -276,7 +276,12 @@ fn the_run_of_another_process_is_not_switched() {
     for key in [Key::Enter, Key::Char('a'), Key::Char('m'), Key::Char('o')] {
         assert_eq!(press(&mut ui, &[key], &s), None);
         assert_eq!(ui.choices.overlay, Overlay::None);
-        assert!(ui.toast.clone().unwrap().contains("another process"));
+        assert!(
+            ui.toast
+                .clone()
+                .unwrap()
+                .contains("only where the run was started")
+        );
     }
 }
 

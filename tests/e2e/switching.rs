@@ -1,0 +1,112 @@
+//! Settings switched on the screen of the real binary, applied by a restart, and kept
+//! as a profile of one's own.
+
+use std::time::Duration;
+
+use crate::harness::{Card, Home, assert_none_left, python, workload};
+use crate::terminal::Terminal;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A typed find mode waits for the next attempt, a restart that was asked for brings
+/// it, and what was chosen is found again under an id.
+#[test]
+fn a_setting_is_switched_applied_and_saved() {
+    let home = Home::new();
+    let mut card = Card::rx7900xtx();
+    card.follow(&home, 0);
+    let (python, script, out) = (python(), workload("tiny_framepack.py"), home.out());
+    let words = [
+        "--profile",
+        "generic-amd",
+        "--",
+        python.to_str().unwrap(),
+        script.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--step-seconds",
+        "3",
+    ];
+    let mut terminal = Terminal::start(&home, &card, (80, 24), &words);
+    terminal.wait_for("sampling", Duration::from_mins(2));
+    terminal.press("3");
+    terminal.wait_for("[3]Prof", SOON);
+    terminal.wait_for("find mode         not set", SOON);
+    terminal.press("\r");
+    terminal.wait_for("as the profile says", SOON);
+    terminal.press("fast");
+    terminal.wait_for("= fast_", SOON);
+    terminal.press("\r");
+    terminal.wait_for("1 change waits for the next attempt", SOON);
+    // Enter is not the answer that ends something.
+    terminal.press("a");
+    terminal.wait_for("Restart with what you chose?", SOON);
+    terminal.press("\r");
+    terminal.wait_for(
+        "1 change waits for the next attempt; a applies it now",
+        SOON,
+    );
+    terminal.press("a");
+    terminal.wait_for("the next attempt on as_given", SOON);
+    terminal.press("y");
+    terminal.wait_for("attempt 2 on as_given", Duration::from_mins(1));
+    terminal.wait_for(
+        "the next attempt has these settings too",
+        Duration::from_mins(1),
+    );
+    terminal.wait_for("find mode         FAST", SOON);
+    terminal.wait_for("chosen by you", SOON);
+    terminal.press("m");
+    terminal.wait_for("generic-amd-mine", SOON);
+    terminal.press("\r");
+    terminal.wait_for("generic-amd-mine saved as", SOON);
+    terminal.press("\x1b");
+    terminal.wait_for("yours", SOON);
+    terminal.press("\x03");
+    terminal.assert_restored(130);
+    assert_none_left(&home, Duration::from_secs(5));
+    let saved = home.path("config/framepack-tui/profiles/generic-amd-mine.toml");
+    let text = std::fs::read_to_string(saved).unwrap();
+    for words in [
+        "id          = \"generic-amd-mine\"",
+        "version     = \"1.0.0\"",
+        "MIOPEN_FIND_MODE = \"FAST\"",
+        "MIOPEN_FIND_ENFORCE = \"NONE\"",
+        "# Rungs in order of cost.",
+    ] {
+        assert!(text.contains(words), "`{words}` is not in:\n{text}");
+    }
+}
+
+/// A rung that the user chooses ends the attempt only after a question, and follows.
+#[test]
+fn a_rung_is_chosen_and_follows() {
+    let home = Home::new();
+    let mut card = Card::rx7900xtx();
+    card.follow(&home, 0);
+    let (python, script, out) = (python(), workload("tiny_framepack.py"), home.out());
+    let words = [
+        "--profile",
+        "generic-amd",
+        "--",
+        python.to_str().unwrap(),
+        script.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--step-seconds",
+        "3",
+    ];
+    let mut terminal = Terminal::start(&home, &card, (120, 36), &words);
+    terminal.wait_for("sampling", Duration::from_mins(2));
+    terminal.press("o");
+    terminal.wait_for("Which rung follows?", SOON);
+    // as_given, retry_same, retry_elsewhere, fast_find
+    terminal.press("\x1b[B\x1b[B\x1b[B\r");
+    terminal.wait_for("End the attempt for this rung?", SOON);
+    terminal.wait_for("the next attempt on rung 3 fast_find", SOON);
+    terminal.press("y");
+    terminal.wait_for("attempt 2 on fast_find", Duration::from_mins(1));
+    terminal.press("\x03");
+    terminal.assert_restored(130);
+    assert_none_left(&home, Duration::from_secs(5));
+}
