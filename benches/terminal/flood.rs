@@ -22,8 +22,8 @@ const RATE: u32 = 50_000;
 const PAUSE: Duration = Duration::from_millis(200);
 /// An answer that takes longer counts as this long.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Heading of the list of keys.
-const KEYS: &str = "Keys  1-";
+/// Stands in the list of keys and nowhere else.
+const KEYS: &str = "show this list";
 
 /// A key, and how the screen shows that it was heard.
 const ROUND: [(&str, &str, bool); 4] = [
@@ -63,7 +63,7 @@ pub(crate) fn measure() -> Outcome<Vec<Figure>> {
     }
     let used = (cost::cpu(pty.pid()?)? - cpu) / begun.elapsed().as_secs_f64();
     let rss = usage::mib(usage::rss(pty.pid()?)?);
-    pty.wait_for(Duration::from_secs(30), |text| text.contains("exit code"))
+    pty.wait_for(Duration::from_secs(30), |text| text.contains("ENDED"))
         .ok_or_else(|| format!("the run does not end:\n{}", pty.text()))?;
     std::thread::sleep(PAUSE);
     let shown = shown_dropped(&pty.text());
