@@ -21,6 +21,7 @@ COLUMNS, ROWS = 120, 36
 LIMIT_S = 900
 GROUP = "Slowdown of a generation that is watched"
 TARGET_PERCENT = 0.5
+WIDE_PERCENT = 5    # an interval as wide as this says nothing about the target
 
 
 def timed(told, command):
@@ -144,10 +145,12 @@ def figure(kind, what, rounds, key):
     ratios = [r[kind][key] / r["bare"][key] for r in rounds]
     middle, low, high = ((x - 1) * 100 for x in interval(ratios))
     noise = low <= 0 <= high
-    holds = middle <= TARGET_PERCENT or noise
+    holds = (middle <= TARGET_PERCENT or noise) and high - low < WIDE_PERCENT
     words = f"95 % interval {low:+.2f} to {high:+.2f} %, {high - low:.2f} wide"
     if noise:
         words += ", within noise"
+    if high - low >= WIDE_PERCENT:
+        words += ": too noisy to tell"
     words += f"; single rounds {min(ratios) * 100 - 100:+.2f} to {max(ratios) * 100 - 100:+.2f} %, {len(rounds)} rounds"
     ours = kind == "framepack-tui"
     wanted = ours and key == "wall"
