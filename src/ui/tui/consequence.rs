@@ -8,8 +8,9 @@ use crate::ui::text::{ago, fit};
 use crate::ui::words::{self, Tone};
 
 use super::choices::Overlay;
+use super::panel::profile::rung_changes;
 use super::parts::{paragraph, shed};
-use super::profile_choices::changes;
+use super::profile_choices::{changes, rung_of};
 use super::view::ViewOptions;
 
 /// Rows of one fact.
@@ -110,8 +111,10 @@ fn next(s: &Snapshot, o: &ViewOptions) -> String {
 /// The attempt on the rung that is marked.
 fn rung(s: &Snapshot, o: &ViewOptions) -> String {
     let picked = o.choices.picked.min(s.ladder.len().saturating_sub(1));
-    let rung = s.ladder.get(picked).map_or("", |e| e.id.0.as_str());
-    format!("the next attempt on rung {picked} {rung}")
+    let id = s.ladder.get(picked).map_or("", |e| e.id.0.as_str());
+    let changes =
+        rung_of(s, &o.profiles, id).map_or_else(String::new, |r| format!(": {}", rung_changes(r)));
+    format!("the next attempt on rung {picked} {id}{changes}")
 }
 
 /// The processes of the run.

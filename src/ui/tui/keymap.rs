@@ -11,6 +11,7 @@ use super::choices::{Choices, Overlay, Screen};
 use super::keys::Key;
 use super::log_choices::LogView;
 use super::profile_choices::{ProfilePane, ends_something};
+use super::profile_keys;
 
 /// Where a key is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -293,7 +294,7 @@ pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
 }
 
 /// Why a command that needs the process that supervises the run is of no use here.
-const ELSEWHERE: &str = "only where the run was started";
+pub(super) const ELSEWHERE: &str = "only where the run was started";
 
 /// Whether an action makes sense now; else why not.
 pub(super) fn enabled(
@@ -304,7 +305,7 @@ pub(super) fn enabled(
     if matches!(action, Action::NextHit | Action::PreviousHit) && choices.log.search.is_none() {
         return Err("nothing is searched for");
     }
-    switchable(action, snapshot, choices)?;
+    profile_keys::switchable(action, snapshot, choices)?;
     let stands = choices.log.view != LogView::Follow;
     match action {
         Action::CopyLine | Action::CopyRange | Action::Mark if !stands => {
@@ -361,45 +362,6 @@ pub(super) fn enabled(
             Err("this attempt ends anyway; the next one has what you chose")
         }
         _ => Ok(()),
-    }
-}
-
-/// Whether an action chooses what follows, or saves it.
-pub(super) const fn switches(action: Action) -> bool {
-    matches!(
-        action,
-        Action::Choose
-            | Action::TakeValue
-            | Action::ApplyNow
-            | Action::ConfirmApply
-            | Action::SaveAs
-            | Action::SaveIt
-            | Action::Rungs
-            | Action::PickRung
-            | Action::ConfirmRung
-    )
-}
-
-/// Whether the run can be switched from here, where an action does that.
-fn switchable(
-    action: Action,
-    snapshot: Option<&Snapshot>,
-    choices: &Choices,
-) -> Result<(), &'static str> {
-    if !switches(action) {
-        return Ok(());
-    }
-    let pane = choices.profiles.pane;
-    match (action, snapshot) {
-        (_, None) => Err("the run has not begun"),
-        (Action::Choose, _) if !matches!(pane, ProfilePane::List | ProfilePane::Settings) => {
-            Err("nothing to choose in this part")
-        }
-        (Action::Choose | Action::TakeValue, Some(s)) if s.outcome.is_some() => {
-            Err("the run is over; what was chosen in it can be saved")
-        }
-        (_, Some(_)) if choices.follows => Err(ELSEWHERE),
-        (_, Some(_)) => Ok(()),
     }
 }
 

@@ -10,9 +10,9 @@ use crate::ui::text;
 use crate::ui::words::{self, Tone};
 
 use super::chrome::{box_columns, box_rows, centred};
-use super::panel::profile::cursor;
+use super::panel::profile::{cursor, rung_changes};
 use super::parts::Parts;
-use super::profile_choices::{profile_says, values, view_of};
+use super::profile_choices::{profile_says, rung_of, values, view_of};
 use super::view::ViewOptions;
 
 /// A sentence in as many rows as it takes, four at most.
@@ -154,12 +154,14 @@ pub(super) fn rungs(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         if marked {
             at = lines.len();
             lines.push(row.line(width));
-            if let Some(more) = more {
-                let words = text::clean(more, theme.ascii);
+            let spec = rung_of(s, &o.profiles, &e.id.0).map(rung_changes);
+            for words in more.map(str::to_owned).into_iter().chain(spec) {
+                let words = text::clean(&words, theme.ascii);
                 let rows = text::wrap(&words, width.saturating_sub(7), 3, theme.ellipsis());
+                let dim = theme.style(Tone::Dim);
                 lines.extend(
                     rows.into_iter()
-                        .map(|l| Line::styled(format!("       {l}"), theme.style(Tone::Dim))),
+                        .map(|l| Line::styled(format!("       {l}"), dim)),
                 );
             }
         } else {

@@ -4,6 +4,7 @@
 use crate::model::{Origin, Setting};
 use crate::profile::ShelfEntry;
 use crate::profile::edit::value_in;
+use crate::profile::schema::RungSpec;
 use crate::run::Snapshot;
 use crate::run::snapshot::{SettingView, Stage};
 use crate::ui::profiles::Profiles;
@@ -130,6 +131,12 @@ pub(super) fn value_in_force(view: &SettingView) -> usize {
 pub(super) fn profile_says(s: &Snapshot, profiles: &Profiles, setting: Setting) -> Option<String> {
     let profile = profiles.get(&s.profile)?.profile.as_ref()?;
     value_in(profile, setting).map(|(value, _)| value)
+}
+
+/// A rung of the profile of the run.
+pub(super) fn rung_of<'p>(s: &Snapshot, profiles: &'p Profiles, id: &str) -> Option<&'p RungSpec> {
+    let profile = profiles.get(&s.profile)?.profile.as_ref()?;
+    profile.ladder.iter().find(|r| r.id.value == id)
 }
 
 /// Whether the profile that was chosen waits for the next attempt: what the present

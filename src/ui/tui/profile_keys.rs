@@ -6,8 +6,8 @@ use crate::profile::{Owner, is_id};
 use crate::run::Snapshot;
 use crate::run::snapshot::RungState;
 
-use super::choices::{Overlay, Screen};
-use super::keymap::Action;
+use super::choices::{Choices, Overlay, Screen};
+use super::keymap::{self, Action};
 use super::log_choices::Pane;
 use super::profile_choices::{
     ProfilePane, ends_something, offered_id, value_in_force, values, view_of,
@@ -74,7 +74,7 @@ impl UiState {
         }
     }
 
-    /// What a choice or a question makes of a key, see `keymap::switches`.
+    /// What a choice or a question makes of a key, see [`switches`].
     pub(super) fn choose(&mut self, action: Action, s: &Snapshot) -> Option<Effect> {
         match action {
             Action::Choose => self.choose_row(s),
@@ -233,4 +233,43 @@ impl UiState {
 fn picked_rung(s: &Snapshot, picked: usize) -> Option<RungId> {
     let at = picked.min(s.ladder.len().saturating_sub(1));
     s.ladder.get(at).map(|e| e.id.clone())
+}
+
+/// Whether an action chooses what follows, or saves it.
+pub(super) const fn switches(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Choose
+            | Action::TakeValue
+            | Action::ApplyNow
+            | Action::ConfirmApply
+            | Action::SaveAs
+            | Action::SaveIt
+            | Action::Rungs
+            | Action::PickRung
+            | Action::ConfirmRung
+    )
+}
+
+/// Whether the run can be switched from here, where an action does that.
+pub(super) fn switchable(
+    action: Action,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> Result<(), &'static str> {
+    if !switches(action) {
+        return Ok(());
+    }
+    let pane = choices.profiles.pane;
+    match (action, snapshot) {
+        (_, None) => Err("the run has not begun"),
+        (Action::Choose, _) if !matches!(pane, ProfilePane::List | ProfilePane::Settings) => {
+            Err("nothing to choose in this part")
+        }
+        (Action::Choose | Action::TakeValue, Some(s)) if s.outcome.is_some() => {
+            Err("the run is over; what was chosen in it can be saved")
+        }
+        (_, Some(_)) if choices.follows => Err(keymap::ELSEWHERE),
+        (_, Some(_)) => Ok(()),
+    }
 }

@@ -7,7 +7,7 @@ use super::profile_choices::{ProfileChoices, ProfilePane};
 use super::state::{Effect, UiState};
 use super::theme::Theme;
 use super::view::{self, ViewOptions, draw};
-use crate::model::{Chosen, Command, RungId, Setting};
+use crate::model::{Chosen, Command, Origin, RungId, Setting};
 use crate::run::Snapshot;
 use crate::ui::testing::{self, screen};
 
@@ -351,4 +351,26 @@ fn the_question_says_what_ends_and_what_starts() {
     ] {
         assert!(shown.contains(words), "{words}\n{shown}");
     }
+}
+
+#[test]
+fn a_profile_that_waits_is_told_from_one_in_force() {
+    let shown = |s: &Snapshot| text(s, choices(ProfilePane::List, 0), 80, 24);
+    let mut s = testing::healthy();
+    assert!(shown(&s).contains("▶ rx7900xtx-safe  ● best match  in force"));
+    s.profile = "night-run".to_owned();
+    s.chosen.profile = Some("night-run".to_owned());
+    let next = std::sync::Arc::make_mut(&mut s.effective_next);
+    for e in next.iter_mut() {
+        if let Origin::Profile { file, .. } = &mut e.origin {
+            *file = "/home/user/.config/framepack-tui/profiles/night-run.toml".to_owned();
+        }
+    }
+    assert!(
+        shown(&s).contains("→ night-run       ● match  next"),
+        "{}",
+        shown(&s)
+    );
+    s.effective = s.effective_next.clone();
+    assert!(shown(&s).contains("▶ night-run       ● match  in force"));
 }

@@ -14,6 +14,7 @@ use super::keys::Key;
 use super::log_choices::{LogView, Move, Pane, Search};
 use super::log_text;
 use super::profile_choices::ends_something;
+use super::profile_keys;
 
 /// What the user has done to the view.
 #[derive(Debug, Clone, Default)]
@@ -256,7 +257,7 @@ impl UiState {
 
     /// What does more than change what is seen.
     fn act(&mut self, action: Action, snapshot: Option<&Snapshot>) -> Option<Effect> {
-        if let (true, Some(s)) = (keymap::switches(action), snapshot) {
+        if let (true, Some(s)) = (profile_keys::switches(action), snapshot) {
             return self.choose(action, s);
         }
         let mut send = |command, said: &str| {

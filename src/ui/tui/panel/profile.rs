@@ -17,6 +17,8 @@ use super::settings;
 /// First and last line of what is marked.
 type Marked = Option<(usize, usize)>;
 
+const NONE_HERE: &str = "none known here; they are shown where the run was started";
+
 /// Lines that a sentence may take.
 const LINES: usize = 6;
 
@@ -47,7 +49,7 @@ pub(in crate::ui::tui) fn list(
         }
     }
     if profiles.list.is_empty() {
-        lines.push(Line::styled("no profile is known", theme.style(Tone::Dim)));
+        lines.push(Line::styled(NONE_HERE, theme.style(Tone::Dim)));
     }
     (lines, at)
 }
@@ -119,7 +121,7 @@ pub(in crate::ui::tui) fn detail(
         _ => {}
     }
     let Some(e) = c.marked(profiles, s) else {
-        let none = Line::styled("no profile is known", theme.style(Tone::Dim));
+        let none = Line::styled(NONE_HERE, theme.style(Tone::Dim));
         return (vec![none], None);
     };
     let lines = match part {
@@ -244,6 +246,16 @@ fn rung(n: usize, r: &RungSpec, theme: Theme, columns: usize) -> Vec<Line<'stati
         .put(0, Tone::Strong, format!("{n:>2} {}", r.id.value))
         .put(1, Tone::Plain, format!("answers {}", answers.join(", ")))
         .line(columns);
+    let words = text::clean(&rung_changes(r), theme.ascii);
+    let more = text::wrap(&words, columns.saturating_sub(3), 2, theme.ellipsis());
+    let more = more
+        .into_iter()
+        .map(|l| Line::from(Span::styled(format!("   {l}"), theme.style(Tone::Dim))));
+    std::iter::once(head).chain(more).collect()
+}
+
+/// What a rung changes, and what that costs: `MIOPEN_FIND_MODE=FAST; cost decode x1.2`.
+pub(in crate::ui::tui) fn rung_changes(r: &RungSpec) -> String {
     let env = r.env.iter().map(|(k, v)| format!("{k}={}", v.value.value));
     let unset = r.unset.iter().flatten().map(|n| format!("no {}", n.value));
     let args = r.args.iter().flatten().map(|a| a.value.clone());
@@ -257,10 +269,5 @@ fn rung(n: usize, r: &RungSpec, theme: Theme, columns: usize) -> Vec<Line<'stati
         .cost
         .as_ref()
         .map_or_else(String::new, |c| format!("; cost {c}"));
-    let words = text::clean(&format!("{changes}{cost}"), theme.ascii);
-    let more = text::wrap(&words, columns.saturating_sub(3), 2, theme.ellipsis());
-    let more = more
-        .into_iter()
-        .map(|l| Line::from(Span::styled(format!("   {l}"), theme.style(Tone::Dim))));
-    std::iter::once(head).chain(more).collect()
+    format!("{changes}{cost}")
 }
