@@ -50,6 +50,7 @@ pub(crate) struct Workload {
     seq: u64,
     doing: Doing,
     cpu_ns: u64,
+    switches: u64,
     read: u64,
 }
 
@@ -64,6 +65,7 @@ impl Workload {
             seq: 0,
             doing: Doing::Waiting,
             cpu_ns: 0,
+            switches: 0,
             read: 0,
         };
         run.post(Event::RunStarted(Box::new(started)));
@@ -244,7 +246,9 @@ impl Workload {
         let wave = f64::from(u32::try_from(self.now.0 / PERIOD_MS % 47).unwrap_or(0)) / 47.0;
         let works = self.doing == Doing::Working;
         let share = if works { 1.04 } else { 0.004 };
-        self.cpu_ns += if works { 520_000_000 } else { 2_000_000 };
+        // without work a thread that polls is left: short slices, few of them
+        self.cpu_ns += if works { 520_000_000 } else { 100_000 };
+        self.switches += if works { 2000 } else { 5 };
         self.read += if works { 4096 } else { 0 };
         // the threads are listed every 5 s, and always while there is doubt
         let listed = self.doing == Doing::Hanging || self.now.0.is_multiple_of(5000);
@@ -278,7 +282,7 @@ impl Workload {
             write_bytes: Metric::Fresh(self.read / 8),
             read_chars: Metric::Fresh(self.read * 2),
             write_chars: Metric::Fresh(self.read / 4),
-            switches: Metric::Fresh(self.cpu_ns / 100_000),
+            switches: Metric::Fresh(self.switches * 2),
             d_state: Metric::Fresh(0),
             wait_channel: Metric::Fresh("futex_wait_queue".to_owned()),
             rss: Metric::Fresh(Bytes::mib(18_637)),
@@ -290,7 +294,7 @@ impl Workload {
                     name: format!("pt_autograd_{i}"),
                     state: 'S',
                     run_ns: self.cpu_ns / u64::from(i + 1),
-                    switches: self.cpu_ns / 1_000_000,
+                    switches: self.switches / u64::from(i + 1),
                     wchan: Some("futex_wait_queue".to_owned()),
                 })
                 .collect(),

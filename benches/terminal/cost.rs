@@ -14,29 +14,36 @@ use crate::{BINARY, Outcome, peer, printer, usage};
 const GROUP: &str = "A minute on the screen, 120x36, 2 readings a second";
 /// What happens at the start does not count.
 const SETTLE: Duration = Duration::from_secs(5);
-/// Lines a second of the workload that prints.
-const LINES: u32 = 20;
+/// Lines a second of the workloads that print: one for each of the four frames of the
+/// target, and as many as there can be frames. Steps of a video generation take seconds.
+const LINES: [u32; 2] = [4, 20];
 
 pub(crate) fn measure() -> Outcome<Vec<Figure>> {
     let minute = Duration::from_secs(if quick() { 10 } else { 60 });
     let mut all = Vec::new();
-    for (what, command) in [
-        (
-            "a workload that is silent",
-            vec!["sleep".into(), "3600".into()],
-        ),
-        (
-            "a workload that prints 20 lines a second",
-            printer::command(LINES, 3600, "/dev/null".as_ref())?,
-        ),
-    ] {
+    let silent: Vec<OsString> = ["sleep", "3600"].map(OsString::from).to_vec();
+    let mut workloads = vec![("a silent workload".to_owned(), silent, true)];
+    for rate in LINES {
+        workloads.push((
+            format!("a workload that prints {rate} lines a second"),
+            printer::command(rate, 3600, "/dev/null".as_ref())?,
+            rate == LINES[0],
+        ));
+    }
+    for (what, command, has_target) in workloads {
         let home = Home::new()?;
         let mut program: Vec<OsString> = [BINARY, "run", "--profile", "generic-amd", "--"]
             .map(OsString::from)
             .to_vec();
         program.extend(command);
         let pty = Pty::open(&home, (120, 36), &program)?;
-        all.extend(watch("framepack-tui", what, &pty, minute)?);
+        let [share, memory] = watch("framepack-tui", &what, &pty, minute)?;
+        all.push(if has_target {
+            share.at_most(1.0)
+        } else {
+            share
+        });
+        all.push(memory.at_most(60.0));
     }
     let home = Home::new()?;
     let pty = Pty::open(&home, (120, 36), &peer::btop(&home)?)?;
@@ -105,8 +112,7 @@ fn watch(program: &str, what: &str, pty: &Pty, time: Duration) -> Outcome<[Figur
     let mut memory =
         Figure::ours(GROUP, format!("memory (RSS): {what}"), "MiB").value(usage::mib(all));
     if ours {
-        share = share.at_most(1.0);
-        memory = memory.at_most(60.0).note(format!(
+        memory = memory.note(format!(
             "{:.1} the program, the rest its guardian",
             usage::mib(rss.first().copied().unwrap_or_default())
         ));

@@ -210,3 +210,29 @@ fn plain_text_stays_out_of_full_screen() {
     terminal.assert_restored(0);
     assert_none_left(&home, Duration::from_secs(5));
 }
+
+/// The screen stands while the card does not answer, and a key pressed then is heard.
+#[test]
+fn the_screen_does_not_wait_for_the_card() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    card.break_file("vendor", "stall");
+    card.break_file("uevent", "stall");
+    let mut terminal = Terminal::start(&home, &card, (80, 24), &["--", "sleep", "60"]);
+    terminal.wait_for("looking at the machine", Duration::from_secs(30));
+    assert!(terminal.full_screen());
+    terminal.press("\x03");
+    terminal.assert_restored(130);
+    assert_none_left(&home, Duration::from_secs(5));
+}
+
+/// A run that is refused after the screen came up says why on a terminal given back.
+#[test]
+fn a_refused_run_gives_the_terminal_back() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    let words = ["--gpu", "9", "--", "true"];
+    let mut terminal = Terminal::start(&home, &card, (80, 24), &words);
+    terminal.assert_restored(69);
+    assert!(terminal.text().contains("there is no card `9`"));
+}

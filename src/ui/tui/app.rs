@@ -22,8 +22,13 @@ use super::theme::Theme;
 use super::view::{self, ViewOptions};
 
 /// Longest wait for a key before the slot is looked at again; also the shortest
-/// time between two frames (20 a second).
+/// time between two frames (20 a second) that show news.
 const BEAT: Duration = Duration::from_millis(50);
+/// Shortest time between two frames that answer keys: a key waits for no beat, and
+/// one that is held down does not keep us drawing.
+const ANSWER: Duration = Duration::from_millis(15);
+/// So long after an escape nothing of a sequence comes any more: it was the key.
+const ESCAPE: Duration = Duration::from_millis(25);
 /// Longest time between two frames: clocks on the screen go on.
 const IDLE_FRAME: Duration = Duration::from_secs(1);
 /// How long [`TuiHandle::finish`] waits for the thread.
@@ -102,6 +107,7 @@ pub fn spawn(
         generation: 0,
         news_at: Instant::now(),
         toast_at: Instant::now(),
+        heard_at: Instant::now(),
     };
     let body = move || {
         let farewell = Farewell {
@@ -216,6 +222,8 @@ struct App {
     /// When the last snapshot came.
     news_at: Instant,
     toast_at: Instant,
+    /// When the last bytes of keys came.
+    heard_at: Instant,
 }
 
 impl App {
@@ -233,6 +241,7 @@ impl App {
         let mut drawn = Instant::now();
         let mut turn = Instant::now();
         let mut dirty = false;
+        let mut pressed = false;
         loop {
             if self.stop.load(Ordering::SeqCst) {
                 return Ok(End::InOrder);
@@ -251,14 +260,17 @@ impl App {
                 dirty = true;
             }
             turn = Instant::now();
-            let keys = match self.keys.read(BEAT) {
-                Input::Lost => return Ok(End::Lost),
-                Input::Quiet => self.decoder.quiet().into_iter().collect(),
-                Input::Bytes(bytes) => self
-                    .decoder
-                    .feed(&bytes, self.state.choices.overlay.typing()),
+            let pause = if pressed { ANSWER } else { BEAT };
+            let wait = if dirty {
+                pause.saturating_sub(drawn.elapsed())
+            } else {
+                BEAT
             };
-            dirty |= !keys.is_empty();
+            let Some(keys) = self.hear(wait) else {
+                return Ok(End::Lost);
+            };
+            pressed |= !keys.is_empty();
+            dirty |= pressed;
             for key in keys {
                 if let Some(end) = self.press(key)? {
                     return Ok(end);
@@ -270,14 +282,36 @@ impl App {
                 dirty = true;
             }
             let since = drawn.elapsed();
-            if (dirty && since >= BEAT) || since >= IDLE_FRAME {
+            let pause = if pressed { ANSWER } else { BEAT };
+            if (dirty && since >= pause) || since >= IDLE_FRAME {
                 self.draw()?;
                 drawn = Instant::now();
                 dirty = false;
+                pressed = false;
             }
             let over = self.snapshot.as_ref().is_some_and(|s| s.outcome.is_some());
             if self.options.leave_at_end && over && !dirty {
                 return Ok(End::InOrder);
+            }
+        }
+    }
+
+    /// Waits for keys, at most `wait`; `None`: the terminal is gone.
+    fn hear(&mut self, wait: Duration) -> Option<Vec<Key>> {
+        let wait = if self.decoder.waits() {
+            wait.min(ESCAPE.saturating_sub(self.heard_at.elapsed()))
+        } else {
+            wait
+        };
+        match self.keys.read(wait) {
+            Input::Lost => None,
+            // the wait may have been cut short: by a frame that is due, by a resize
+            Input::Quiet if self.heard_at.elapsed() < ESCAPE => Some(Vec::new()),
+            Input::Quiet => Some(self.decoder.quiet().into_iter().collect()),
+            Input::Bytes(bytes) => {
+                self.heard_at = Instant::now();
+                let typing = self.state.choices.overlay.typing();
+                Some(self.decoder.feed(&bytes, typing))
             }
         }
     }

@@ -86,6 +86,11 @@ impl Decoder {
         keys
     }
 
+    /// Whether a sequence has begun and not ended.
+    pub(super) const fn waits(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Called when nothing has come for a while: an escape that nothing followed
     /// was the key.
     pub(super) fn quiet(&mut self) -> Option<Key> {

@@ -51,7 +51,7 @@ fn minutes(d: Duration) -> String {
 }
 
 /// What a restart would go on with. Nothing is resumed: the command starts again.
-fn resume(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
+fn resume(s: &Snapshot, theme: Theme, columns: usize, rank: u8) -> Option<Row> {
     if s.outcome.is_some() {
         return None;
     }
@@ -68,7 +68,7 @@ fn resume(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
     let row = Parts::labelled(theme, "resume")
         .put(0, Tone::Plain, how)
         .put(1, Tone::Plain, kept);
-    Some(row.row(columns, rank::LADDER + 1))
+    Some(row.row(columns, rank))
 }
 
 /// The ladder in one or two rows, the budget, and what a restart would resume.
@@ -80,7 +80,7 @@ pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> V
     });
     let mut rows = flow(theme, "ladder", items, columns, 2);
     rows.push(budget(s, theme, columns));
-    rows.extend(resume(s, theme, columns));
+    rows.extend(resume(s, theme, columns, rank::LADDER + 1));
     rows
 }
 
@@ -171,6 +171,7 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
         })
         .collect();
     rows.push(budget(s, theme, columns));
-    rows.extend(resume(s, theme, columns));
+    // a ladder may be longer than the panel
+    rows.extend(resume(s, theme, columns, rank::TROUBLE + 1));
     rows
 }
