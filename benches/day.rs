@@ -156,6 +156,9 @@ impl Day {
         let last = self.rss.last().copied().unwrap_or_default();
         let most = self.rss.iter().copied().max().unwrap_or_default();
         let p = &self.parts;
+        // measured on the wall: their proportions are told, not what others took meanwhile
+        let whole = p.fold + p.record + p.snapshot + p.draw;
+        let part = |wall: Duration| day * wall.div_duration_f64(whole);
         let scale = f64::from(DAY_S) / seconds;
         vec![
             Figure::ours(GROUP, "CPU, all of it", "% of a core")
@@ -171,10 +174,10 @@ impl Day {
                     self.samples,
                     self.lines,
                     self.frames,
-                    percent(p.fold),
-                    percent(p.record),
-                    percent(p.snapshot),
-                    percent(p.draw)
+                    part(p.fold),
+                    part(p.record),
+                    part(p.snapshot),
+                    part(p.draw)
                 )),
             Figure::ours(GROUP, "CPU: reading the sources", "% of a core")
                 .value(read)
