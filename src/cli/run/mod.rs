@@ -2,7 +2,7 @@
 
 mod child;
 mod effects;
-mod machine;
+pub(super) mod machine;
 mod outputs;
 mod results;
 mod setup;

@@ -22,22 +22,31 @@ pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'sta
     let theme = o.theme;
     let state = match (&s.outcome, panel::silence(o.silent_for)) {
         (Some((_, code, _)), _) => (format!("ENDED {code}"), Tone::Strong),
+        (None, _) if s.is_foreign() && s.pid.is_none() => ("ENDED".to_owned(), Tone::Strong),
         (None, Some(silence)) => (silence, Tone::Bad),
+        (None, None) if s.is_foreign() => ("READ-ONLY".to_owned(), Tone::Info),
         (None, None) => ("LIVE".to_owned(), Tone::Good),
     };
     let right = Parts::new(theme)
         .put(1, Tone::Plain, s.now.clock())
         .put(0, state.1, state.0);
     let right_width = right.width().min(columns);
-    let attempt = s.attempt.as_ref().map_or_else(String::new, |a| {
-        format!("attempt {} on {}", a.number, a.rung)
-    });
+    // of a process that is not ours its number is all there is
+    let foreign = s.is_foreign().then(|| s.run.clone()).unwrap_or_default();
+    let attempt = s
+        .attempt
+        .as_ref()
+        .map_or(foreign, |a| format!("attempt {} on {}", a.number, a.rung));
+    let own = |what: &str, value: &str| {
+        let ours = !s.is_foreign();
+        ours.then(|| format!("{what} {value}")).unwrap_or_default()
+    };
     let left = Parts::new(theme)
         .put(1, Tone::Strong, "framepack-tui")
         .put(2, Tone::Plain, attempt)
         .put(2, Tone::Plain, tabs(o.choices.screen))
-        .put(3, Tone::Plain, format!("profile {}", s.profile))
-        .put(4, Tone::Dim, format!("run {}", s.run))
+        .put(3, Tone::Plain, own("profile", &s.profile))
+        .put(4, Tone::Dim, own("run", &s.run))
         .put(5, Tone::Dim, &s.adapter);
     let mut line = left.line(columns.saturating_sub(right_width + 2));
     let gap = columns.saturating_sub(right_width + line.width());

@@ -21,6 +21,10 @@ pub(super) enum Context {
     Search,
     Quit,
     Kill,
+    /// The start screen, which knows no run.
+    Start,
+    /// The line that a command is typed into there.
+    Prompt,
 }
 
 /// What a key does.
@@ -73,6 +77,23 @@ pub(super) enum Action {
     QuitLeave,
     ConfirmKill,
     Close,
+    Type,
+    Open,
+    LookAt,
+    OpenRun,
+    ChooseProfile,
+    NextList,
+    PreviousList,
+    Launch,
+    Abandon,
+    Older,
+    Newer,
+    CursorLeft,
+    CursorRight,
+    CursorHome,
+    CursorEnd,
+    EraseWord,
+    EraseLine,
 }
 
 /// A key with what it does.
@@ -105,6 +126,24 @@ pub(super) fn of(screen: Screen, overlay: Overlay) -> impl Iterator<Item = &'sta
     BINDINGS
         .iter()
         .filter(move |b| contexts.contains(&Some(b.context)))
+}
+
+/// The bindings of one context, in order.
+pub(super) fn within(context: Context) -> impl Iterator<Item = &'static Binding> {
+    BINDINGS.iter().filter(move |b| b.context == context)
+}
+
+/// The commands of one context whose words hold the letters of `typed`.
+pub(super) fn commands_within(context: Context, typed: &str) -> Vec<&'static Binding> {
+    let mut list: Vec<&Binding> = Vec::new();
+    for b in within(context) {
+        let known = list.iter().any(|c| c.name == b.name);
+        if !known && b.action != Action::Palette && holds(b, typed) {
+            list.push(b);
+        }
+    }
+    list.sort_by_key(|b| !b.name.contains(&typed.to_lowercase()));
+    list
 }
 
 /// What `key` does.
@@ -164,7 +203,9 @@ pub(super) fn name(binding: &Binding, snapshot: Option<&Snapshot>) -> &'static s
     let held = snapshot.is_some_and(|s| matches!(s.stage, Stage::Countdown { held: true, .. }));
     match binding.action {
         Action::Hold if held => "release",
-        Action::Quit | Action::Interrupt if snapshot.is_some_and(|s| s.outcome.is_some()) => {
+        Action::Quit | Action::Interrupt
+            if snapshot.is_some_and(|s| s.outcome.is_some() || s.is_foreign()) =>
+        {
             "leave"
         }
         _ => binding.name,
@@ -195,6 +236,9 @@ pub(super) fn enabled(
         return Ok(());
     }
     let s = snapshot.ok_or("the run has not begun")?;
+    if s.is_foreign() {
+        return Err("not our process");
+    }
     if s.outcome.is_some() {
         return Err("the run is over");
     }
@@ -248,6 +292,19 @@ mod tests {
                 }
             }
         }
+        for (context, typing) in [(Context::Start, false), (Context::Prompt, true)] {
+            let mut seen = HashSet::new();
+            for b in within(context) {
+                assert!(!b.help.is_empty() && !b.name.is_empty() && !b.keys.is_empty());
+                reached.insert((b.context, b.action));
+                for key in b.keys {
+                    let name = key.name();
+                    assert!(seen.insert(*key), "{name} twice in {context:?}");
+                    let types = matches!(key, Key::Char(_)) && typing;
+                    assert!(!types, "{name} could not be typed");
+                }
+            }
+        }
         let bound: HashSet<_> = BINDINGS.iter().map(|b| (b.context, b.action)).collect();
         assert_eq!(reached, bound, "a key that no screen has");
     }
@@ -278,6 +335,20 @@ mod tests {
     }
 
     #[test]
+    fn the_start_screen_has_its_own_palette() {
+        let all = commands_within(Context::Start, "");
+        let names: HashSet<_> = all.iter().map(|b| b.name).collect();
+        assert_eq!(names.len(), all.len(), "each once");
+        for b in within(Context::Start).filter(|b| b.action != Action::Palette) {
+            assert!(names.contains(b.name), "{}", b.name);
+        }
+        assert_eq!(
+            commands_within(Context::Start, "look")[0].action,
+            Action::LookAt
+        );
+    }
+
+    #[test]
     fn typing_narrows_the_palette() {
         let names = |typed| -> Vec<_> {
             let list = commands(Screen::Dashboard, typed);
@@ -295,7 +366,9 @@ mod tests {
         let actions: HashSet<_> = enter.map(|b| b.action).collect();
         // Running the marked command is what the palette is for; those that ask
         // still ask.
-        assert_eq!(actions, HashSet::from([Action::Close, Action::Run]));
+        // A command that was typed ends nothing, and what is opened is only looked at.
+        let harmless = [Action::Close, Action::Run, Action::Open, Action::Launch];
+        assert_eq!(actions, HashSet::from(harmless));
     }
 
     #[test]

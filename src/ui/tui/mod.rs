@@ -1,7 +1,7 @@
 //! The live view in a terminal.
 //!
 //! `view` draws a snapshot as `choices` say and nothing else; `state` makes commands of keys;
-//! `app` runs both on a thread of its own, so that a blocked terminal never
+//! `stage` runs both on a thread of their own, so that a blocked terminal never
 //! holds up the supervisor.
 
 mod app;
@@ -16,6 +16,8 @@ mod log_choices;
 mod log_screen;
 mod panel;
 mod parts;
+mod stage;
+pub mod start;
 mod state;
 mod terminal;
 mod theme;
@@ -29,9 +31,10 @@ mod state_tests;
 #[cfg(test)]
 mod view_tests;
 
-pub use app::{TuiError, TuiHandle, TuiOptions, spawn};
+pub use app::{TuiOptions, spawn};
 pub use chart_choices::{ChartChoices, Picture};
 pub use choices::{Choices, Overlay, Screen};
 pub use log_choices::{LogChoices, LogView, Search};
+pub use stage::{TuiError, TuiHandle};
 pub use theme::Theme;
 pub use view::{ViewOptions, draw};

@@ -6,7 +6,7 @@ use crate::model::time::clock;
 use crate::run::Snapshot;
 use crate::run::snapshot::RungState;
 use crate::ui::text;
-use crate::ui::tui::parts::{LABEL, Parts, Row, later};
+use crate::ui::tui::parts::{LABEL, Parts, Row, later, paragraph};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone};
 
@@ -39,8 +39,37 @@ fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
         .row(columns, rank::TROUBLE + 1)
 }
 
+/// The command of a process that is not ours, in the place of a ladder.
+fn command(s: &Snapshot, theme: Theme, columns: usize, lines: usize) -> Vec<Row> {
+    let text = match s.argv.join(" ") {
+        none if none.is_empty() => "cannot be read".to_owned(),
+        words => words,
+    };
+    paragraph(
+        theme,
+        "command",
+        Tone::Plain,
+        &text,
+        columns,
+        lines,
+        rank::LADDER,
+    )
+}
+
+/// What the panel shows.
+pub(in crate::ui::tui) fn title(s: &Snapshot) -> String {
+    if s.is_foreign() {
+        format!("Command  {}", s.adapter)
+    } else {
+        format!("Ladder  {} ({})", s.profile, s.profile_why)
+    }
+}
+
 /// The ladder in one or two rows, and the budget.
 pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    if s.is_foreign() {
+        return command(s, theme, columns, 2);
+    }
     let items = s.ladder.iter().enumerate().map(|(n, e)| {
         let (word, _, tone) = words::rung(e);
         let id = text::clean(&e.id.0, theme.ascii);
@@ -106,6 +135,9 @@ fn flow(
 
 /// One row a rung, then the budget.
 pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    if s.is_foreign() {
+        return command(s, theme, columns, 6);
+    }
     let name = s
         .ladder
         .iter()

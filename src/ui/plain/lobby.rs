@@ -1,0 +1,86 @@
+//! What is there before anything was started, as text.
+
+use crate::ui::lobby::{self, HOW_TO_START, Lobby, RunState};
+use crate::ui::text::clean;
+use crate::ui::words::{self, Tone};
+
+/// The state of the machine and of what was kept on it, in lines for people and screen
+/// readers. With `ascii`, nothing outside ASCII.
+pub fn lobby_text(l: &Lobby, ascii: bool) -> String {
+    let mut out = vec!["cards:".to_owned()];
+    if l.gpus.is_empty() {
+        out.push(format!("  {}", lobby::no_card(l)));
+    }
+    for g in &l.gpus {
+        let arch = g.arch.as_deref().unwrap_or("architecture --");
+        let levels = lobby::levels(g).map(|(label, r)| match r.note {
+            Some(note) if r.tone != Tone::Dim => format!("{label} {} ({note})", r.text),
+            _ => format!("{label} {}", r.text),
+        });
+        out.push(format!(
+            "  GPU {}  {}  {arch} at {}: {}",
+            g.index,
+            g.name,
+            g.id,
+            levels.join(", ")
+        ));
+    }
+    let ill = l
+        .sources
+        .iter()
+        .map(|s| (s, words::source(s)))
+        .filter(|(_, (_, tone))| matches!(tone, Tone::Warn | Tone::Bad));
+    out.extend(ill.map(|(s, (words, _))| format!("  source {} {words}", s.name)));
+    out.push("found running:".to_owned());
+    if l.found().is_empty() {
+        out.push(format!("  {}", lobby::nothing_runs(l)));
+    }
+    for p in l.found() {
+        let by = match (l.run_of(p), p.supervisor) {
+            (Some(run), _) => format!(", supervised as run {}", run.id),
+            (None, Some(pid)) => format!(", supervised by process {pid}"),
+            (None, None) => String::new(),
+        };
+        out.push(format!(
+            "  {}  pid {}, {}, {}{by}: {}",
+            lobby::kind_word(p),
+            p.pid,
+            lobby::memory(p, &l.gpus).0,
+            lobby::lives(p),
+            lobby::process_command(p)
+        ));
+    }
+    out.push("recent runs:".to_owned());
+    if l.runs().is_empty() {
+        out.push(format!("  {}", lobby::no_runs(l)));
+    }
+    for r in l.runs() {
+        let why = match &r.state {
+            RunState::Broken { why } => format!(" ({why})"),
+            _ => String::new(),
+        };
+        out.push(format!(
+            "  {}  {}, {}{why}: {}",
+            r.id,
+            lobby::began(r),
+            lobby::run_state(&r.state).0,
+            lobby::run_command(r)
+        ));
+    }
+    out.push("profiles:".to_owned());
+    for p in &l.profiles {
+        let (word, why, _) = lobby::fit(p);
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        let title = p.title.as_deref().unwrap_or("-");
+        out.push(format!("  {}  {title} ({word}{why})", p.id));
+    }
+    out.push("to start:".to_owned());
+    out.push("  framepack-tui run -- COMMAND, or framepack-tui alone in a terminal:".to_owned());
+    out.push(format!("  press r and {HOW_TO_START}"));
+    let mut text = String::new();
+    for line in out {
+        text.push_str(&clean(&line, ascii));
+        text.push('\n');
+    }
+    text
+}
