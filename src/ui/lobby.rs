@@ -94,7 +94,7 @@ pub fn kind_word(process: &FoundProcess) -> &str {
     match process.kind.as_deref() {
         Some("framepack") => "FramePack",
         Some("comfyui") => "ComfyUI",
-        Some("diffusers") => "diffusers script",
+        Some("diffusers") => "diffusers",
         Some(other) => other,
         None => "other",
     }

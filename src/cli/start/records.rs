@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::cli::find;
-use crate::profile::{Card, Catalog, Machine, ShelfEntry, shelf};
+use crate::profile::{Card, Catalog, Fit, Machine, ShelfEntry, shelf};
 use crate::record::{RunEntry, Store};
 use crate::workload::adapter::AdapterKind;
 
@@ -122,7 +122,12 @@ fn look_at(kept: &Mutex<Kept>, catalog: &Catalog) {
         // what will be run is not known yet; FramePack is what this program is for
         adapter: AdapterKind::Framepack.as_str().to_owned(),
     };
-    let profiles = shelf(catalog, &machine);
+    let mut profiles = shelf(catalog, &machine);
+    profiles.sort_by_key(|p| match p.fit {
+        Fit::Best => 0,
+        Fit::Fits => 1,
+        Fit::Other => 2,
+    });
     let mut kept = lock(kept);
     kept.profiles = profiles;
     kept.judged = Some(cards);

@@ -1,8 +1,9 @@
 //! What is there before anything was started, as text.
 
+use crate::model::Bytes;
 use crate::ui::lobby::{self, HOW_TO_START, Lobby, RunState};
-use crate::ui::text::clean;
-use crate::ui::words::{self, Tone};
+use crate::ui::text::{clean, number};
+use crate::ui::words::{self, Tone, reading};
 
 /// The state of the machine and of what was kept on it, in lines for people and screen
 /// readers. With `ascii`, nothing outside ASCII.
@@ -25,6 +26,13 @@ pub fn lobby_text(l: &Lobby, ascii: bool) -> String {
             levels.join(", ")
         ));
     }
+    let show = |b: &Bytes| b.to_string();
+    out.push(format!(
+        "host: {} of {} memory available, load {}",
+        reading(&l.host.mem_available, show).short(),
+        reading(&l.host.mem_total, show).short(),
+        reading(&l.host.load1, |v| number(*v, 1)).short(),
+    ));
     let ill = l
         .sources
         .iter()

@@ -71,7 +71,7 @@ fn card(g: &GpuSample, theme: Theme, columns: usize) -> Row {
     }
     for (at, (label, reading)) in lobby::levels(g).into_iter().enumerate() {
         let value = match (at, columns) {
-            (0, _) => reading.short(),
+            (0, ..WITH_COLUMNS) => reading.short(),
             (_, ..WITH_COLUMNS) if label == "power" => reading.short(),
             _ => format!("{label} {}", reading.short()),
         };
@@ -215,9 +215,16 @@ impl Mark {
 }
 
 /// `head` as far as it goes, then `tail` in the room that is left.
-fn with_tail(head: Parts, tail: &str, tone: Tone, theme: Theme, columns: usize) -> Line<'static> {
+fn with_tail(
+    head: Parts,
+    tail: &str,
+    keep: usize,
+    tone: Tone,
+    theme: Theme,
+    columns: usize,
+) -> Line<'static> {
     let tail = text::clean(tail, theme.ascii);
-    let kept = text::width(&tail).min(COMMAND.min(columns / 2));
+    let kept = text::width(&tail).min(keep.min(columns / 2));
     let mut line = head.line(columns.saturating_sub(kept + 2));
     let room = columns.saturating_sub(line.width() + 2);
     line.push_span(Span::raw("  "));
@@ -261,7 +268,8 @@ fn process(l: &Lobby, p: &FoundProcess, mark: Mark, theme: Theme, columns: usize
     if p.others > 0 {
         row = row.put(6, Tone::Dim, format!("+{}", p.others));
     }
-    with_tail(row, &lobby::process_command(p), mark.tone(), theme, columns)
+    let command = lobby::process_command(p);
+    with_tail(row, &command, COMMAND, mark.tone(), theme, columns)
 }
 
 fn run(r: &RunLine, mark: Mark, theme: Theme, columns: usize) -> Line<'static> {
@@ -281,8 +289,12 @@ fn run(r: &RunLine, mark: Mark, theme: Theme, columns: usize) -> Line<'static> {
     let row = mark
         .begin(theme, short.unwrap_or(&began))
         .put(0, tone, state)
-        .put(if columns >= 100 { 2 } else { 5 }, Tone::Dim, &r.id);
-    with_tail(row, &tail, mark.tone(), theme, columns)
+        .put(
+            2,
+            Tone::Dim,
+            if columns < WITH_COLUMNS { "" } else { &r.id },
+        );
+    with_tail(row, &tail, COMMAND, mark.tone(), theme, columns)
 }
 
 fn profile(p: &ShelfEntry, c: &Choices, mark: Mark, theme: Theme, columns: usize) -> Line<'static> {
@@ -294,5 +306,5 @@ fn profile(p: &ShelfEntry, c: &Choices, mark: Mark, theme: Theme, columns: usize
         .put(0, Tone::Good, if chosen { "CHOSEN" } else { "" })
         .put(0, tone, text::pad(word, 12, theme.ellipsis()));
     let title = why.or_else(|| p.title.clone()).unwrap_or_default();
-    with_tail(row, &title, mark.tone(), theme, columns)
+    with_tail(row, &title, 8, mark.tone(), theme, columns)
 }

@@ -13,6 +13,7 @@ use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 
+use crate::profile::Fit;
 use crate::ui::lobby::{self, HOW_TO_START, Lobby};
 use crate::ui::text;
 use crate::ui::tui::chrome::{put, titled};
@@ -242,6 +243,12 @@ fn compact(frame: &mut Frame<'_>, v: View<'_>) {
     put(frame, area, lines);
 }
 
+/// The profile that is taken when none is chosen.
+fn best(l: &Lobby) -> Option<&str> {
+    let best = l.profiles.iter().find(|p| p.fit == Fit::Best)?;
+    Some(&best.id)
+}
+
 /// The line for a command, and what is wrong with it or what it may hold.
 fn prompt(frame: &mut Frame<'_>, v: View<'_>) {
     let area = frame.area();
@@ -254,8 +261,11 @@ fn prompt(frame: &mut Frame<'_>, v: View<'_>) {
     .inner(Margin::new(1, 0));
     let columns = usize::from(at.width);
     let profile = match &c.profile {
-        Some(id) => format!("with profile {id}"),
-        None => "with the best profile".to_owned(),
+        Some(id) => format!("with profile {id}, chosen"),
+        None => match best(v.lobby) {
+            Some(id) => format!("with the profile that matches best: {id}"),
+            None => "with the profile that matches best".to_owned(),
+        },
     };
     let typing = c.over == Over::Prompt;
     let label = Span::styled("run: ", v.theme.style(Tone::Strong));
