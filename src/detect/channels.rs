@@ -235,6 +235,11 @@ impl Channels {
         self.gpu_expected && self.unseen_steps < STEPS_TO_TRUST
     }
 
+    /// Threads that did something in the last round.
+    pub(crate) const fn working(&self) -> Option<&super::threads::Working> {
+        self.threads.working()
+    }
+
     /// Whether the card's own level at work is known.
     pub(crate) const fn knows_work(&self) -> bool {
         self.levels.knows_work()

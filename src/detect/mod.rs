@@ -31,6 +31,7 @@ use facts::Facts;
 pub use facts::Job;
 use helpers::{Helpers, is_stopped};
 use rule::{Check, Signs};
+pub use threads::Working;
 
 /// Right after the launch nothing has been read yet: no judgement, no blindness.
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -265,6 +266,11 @@ impl Detector {
     pub fn rates(&self) -> (Option<f64>, Option<f64>, Option<f64>) {
         let f = self.channels.figures;
         (f.cpu_percent, f.read_bps, f.write_bps)
+    }
+
+    /// Threads that did something in the last round; absent: not read yet.
+    pub fn working(&self) -> Option<&Working> {
+        self.channels.working()
     }
 
     fn raise_limit(&mut self, verdict: VerdictId) {

@@ -6,7 +6,7 @@
 //! workload over 20 s). A poller runs for some tens of microseconds each time it
 //! is woken; a worker runs for long.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::model::{Mono, ThreadSample};
@@ -36,6 +36,19 @@ pub(crate) enum CpuActivity {
     NoRound,
 }
 
+/// Names of threads that are told, most busy first.
+const TOLD: usize = 6;
+
+/// Threads that did something in the last round.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Working {
+    /// When the round was read; it speaks for the time since the round before.
+    pub at: Mono,
+    /// Names, each with the CPU of all threads of that name, 100 = one core; most busy
+    /// first, at most six. Empty: none worked.
+    pub threads: Vec<(String, f64)>,
+}
+
 #[derive(Debug, Clone, Default)]
 struct Known {
     run_ns: u64,
@@ -49,9 +62,15 @@ struct Known {
 pub(crate) struct ThreadTracker {
     known: HashMap<(u32, u32), Known>,
     last_round: Option<Mono>,
+    working: Option<Working>,
 }
 
 impl ThreadTracker {
+    /// The threads that did something; absent: two rounds have not been read yet.
+    pub(crate) const fn working(&self) -> Option<&Working> {
+        self.working.as_ref()
+    }
+
     /// Whether the last round is recent enough to speak for the present.
     pub(crate) fn recent(&self, now: Mono) -> bool {
         self.last_round.is_some_and(|r| now.since(r) <= RECENT)
@@ -67,6 +86,7 @@ impl ThreadTracker {
         self.last_round = Some(now);
 
         let mut ran = Vec::new();
+        let mut names = BTreeMap::<&str, u64>::new();
         let mut next = HashMap::with_capacity(threads.len());
         for t in threads {
             let key = (t.pid, t.tid);
@@ -83,6 +103,7 @@ impl ThreadTracker {
             if work {
                 k.worked_ns += run;
                 ran.push(key);
+                *names.entry(&t.name).or_default() += run;
             }
             k.run_ns = t.run_ns;
             k.switches = t.switches;
@@ -92,6 +113,10 @@ impl ThreadTracker {
         if first {
             return CpuActivity::NoRound;
         }
+        self.working = Some(Working {
+            at: now,
+            threads: shares(names, dt),
+        });
         let busiest = self.known.values().map(|k| k.worked_ns).max().unwrap_or(0);
         let worked = ran.iter().any(|key| {
             self.known
@@ -104,6 +129,24 @@ impl ThreadTracker {
             CpuActivity::Quiet
         }
     }
+}
+
+/// CPU percent of each name over `dt`, most busy first.
+fn shares(names: BTreeMap<&str, u64>, dt: Duration) -> Vec<(String, f64)> {
+    let whole = dt.as_secs_f64();
+    if whole <= 0.0 {
+        return Vec::new();
+    }
+    let mut names: Vec<_> = names.into_iter().collect();
+    names.sort_by_key(|(_, run)| std::cmp::Reverse(*run));
+    names
+        .into_iter()
+        .take(TOLD)
+        .map(|(name, run)| {
+            let run = Duration::from_nanos(run).as_secs_f64();
+            (name.to_owned(), run / whole * 100.0)
+        })
+        .collect()
 }
 
 fn is_work(run: u64, switches: u64, dt: Duration) -> bool {
@@ -194,6 +237,38 @@ mod tests {
             &[thread(1, 24 * MS, 6), thread(2, 1900 * MS, 10)],
         );
         assert_eq!(got, CpuActivity::Quiet);
+    }
+
+    #[test]
+    fn threads_of_a_name_are_told_together_and_the_busiest_first() {
+        let named = |tid, name: &str, run| ThreadSample {
+            name: name.into(),
+            ..thread(tid, run, 4)
+        };
+        let mut tracker = ThreadTracker::default();
+        let before = [
+            named(1, "python", 0),
+            named(2, "MIOpenComp", 0),
+            named(3, "MIOpenComp", 0),
+            named(4, "idle", 0),
+        ];
+        tracker.observe(Mono(0), &before);
+        assert_eq!(tracker.working(), None, "one round is no difference");
+        let after = [
+            named(1, "python", 1960 * MS),
+            named(2, "MIOpenComp", 1200 * MS),
+            named(3, "MIOpenComp", 1000 * MS),
+            named(4, "idle", 0),
+        ];
+        tracker.observe(Mono(2000), &after);
+        let working = tracker.working().unwrap();
+        assert_eq!(working.at, Mono(2000));
+        let told: Vec<_> = (working.threads.iter())
+            .map(|(name, share)| format!("{name} {share:.1}"))
+            .collect();
+        assert_eq!(told, ["MIOpenComp 110.0", "python 98.0"]);
+        tracker.observe(Mono(4000), &[]);
+        assert_eq!(tracker.working().map(|w| w.at), Some(Mono(2000)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::model::event::Choice;
-use crate::model::{Event, Health, Line, Mono, Stream, Verdict, VerdictId};
+use crate::model::{Event, Health, Line, Mono, Phase, Stream, Verdict, VerdictId};
 
 use super::snapshot::{LogKind, LogLine};
 
@@ -21,7 +21,7 @@ pub(super) struct Log {
 impl Log {
     /// A line of the child. A bar that rewrites itself, or the same text again, is
     /// one line with a counter.
-    pub(super) fn child(&mut self, at: Mono, line: &Line) {
+    pub(super) fn child(&mut self, at: Mono, phase: Phase, line: &Line) {
         if line.chatter {
             self.chatter += 1;
             return;
@@ -44,6 +44,7 @@ impl Log {
                     at,
                     kind,
                     text: line.text.clone(),
+                    phase,
                     bar: line.bar,
                     folded: earlier.folded + 1,
                 });
@@ -57,17 +58,19 @@ impl Log {
             at,
             kind,
             text: line.text.clone(),
+            phase,
             bar: line.bar,
             folded: 0,
         });
     }
 
     /// Our own word.
-    pub(super) fn own(&mut self, at: Mono, text: String) {
+    pub(super) fn own(&mut self, at: Mono, phase: Phase, text: String) {
         self.push(LogLine {
             at,
             kind: LogKind::Own,
             text,
+            phase,
             bar: false,
             folded: 0,
         });
@@ -82,7 +85,8 @@ impl Log {
     }
 }
 
-fn looks_like_bar(text: &str) -> bool {
+/// Whether a text looks like a progress bar of tqdm.
+pub(super) fn looks_like_bar(text: &str) -> bool {
     text.contains("%|") || text.contains("it/s]") || text.contains("s/it]")
 }
 
@@ -185,6 +189,8 @@ fn millis_s(ms: u64) -> f64 {
 mod tests {
     use super::*;
 
+    const P: Phase = Phase::Sampling;
+
     fn line(text: &str, bar: bool) -> Line {
         Line {
             attempt: 1,
@@ -199,11 +205,15 @@ mod tests {
     #[test]
     fn a_bar_is_one_line_across_our_own_words_and_time_goes_forward() {
         let mut log = Log::default();
-        log.child(Mono(1), &line("0%|   | 0/2 [00:00<?, ?it/s]", true));
-        log.own(Mono(2), "-- sampling".to_owned());
-        log.child(Mono(3), &line("50%|#  | 1/2 [00:01<00:01, 1it/s]", true));
-        log.child(Mono(4), &line("100%|###| 2/2 [00:02<00:00, 1it/s]", false));
-        log.child(Mono(5), &line("done", false));
+        log.child(Mono(1), P, &line("0%|   | 0/2 [00:00<?, ?it/s]", true));
+        log.own(Mono(2), P, "-- sampling".to_owned());
+        log.child(Mono(3), P, &line("50%|#  | 1/2 [00:01<00:01, 1it/s]", true));
+        log.child(
+            Mono(4),
+            P,
+            &line("100%|###| 2/2 [00:02<00:00, 1it/s]", false),
+        );
+        log.child(Mono(5), P, &line("done", false));
         let seen: Vec<_> = log
             .lines
             .iter()
@@ -224,6 +234,7 @@ mod tests {
         let mut log = Log::default();
         log.child(
             Mono(1),
+            P,
             &Line {
                 chatter: true,
                 ..line("MIOpen(HIP): Info [x] y", false)

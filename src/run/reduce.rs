@@ -41,7 +41,7 @@ impl RunState {
             Event::Sample(sample) => self.remember_sample(sample),
             Event::Line(line) => {
                 self.last_output = Some(env.at);
-                self.log.child(env.at, line);
+                self.log.child(env.at, self.phase, line);
                 return;
             }
             Event::Phase(p) => {
@@ -63,7 +63,7 @@ impl RunState {
             _ => {}
         }
         if let Some(text) = words(&env.event) {
-            self.log.own(env.at, text);
+            self.log.own(env.at, self.phase, text);
         }
     }
 
@@ -104,6 +104,9 @@ impl RunState {
                 }
             }
             Event::Artefact(a) => {
+                // a file that grows is told again
+                let known = self.result.as_ref().is_some_and(|r| r.path == a.path);
+                self.results += u32::from(!known);
                 self.result = Some(a.clone());
                 if !self.flags.refunded && self.budget.total() > 0 {
                     self.flags.refunded = true;
@@ -218,7 +221,7 @@ impl RunState {
         self.stage = Stage::Over;
         self.detector.end_attempt();
         self.outcome = Some((outcome.clone(), exit_code, summary.clone()));
-        self.log.own(self.now, summary.clone());
+        self.log.own(self.now, self.phase, summary.clone());
         out.push(emit(Event::RunFinished {
             outcome: outcome.clone(),
             exit_code,

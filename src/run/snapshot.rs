@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub use crate::detect::Working;
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Survivor};
 use crate::model::{
-    ActionId, AttemptSpec, Bytes, GpuId, GpuSample, HostSample, Mono, Outcome, Phase, ProcSample,
-    Progress, RungId, SourceStatus, Tier, Verdict,
+    ActionId, AttemptSpec, Budget, Bytes, GpuId, GpuSample, HostSample, KillPlan, Mono, Outcome,
+    Phase, ProcSample, Progress, RungId, SourceStatus, Tier, Verdict,
 };
 
 /// One point of the charts; a missing reading is a gap, never a zero.
@@ -59,10 +60,19 @@ pub struct LogLine {
     pub kind: LogKind,
     /// Text.
     pub text: String,
+    /// Phase that the workload was in.
+    pub phase: Phase,
     /// A bar that may still be rewritten.
     pub bar: bool,
     /// Earlier states of the same bar, or equal lines, folded into this one.
     pub folded: u32,
+}
+
+impl LogLine {
+    /// Whether it is a bar, also in its final state.
+    pub fn is_bar(&self) -> bool {
+        self.bar || super::log::looks_like_bar(&self.text)
+    }
 }
 
 /// Whether a job is in flight.
@@ -194,6 +204,8 @@ pub struct Snapshot {
     pub process: Option<ProcSample>,
     /// CPU of the tree, 100 = one core.
     pub cpu_percent: Option<f64>,
+    /// Threads that work; absent: not read yet in this attempt.
+    pub working: Option<Working>,
     /// Storage and call reads of the tree, bytes a second.
     pub read_bps: Option<f64>,
     /// The same for writes.
@@ -232,6 +244,12 @@ pub struct Snapshot {
     pub ladder: Vec<LadderEntry>,
     /// Restarts left.
     pub restarts_left: u32,
+    /// Of how many, and in which period.
+    pub budget: Budget,
+    /// How the workload is ended.
+    pub kill: KillPlan,
+    /// The workload is a server: a restarted one waits for its user.
+    pub server: bool,
     /// Why the last decision was made, in words.
     pub decision: Option<String>,
     /// Log, oldest first, at most 500 lines.
@@ -246,6 +264,8 @@ pub struct Snapshot {
     pub survivors: Vec<Survivor>,
     /// Last whole result.
     pub result: Option<Artefact>,
+    /// Results written in this run, each path once in a row.
+    pub results: u32,
     /// How the run ended, with its exit code and a sentence.
     pub outcome: Option<(Outcome, u8, String)>,
 }

@@ -148,6 +148,8 @@ pub struct RunState {
     pub(super) decision: Option<String>,
     pub(super) survivors: Vec<Survivor>,
     pub(super) result: Option<Artefact>,
+    /// Results written in the run.
+    pub(super) results: u32,
     pub(super) outcome: Option<(Outcome, u8, String)>,
     // what the screen shows
     pub(super) sample: Sample,
@@ -206,6 +208,7 @@ impl RunState {
             decision: None,
             survivors: Vec::new(),
             result: None,
+            results: 0,
             outcome: None,
             sample: Sample::default(),
             history: Arc::new(VecDeque::with_capacity(HISTORY)),

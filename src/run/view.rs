@@ -26,6 +26,7 @@ impl RunState {
             vram_cap: self.plan.vram_cap,
             process: self.sample.process.clone(),
             cpu_percent,
+            working: self.detector.working().cloned(),
             read_bps,
             write_bps,
             host: self.sample.host.clone(),
@@ -50,6 +51,9 @@ impl RunState {
             stage: self.view_stage(),
             ladder: self.view_ladder(),
             restarts_left: self.restarts_left(),
+            budget: self.plan.budget.clone(),
+            kill: self.plan.kill.clone(),
+            server: self.plan.server,
             decision: self.decision.clone(),
             log: self.log.lines.clone(),
             chatter: self.log.chatter,
@@ -57,6 +61,7 @@ impl RunState {
             evidence: self.evidence.clone(),
             survivors: self.survivors.clone(),
             result: self.result.clone(),
+            results: self.results,
             outcome: self.outcome.clone(),
         }
     }

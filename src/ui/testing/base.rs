@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::model::event::{EvidenceItem, EvidenceReport};
 use crate::model::sample::Vendor;
 use crate::model::{
-    ActionId, AttemptSpec, Bytes, GpuId, GpuSample, HostSample, Metric, Mono, ProcSample, RungId,
-    SourceState, SourceStatus, Tier,
+    ActionId, AttemptSpec, Bytes, GpuId, GpuSample, HostSample, Metric, Mono, Phase, ProcSample,
+    RungId, SourceState, SourceStatus, Tier,
 };
 use crate::run::snapshot::{LadderEntry, LogKind, LogLine, Point, RungState};
 
@@ -108,6 +108,11 @@ pub(super) fn log() -> Arc<VecDeque<LogLine>> {
         at: Mono::from_secs(secs),
         kind,
         text: text.to_owned(),
+        phase: match secs {
+            0..700 => Phase::Startup,
+            700..774 => Phase::ModelLoad,
+            _ => Phase::Sampling,
+        },
         bar,
         folded,
     };

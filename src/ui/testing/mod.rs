@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::{
-    ActionId, Bytes, Finding, GpuId, Health, Metric, Mono, NextStep, Outcome, Phase, Progress,
-    RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, Budget, Bytes, Finding, GpuId, Health, KillPlan, Metric, Mono, NextStep, Outcome,
+    Phase, Progress, RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
-use crate::run::snapshot::{JobState, Point, RungState, Stage};
+use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
 
 mod base;
 mod random;
+pub(super) mod screen;
 
 use base::{CARD, attempt, card, evidence, history, host, ladder, log, process, rung, source};
 
@@ -37,6 +38,10 @@ pub(super) fn healthy() -> Snapshot {
         vram_cap: Some(Bytes::gib(20)),
         process: Some(process()),
         cpu_percent: Some(104.0),
+        working: Some(Working {
+            at: Mono(870_000),
+            threads: vec![("python".to_owned(), 98.0), ("MIOpenComp".to_owned(), 6.4)],
+        }),
         read_bps: Some(0.0),
         write_bps: Some(1_258_291.0),
         host: host(),
@@ -67,27 +72,14 @@ pub(super) fn healthy() -> Snapshot {
             sampling: true,
         }),
         job: JobState::InFlight(Mono::from_secs(740)),
-        verdict: Verdict {
-            id: VerdictId::Healthy,
-            health: Health::Healthy,
-            phase: Phase::Sampling,
-            section: Some(2),
-            confidence: 0.9,
-            onset: Mono::from_secs(774),
-            sentence: "Steps are completed at the pace of this run, the last one 2 s ago."
-                .to_owned(),
-            findings: Vec::new(),
-            ruled_out: Vec::new(),
-            action: ActionId::None,
-            next: Some(NextStep {
-                what: "suspect, if nothing moves".to_owned(),
-                at: Mono::from_secs(885),
-            }),
-        },
+        verdict: advances(),
         verdict_since: Mono::from_secs(682),
         stage: Stage::Watching,
         ladder: ladder(),
         restarts_left: 2,
+        budget: Budget::default(),
+        kill: KillPlan::default(),
+        server: false,
         decision: None,
         log: log(),
         chatter: 1204,
@@ -95,7 +87,28 @@ pub(super) fn healthy() -> Snapshot {
         evidence: vec![evidence(1, 1)],
         survivors: Vec::new(),
         result: None,
+        results: 0,
         outcome: None,
+    }
+}
+
+/// The verdict of a run that advances.
+fn advances() -> Verdict {
+    Verdict {
+        id: VerdictId::Healthy,
+        health: Health::Healthy,
+        phase: Phase::Sampling,
+        section: Some(2),
+        confidence: 0.9,
+        onset: Mono::from_secs(774),
+        sentence: "Steps are completed at the pace of this run, the last one 2 s ago.".to_owned(),
+        findings: Vec::new(),
+        ruled_out: Vec::new(),
+        action: ActionId::None,
+        next: Some(NextStep {
+            what: "suspect, if nothing moves".to_owned(),
+            at: Mono::from_secs(885),
+        }),
     }
 }
 
@@ -115,6 +128,10 @@ fn silent(s: &mut Snapshot, health: Health, confidence: f64, silent_s: u64) {
     s.gpus[0].power_w = Metric::Fresh(22.0);
     s.gpus[0].sclk_mhz = Metric::Fresh(45.0);
     s.cpu_percent = Some(0.0);
+    s.working = Some(Working {
+        at: s.now,
+        threads: Vec::new(),
+    });
     s.history = history(s.now, Some(onset));
     s.last_output = Some(onset);
     s.last_progress = Some(onset);
@@ -192,6 +209,7 @@ pub(super) fn gave_up() -> Snapshot {
     s.pid = None;
     s.process = None;
     s.cpu_percent = None;
+    s.working = None;
     s.read_bps = None;
     s.write_bps = None;
     s.restarts_left = 0;
@@ -248,6 +266,7 @@ pub(super) fn waiting_vram() -> Snapshot {
     s.pid = None;
     s.process = None;
     s.cpu_percent = None;
+    s.working = None;
     s.read_bps = None;
     s.write_bps = None;
     s.job = JobState::Unknown;
@@ -311,6 +330,7 @@ pub(super) fn finished() -> Snapshot {
     s.pid = None;
     s.process = None;
     s.cpu_percent = None;
+    s.working = None;
     s.read_bps = None;
     s.write_bps = None;
     s.gpus[0].busy = Metric::Fresh(0.0);
@@ -328,6 +348,7 @@ pub(super) fn finished() -> Snapshot {
         result: "finished after 00:03:07".to_owned(),
     };
     s.ladder[2].state = RungState::Untried;
+    s.results = 1;
     s.result = Some(Artefact {
         path: "/home/user/FramePack/outputs/260714_140311_884_5712_37.mp4".to_owned(),
         size: Bytes::mib(11),

@@ -7,12 +7,14 @@ use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::sample::Vendor;
 use crate::model::{
-    ActionId, AttemptSpec, Bytes, Finding, GpuId, GpuSample, Health, HostSample, Metric, Mono,
-    NextStep, Outcome, Phase, ProcSample, Progress, RungId, SourceState, SourceStatus, Tier,
-    Verdict, VerdictId,
+    ActionId, AttemptSpec, Budget, Bytes, Finding, GpuId, GpuSample, Health, HostSample, KillPlan,
+    Metric, Mono, NextStep, Outcome, Phase, ProcSample, Progress, RungId, SourceState,
+    SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
-use crate::run::snapshot::{JobState, LadderEntry, LogKind, LogLine, Point, RungState, Stage};
+use crate::run::snapshot::{
+    JobState, LadderEntry, LogKind, LogLine, Point, RungState, Stage, Working,
+};
 
 use super::base::{attempt, evidence};
 use crate::ui::tui::{
@@ -246,6 +248,7 @@ impl Dice {
             at: d.mono(),
             kind: d.pick(&[LogKind::Stdout, LogKind::Stderr, LogKind::Own]),
             text: d.text(),
+            phase: d.pick(Phase::ALL),
             bar: d.below(2) == 0,
             folded: d.pick(&[0, 1, u32::MAX]),
         };
@@ -345,6 +348,10 @@ impl Dice {
             vram_cap: self.some(Self::bytes),
             process: self.some(Self::process),
             cpu_percent: self.some(Self::real),
+            working: self.some(|d| Working {
+                at: d.mono(),
+                threads: (0..d.below(4)).map(|_| (d.text(), d.real())).collect(),
+            }),
             read_bps: self.some(Self::real),
             write_bps: self.some(Self::real),
             host: self.host(),
@@ -374,6 +381,10 @@ impl Dice {
             stage: self.stage(),
             ladder: (0..rungs).map(|_| self.rung()).collect(),
             restarts_left: u32::MAX,
+            budget: Budget::default(),
+            kill: KillPlan::default(),
+            server: self.below(2) == 0,
+            results: self.pick(&[0, 1, u32::MAX]),
             decision: self.some(Self::text),
             log: self.log(),
             chatter: self.int(),
@@ -443,6 +454,8 @@ impl Dice {
                     Search::new(d.pick(&[text, "/.*".to_owned(), "a".to_owned()]))
                 }),
                 hit: self.some(|d| d.below(10)),
+                cursor: self.some(|d| d.below(600)),
+                mark: self.some(|d| d.below(600)),
             },
         }
     }

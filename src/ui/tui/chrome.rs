@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Margin, Rect};
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
@@ -130,7 +131,8 @@ pub(super) fn titled(
     let room = usize::from(area.width).saturating_sub(6);
     let title = Line::styled(
         format!(" {} ", text::fit(&title, room, theme.ellipsis())),
-        theme.style(Tone::Strong),
+        // the rule that it stands in is dim, and would make it so
+        theme.style(Tone::Strong).remove_modifier(Modifier::DIM),
     );
     let block = Block::new()
         .borders(if boxed { Borders::ALL } else { Borders::TOP })

@@ -74,6 +74,10 @@ pub struct LogChoices {
     pub search: Option<Search>,
     /// The match that the user stands on: an index into the frozen log.
     pub hit: Option<usize>,
+    /// The line that the user stands on: an index into the frozen log.
+    pub cursor: Option<usize>,
+    /// The other end of what is to be copied: an index into the frozen log.
+    pub mark: Option<usize>,
 }
 
 /// The pane that the log is shown in.
@@ -116,7 +120,7 @@ impl LogChoices {
         self.hidden[slot(kind)]
     }
 
-    fn passes(&self, line: &LogLine, pane: Pane) -> bool {
+    pub(super) fn passes(&self, line: &LogLine, pane: Pane) -> bool {
         !pane.full || !self.is_hidden(line.kind)
     }
 
@@ -154,7 +158,7 @@ impl LogChoices {
     }
 
     /// The end at which a pane that begins with line `from` is full.
-    fn end_from(&self, log: &VecDeque<LogLine>, from: usize, pane: Pane) -> usize {
+    pub(super) fn end_from(&self, log: &VecDeque<LogLine>, from: usize, pane: Pane) -> usize {
         let mut used = 0;
         let mut end = from;
         for (at, line) in log.iter().enumerate().skip(from) {
@@ -168,6 +172,16 @@ impl LogChoices {
             end = at + 1;
         }
         end
+    }
+
+    /// The end of a pane with line `at` in its middle.
+    pub(super) fn around(&self, log: &VecDeque<LogLine>, pane: Pane, at: usize) -> usize {
+        let half = Pane {
+            rows: pane.rows.div_ceil(2),
+            ..pane
+        };
+        self.end_from(log, at, half)
+            .max(self.end_from(log, 0, pane))
     }
 
     /// Moves; arriving at the end follows again.
@@ -202,6 +216,8 @@ impl LogChoices {
     pub(super) fn follow(&mut self) {
         self.view = LogView::Follow;
         self.hit = None;
+        self.cursor = None;
+        self.mark = None;
     }
 
     /// Stops following, or follows again.
@@ -240,14 +256,10 @@ impl LogChoices {
         let end = if in_sight {
             end
         } else {
-            let half = Pane {
-                rows: pane.rows.div_ceil(2),
-                ..pane
-            };
-            self.end_from(&log, hit, half)
-                .max(self.end_from(&log, 0, pane))
+            self.around(&log, pane, hit)
         };
         self.hit = Some(hit);
+        self.cursor = Some(hit);
         self.view = LogView::Frozen { log, end };
         true
     }
@@ -260,7 +272,7 @@ pub(super) fn newer(frozen: &VecDeque<LogLine>, log: &VecDeque<LogLine>) -> usiz
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn log(texts: &[(LogKind, &str)]) -> Arc<VecDeque<LogLine>> {
@@ -268,19 +280,20 @@ mod tests {
             at: Mono::from_secs(u64::try_from(at).unwrap()),
             kind: *kind,
             text: (*text).to_owned(),
+            phase: crate::model::Phase::Startup,
             bar: false,
             folded: 0,
         };
         Arc::new(texts.iter().enumerate().map(line).collect())
     }
 
-    const PANE: Pane = Pane {
+    pub(in crate::ui::tui) const PANE: Pane = Pane {
         columns: 40,
         rows: 2,
         full: true,
     };
 
-    fn five() -> Arc<VecDeque<LogLine>> {
+    pub(in crate::ui::tui) fn five() -> Arc<VecDeque<LogLine>> {
         log(&[
             (LogKind::Stdout, "load model"),
             (LogKind::Stderr, "CUDA warning"),
@@ -290,7 +303,7 @@ mod tests {
         ])
     }
 
-    fn shown(c: &LogChoices, live: &Arc<VecDeque<LogLine>>) -> Vec<usize> {
+    pub(in crate::ui::tui) fn shown(c: &LogChoices, live: &Arc<VecDeque<LogLine>>) -> Vec<usize> {
         let (log, end) = c.part(live);
         c.in_pane(log, end, PANE)
     }

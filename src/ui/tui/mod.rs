@@ -13,6 +13,7 @@ mod chrome;
 mod keymap;
 mod keys;
 mod log_choices;
+mod log_cursor;
 mod log_screen;
 mod panel;
 mod parts;

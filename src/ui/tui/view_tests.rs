@@ -2,8 +2,6 @@
 //! no size breaks it.
 
 use proptest::prelude::*;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 
 use super::chart_choices::{ChartChoices, Picture};
 use super::choices::{Choices, Overlay, Screen};
@@ -12,46 +10,26 @@ use super::theme::Theme;
 use super::view::{ViewOptions, draw};
 use crate::model::Mono;
 use crate::run::Snapshot;
-use crate::ui::testing::{self, Dice};
+use crate::ui::testing::{self, Dice, screen};
 
-const UNICODE: Theme = Theme {
-    ascii: false,
-    color: true,
-};
-const PLAIN: Theme = Theme {
-    ascii: true,
-    color: false,
-};
-
-fn terminal(s: &Snapshot, o: &ViewOptions, width: u16, height: u16) -> Terminal<TestBackend> {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, s, o)).unwrap();
-    terminal
-}
+const UNICODE: Theme = screen::COLOUR;
 
 /// The text of the screen, one line a row, without trailing spaces.
 fn text(s: &Snapshot, o: &ViewOptions, width: u16, height: u16) -> String {
-    let terminal = terminal(s, o, width, height);
-    let buffer = terminal.backend().buffer();
-    let mut out = String::new();
-    for y in 0..height {
-        let mut row = String::new();
-        let mut skip = 0;
-        for x in 0..width {
-            // The second cell of a wide character holds nothing of its own.
-            if skip > 0 {
-                skip -= 1;
-                continue;
-            }
-            let symbol = buffer[(x, y)].symbol();
-            skip = crate::ui::text::width(symbol).saturating_sub(1);
-            row.push_str(symbol);
-        }
-        out.push_str(row.trim_end());
-        out.push('\n');
-    }
-    out
+    screen::text(&screen::painted(width, height, |frame| draw(frame, s, o)))
 }
+
+/// Keeps a screen in both forms, see [`screen::forms`].
+fn keep(name: &str, s: &Snapshot, choices: &Choices) {
+    for (width, height) in SIZES {
+        let forms = screen::forms(width, height, |frame, theme| {
+            draw(frame, s, &with(theme, choices.clone()));
+        });
+        insta::assert_snapshot!(format!("{name}_{width}x{height}"), forms);
+    }
+}
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 36), (40, 12)];
 
 fn with(theme: Theme, choices: Choices) -> ViewOptions {
     ViewOptions {
@@ -60,6 +38,7 @@ fn with(theme: Theme, choices: Choices) -> ViewOptions {
     }
 }
 
+/// The states that every screen is kept in.
 fn states() -> Vec<(&'static str, Snapshot)> {
     vec![
         ("healthy", testing::healthy()),
@@ -67,40 +46,18 @@ fn states() -> Vec<(&'static str, Snapshot)> {
         ("hung", testing::hung()),
         ("gave_up", testing::gave_up()),
         ("no_gpu", testing::no_gpu()),
-        ("waiting_vram", testing::waiting_vram()),
-        ("bad_sensors", testing::bad_sensors()),
         ("finished", testing::finished()),
     ]
 }
 
 #[test]
-fn every_state_at_every_size() {
-    for (name, s) in states() {
-        for (width, height) in [(80, 24), (120, 36), (40, 12)] {
-            let o = ViewOptions::new(UNICODE);
-            insta::assert_snapshot!(
-                format!("{name}_{width}x{height}"),
-                text(&s, &o, width, height)
-            );
-        }
-    }
-}
-
-#[test]
-fn ascii_and_mono_say_the_same() {
-    for (name, s) in [
-        ("hung", testing::hung()),
+fn the_dashboard_in_every_state() {
+    let more = [
+        ("waiting_vram", testing::waiting_vram()),
         ("bad_sensors", testing::bad_sensors()),
-    ] {
-        for (width, height) in [(80, 24), (120, 36)] {
-            let o = ViewOptions::new(PLAIN);
-            let screen = text(&s, &o, width, height);
-            assert!(screen.is_ascii(), "{screen}");
-            insta::assert_snapshot!(format!("{name}_ascii_{width}x{height}"), screen);
-            let terminal = terminal(&s, &o, width, height);
-            let content = &terminal.backend().buffer().content;
-            assert!(content.iter().all(|c| c.fg == ratatui::style::Color::Reset));
-        }
+    ];
+    for (name, s) in states().into_iter().chain(more) {
+        keep(name, &s, &Choices::default());
     }
 }
 
@@ -116,6 +73,8 @@ fn log_choices(s: &Snapshot, searching: bool) -> Choices {
             wrap: true,
             search: Some(Search::new("vram".to_owned())),
             hit: Some(1),
+            cursor: Some(4),
+            mark: Some(1),
         }
     } else {
         LogChoices::default()
@@ -128,18 +87,12 @@ fn log_choices(s: &Snapshot, searching: bool) -> Choices {
 }
 
 #[test]
-fn the_log_screen_in_two_states() {
-    for (name, s) in [("healthy", testing::healthy()), ("hung", testing::hung())] {
-        for (width, height) in [(80, 24), (120, 36), (40, 12)] {
-            for (form, theme) in [("", UNICODE), ("_ascii", PLAIN)] {
-                let searching = name == "healthy";
-                let o = with(theme, log_choices(&s, searching));
-                let screen = text(&s, &o, width, height);
-                assert!(!theme.ascii || screen.is_ascii(), "{screen}");
-                insta::assert_snapshot!(format!("log_{name}{form}_{width}x{height}"), screen);
-            }
-        }
+fn the_log_screen_in_every_state() {
+    for (name, s) in states() {
+        keep(&format!("log_{name}"), &s, &log_choices(&s, false));
     }
+    let s = testing::healthy();
+    keep("log_searched", &s, &log_choices(&s, true));
 }
 
 /// The charts: with a time cursor, or held some time ago over the last minute.
@@ -169,16 +122,19 @@ fn chart_choices(s: &Snapshot, held: bool, zoom: bool) -> Choices {
 }
 
 #[test]
-fn zoomed_charts_in_two_states() {
-    for (name, s) in [("healthy", testing::healthy()), ("hung", testing::hung())] {
-        for (width, height) in [(80, 24), (120, 36), (40, 12)] {
-            for (form, theme) in [("", UNICODE), ("_ascii", PLAIN)] {
-                let o = with(theme, chart_choices(&s, name == "hung", true));
-                let screen = text(&s, &o, width, height);
-                assert!(!theme.ascii || screen.is_ascii(), "{screen}");
-                insta::assert_snapshot!(format!("zoom_{name}{form}_{width}x{height}"), screen);
-            }
-        }
+fn zoomed_charts_in_every_state() {
+    for (name, s) in states() {
+        let choices = match name {
+            "healthy" | "hung" => chart_choices(&s, name == "hung", true),
+            _ => Choices {
+                charts: ChartChoices {
+                    zoom: true,
+                    ..ChartChoices::default()
+                },
+                ..Choices::default()
+            },
+        };
+        keep(&format!("zoom_{name}"), &s, &choices);
     }
 }
 
@@ -220,15 +176,6 @@ fn a_search_is_typed_below_the_log() {
     let mut choices = log_choices(&s, true);
     choices.overlay = Overlay::Search;
     insta::assert_snapshot!("log_search", text(&s, &with(UNICODE, choices), 80, 24));
-}
-
-#[test]
-fn nothing_is_painted_behind_text() {
-    for (_, s) in states() {
-        let terminal = terminal(&s, &ViewOptions::new(UNICODE), 120, 36);
-        let content = &terminal.backend().buffer().content;
-        assert!(content.iter().all(|c| c.bg == ratatui::style::Color::Reset));
-    }
 }
 
 #[test]

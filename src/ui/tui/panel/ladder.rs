@@ -1,11 +1,13 @@
 //! The ladder with the state of every rung, and the budget.
 
+use std::time::Duration;
+
 use ratatui::text::{Line, Span};
 
 use crate::model::time::clock;
 use crate::run::Snapshot;
 use crate::run::snapshot::RungState;
-use crate::ui::text;
+use crate::ui::text::{self, ago};
 use crate::ui::tui::parts::{LABEL, Parts, Row, later, paragraph};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone};
@@ -14,10 +16,11 @@ use super::rank;
 
 /// Restarts left, evidence taken, and whose ladder it is.
 fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
-    let left = match s.restarts_left {
-        0 => "no restart left".to_owned(),
-        1 => "1 restart left".to_owned(),
-        n => format!("{n} restarts left"),
+    let b = &s.budget;
+    let left = match (s.restarts_left, b.restarts) {
+        (n, all) if n <= all => format!("{n} of {all} restarts left ({})", minutes(b.period)),
+        // another version of this program counts in another way
+        (n, _) => format!("{n} restarts left"),
     };
     let taken = match s.evidence.len() {
         0 => "no evidence taken".to_owned(),
@@ -39,33 +42,8 @@ fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
         .row(columns, rank::TROUBLE + 1)
 }
 
-/// The command of a process that is not ours, in the place of a ladder.
-fn command(s: &Snapshot, theme: Theme, columns: usize, lines: usize) -> Vec<Row> {
-    let text = match s.argv.join(" ") {
-        none if none.is_empty() => "cannot be read".to_owned(),
-        words => words,
-    };
-    paragraph(
-        theme,
-        "command",
-        Tone::Plain,
-        &text,
-        columns,
-        lines,
-        rank::LADDER,
-    )
-}
-
-/// What the panel shows.
-pub(in crate::ui::tui) fn title(s: &Snapshot) -> String {
-    if s.is_foreign() {
-        format!("Command  {}", s.adapter)
-    } else {
-        format!("Ladder  {} ({})", s.profile, s.profile_why)
-    }
-}
-
-/// The ladder in one or two rows, and the budget.
+use crate::ui::text::{self, ago};
+use crate::ui::tui::parts::{LABEL, Parts, Row, later, paragraph};
 pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     if s.is_foreign() {
         return command(s, theme, columns, 2);
@@ -77,6 +55,7 @@ pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> V
     });
     let mut rows = flow(theme, "ladder", items, columns, 2);
     rows.push(budget(s, theme, columns));
+    rows.extend(resume(s, theme, columns));
     rows
 }
 
@@ -133,7 +112,7 @@ fn flow(
         .collect()
 }
 
-/// One row a rung, then the budget.
+/// One row a rung, then the budget and what a restart would resume.
 pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     if s.is_foreign() {
         return command(s, theme, columns, 6);
@@ -170,5 +149,6 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
         })
         .collect();
     rows.push(budget(s, theme, columns));
+    rows.extend(resume(s, theme, columns));
     rows
 }

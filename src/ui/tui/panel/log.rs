@@ -12,7 +12,8 @@ use crate::ui::words::Tone;
 
 /// From this width on a line has its time and its stream.
 const WITH_TIME: usize = 60;
-/// Columns of the mark at the match that the user stands on.
+/// Columns of the marks on the log screen: the line that the user stands on, and
+/// those that would be copied with it.
 const MARK: usize = 2;
 
 /// What the title says: following or not, what is hidden or was folded away.
@@ -21,16 +22,17 @@ pub(in crate::ui::tui) fn title(s: &Snapshot, c: &LogChoices, full: bool) -> Str
         LogView::Follow => "Log  follow".to_owned(),
         LogView::Frozen { log, end } => {
             let (end, all) = ((*end).min(log.len()), log.len());
-            format!(
-                "Log  PAUSED at {end}/{all}, {} new (End follows)",
-                newer(log, &s.log)
-            )
+            let new = newer(log, &s.log);
+            format!("Log  PAUSED at {end}/{all}  {new} new  (End follows)")
         }
     };
     let mut add = |text: &str| {
         title.push_str("  ");
         title.push_str(text);
     };
+    if full && c.mark.is_some() {
+        add("MARKED (Y copies)");
+    }
     if full {
         let kinds = [
             (LogKind::Stdout, "stdout hidden"),
@@ -72,20 +74,38 @@ fn head(l: &LogLine, columns: usize, theme: Theme) -> String {
     }
 }
 
-fn tail(l: &LogLine) -> String {
-    match l.folded {
-        0 => String::new(),
-        n => format!("  ({n} folded)"),
+/// What was folded into the line: states of one bar, or the same words again.
+fn tail(l: &LogLine, columns: usize) -> String {
+    let times = u64::from(l.folded) + 1;
+    match (l.folded, l.is_bar()) {
+        (0, _) => String::new(),
+        _ if columns < WITH_TIME => format!("  ({times}x)"),
+        (_, true) => format!("  ({times} updates of one bar)"),
+        (_, false) => format!("  ({times} times the same)"),
+    }
+}
+
+/// Columns at the end of a line that has its phase there.
+fn reserved(phase: &str) -> usize {
+    match text::width(phase) {
+        0 => 0,
+        n => n + 2,
+    }
+}
+
+/// The phase of a line at its end, where there is room for it.
+fn with_phase(line: &mut Line<'static>, phase: &str, pane: Pane, theme: Theme) {
+    let used = line.width() + text::width(phase);
+    let gap = pane.columns.checked_sub(used).filter(|gap| *gap >= 2);
+    if let Some(gap) = gap.filter(|_| !phase.is_empty()) {
+        line.push_span(Span::raw(" ".repeat(gap)));
+        line.push_span(Span::styled(phase.to_owned(), theme.style(Tone::Dim)));
     }
 }
 
 /// Columns before the text.
-fn indent(l: &LogLine, c: &LogChoices, pane: Pane, theme: Theme) -> usize {
-    let mark = if pane.full && c.search.is_some() {
-        MARK
-    } else {
-        0
-    };
+fn indent(l: &LogLine, pane: Pane, theme: Theme) -> usize {
+    let mark = if pane.full { MARK } else { 0 };
     mark + text::width(&head(l, pane.columns, theme))
 }
 
@@ -99,8 +119,8 @@ pub(in crate::ui::tui) fn height(l: &LogLine, c: &LogChoices, pane: Pane) -> usi
         ascii: false,
         color: false,
     };
-    let room = pane.columns.saturating_sub(indent(l, c, pane, theme));
-    let whole = body(l, false, room, pane.rows) + &tail(l);
+    let room = pane.columns.saturating_sub(indent(l, pane, theme));
+    let whole = body(l, false, room, pane.rows) + &tail(l, pane.columns);
     text::pieces(&whole, room, pane.rows).len()
 }
 
@@ -112,11 +132,23 @@ pub(in crate::ui::tui) fn rows(
     pane: Pane,
 ) -> Vec<Line<'static>> {
     let (log, end) = c.part(&s.log);
+    let place = c.place(&s.log, pane);
+    let marked = c.marked(&s.log, pane);
+    let mut before = None;
     let mut rows: Vec<_> = c
         .in_pane(log, end, pane)
         .into_iter()
         .filter_map(|at| log.get(at).map(|l| (at, l)))
-        .flat_map(|(at, l)| line(l, c, theme, pane, c.hit == Some(at)))
+        .flat_map(|(at, l)| {
+            let mark = match (place, marked) {
+                (Some(place), _) if place == at => theme.pick("▶ ", "> "),
+                (_, Some((from, to))) if (from..=to).contains(&at) => theme.pick("┃ ", "| "),
+                _ => "  ",
+            };
+            // once for each stretch of a phase: it costs the room of the text
+            let begins = pane.columns >= WITH_TIME && before.replace(l.phase) != Some(l.phase);
+            line(l, c, theme, pane, mark, begins)
+        })
         .collect();
     // A single line that is higher than the pane.
     rows.truncate(pane.rows);
@@ -128,28 +160,38 @@ pub(in crate::ui::tui) fn rows(
     rows
 }
 
-fn line(l: &LogLine, c: &LogChoices, theme: Theme, pane: Pane, is_hit: bool) -> Vec<Line<'static>> {
+/// The rows of a line: `mark` before it on the log screen, its phase at the end if
+/// `phase`.
+fn line(
+    l: &LogLine,
+    c: &LogChoices,
+    theme: Theme,
+    pane: Pane,
+    mark: &str,
+    phase: bool,
+) -> Vec<Line<'static>> {
     let tone = match l.kind {
         LogKind::Own => Tone::Info,
         _ => Tone::Plain,
     };
-    let indent = indent(l, c, pane, theme);
+    let indent = indent(l, pane, theme);
     let room = pane.columns.saturating_sub(indent);
-    let mut head = head(l, pane.columns, theme);
-    if pane.full && c.search.is_some() {
-        let mark = if is_hit {
-            theme.pick("▶ ", "> ")
-        } else {
-            "  "
-        };
-        head.insert_str(0, mark);
+    let mut head = vec![Span::styled(
+        head(l, pane.columns, theme),
+        theme.style(Tone::Dim),
+    )];
+    if pane.full {
+        head.insert(0, Span::styled(mark.to_owned(), theme.style(Tone::Strong)));
     }
-    let head = Span::styled(head, theme.style(Tone::Dim));
+    let phase = if phase { l.phase.as_str() } else { "" };
     if pane.full && c.wrap {
-        let whole = body(l, theme.ascii, room, pane.rows) + &tail(l);
+        let whole = body(l, theme.ascii, room, pane.rows) + &tail(l, pane.columns);
         let pieces = text::pieces(&whole, room, pane.rows);
         let first = pieces.first().map(|p| spans(p, c, theme, tone, pane));
-        let mut lines = vec![Line::from([vec![head], first.unwrap_or_default()].concat())];
+        let mut lines = vec![Line::from([head, first.unwrap_or_default()].concat())];
+        if let Some(first) = lines.first_mut() {
+            with_phase(first, phase, pane, theme);
+        }
         for piece in pieces.iter().skip(1) {
             let gap = Span::raw(" ".repeat(indent.min(pane.columns)));
             lines.push(Line::from(
@@ -158,18 +200,20 @@ fn line(l: &LogLine, c: &LogChoices, theme: Theme, pane: Pane, is_hit: bool) -> 
         }
         return lines;
     }
-    let tail = tail(l);
+    let tail = tail(l, pane.columns);
     let body = text::fit(
         &body(l, theme.ascii, room, 1),
-        room.saturating_sub(text::width(&tail)),
+        room.saturating_sub(text::width(&tail) + reserved(phase)),
         theme.ellipsis(),
     );
-    let mut all = vec![head];
+    let mut all = head;
     all.extend(spans(&body, c, theme, tone, pane));
     if !tail.is_empty() && room > text::width(&tail) {
         all.push(Span::styled(tail, theme.style(Tone::Dim)));
     }
-    vec![Line::from(all)]
+    let mut line = Line::from(all);
+    with_phase(&mut line, phase, pane, theme);
+    vec![line]
 }
 
 /// A piece of text with what is searched for set apart.

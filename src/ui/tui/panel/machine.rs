@@ -32,6 +32,7 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
     let mut rows = Vec::new();
     if s.outcome.is_none() {
         rows.push(process(s, theme, columns));
+        rows.extend(work(s, theme, columns));
     }
     // the output of a process that is not ours is not seen
     if !s.is_foreign() {
@@ -64,8 +65,7 @@ fn process(s: &Snapshot, theme: Theme, columns: usize) -> Row {
         .put(1, Tone::Plain, format!("cpu {cpu}"))
         .put(3, rss.tone, format!("rss {}", rss.short()))
         .put(4, Tone::Plain, format!("read {}", rate(s.read_bps)))
-        .put(4, Tone::Plain, format!("write {}", rate(s.write_bps)))
-        .put(6, Tone::Plain, format!("threads {}", p.threads));
+        .put(4, Tone::Plain, format!("write {}", rate(s.write_bps)));
     if let Some(n) = p.d_state.last().filter(|n| **n > 0) {
         row = row.put(2, Tone::Warn, format!("{n} in D state"));
     }
@@ -73,6 +73,35 @@ fn process(s: &Snapshot, theme: Theme, columns: usize) -> Row {
         row = row.put(2, Tone::Warn, "traced");
     }
     row.row(columns, rank::PROCESS)
+}
+
+/// A round of threads is due every five seconds; one that is older is said to be.
+const THREADS_FRESH: Duration = Duration::from_secs(6);
+/// An attempt this old has been read twice, unless its threads cannot be read.
+const THREADS_DUE: Duration = Duration::from_secs(15);
+
+/// The threads that do something, most busy first.
+fn work(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
+    let all = s.process.as_ref()?.threads;
+    let mut row = Parts::labelled(theme, "work");
+    match &s.working {
+        None if s.now.since(s.attempt_since) < THREADS_DUE => {
+            row = row.put(0, Tone::Dim, "-- threads not read yet");
+        }
+        None => row = row.put(0, Tone::Dim, "-- the threads cannot be read"),
+        Some(w) if w.threads.is_empty() => row = row.put(0, Tone::Plain, "no thread works"),
+        Some(w) => {
+            for (rank, (name, share)) in (0..).zip(&w.threads) {
+                row = row.put(rank, Tone::Plain, format!("{name} {} %", number(*share, 0)));
+            }
+        }
+    }
+    let age = s.working.as_ref().map(|w| s.now.since(w.at));
+    if let Some(age) = age.filter(|age| *age >= THREADS_FRESH) {
+        row = row.put(0, Tone::Warn, format!("{} ago", ago(age)));
+    }
+    let row = row.put(3, Tone::Dim, format!("of {all} threads"));
+    Some(row.row(columns, rank::PROCESS + 1))
 }
 
 /// When anything was last heard of the program.
