@@ -140,7 +140,7 @@ pub(super) fn memory(process: &FoundProcess, gpus: &[GpuSample]) -> (String, Ton
         .collect();
     match (&process.hidden, list.is_empty()) {
         (_, false) => (list.join(", "), Tone::Plain),
-        (Some(why), true) => (format!("GPU memory n/a: {why}"), Tone::Dim),
+        (Some(why), true) => (format!("n/a: {why}"), Tone::Dim),
         (None, true) => ("no GPU memory".to_owned(), Tone::Dim),
     }
 }
@@ -296,4 +296,4 @@ pub(super) fn no_runs(lobby: &Lobby) -> String {
 
 /// How to begin.
 pub(super) const HOW_TO_START: &str =
-    "type the command that starts your generation, such as: python demo_gradio.py";
+    "type the command of your generation, such as: python demo_gradio.py";

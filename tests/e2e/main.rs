@@ -22,4 +22,6 @@ mod harness;
 #[cfg(test)]
 mod no_alarm;
 #[cfg(test)]
+mod start;
+#[cfg(test)]
 mod terminal;

@@ -1,6 +1,5 @@
 //! A process that is not ours, looked at: its readings, and nothing else.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,12 +12,12 @@ use tokio::sync::mpsc;
 
 use crate::cli::CliError;
 use crate::cli::show::screen_options;
-use crate::model::event::{RunStarted, SCHEMA};
+use crate::model::event::{Level, RunStarted, SCHEMA};
 use crate::model::{
     ActionId, AttemptSpec, Envelope, Event, FoundProcess, GpuId, GpuSample, Health, Mono, Phase,
     Plan, RungId, Sample, Tier, Verdict, VerdictId,
 };
-use crate::run::snapshot::{LogKind, LogLine};
+use crate::run::snapshot::LogLine;
 use crate::run::{RunState, Snapshot, follow};
 use crate::supervise::Signals;
 use crate::ui::SnapshotSlot;
@@ -110,7 +109,6 @@ struct Picture {
     state: RunState,
     begun: Instant,
     seq: u64,
-    log: Arc<VecDeque<LogLine>>,
     gone: bool,
 }
 
@@ -139,7 +137,6 @@ impl Picture {
             state: RunState::new(&started),
             begun: Instant::now(),
             seq: 0,
-            log: Arc::default(),
             gone: false,
         };
         picture.post(Event::RunStarted(Box::new(started)));
@@ -185,14 +182,10 @@ impl Picture {
             action: ActionId::None,
             next: None,
         })));
-        let line = LogLine {
-            at: self.now(),
-            kind: LogKind::Own,
+        self.post(Event::Notice {
+            level: Level::Info,
             text: sentence.to_owned(),
-            bar: false,
-            folded: 0,
-        };
-        Arc::make_mut(&mut self.log).push_back(line);
+        });
     }
 
     fn now(&self) -> Mono {
@@ -212,11 +205,13 @@ impl Picture {
     /// What a run of ours would have is taken away: attempt, ladder, budget.
     fn snapshot(&self) -> Snapshot {
         let all = self.state.snapshot();
+        let ours = |line: &&LogLine| [LOOKED_AT, GONE].contains(&line.text.as_str());
+        let words = all.log.iter().filter(ours).cloned().collect();
         Snapshot {
             attempt: None,
             ladder: Vec::new(),
             restarts_left: 0,
-            log: Arc::clone(&self.log),
+            log: Arc::new(words),
             pid: all.pid.filter(|_| !self.gone),
             phases: Arc::default(),
             ..all

@@ -50,7 +50,7 @@ pub fn lobby_text(l: &Lobby, ascii: bool) -> String {
             (None, None) => String::new(),
         };
         out.push(format!(
-            "  {}  pid {}, {}, {}{by}: {}",
+            "  {}  pid {}, GPU memory: {}, {}{by}: {}",
             lobby::kind_word(p),
             p.pid,
             lobby::memory(p, &l.gpus).0,

@@ -8,10 +8,11 @@ use crate::model::time::clock;
 use crate::run::Snapshot;
 use crate::run::snapshot::RungState;
 use crate::ui::text::{self, ago};
-use crate::ui::tui::parts::{LABEL, Parts, Row, later, paragraph};
+use crate::ui::tui::parts::{LABEL, Parts, Row, later};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone};
 
+use super::foreign::command;
 use super::rank;
 
 /// Restarts left, evidence taken, and whose ladder it is.
@@ -42,8 +43,36 @@ fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
         .row(columns, rank::TROUBLE + 1)
 }
 
-use crate::ui::text::{self, ago};
-use crate::ui::tui::parts::{LABEL, Parts, Row, later, paragraph};
+/// `30 min`; to the second where it is no whole number of minutes.
+fn minutes(d: Duration) -> String {
+    match (d.as_secs() / 60, d.as_secs() % 60) {
+        (whole, 0) if whole > 0 => format!("{whole} min"),
+        _ => ago(d),
+    }
+}
+
+/// What a restart would go on with. Nothing is resumed: the command starts again.
+fn resume(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
+    if s.outcome.is_some() {
+        return None;
+    }
+    let how = if s.server {
+        "press Start again"
+    } else {
+        "from the beginning"
+    };
+    let kept = match s.results {
+        0 => "no result to keep".to_owned(),
+        1 => "keeps 1 result".to_owned(),
+        n => format!("keeps {n} results"),
+    };
+    let row = Parts::labelled(theme, "resume")
+        .put(0, Tone::Plain, how)
+        .put(1, Tone::Plain, kept);
+    Some(row.row(columns, rank::LADDER + 1))
+}
+
+/// The ladder in one or two rows, the budget, and what a restart would resume.
 pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     if s.is_foreign() {
         return command(s, theme, columns, 2);

@@ -31,6 +31,15 @@ impl List {
         }
     }
 
+    /// Its name where there is little room.
+    pub(super) const fn short(self) -> &'static str {
+        match self {
+            Self::Found => "Found",
+            Self::Runs => "Runs",
+            Self::Profiles => "Profiles",
+        }
+    }
+
     /// The list so many places on, around the end.
     pub(super) fn step(self, by: usize) -> Self {
         Self::ALL[(self as usize + by) % Self::ALL.len()]

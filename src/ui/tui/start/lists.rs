@@ -17,8 +17,8 @@ use super::choices::{Choices, List};
 pub(super) mod rank {
     pub(in crate::ui::tui::start) const CARD: u8 = 0;
     pub(in crate::ui::tui::start) const TROUBLE: u8 = 1;
-    pub(in crate::ui::tui::start) const HOST: u8 = 4;
-    pub(in crate::ui::tui::start) const MORE: u8 = 5;
+    pub(in crate::ui::tui::start) const MORE: u8 = 4;
+    pub(in crate::ui::tui::start) const HOST: u8 = 5;
     pub(in crate::ui::tui::start) const SOURCES: u8 = 6;
 }
 
@@ -26,6 +26,8 @@ pub(super) mod rank {
 const GAUGE: usize = 12;
 /// From this width on each list has its columns.
 const WITH_COLUMNS: usize = 70;
+/// From this width on the name of a card stands before its readings.
+const WITH_NAME: usize = 100;
 /// Columns that are kept for a command.
 const COMMAND: usize = 22;
 
@@ -60,24 +62,21 @@ pub(super) fn cards(l: &Lobby, theme: Theme, columns: usize) -> Vec<Row> {
     rows
 }
 
-/// One card in one line.
+/// The readings of a card in one line; where there is room, its name before them.
 fn card(g: &GpuSample, theme: Theme, columns: usize) -> Row {
-    let name = format!("GPU {}", g.index);
-    let mut row = Parts::labelled(theme, &name);
-    if columns >= WITH_COLUMNS {
-        // the word "Radeon" alone tells no card
-        let title = text::pad(&text::clean(&g.name, theme.ascii), 22, theme.ellipsis());
-        row = row.put(0, Tone::Strong, title);
+    let label = format!("GPU {}", g.index);
+    let mut row = Parts::labelled(theme, &label);
+    if columns >= WITH_NAME {
+        let name = text::pad(&text::clean(&g.name, theme.ascii), 22, theme.ellipsis());
+        row = row.put(0, Tone::Strong, name);
     }
     for (at, (label, reading)) in lobby::levels(g).into_iter().enumerate() {
-        let value = match (at, columns) {
-            (0, ..WITH_COLUMNS) => reading.short(),
-            (_, ..WITH_COLUMNS) if label == "power" => reading.short(),
+        let value = match (label, columns) {
+            ("vram" | "gtt" | "power", ..WITH_COLUMNS) => reading.short(),
             _ => format!("{label} {}", reading.short()),
         };
-        let rank = [0, 1, 2, 3][at];
-        row = row.put(rank, reading.tone, value);
-        if at == 0 && columns >= WITH_COLUMNS + 30 {
+        row = row.put([0, 1, 2, 3][at], reading.tone, value);
+        if at == 0 && columns >= WITH_COLUMNS {
             let (_, used, total) = pool(g);
             let share = used
                 .last()
@@ -95,9 +94,15 @@ fn card(g: &GpuSample, theme: Theme, columns: usize) -> Row {
     row.row(columns, rank::CARD)
 }
 
-/// Where it is, and the readings of second rank.
+/// What it is and where, and the readings of second rank.
 fn more(g: &GpuSample, theme: Theme, columns: usize) -> Row {
+    let name = if columns < WITH_NAME {
+        g.name.as_str()
+    } else {
+        ""
+    };
     let mut row = Parts::labelled(theme, "")
+        .put(0, Tone::Strong, name)
         .put(1, Tone::Dim, g.arch.as_deref().unwrap_or("architecture --"))
         .put(2, Tone::Dim, format!("at {}", g.id));
     for (rank, name, metric, unit) in [
@@ -165,6 +170,7 @@ pub(super) fn lines(
     let first = (marked + 1)
         .saturating_sub(rows)
         .min(length.saturating_sub(rows));
+    let memory = memory_column(l, columns);
     (first..length)
         .take(rows)
         .map(|at| {
@@ -173,7 +179,7 @@ pub(super) fn lines(
                 live: c.list == list,
             };
             match list {
-                List::Found => process(l, &l.found()[at], mark, theme, columns),
+                List::Found => process(l, &l.found()[at], mark, memory, theme, columns),
                 List::Runs => run(&l.runs()[at], mark, theme, columns),
                 List::Profiles => profile(&l.profiles[at], c, mark, theme, columns),
             }
@@ -245,7 +251,21 @@ fn column(text: &str, width: usize, columns: usize, theme: Theme) -> String {
     }
 }
 
-fn process(l: &Lobby, p: &FoundProcess, mark: Mark, theme: Theme, columns: usize) -> Line<'static> {
+/// Columns of the memory: as many as the longest takes, within a third of the line.
+fn memory_column(l: &Lobby, columns: usize) -> usize {
+    let width = |p: &FoundProcess| text::width(&lobby::memory(p, &l.gpus).0);
+    let longest = l.found().iter().map(width).max().unwrap_or(0);
+    longest.min(columns / 3)
+}
+
+fn process(
+    l: &Lobby,
+    p: &FoundProcess,
+    mark: Mark,
+    memory_width: usize,
+    theme: Theme,
+    columns: usize,
+) -> Line<'static> {
     let kind = column(lobby::kind_word(p), 10, columns, theme);
     let (memory, tone) = lobby::memory(p, &l.gpus);
     let mut row = mark
@@ -255,9 +275,9 @@ fn process(l: &Lobby, p: &FoundProcess, mark: Mark, theme: Theme, columns: usize
             Tone::Plain,
             column(&format!("pid {}", p.pid), 11, columns, theme),
         )
-        .put(2, tone, column(&memory, 16, columns, theme))
+        .put(2, tone, column(&memory, memory_width, columns, theme))
         .put(4, Tone::Plain, column(&lobby::cpu(p), 10, columns, theme))
-        .put(5, Tone::Plain, column(&lobby::lives(p), 13, columns, theme));
+        .put(5, Tone::Plain, column(&lobby::lives(p), 14, columns, theme));
     if let Some(supervisor) = p.supervisor {
         let by = l.run_of(p).map_or_else(
             || format!("supervised by {supervisor}"),
@@ -279,7 +299,7 @@ fn run(r: &RunLine, mark: Mark, theme: Theme, columns: usize) -> Line<'static> {
     let short = began
         .get(5..)
         .filter(|_| columns < WITH_COLUMNS && r.began.is_some());
-    let state = text::pad(&state, if columns < 40 { 8 } else { 11 }, theme.ellipsis());
+    let state = text::pad(&state, if columns < 40 { 8 } else { 14 }, theme.ellipsis());
     let tail = match &r.state {
         RunState::Broken { why } if columns >= 100 => {
             format!("{}  ({why})", lobby::run_command(r))
@@ -301,9 +321,13 @@ fn profile(p: &ShelfEntry, c: &Choices, mark: Mark, theme: Theme, columns: usize
     let (word, why, tone) = lobby::fit(p);
     let chosen = c.profile.as_ref() == Some(&p.id);
     let id = text::pad(&text::clean(&p.id, theme.ascii), 16, theme.ellipsis());
+    let (word, tone) = if chosen {
+        ("CHOSEN", Tone::Good)
+    } else {
+        (word, tone)
+    };
     let row = mark
         .begin(theme, &id)
-        .put(0, Tone::Good, if chosen { "CHOSEN" } else { "" })
         .put(0, tone, text::pad(word, 12, theme.ellipsis()));
     let title = why.or_else(|| p.title.clone()).unwrap_or_default();
     with_tail(row, &title, 8, mark.tone(), theme, columns)

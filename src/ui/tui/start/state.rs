@@ -59,7 +59,7 @@ pub(super) fn name(b: &Binding, lobby: &Lobby, c: &Choices) -> &'static str {
     };
     match (b.action, c.list) {
         (Action::Interrupt, _) => "leave",
-        (Action::Open | Action::LookAt, List::Found) if supervised().is_some() => "follow its run",
+        (Action::Open, List::Found) if supervised().is_some() => "follow its run",
         (Action::Open, List::Found) => "look at it",
         (Action::Open, List::Runs) => match c.run(lobby).map(|r| &r.state) {
             Some(RunState::Running) => "follow it",

@@ -222,7 +222,7 @@ fn compact(frame: &mut Frame<'_>, v: View<'_>) {
     let mut lines = shed(cards, (height / 3).max(1));
     let mut tabs = Parts::new(v.theme);
     for which in List::ALL {
-        let name = which.name().split(' ').next_back().unwrap_or_default();
+        let name = which.short();
         let count = lists::length(v.lobby, which);
         tabs = if which == v.choices.list {
             tabs.put(0, Tone::Strong, format!("[{name} {count}]"))
