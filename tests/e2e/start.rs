@@ -103,12 +103,9 @@ fn without_a_home_and_runs_it_is_friendly() {
         let home = Home::new();
         let words = [
             "env",
-            "-u",
-            "HOME",
-            "-u",
-            "XDG_STATE_HOME",
-            "-u",
-            "XDG_CONFIG_HOME",
+            "HOME=/nonexistent",
+            "XDG_STATE_HOME=/nonexistent/state",
+            "XDG_CONFIG_HOME=",
             BINARY,
         ];
         let mut terminal = Terminal::open(&home, size, &words.map(OsString::from));
@@ -117,6 +114,9 @@ fn without_a_home_and_runs_it_is_friendly() {
         terminal.press("o?");
         terminal.wait_for("show this list", LIMIT);
         terminal.press("\x1b");
+        assert!(wait_until(LIMIT, || !terminal
+            .text()
+            .contains("show this list")));
         terminal.press("\x03");
         terminal.assert_restored(0);
     }
@@ -154,13 +154,14 @@ fn type_a_command(size: (u16, u16)) {
     let mut terminal = alone(&home, &card, size);
     terminal.wait_for("7900 XTX", LIMIT);
     terminal.press("r");
-    // as one types: a longer piece would be taken for pasted text, which is kept as well
-    for c in "--profile generic-amd -- sh -c 'echo typed $((6*7)); exit 7".chars() {
-        terminal.press(&c.to_string());
-    }
+    terminal.wait_for("options of run go before it", LIMIT);
+    // pasted: its characters are kept, and enter is a key of its own
+    terminal.press("--profile generic-amd -- sh -c 'echo typed $((6*7)); exit 7");
+    terminal.wait_for("exit 7", LIMIT);
     terminal.press("\r");
     terminal.wait_for("a quote is open", LIMIT);
     terminal.press("'");
+    terminal.wait_for("exit 7'", LIMIT);
     terminal.press("\r");
     terminal.wait_for("typed 42", LIMIT);
     terminal.wait_for("generic-amd", LIMIT);

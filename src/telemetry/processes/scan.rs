@@ -106,7 +106,8 @@ impl Scan {
 
     #[cfg(feature = "nvml")]
     fn told(&mut self) -> HashMap<u32, Vec<CardMemory>> {
-        self.nvml.as_mut().map(|n| n.read()).unwrap_or_default()
+        let nvml = self.nvml.as_mut();
+        nvml.map(super::nvml::Holders::read).unwrap_or_default()
     }
 
     #[cfg(not(feature = "nvml"))]

@@ -33,14 +33,21 @@ pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'sta
         .put(0, state.1, state.0);
     let right_width = right.width().min(columns);
     // of a process that is not ours its number is all there is
-    let foreign = s.is_foreign().then(|| s.run.clone()).unwrap_or_default();
+    let foreign = if s.is_foreign() {
+        s.run.clone()
+    } else {
+        String::new()
+    };
     let attempt = s
         .attempt
         .as_ref()
         .map_or(foreign, |a| format!("attempt {} on {}", a.number, a.rung));
     let own = |what: &str, value: &str| {
-        let ours = !s.is_foreign();
-        ours.then(|| format!("{what} {value}")).unwrap_or_default()
+        if s.is_foreign() {
+            String::new()
+        } else {
+            format!("{what} {value}")
+        }
     };
     let left = Parts::new(theme)
         .put(1, Tone::Strong, "framepack-tui")
