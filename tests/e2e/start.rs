@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::harness::{BINARY, Card, Home, Start, assert_none_left, python, wait_until, workload};
 use crate::terminal::Terminal;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const SMALL: (u16, u16) = (80, 24);
 const LARGE: (u16, u16) = (120, 36);
 
