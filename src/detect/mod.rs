@@ -110,6 +110,11 @@ impl Detector {
         self.alarm = Alarm::Quiet;
     }
 
+    /// Limits from the next assessment on; what was raised for false alarms stays raised.
+    pub fn set_limits(&mut self, limits: &Limits) {
+        self.limits.clone_from(limits);
+    }
+
     /// While evidence is taken, a collector may stop and trace the process; that is
     /// no pause of the user's.
     pub fn ignore_tracer(&mut self, ignore: bool) {

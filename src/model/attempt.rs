@@ -37,6 +37,8 @@ pub enum EnvOrigin {
     User,
     /// The rung, which wins over both.
     Rung,
+    /// The user while watching, who wins over all rungs taken before.
+    Live,
 }
 
 /// One change to the child's environment, with who made it and whom it overrides.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::{AttemptSpec, Outcome};
 use super::event::Event;
+use super::setting::Chosens;
 
 /// A signal that we send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,6 +71,22 @@ pub enum Effect {
     ListSurvivors {
         /// Which attempt.
         attempt: u32,
+    },
+    /// Make the plan anew with these choices; [`Event::Replanned`] answers, or a
+    /// notice that says why not.
+    Resolve {
+        /// What the user chose.
+        chosen: Chosens,
+        /// What is new, for people.
+        what: String,
+    },
+    /// Write a profile of the user's own; [`Event::ProfileSaved`] answers, or a
+    /// notice that says why not.
+    SaveProfile {
+        /// Its id.
+        id: String,
+        /// The profile in force and the settings that were chosen.
+        chosen: Chosens,
     },
     /// The run is over: let sinks finish and leave.
     Finish(Outcome),

@@ -13,12 +13,13 @@ use super::line::Line;
 use super::plan::Plan;
 use super::progress::{FindMark, JobChange, PhaseChange, Progress};
 use super::sample::{GpuId, Sample};
+use super::setting::Setting;
 use super::time::Mono;
 use super::units::Bytes;
 use super::vocab::VerdictId;
 
 /// Version of the event stream: major.minor. Readers refuse another major.
-pub const SCHEMA: &str = "1.0";
+pub const SCHEMA: &str = "1.1";
 
 /// One event with its place in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +73,21 @@ pub struct RunStarted {
     pub plan: Plan,
 }
 
+/// A plan made anew.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Replanned {
+    /// What changed, for people: `find mode FAST`.
+    pub what: String,
+    /// Profile id.
+    pub profile: String,
+    /// Why this profile.
+    pub profile_why: String,
+    /// Adapter that reads the console from the next attempt on.
+    pub adapter: String,
+    /// The plan, what was chosen included.
+    pub plan: Plan,
+}
+
 /// What a decision was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
@@ -82,6 +98,9 @@ pub enum Choice {
         rung: RungId,
         /// When the kill begins, for the countdown; the same as now when headless.
         kill_at: Mono,
+        /// The user asked for it: no fault, nothing of the budget is spent.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_user: bool,
     },
     /// Nothing answers, or the budget is spent.
     GiveUp,
@@ -172,6 +191,30 @@ pub enum Command {
     Kill,
     /// The terminal is gone; the run goes on headless.
     TerminalLost,
+    /// Switch a setting, from the next attempt on.
+    Set {
+        /// Which.
+        setting: Setting,
+        /// Its value as the user wrote it; absent: as the profile says.
+        value: Option<String>,
+    },
+    /// Use another profile, from the next attempt on.
+    UseProfile {
+        /// Its id.
+        id: String,
+    },
+    /// End the attempt and start it again with what was chosen.
+    ApplyNow,
+    /// Take this rung next; if an attempt runs that nothing ends, end it for that.
+    TakeRung {
+        /// Which.
+        rung: RungId,
+    },
+    /// Save what is chosen as a profile of the user's own.
+    SaveProfile {
+        /// Its id.
+        id: String,
+    },
 }
 
 /// Everything that can happen. Closed: a new kind is a new minor version.
@@ -275,6 +318,15 @@ pub enum Event {
     },
     /// Someone asked for something.
     Command(Command),
+    /// The plan changed after a choice of the user; the next attempt follows it.
+    Replanned(Box<Replanned>),
+    /// A profile of the user's own was written.
+    ProfileSaved {
+        /// Its id.
+        id: String,
+        /// Where, absolute.
+        path: String,
+    },
     /// A source changed its state.
     Source(super::sample::SourceStatus),
     /// No judgement was possible.

@@ -13,6 +13,7 @@ pub mod line;
 pub mod plan;
 pub mod progress;
 pub mod sample;
+pub mod setting;
 pub mod time;
 pub mod units;
 pub mod vocab;
@@ -31,6 +32,7 @@ pub use sample::{
     GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, SourceState, SourceStatus,
     ThreadSample,
 };
+pub use setting::{Chosen, Chosens, Effective, Follow, Origin, Setting};
 pub use time::Mono;
 pub use units::Bytes;
 pub use vocab::{ActionId, Phase, Severity, Tier, VerdictId};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::RungId;
 use super::effect::Signal;
 use super::sample::GpuId;
+use super::setting::{Chosens, Effective, Follow, Setting};
 use super::time::duration_ms;
 use super::units::Bytes;
 use super::vocab::{ActionId, Phase, Tier, VerdictId};
@@ -130,7 +131,7 @@ pub struct Rung {
     pub phases: Vec<Phase>,
     /// Environment that it sets; `None` removes the variable.
     pub env: BTreeMap<String, Option<String>>,
-    /// Arguments that it appends.
+    /// Arguments that it appends, besides those of its settings.
     pub args: Vec<String>,
     /// Settings that the workload must be able to follow (`vae_tile` = `256`).
     pub settings: BTreeMap<String, String>,
@@ -159,7 +160,7 @@ impl Rung {
 /// Everything that the core must know before the first attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The user's command with the profile's arguments.
+    /// The user's command with the profile's arguments, without those of settings.
     pub argv: Vec<String>,
     /// Environment of rung 0 against what we were given: supervisor and profile,
     /// with the user's own values already left in place.
@@ -167,8 +168,21 @@ pub struct Plan {
     /// Values of every variable that some rung touches, as rung 0 has them; so
     /// that a rung can say what it overrides.
     pub env_before: BTreeMap<String, String>,
-    /// Settings of the profile for an agent or adapter.
+    /// Settings of rung 0 for an agent or adapter.
     pub settings: BTreeMap<String, String>,
+    /// Arguments that make the workload follow a setting: key ▸ value ▸ arguments, for
+    /// every value that rung 0 or a rung has.
+    #[serde(default)]
+    pub setting_args: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// Whether and how the workload follows each setting that can be switched.
+    #[serde(default)]
+    pub follow: BTreeMap<Setting, Follow>,
+    /// What the user chose while watching; it is in `env`, `settings` and `vram_cap` already.
+    #[serde(default)]
+    pub chosen: Chosens,
+    /// Every setting of rung 0 with its origin.
+    #[serde(default)]
+    pub effective: Vec<Effective>,
     /// Rungs 1, 2, … (rung 0 is the profile as given).
     pub ladder: Vec<Rung>,
     /// Detector limits.

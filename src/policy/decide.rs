@@ -11,8 +11,8 @@ use super::ladder::Position;
 pub struct Answer {
     /// For the log.
     pub decision: Decision,
-    /// Index into the plan's ladder.
-    pub rung: Option<usize>,
+    /// The rung.
+    pub rung: Option<RungId>,
 }
 
 /// The action that a verdict calls for where a ladder says nothing better: the
@@ -80,23 +80,23 @@ pub fn decide(
     } else {
         Choice::GiveUp
     };
-    let (choice, why, rung) = match offer.rung.and_then(|i| Some((i, plan.ladder.get(i)?))) {
-        Some((i, rung)) if left > 0 => (
+    let (choice, why, rung) = match offer.rung {
+        Some(rung) if left > 0 => (
             Choice::Restart {
-                rung: rung.id.clone(),
+                rung: rung.clone(),
                 kill_at: now + plan.countdown,
+                by_user: false,
             },
             format!(
-                "{where_}: rung {} answers it, is the first untried one, and {left} of {} restarts are left",
-                rung.id, plan.budget.restarts
+                "{where_}: rung {rung} answers it, is the first untried one, and {left} of {} restarts are left",
+                plan.budget.restarts
             ),
-            Some(i),
+            Some(rung),
         ),
-        Some((_, rung)) => (
+        Some(rung) => (
             give_up,
             format!(
-                "{where_}: rung {} would answer it, but the budget of {} restarts in {} min ({} in a run) is spent",
-                rung.id,
+                "{where_}: rung {rung} would answer it, but the budget of {} restarts in {} min ({} in a run) is spent",
                 plan.budget.restarts,
                 plan.budget.period.as_secs() / 60,
                 plan.budget.total

@@ -7,20 +7,18 @@ use crate::model::{
     VerdictId,
 };
 
-/// Where a run stands on its ladder. The position never goes back (R12); only
+/// Where a run stands on its ladder. The position never goes back by itself (R12); only
 /// `retry_same`, which changes nothing, may be taken from any height, once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Index of the highest rung taken; `None`: the profile as given.
-    highest: Option<usize>,
     taken: BTreeSet<RungId>,
 }
 
 /// What the ladder has to offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Index of the rung in the plan's ladder; absent: none answers.
-    pub rung: Option<usize>,
+    /// The rung; absent: none answers.
+    pub rung: Option<RungId>,
     /// Rungs that answer but cannot be taken.
     pub skipped: Vec<SkippedRung>,
 }
@@ -29,9 +27,10 @@ impl Position {
     /// The first untried rung above the present one that answers.
     pub fn next(&self, plan: &Plan, verdict: VerdictId, phase: Phase) -> Offer {
         let mut skipped = Vec::new();
+        let highest = self.highest(plan);
         for (i, rung) in plan.ladder.iter().enumerate() {
             let repeats = rung.action == ActionId::RetrySame;
-            let below = self.highest.is_some_and(|h| i <= h);
+            let below = highest.is_some_and(|h| i <= h);
             if !rung.answers(verdict, phase) || self.taken.contains(&rung.id) || (below && !repeats)
             {
                 continue;
@@ -39,7 +38,7 @@ impl Position {
             match &rung.unavailable {
                 None => {
                     return Offer {
-                        rung: Some(i),
+                        rung: Some(rung.id.clone()),
                         skipped,
                     };
                 }
@@ -55,14 +54,17 @@ impl Position {
         }
     }
 
-    /// Takes a rung of the plan's ladder.
-    pub fn take(&mut self, plan: &Plan, index: usize) {
-        if let Some(rung) = plan.ladder.get(index) {
-            self.taken.insert(rung.id.clone());
-            if rung.action != ActionId::RetrySame {
-                self.highest = self.highest.max(Some(index));
-            }
-        }
+    /// Index of the highest rung taken in this ladder, which may be another than the
+    /// one from which it was taken; `None`: the profile as given.
+    fn highest(&self, plan: &Plan) -> Option<usize> {
+        plan.ladder
+            .iter()
+            .rposition(|r| self.taken.contains(&r.id) && r.action != ActionId::RetrySame)
+    }
+
+    /// Takes a rung.
+    pub fn take(&mut self, rung: &RungId) {
+        self.taken.insert(rung.clone());
     }
 
     /// Whether a rung was taken in this run.
@@ -70,10 +72,16 @@ impl Position {
         self.taken.contains(id)
     }
 
+    /// The rungs taken, of this ladder, in its order.
+    pub fn taken(&self, plan: &Plan) -> Vec<RungId> {
+        self.in_force(plan).map(|r| r.id.clone()).collect()
+    }
+
     /// The attempt that follows: rungs add up, so that a later one keeps what an
-    /// earlier one changed; where both set a variable the later one wins.
-    pub fn attempt(&self, plan: &Plan, number: u32, rung: Option<usize>) -> AttemptSpec {
-        let current = rung.and_then(|i| plan.ladder.get(i));
+    /// earlier one changed; where both set a variable the later one wins. What the
+    /// user chose after a rung was taken wins over that rung.
+    pub fn attempt(&self, plan: &Plan, number: u32, rung: Option<&RungId>) -> AttemptSpec {
+        let current = plan.ladder.iter().find(|r| Some(&r.id) == rung);
         let mut argv = plan.argv.clone();
         let mut settings = plan.settings.clone();
         let mut changes: BTreeMap<String, EnvChange> = plan
@@ -83,12 +91,16 @@ impl Position {
             .collect();
         let mut on_cpu = false;
         for rung in self.in_force(plan) {
-            for arg in &rung.args {
-                argv.push(arg.clone());
-            }
-            settings.extend(rung.settings.clone());
+            argv.extend(rung.args.iter().cloned());
+            let heard = |key: &str| !plan.chosen.silences(&rung.id, key);
+            settings.extend(
+                rung.settings
+                    .iter()
+                    .filter(|(key, _)| heard(key))
+                    .map(|(key, value)| (key.clone(), value.clone())),
+            );
             on_cpu |= rung.on_cpu();
-            for (name, value) in &rung.env {
+            for (name, value) in rung.env.iter().filter(|(name, _)| heard(name)) {
                 let before = plan.env_before.get(name).cloned();
                 changes.insert(
                     name.clone(),
@@ -101,9 +113,12 @@ impl Position {
                 );
             }
         }
+        argv.extend(setting_args(plan, &settings));
         AttemptSpec {
             number,
-            rung: current.map_or_else(|| RungId(RungId::AS_GIVEN.to_owned()), |r| r.id.clone()),
+            rung: rung
+                .cloned()
+                .unwrap_or_else(|| RungId(RungId::AS_GIVEN.to_owned())),
             action: current.map_or(ActionId::None, |r| r.action),
             tier: current.map_or(Tier::T0, |r| r.tier),
             argv,
@@ -116,4 +131,16 @@ impl Position {
     fn in_force<'p>(&'p self, plan: &'p Plan) -> impl Iterator<Item = &'p Rung> {
         plan.ladder.iter().filter(|r| self.taken.contains(&r.id))
     }
+}
+
+/// The arguments of all settings, each once: a flag that two settings share is not repeated.
+fn setting_args(plan: &Plan, settings: &BTreeMap<String, String>) -> Vec<String> {
+    let mut groups: Vec<&Vec<String>> = Vec::new();
+    for (key, value) in settings {
+        let args = plan.setting_args.get(key).and_then(|v| v.get(value));
+        if let Some(args) = args.filter(|a| !groups.contains(a)) {
+            groups.push(args);
+        }
+    }
+    groups.into_iter().flatten().cloned().collect()
 }

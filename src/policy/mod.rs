@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod decide;
+mod effective;
 pub mod ladder;
 
 pub use budget::BudgetState;

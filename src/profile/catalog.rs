@@ -15,6 +15,10 @@ use super::place::{Owner, Source};
 use super::problem::{Problem, ProfileError, near};
 use super::schema::Profile;
 
+mod save;
+
+pub use save::SaveError;
+
 /// A profile may have a parent, which may have one, and so on: this many files at most.
 const MAX_DEPTH: usize = 4;
 
@@ -52,6 +56,8 @@ enum Entry {
 #[derive(Debug, Clone)]
 pub struct Catalog {
     entries: BTreeMap<String, Entry>,
+    /// The folder of the user's own files.
+    folder: Option<PathBuf>,
 }
 
 impl Catalog {
@@ -68,6 +74,7 @@ impl Catalog {
     pub fn with_folder(folder: Option<&Path>) -> Self {
         let mut catalog = Self {
             entries: BTreeMap::new(),
+            folder: folder.map(Path::to_path_buf),
         };
         for (name, text) in SHIPPED {
             catalog.add(Source {
@@ -161,6 +168,40 @@ impl Catalog {
         }
     }
 
+    /// Where an own profile of this id is, or would be, written; absent where there
+    /// is no home.
+    pub fn own_path(&self, id: &str) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
+        let existing = self
+            .written(id)
+            .map(|p| Path::new(&p.source.name))
+            .filter(|path| path.parent() == Some(folder));
+        Some(existing.map_or_else(|| folder.join(format!("{id}.toml")), Path::to_path_buf))
+    }
+
+    /// Writes an own profile and says where. The file is complete or as it was
+    /// before, whatever goes wrong. The catalogue itself stays as it is: load it anew.
+    ///
+    /// Without `overwrite` only the file of the same id is replaced, and only as it
+    /// was when the catalogue was read.
+    ///
+    /// # Errors
+    ///
+    /// See [`SaveError`].
+    pub fn save_own(&self, id: &str, text: &str, overwrite: bool) -> Result<PathBuf, SaveError> {
+        let path = self.own_path(id).ok_or(SaveError::NoHome)?;
+        let known = self
+            .written(id)
+            .filter(|p| Path::new(&p.source.name) == path);
+        save::own(
+            &path,
+            text,
+            known.map(|p| p.source.text.as_str()),
+            overwrite,
+        )?;
+        Ok(path)
+    }
+
     fn entry(&self, id: &str) -> Result<&Profile, ProfileError> {
         match self.entries.get(id) {
             Some(Entry::Read(p)) => Ok(p),
@@ -178,7 +219,8 @@ impl Catalog {
         }
     }
 
-    fn with_parents(&self, profile: Profile) -> Result<Profile, ProfileError> {
+    /// A file with its parents merged in.
+    pub(super) fn with_parents(&self, profile: Profile) -> Result<Profile, ProfileError> {
         let name = profile.id.value.clone();
         let mut seen = vec![name.clone()];
         let mut chain = vec![profile];

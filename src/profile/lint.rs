@@ -11,7 +11,7 @@ use super::lint_ladder;
 use super::parse::sorted;
 use super::place::{At, Place};
 use super::problem::Problem;
-use super::schema::{ATTEMPT_DIR, EnvValue, Goal, Limit, Profile, RungSource};
+use super::schema::{ATTEMPT_DIR, EnvValue, GIB, Goal, Limit, MIB, Profile, RungSource, VALUE};
 
 /// Longest limit of any kind.
 const CEILING: Duration = Duration::from_hours(24);
@@ -168,8 +168,31 @@ fn contradiction(
 /// S601 of every argument.
 fn arguments(profile: &Profile, out: &mut Vec<Problem>) {
     let rungs = profile.ladder.iter().flat_map(|r| r.args.iter().flatten());
-    for arg in profile.workload.args.iter().flatten().chain(rungs) {
-        let text = &arg.value;
+    let given = profile.workload.args.iter().flatten().chain(rungs);
+    let mut args: Vec<(String, &At<String>)> = given.map(|a| (a.value.clone(), a)).collect();
+    for (key, words) in &profile.workload.arguments {
+        let holders = [VALUE, GIB, MIB];
+        let takes = |w: &At<String>| holders.iter().any(|h| w.value.contains(h));
+        if let (Some(first), false) = (words.first(), words.iter().any(takes)) {
+            out.push(
+                Problem::error(
+                    "S604",
+                    format!("the arguments of `{key}` have no place for its value"),
+                )
+                .at(&first.place)
+                .label("the same for every value")
+                .fix(format!(
+                    "write `{VALUE}` where it belongs, or `{GIB}` or `{MIB}` for a size"
+                )),
+            );
+        }
+        args.extend(words.iter().map(|w| {
+            let filled = holders.iter();
+            let filled = filled.fold(w.value.clone(), |t, h| t.replace(h, "value"));
+            (filled, w)
+        }));
+    }
+    for (text, arg) in &args {
         let value = text.split_once('=').map_or(text.as_str(), |(_, v)| v);
         let why = if text.chars().any(|c| ";|&$`<>(){}*?\\\"'!#".contains(c)) {
             "has characters that a shell would act on"
@@ -183,10 +206,13 @@ fn arguments(profile: &Profile, out: &mut Vec<Problem>) {
             continue;
         };
         out.push(
-            Problem::error("S601", format!("argument `{}` {why}", text.escape_debug()))
-                .at(&arg.place)
-                .label("not allowed in a profile")
-                .fix("give it on the command line, behind `--`, where it is yours"),
+            Problem::error(
+                "S601",
+                format!("argument `{}` {why}", arg.value.escape_debug()),
+            )
+            .at(&arg.place)
+            .label("not allowed in a profile")
+            .fix("give it on the command line, behind `--`, where it is yours"),
         );
     }
 }

@@ -252,8 +252,8 @@ const fn memory(unified: bool) -> &'static str {
 }
 
 /// `gfx1100, gfx1101 or gfx1102`.
-fn either(list: &[At<String>]) -> String {
-    let words: Vec<&str> = list.iter().map(|v| v.value.as_str()).collect();
+fn either(values: &[At<String>]) -> String {
+    let words: Vec<&str> = values.iter().map(|v| v.value.as_str()).collect();
     match words.split_last() {
         None => String::from("nothing"),
         Some((only, [])) => (*only).to_owned(),

@@ -63,6 +63,7 @@ fn workload(parent: Workload, child: Workload) -> Workload {
         server: child.server.or(parent.server),
         resume: child.resume.or(parent.resume),
         settings: over(parent.settings, child.settings),
+        arguments: over(parent.arguments, child.arguments),
     }
 }
 

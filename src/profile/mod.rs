@@ -9,6 +9,7 @@
 //! Only [`catalog`] touches files.
 
 pub mod catalog;
+pub mod edit;
 pub mod environment;
 pub mod knob;
 pub mod lint;
@@ -24,12 +25,13 @@ pub mod resolve;
 pub mod schema;
 pub mod shelf;
 
-pub use catalog::Catalog;
+pub use catalog::{Catalog, SaveError};
+pub use edit::{EditError, Edited, NewProfile, save_as};
 pub use environment::check_environment;
 pub use knob::{KnobProblem, check_value};
 pub use lint::lint;
 pub use matching::{Card, Choice, Condition, Holds, Machine, best};
-pub use parse::parse;
+pub use parse::{is_id, parse};
 pub use place::{Owner, Source};
 pub use problem::{ErrorKind, Level, Problem, ProfileError};
 pub use resolve::{Inputs, Resolved, resolve};

@@ -206,12 +206,16 @@ pub(super) fn first_line(span: &Range<usize>, r: &Reader) -> Range<usize> {
     span.start..span.start + text.find('\n').unwrap_or(text.len())
 }
 
-fn check_id(r: &mut Reader, id: &At<String>) -> bool {
+/// Whether this is a profile id: `[a-z0-9-]{3,48}`.
+pub fn is_id(id: &str) -> bool {
     let letters = id
-        .value
         .bytes()
         .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    let ok = letters && (3..=48).contains(&id.value.len());
+    letters && (3..=48).contains(&id.len())
+}
+
+fn check_id(r: &mut Reader, id: &At<String>) -> bool {
+    let ok = is_id(&id.value);
     if !ok {
         r.error(
             "P105",
@@ -304,7 +308,14 @@ fn tested(r: &mut Reader, top: Table<'_, '_>) -> Tested {
 }
 
 fn workload(r: &mut Reader, top: Table<'_, '_>) -> Workload {
-    const KEYS: &[&str] = &["adapter", "args", "server", "resume", "settings"];
+    const KEYS: &[&str] = &[
+        "adapter",
+        "args",
+        "server",
+        "resume",
+        "settings",
+        "arguments",
+    ];
     let Some(t) = r.table(top, "workload", "workload", Some(KEYS)) else {
         return Workload::default();
     };
@@ -318,7 +329,25 @@ fn workload(r: &mut Reader, top: Table<'_, '_>) -> Workload {
         server: r.bool(t, "server"),
         resume: r.word_at(t, "resume", Resume::WORDS),
         settings,
+        arguments: arguments(r, t),
     }
+}
+
+fn arguments(r: &mut Reader, workload: Table<'_, '_>) -> BTreeMap<String, Vec<At<String>>> {
+    let Some(t) = r.table(workload, "arguments", "workload.arguments", None) else {
+        return BTreeMap::new();
+    };
+    let keys: Vec<String> = t
+        .entries
+        .keys()
+        .map(|key| key.get_ref().to_string())
+        .collect();
+    keys.into_iter()
+        .filter_map(|key| {
+            let words = r.strings(t, &key)?;
+            Some((key, words))
+        })
+        .collect()
 }
 
 fn env(r: &mut Reader, top: Table<'_, '_>) -> Env {

@@ -3,14 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::model::setting::{FIND_ENFORCE, FIND_MODE};
 use crate::model::{
-    Answers, Budget, Bytes, EnvChange, EnvOrigin, GpuId, KillPlan, Limits, PhaseLimits, Plan, Rung,
-    RungId, VerdictId,
+    Answers, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId, KillPlan, Limits, PhaseLimits,
+    Plan, Rung, RungId, Setting, VerdictId,
 };
 
 use super::knob::same_value;
 use super::place::{At, Owner};
 use super::schema::{Answer, Limit, Profile, Resume, RungSpec};
+
+mod effective;
+mod workload;
+
+use effective::effective;
+use workload::Told;
 
 /// What the supervisor itself sets, unless the user or the profile says otherwise:
 /// output that arrives when it is written, and MIOpen's lines about each Find.
@@ -20,8 +27,9 @@ pub const SUPERVISOR_ENV: &[(&str, &str)] = &[
     ("PYTHONUNBUFFERED", "1"),
 ];
 
-/// How a workload can follow settings: the arguments that do it, or why it cannot.
-pub type RungArgs<'a> = dyn Fn(&BTreeMap<String, String>) -> Result<Vec<String>, String> + 'a;
+/// How a workload can follow a setting (key, value): the arguments that do it, or why
+/// it cannot.
+pub type SettingArgs<'a> = dyn Fn(&str, &str) -> Result<Vec<String>, String> + 'a;
 
 /// Everything besides the profile that a plan depends on.
 pub struct Inputs<'a> {
@@ -39,8 +47,12 @@ pub struct Inputs<'a> {
     pub server: bool,
     /// Countdown before a kill; zero when headless.
     pub countdown: Duration,
-    /// How the workload can follow a rung's or the profile's settings.
-    pub rung_args: &'a RungArgs<'a>,
+    /// How the workload can follow a setting, where the profile does not say it.
+    pub setting_args: &'a SettingArgs<'a>,
+    /// Why MIOpen's variables concern nobody here; absent: they do.
+    pub no_miopen: Option<String>,
+    /// What the user chose while watching; it wins over everything but later rungs.
+    pub chosen: Chosens,
 }
 
 /// A plan and what the user should be told about it.
@@ -59,6 +71,7 @@ pub fn env_names(profile: &Profile) -> BTreeSet<String> {
     SUPERVISOR_ENV
         .iter()
         .map(|(name, _)| (*name).to_owned())
+        .chain([FIND_MODE, FIND_ENFORCE].map(str::to_owned))
         .chain(profile.env.set.keys().cloned())
         .chain(unset.map(|n| n.value.clone()))
         .chain(rungs)
@@ -74,35 +87,43 @@ fn rung_names(rung: &RungSpec) -> impl Iterator<Item = String> {
 /// the profile, the user's exported environment, the rung in force (R11a).
 pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
     let mut notices = unheeded(profile);
-    let env = rung_zero_env(profile, &inputs.user_env, &mut notices);
+    let mut env = rung_zero_env(profile, &inputs.user_env, &mut notices);
+    choose_find_mode(inputs, &mut env);
     let mut in_force = inputs.user_env.clone();
     for change in &env {
         if let Some(value) = &change.value {
             in_force.insert(change.name.clone(), value.clone());
         }
     }
-    let (appended, settings) = rung_zero_workload(profile, inputs, &mut notices);
+    let mut told = Told::new(profile, inputs);
+    let zero = rung_zero_workload(profile, inputs, &mut told, &mut notices);
     let mut argv = inputs.argv.clone();
-    argv.extend(appended);
+    argv.extend(zero.args);
     let ladder: Vec<Rung> = profile
         .ladder
         .iter()
-        .map(|spec| rung(spec, inputs, &in_force))
+        .map(|spec| rung(spec, &mut told, &in_force))
         .collect();
     let touched: BTreeSet<String> = profile.ladder.iter().flat_map(rung_names).collect();
     in_force.retain(|name, _| touched.contains(name));
-    let plan = Plan {
+    let cap = inputs.chosen.settings.get(&Setting::VramCap);
+    let cap = cap.and_then(|c| c.value.parse().ok());
+    let mut plan = Plan {
         argv,
         env,
         env_before: in_force,
-        settings,
+        settings: zero.settings,
+        follow: told.switches(),
+        setting_args: told.found,
+        chosen: inputs.chosen.clone(),
+        effective: Vec::new(),
         ladder,
         limits: limits(profile),
         kill: kill(profile),
         budget: budget(profile),
         gpu: inputs.gpu.clone(),
-        vram_cap: inputs
-            .cap
+        vram_cap: cap
+            .or(inputs.cap)
             .or_else(|| profile.limits.vram_cap.as_ref().map(|c| c.value)),
         server: profile
             .workload
@@ -111,6 +132,7 @@ pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
             .map_or(inputs.server, |s| s.value),
         countdown: inputs.countdown,
     };
+    plan.effective = effective(profile, inputs, &plan, &zero.idle);
     Resolved { plan, notices }
 }
 
@@ -173,6 +195,24 @@ fn rung_zero_env(
     changes
 }
 
+/// The find mode that the user chose while watching, with the enforcement that lets
+/// it be: any but `NONE` makes MIOpen search as if the mode were NORMAL.
+fn choose_find_mode(inputs: &Inputs<'_>, env: &mut Vec<EnvChange>) {
+    let Some(mode) = inputs.chosen.settings.get(&Setting::FindMode) else {
+        return;
+    };
+    let mut set = |name: &str, value: &str| {
+        let at = env.iter().position(|c| c.name == name);
+        let old = at.map(|at| env.remove(at).value);
+        let before = old.unwrap_or_else(|| inputs.user_env.get(name).cloned());
+        let before = before.filter(|b| b != value);
+        env.push(change(name, value, EnvOrigin::Live, before));
+    };
+    set(FIND_MODE, &mode.value);
+    set(FIND_ENFORCE, "NONE");
+    env.sort_by(|a, b| a.name.cmp(&b.name));
+}
+
 fn unsets(profile: &Profile, name: &str) -> bool {
     let mut unset = profile.env.unset.iter().flatten();
     unset.any(|n| n.value == name)
@@ -187,51 +227,75 @@ fn change(name: &str, value: &str, origin: EnvOrigin, overrides: Option<String>)
     }
 }
 
+/// What rung 0 does to the command.
+struct Zero {
+    args: Vec<String>,
+    settings: BTreeMap<String, String>,
+    /// Settings that cannot be followed, with why.
+    idle: BTreeMap<String, String>,
+}
+
 /// Arguments and settings of rung 0.
 fn rung_zero_workload(
     profile: &Profile,
     inputs: &Inputs<'_>,
+    told: &mut Told<'_>,
     notices: &mut Vec<String>,
-) -> (Vec<String>, BTreeMap<String, String>) {
+) -> Zero {
     let part = &profile.workload;
-    let mut args = values(part.args.as_deref());
-    let mut settings = plain(&part.settings);
-    let nothing = args.is_empty() && settings.is_empty();
-    match &part.adapter {
-        Some(meant) if meant.value != inputs.adapter && !nothing => {
-            notices.push(format!(
-                "profile {} has arguments and settings for {}, which this {} run does not take",
-                profile.id.value, meant.value, inputs.adapter
-            ));
-            return (Vec::new(), BTreeMap::new());
+    let mut zero = Zero {
+        args: values(part.args.as_deref()),
+        settings: BTreeMap::new(),
+        idle: BTreeMap::new(),
+    };
+    let mut wanted = plain(&part.settings);
+    let id = &profile.id.value;
+    if let Some(adapter) = part.adapter.as_ref().filter(|_| !told.meant) {
+        let why = format!(
+            "profile {id} has arguments and settings for {}, which this {} run does not take",
+            adapter.value, inputs.adapter
+        );
+        if !(zero.args.is_empty() && wanted.is_empty()) {
+            notices.push(why.clone());
         }
-        _ => {}
+        zero.args.clear();
+        zero.idle = wanted.into_keys().map(|key| (key, why.clone())).collect();
+        wanted = BTreeMap::new();
     }
-    if !settings.is_empty() {
-        match (inputs.rung_args)(&settings) {
-            Ok(more) => args.extend(more),
+    for (setting, chosen) in &inputs.chosen.settings {
+        if !matches!(setting, Setting::FindMode | Setting::VramCap) {
+            zero.idle.remove(setting.key());
+            wanted.insert(setting.key().to_owned(), chosen.value.clone());
+        }
+    }
+    let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (key, value) in wanted {
+        match told.follow(&key, &value) {
+            Ok(()) => {
+                zero.settings.insert(key, value);
+            }
             Err(why) => {
-                let names: Vec<&str> = settings.keys().map(String::as_str).collect();
-                notices.push(format!(
-                    "settings {} of profile {} are not in force: {why}",
-                    names.join(", "),
-                    profile.id.value
-                ));
-                settings.clear();
+                refused.entry(why.clone()).or_default().push(key.clone());
+                zero.idle.insert(key, why);
             }
         }
     }
-    (args, settings)
+    for (why, keys) in refused {
+        notices.push(format!(
+            "{} of profile {id}: not in force, {why}",
+            keys.join(", ")
+        ));
+    }
+    zero
 }
 
-fn rung(spec: &RungSpec, inputs: &Inputs<'_>, in_force: &BTreeMap<String, String>) -> Rung {
+fn rung(spec: &RungSpec, told: &mut Told<'_>, in_force: &BTreeMap<String, String>) -> Rung {
     let settings = plain(&spec.settings);
-    let mut args = values(spec.args.as_deref());
+    let args = values(spec.args.as_deref());
     let mut unavailable = None;
-    if !settings.is_empty() {
-        match (inputs.rung_args)(&settings) {
-            Ok(more) => args.extend(more),
-            Err(why) => unavailable = Some(why),
+    for (key, value) in &settings {
+        if let Err(why) = told.follow(key, value) {
+            unavailable.get_or_insert(why);
         }
     }
     let mut env: BTreeMap<String, Option<String>> = spec

@@ -17,6 +17,13 @@ pub const SCHEMA: u64 = 1;
 /// supervisor makes and puts in. Written as `{attempt_dir}`.
 pub const ATTEMPT_DIR: &str = "{attempt_dir}";
 
+/// In `[workload.arguments]`: the setting's value as the profile has it.
+pub const VALUE: &str = "{value}";
+/// In `[workload.arguments]`: a size as a number of GiB.
+pub const GIB: &str = "{gib}";
+/// In `[workload.arguments]`: a size as a whole number of MiB.
+pub const MIB: &str = "{mib}";
+
 /// `value` with [`ATTEMPT_DIR`] replaced by the folder of the attempt.
 pub fn expand_placeholders(value: &str, attempt_dir: &str) -> String {
     value.replace(ATTEMPT_DIR, attempt_dir)
@@ -181,6 +188,9 @@ pub struct Workload {
     pub resume: Option<At<Resume>>,
     /// Settings for an agent or adapter, as text.
     pub settings: BTreeMap<String, At<String>>,
+    /// `[workload.arguments]`: the program's own arguments for a setting, with
+    /// [`VALUE`], [`GIB`] or [`MIB`] where its value belongs.
+    pub arguments: BTreeMap<String, Vec<At<String>>>,
 }
 
 /// A value of `[env.set]`.

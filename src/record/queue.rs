@@ -34,6 +34,8 @@ impl Class {
             | Event::GroupGone { .. }
             | Event::Survivors { .. }
             | Event::Command(_)
+            | Event::Replanned(_)
+            | Event::ProfileSaved { .. }
             | Event::RunFinished { .. } => Self::Important,
             Event::Notice { .. }
             | Event::Phase(_)

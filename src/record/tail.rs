@@ -298,7 +298,7 @@ mod tests {
         let text = String::from_utf8(stream()).unwrap();
         fs::write(
             &path,
-            text.replace(r#""schema":"1.0""#, r#""schema":"2.0""#),
+            text.replace(&format!(r#""schema":"{SCHEMA}""#), r#""schema":"2.0""#),
         )
         .unwrap();
         let error = Tail::open(&path).unwrap().poll().unwrap_err().to_string();

@@ -33,6 +33,14 @@ impl RunState {
                 // nobody can answer a countdown any more
                 self.plan.countdown = Duration::ZERO;
             }
+            Command::Set { setting, value } => self.set(*setting, value.as_deref(), out),
+            Command::UseProfile { id } => self.use_profile(id, out),
+            Command::ApplyNow => self.apply_now(out),
+            Command::TakeRung { rung } => self.take_rung(rung, out),
+            Command::SaveProfile { id } => out.push(Effect::SaveProfile {
+                id: id.clone(),
+                chosen: self.plan.chosen.clone(),
+            }),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::model::event::Level;
 use crate::model::{Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict};
 
 use super::reduce::emit;
-use super::state::{Pending, Purpose, RunState, Stage, Step};
+use super::state::{Next, Pending, Purpose, RunState, Stage, Step};
 
 /// Collectors have 10 s (R9); two more for the answer to come back.
 const EVIDENCE_LIMIT: Duration = Duration::from_secs(12);
@@ -128,7 +128,7 @@ impl RunState {
             )
     }
 
-    fn signal(&self, signal: Signal, scope: Scope, out: &mut Vec<Effect>) {
+    pub(super) fn signal(&self, signal: Signal, scope: Scope, out: &mut Vec<Effect>) {
         out.push(Effect::Signal {
             attempt: self.attempt_number(),
             signal,
@@ -163,7 +163,7 @@ impl RunState {
             Step::Terminating { kill_at } => {
                 let root_gone_for = self.exited.map(|(_, at)| now.since(at));
                 let stragglers_late =
-                    root_gone_for.is_some_and(|d| d >= Self::straggler_grace(purpose));
+                    root_gone_for.is_some_and(|d| d >= Self::straggler_grace(&purpose));
                 if now >= kill_at || stragglers_late {
                     self.kill(purpose, out);
                 }
@@ -210,7 +210,7 @@ impl RunState {
         );
     }
 
-    fn straggler_grace(purpose: Purpose) -> Duration {
+    fn straggler_grace(purpose: &Purpose) -> Duration {
         match purpose {
             Purpose::Conclude(ExitStatus::Code(0)) => STRAGGLERS_OF_SUCCESS,
             _ => STRAGGLERS,
@@ -225,9 +225,13 @@ impl RunState {
     /// Every process of the attempt is gone.
     fn attempt_over(&mut self, purpose: Purpose, out: &mut Vec<Effect>) {
         match purpose {
-            Purpose::Restart(rung) => {
-                self.note_tried();
-                self.begin_reclaim(rung, out);
+            Purpose::Restart(next) => {
+                if next.by_user {
+                    self.note_end("ended for your changes");
+                } else {
+                    self.note_tried();
+                }
+                self.begin_reclaim(next, out);
             }
             Purpose::GiveUp => {
                 self.note_tried();
@@ -258,7 +262,7 @@ impl RunState {
             return;
         }
         let purpose = Purpose::Conclude(status);
-        let grace = Self::straggler_grace(purpose);
+        let grace = Self::straggler_grace(&purpose);
         let waited = self.now.since(since);
         if !told && waited >= TELL_STRAGGLERS {
             self.stage = Stage::Draining {
@@ -322,7 +326,7 @@ impl RunState {
         let rung = self.settle(verdict, false, out);
         self.note_tried();
         if let Some(rung) = rung {
-            self.begin_reclaim(rung, out);
+            self.begin_reclaim(Next::answer(rung), out);
         } else {
             let why = self.decision.clone().unwrap_or_default();
             self.finish(Outcome::Failed, format!("failed: {why}"), out);

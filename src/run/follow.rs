@@ -7,10 +7,10 @@
 
 use crate::model::attempt::Artefact;
 use crate::model::event::{Choice, Decision};
-use crate::model::{AttemptSpec, Command, Envelope, Event, Outcome, RungId, Signal, Verdict};
+use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, RungId, Signal, Verdict};
 
 use super::ending::STRAGGLERS;
-use super::state::{Followed, Purpose, RunState, Shown, Stage, Step};
+use super::state::{Followed, Next, Purpose, RunState, Shown, Stage, Step};
 
 /// Folds one envelope of another process's run into the state; nothing follows from
 /// it. Works on the record as well as on a headless stream, which has no ticks.
@@ -39,10 +39,10 @@ impl RunState {
             Event::SignalSent { signal, .. } => self.recorded_signal(*signal),
             Event::VramWaiting { before, .. } => self.vram_before = Some(*before),
             Event::VramReclaimed { used, complete, .. } => {
-                if let (Stage::Reclaiming { rung, .. }, true) =
+                if let (Stage::Reclaiming { next, .. }, true) =
                     (&self.stage, *complete || used.is_none())
                 {
-                    self.begin_delay(*rung);
+                    self.begin_delay(next.clone());
                 }
             }
             Event::RunFinished {
@@ -57,11 +57,11 @@ impl RunState {
 
     fn recorded_attempt(&mut self, spec: &AttemptSpec) {
         // a decision that the recorder had to drop was made all the same
-        while self.budget.total() + 1 < spec.number {
+        while self.budget.total() + self.followed.by_user + 1 < spec.number {
             self.budget.spend(self.now);
         }
         if spec.rung.0 != RungId::AS_GIVEN && !self.position.has_taken(&spec.rung) {
-            self.position.take(&self.plan, self.index_of(&spec.rung));
+            self.position.take(&spec.rung);
         }
         self.followed = Followed {
             released: false,
@@ -69,12 +69,6 @@ impl RunState {
             ..self.followed
         };
         self.begin_attempt(spec);
-    }
-
-    /// Index of a rung in the ladder; one that no ladder has where it is not there.
-    fn index_of(&self, rung: &RungId) -> usize {
-        let found = self.plan.ladder.iter().position(|r| r.id == *rung);
-        found.unwrap_or(usize::MAX)
     }
 
     fn recorded_verdict(&mut self, verdict: &Verdict) {
@@ -88,19 +82,16 @@ impl RunState {
 
     fn recorded_decision(&mut self, decision: &Decision) {
         self.decision = Some(decision.why.clone());
-        let restarts = matches!(decision.choice, Choice::Restart { .. });
+        let restarts = matches!(decision.choice, Choice::Restart { by_user: false, .. });
         let own = self.budget.left(&self.plan.budget, self.now);
         self.followed.restarts_more =
             i64::from(decision.restarts_left) - i64::from(own.saturating_sub(restarts.into()));
         match &decision.choice {
-            Choice::Restart { rung, .. } if self.flags.gone => {
-                self.note_once();
-                self.leave_attempt(self.index_of(rung));
-            }
-            Choice::Restart { rung, kill_at } => {
-                let purpose = Purpose::Restart(self.index_of(rung));
-                self.announce(purpose, *kill_at);
-            }
+            Choice::Restart {
+                rung,
+                kill_at,
+                by_user,
+            } => self.recorded_restart(rung, *kill_at, *by_user),
             Choice::GiveUp if self.flags.gone => self.note_once(),
             Choice::GiveUp => self.announce(Purpose::GiveUp, self.now + self.plan.countdown),
             Choice::Hold => {
@@ -119,6 +110,32 @@ impl RunState {
                 }
             }
             Choice::Advise => {}
+        }
+    }
+
+    fn recorded_restart(&mut self, rung: &RungId, kill_at: Mono, by_user: bool) {
+        let next = Next {
+            rung: (rung.0 != RungId::AS_GIVEN).then(|| rung.clone()),
+            by_user,
+        };
+        match &mut self.stage {
+            // what follows an announced, begun or finished end was changed
+            Stage::Ending {
+                purpose: purpose @ (Purpose::Restart(_) | Purpose::GiveUp),
+                step,
+            } => {
+                *purpose = Purpose::Restart(next);
+                if let Step::Countdown { kill_at: at, held } = step {
+                    *at = kill_at;
+                    *held &= kill_at > self.now;
+                }
+            }
+            Stage::Reclaiming { next: old, .. } | Stage::Delaying { next: old, .. } => *old = next,
+            _ if self.flags.gone => {
+                self.note_once();
+                self.leave_attempt(next);
+            }
+            _ => self.announce(Purpose::Restart(next), kill_at),
         }
     }
 
@@ -143,14 +160,14 @@ impl RunState {
                 self.followed.ended_by_user.get_or_insert(true);
             }
             Command::TerminalLost => self.plan.countdown = std::time::Duration::ZERO,
-            Command::Hold | Command::FalseAlarm | Command::Evidence => {}
+            _ => {}
         }
     }
 
     fn recorded_signal(&mut self, signal: Signal) {
         let purpose = match (&self.stage, self.followed.ended_by_user) {
             (_, Some(terminated)) => Purpose::User { terminated },
-            (Stage::Ending { purpose, .. }, None) => *purpose,
+            (Stage::Ending { purpose, .. }, None) => purpose.clone(),
             (Stage::Draining { status, .. }, None) => Purpose::Conclude(*status),
             // why it was sent is not told
             _ => return,
@@ -168,7 +185,7 @@ impl RunState {
             },
             _ => Step::Terminating {
                 kill_at: self.now
-                    + match purpose {
+                    + match &purpose {
                         Purpose::Conclude(_) => STRAGGLERS,
                         _ => self.plan.kill.grace,
                     },
@@ -195,11 +212,16 @@ impl RunState {
                 };
             }
             Stage::Ending {
-                purpose: Purpose::Restart(rung),
+                purpose: Purpose::Restart(next),
                 ..
             } if self.flags.gone && self.drained() => {
-                self.note_once();
-                self.leave_attempt(rung);
+                if next.by_user {
+                    self.followed.noted = self.attempt_number();
+                    self.note_end("ended for your changes");
+                } else {
+                    self.note_once();
+                }
+                self.leave_attempt(next);
             }
             Stage::Draining { .. }
             | Stage::Ending {
@@ -212,8 +234,8 @@ impl RunState {
                 };
             }
             // without a level from before there is no wait, and no word of it
-            Stage::Reclaiming { rung, since, .. } if self.vram_before.is_none() && now > since => {
-                self.begin_delay(rung);
+            Stage::Reclaiming { next, since, .. } if self.vram_before.is_none() && now > since => {
+                self.begin_delay(next);
             }
             _ => {}
         }

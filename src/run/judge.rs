@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
-use crate::model::{Effect, Event, GpuSample, Health, Mono, Verdict};
+use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict};
 use crate::policy::{decide, default_action};
 
 use super::reduce::emit;
-use super::state::{Purpose, RunState, Shown, Stage, Step};
+use super::state::{Next, Purpose, RunState, Shown, Stage, Step};
 
 /// A server whose job failed is judged after its last words have come.
 const AFTER_FAILED_JOB: Duration = Duration::from_secs(1);
@@ -135,7 +135,7 @@ impl RunState {
         verdict: &Verdict,
         alive_server: bool,
         out: &mut Vec<Effect>,
-    ) -> Option<usize> {
+    ) -> Option<RungId> {
         let answer = decide(
             &self.plan,
             &self.position,
@@ -165,7 +165,7 @@ impl RunState {
         let verdict = self.verdict.clone();
         let rung = self.settle(&verdict, false, out);
         self.capture(out);
-        let purpose = rung.map_or(Purpose::GiveUp, Purpose::Restart);
+        let purpose = rung.map_or(Purpose::GiveUp, |r| Purpose::Restart(Next::answer(r)));
         self.announce(purpose, self.now + self.plan.countdown);
     }
 
@@ -191,7 +191,8 @@ impl RunState {
         let rung = self.settle(&verdict, true, out);
         self.capture(out);
         if let Some(rung) = rung {
-            self.announce(Purpose::Restart(rung), self.now + self.plan.countdown);
+            let next = Purpose::Restart(Next::answer(rung));
+            self.announce(next, self.now + self.plan.countdown);
         }
     }
 }

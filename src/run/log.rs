@@ -175,6 +175,8 @@ pub(super) fn words(event: &Event) -> Option<String> {
             let why = s.why.as_deref().unwrap_or("");
             format!("source {}: {:?} {why}", s.name, s.state)
         }
+        Event::Replanned(r) => format!("for the next attempt: {}", r.what),
+        Event::ProfileSaved { id, path } => format!("profile {id} saved as {path}"),
         Event::RunFinished { summary, .. } => summary.clone(),
         _ => return None,
     })

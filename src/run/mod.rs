@@ -4,6 +4,7 @@ mod command;
 mod ending;
 mod follow;
 mod judge;
+mod live;
 mod log;
 mod reclaim;
 mod reduce;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::model::{Bytes, Effect, Event, Mono, Outcome};
 
 use super::reduce::emit;
-use super::state::{RunState, Stage};
+use super::state::{Next, RunState, Stage};
 
 /// R11: memory is back when it is within this of its level before the run.
 const RECLAIM_SLACK: u64 = 512 << 20;
@@ -14,9 +14,9 @@ const RECLAIM_LIMIT: Duration = Duration::from_mins(1);
 const RECLAIM_TELL: Duration = Duration::from_secs(10);
 
 impl RunState {
-    /// The attempt is over: takes the rung, spends a restart, waits for the memory.
-    pub(super) fn begin_reclaim(&mut self, rung: usize, out: &mut Vec<Effect>) {
-        self.leave_attempt(rung);
+    /// The attempt is over: spends a restart, waits for the memory.
+    pub(super) fn begin_reclaim(&mut self, next: Next, out: &mut Vec<Effect>) {
+        self.leave_attempt(next);
         if let (Some(before), Some(used)) = (self.vram_before, self.vram_now())
             && used.0 > before.0 + RECLAIM_SLACK
         {
@@ -24,13 +24,14 @@ impl RunState {
         }
     }
 
-    /// Takes the rung and spends a restart.
-    pub(super) fn leave_attempt(&mut self, rung: usize) {
+    /// Spends a restart, unless the user asked for it.
+    pub(super) fn leave_attempt(&mut self, next: Next) {
         self.detector.end_attempt();
-        self.position.take(&self.plan, rung);
-        self.budget.spend(self.now);
+        if !next.by_user {
+            self.budget.spend(self.now);
+        }
         self.stage = Stage::Reclaiming {
-            rung,
+            next,
             since: self.now,
             told: self.now,
         };
@@ -38,7 +39,7 @@ impl RunState {
 
     pub(super) fn advance_reclaiming(
         &mut self,
-        rung: usize,
+        next: Next,
         since: Mono,
         told: Mono,
         out: &mut Vec<Effect>,
@@ -57,7 +58,7 @@ impl RunState {
                     complete: true,
                 }));
             }
-            self.begin_delay(rung);
+            self.begin_delay(next);
         } else if waited >= RECLAIM_LIMIT {
             out.push(emit(Event::VramReclaimed {
                 used,
@@ -66,7 +67,7 @@ impl RunState {
             }));
             match used {
                 // an unreadable card is no proof of held memory
-                None => self.begin_delay(rung),
+                None => self.begin_delay(next),
                 Some(u) => self.refuse_restart(u, before, out),
             }
         } else if self.now.since(told) >= RECLAIM_TELL
@@ -74,22 +75,27 @@ impl RunState {
         {
             out.push(emit(Event::VramWaiting { used, before }));
             self.stage = Stage::Reclaiming {
-                rung,
+                next,
                 since,
                 told: self.now,
             };
         }
     }
 
-    pub(super) fn begin_delay(&mut self, rung: usize) {
+    pub(super) fn begin_delay(&mut self, next: Next) {
         let salt = self
             .started
             .run
             .bytes()
             .fold(7_u64, |h, b| h.wrapping_mul(31).wrapping_add(u64::from(b)));
+        let pause = if next.by_user {
+            Duration::ZERO
+        } else {
+            self.budget.delay(salt)
+        };
         self.stage = Stage::Delaying {
-            rung,
-            until: self.now + self.budget.delay(salt),
+            next,
+            until: self.now + pause,
         };
     }
 

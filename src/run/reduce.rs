@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::model::event::Level;
 use crate::model::{
-    AttemptSpec, Effect, Envelope, Event, JobChange, Mono, Outcome, Sample, Verdict, VerdictId,
+    AttemptSpec, Effect, Envelope, Event, JobChange, Mono, Outcome, RungId, Sample, Verdict,
+    VerdictId,
 };
 
 use super::log::words;
@@ -144,6 +145,7 @@ impl RunState {
                     };
                 }
             }
+            Event::Replanned(plan) => self.replanned(plan),
             Event::GroupGone { attempt } if *attempt == self.attempt_number() => {
                 self.flags.gone = true;
                 self.pid = None;
@@ -171,17 +173,22 @@ impl RunState {
                 told,
             } => self.advance_draining(status, since, told, out),
             Stage::PostMortem { verdict, since } => self.advance_post_mortem(&verdict, since, out),
-            Stage::Reclaiming { rung, since, told } => {
-                self.advance_reclaiming(rung, since, told, out);
+            Stage::Reclaiming { next, since, told } => {
+                self.advance_reclaiming(next, since, told, out);
             }
-            Stage::Delaying { rung, until } if self.now >= until => self.launch(Some(rung), out),
+            Stage::Delaying { next, until } if self.now >= until => {
+                self.launch(next.rung.as_ref(), out);
+            }
             Stage::Launching | Stage::Watching | Stage::Delaying { .. } | Stage::Over => {}
         }
     }
 
     /// Starts an attempt on a rung (`None`: the profile as given).
-    pub(super) fn launch(&mut self, rung: Option<usize>, out: &mut Vec<Effect>) {
+    pub(super) fn launch(&mut self, rung: Option<&RungId>, out: &mut Vec<Effect>) {
         let number = self.attempt_number() + 1;
+        if let Some(rung) = rung {
+            self.position.take(rung);
+        }
         let spec = self.position.attempt(&self.plan, number, rung);
         self.begin_attempt(&spec);
         out.push(emit(Event::AttemptStarted(Box::new(spec.clone()))));
@@ -198,6 +205,8 @@ impl RunState {
     pub(super) fn begin_attempt(&mut self, spec: &AttemptSpec) {
         self.attempt = Some(spec.clone());
         self.attempt_since = self.now;
+        self.tell_settings();
+        self.effective = self.effective_next.clone();
         self.pid = None;
         self.exited = None;
         self.flags = super::state::AttemptFlags::default();
@@ -211,6 +220,7 @@ impl RunState {
         self.last_output = None;
         self.last_progress = None;
         self.survivors.clear();
+        self.detector.set_limits(&self.plan.limits);
         self.detector.begin_attempt(self.now, spec.on_cpu);
         self.stage = Stage::Launching;
     }

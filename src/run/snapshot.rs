@@ -7,8 +7,9 @@ pub use crate::detect::Working;
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Survivor};
 use crate::model::{
-    ActionId, AttemptSpec, Budget, Bytes, GpuId, GpuSample, HostSample, KillPlan, Mono, Outcome,
-    Phase, ProcSample, Progress, RungId, SourceStatus, Tier, Verdict,
+    ActionId, AttemptSpec, Budget, Bytes, Chosens, Effective, Follow, GpuId, GpuSample, HostSample,
+    KillPlan, Mono, Origin, Outcome, Phase, ProcSample, Progress, RungId, Setting, SourceStatus,
+    Tier, Verdict,
 };
 
 /// One point of the charts; a missing reading is a gap, never a zero.
@@ -171,6 +172,22 @@ pub struct LadderEntry {
     pub state: RungState,
 }
 
+/// A setting that can be switched while the run is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingView {
+    /// Which.
+    pub setting: Setting,
+    /// In the attempt that runs or ran last; absent: nobody set it, the workload does
+    /// as it does by itself.
+    pub now: Option<String>,
+    /// In the attempt that would follow.
+    pub next: Option<String>,
+    /// Who says so.
+    pub origin: Origin,
+    /// Whether and how the workload learns of it.
+    pub follow: Follow,
+}
+
 /// The present state of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
@@ -244,6 +261,14 @@ pub struct Snapshot {
     pub ladder: Vec<LadderEntry>,
     /// Restarts left.
     pub restarts_left: u32,
+    /// The settings that can be switched.
+    pub settings: Vec<SettingView>,
+    /// All settings of the attempt that runs or ran last, with who set them.
+    pub effective: Arc<Vec<Effective>>,
+    /// The same of the attempt that would follow.
+    pub effective_next: Arc<Vec<Effective>>,
+    /// What the user chose while watching.
+    pub chosen: Chosens,
     /// Of how many, and in which period.
     pub budget: Budget,
     /// How the workload is ended.

@@ -8,8 +8,8 @@ use crate::detect::Detector;
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
-    AttemptSpec, Bytes, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan, Progress, RungId,
-    Sample, Verdict,
+    AttemptSpec, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan, Progress,
+    RungId, Sample, Verdict,
 };
 use crate::policy::{BudgetState, Position};
 
@@ -22,11 +22,30 @@ const HISTORY: usize = 1200;
 /// Phase changes kept for the charts.
 const PHASES: usize = 256;
 
+/// The attempt that follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Next {
+    /// Its rung; `None`: the profile as given.
+    pub(super) rung: Option<RungId>,
+    /// The user asked for it: nothing of the budget is spent, and there is no pause.
+    pub(super) by_user: bool,
+}
+
+impl Next {
+    /// An answer to a fault.
+    pub(super) fn answer(rung: RungId) -> Self {
+        Self {
+            rung: Some(rung),
+            by_user: false,
+        }
+    }
+}
+
 /// Why an attempt is being ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To start again on this rung (index in the plan's ladder).
-    Restart(usize),
+    /// To start again.
+    Restart(Next),
     /// Nothing answers.
     GiveUp,
     /// The user asked.
@@ -68,13 +87,9 @@ pub(super) enum Stage {
     /// Evidence about a process that is gone, before the decision.
     PostMortem { verdict: Box<Verdict>, since: Mono },
     /// The card's memory is not back yet.
-    Reclaiming {
-        rung: usize,
-        since: Mono,
-        told: Mono,
-    },
+    Reclaiming { next: Next, since: Mono, told: Mono },
     /// A pause before the next attempt.
-    Delaying { rung: usize, until: Mono },
+    Delaying { next: Next, until: Mono },
     /// Over.
     Over,
 }
@@ -106,6 +121,8 @@ pub(super) struct Followed {
     pub(super) ended_by_user: Option<bool>,
     /// Last attempt whose end stands in the ladder.
     pub(super) noted: u32,
+    /// Restarts that the user asked for.
+    pub(super) by_user: u32,
     /// Restarts that the record counts beyond what we would count.
     pub(super) restarts_more: i64,
 }
@@ -126,6 +143,10 @@ pub struct RunState {
     pub(super) exited: Option<(ExitStatus, Mono)>,
     pub(super) flags: AttemptFlags,
     pub(super) followed: Followed,
+    /// All settings of the attempt that runs or ran last.
+    pub(super) effective: Arc<Vec<Effective>>,
+    /// The same of the attempt that would follow.
+    pub(super) effective_next: Arc<Vec<Effective>>,
     /// What a rung came to: (rung, words).
     pub(super) tried: Vec<(RungId, String)>,
     /// The card's memory in use before the first launch.
@@ -193,6 +214,8 @@ impl RunState {
             exited: None,
             flags: AttemptFlags::default(),
             followed: Followed::default(),
+            effective: Arc::new(plan.effective.clone()),
+            effective_next: Arc::new(plan.effective.clone()),
             tried: Vec::new(),
             vram_before: None,
             pending: None,

@@ -4,7 +4,7 @@ use crate::detect::Job;
 use crate::model::{ActionId, RungId, Tier};
 
 use super::snapshot::{JobState, LadderEntry, RungState, Snapshot, Stage as Shown};
-use super::state::{Purpose, RunState, Stage, Step};
+use super::state::{Next, Purpose, RunState, Stage, Step};
 
 impl RunState {
     /// The present state for readers.
@@ -51,6 +51,10 @@ impl RunState {
             stage: self.view_stage(),
             ladder: self.view_ladder(),
             restarts_left: self.restarts_left(),
+            settings: self.view_settings(),
+            effective: self.effective.clone(),
+            effective_next: self.effective_next.clone(),
+            chosen: self.plan.chosen.clone(),
             budget: self.plan.budget.clone(),
             kill: self.plan.kill.clone(),
             server: self.plan.server,
@@ -72,7 +76,7 @@ impl RunState {
             Stage::Launching | Stage::Watching | Stage::Draining { .. } => Shown::Watching,
             Stage::Ending { purpose, step } => match step {
                 Step::Countdown { kill_at, held } => Shown::Countdown {
-                    rung: self.following(*purpose),
+                    rung: Self::following(purpose),
                     kill_at: *kill_at,
                     held: *held,
                 },
@@ -96,36 +100,36 @@ impl RunState {
         u32::try_from((own + self.followed.restarts_more).max(0)).unwrap_or(u32::MAX)
     }
 
-    /// Index of the rung that was decided on and has not begun.
-    fn decided(&self) -> Option<usize> {
+    /// What was decided on and has not begun.
+    pub(super) fn decided(&self) -> Option<&Next> {
         match &self.stage {
             Stage::Ending {
-                purpose: Purpose::Restart(rung),
+                purpose: Purpose::Restart(next),
                 ..
             }
-            | Stage::Reclaiming { rung, .. }
-            | Stage::Delaying { rung, .. } => Some(*rung),
+            | Stage::Reclaiming { next, .. }
+            | Stage::Delaying { next, .. } => Some(next),
             _ => None,
         }
     }
 
-    fn following(&self, purpose: Purpose) -> RungId {
+    fn following(purpose: &Purpose) -> RungId {
         match purpose {
-            Purpose::Restart(i) => self
-                .plan
-                .ladder
-                .get(i)
-                .map_or_else(|| RungId("?".to_owned()), |r| r.id.clone()),
+            Purpose::Restart(next) => next
+                .rung
+                .clone()
+                .unwrap_or_else(|| RungId(RungId::AS_GIVEN.to_owned())),
             _ => RungId("give_up".to_owned()),
         }
     }
 
     fn view_ladder(&self) -> Vec<LadderEntry> {
-        let next = self.decided().or_else(|| {
-            self.position
-                .next(&self.plan, self.verdict.id, self.phase)
-                .rung
-        });
+        let next = if let Some(next) = self.decided() {
+            next.rung.clone()
+        } else {
+            let position = &self.position;
+            position.next(&self.plan, self.verdict.id, self.phase).rung
+        };
         let current = self.attempt.as_ref().map(|a| &a.rung);
         let running = !matches!(
             self.stage,
@@ -158,18 +162,12 @@ impl RunState {
             action: ActionId::None,
             tier: Tier::T0,
         }];
-        entries.extend(
-            self.plan
-                .ladder
-                .iter()
-                .enumerate()
-                .map(|(i, r)| LadderEntry {
-                    id: r.id.clone(),
-                    action: r.action,
-                    tier: r.tier,
-                    state: state_of(&r.id, r.unavailable.as_ref(), next == Some(i)),
-                }),
-        );
+        entries.extend(self.plan.ladder.iter().map(|r| LadderEntry {
+            id: r.id.clone(),
+            action: r.action,
+            tier: r.tier,
+            state: state_of(&r.id, r.unavailable.as_ref(), next.as_ref() == Some(&r.id)),
+        }));
         entries
     }
 }

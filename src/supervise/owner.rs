@@ -66,7 +66,7 @@ impl Owner {
                 std::thread::sleep(BETWEEN_TWO);
                 (Signal::INT, "asked to kill the run (SIGINT twice)")
             }
-            Command::Terminate | Command::Wait | Command::FalseAlarm | Command::TerminalLost => {
+            _ => {
                 return Err(OwnerError::NoSignal);
             }
         };

@@ -6,6 +6,7 @@
 
 pub mod lobby;
 pub mod plain;
+pub mod profiles;
 pub mod slot;
 pub mod tui;
 
@@ -17,5 +18,6 @@ mod testing;
 
 pub use lobby::Lobby;
 pub use plain::PlainWriter;
+pub use profiles::Profiles;
 pub use slot::SnapshotSlot;
-pub use tui::{Theme, TuiError, TuiHandle, TuiOptions, spawn};
+pub use tui::{Clipboard, Theme, TuiError, TuiHandle, TuiOptions, spawn};

@@ -1,7 +1,9 @@
 //! The latest state, shared between whoever knows it and the screen.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::profile::shelf::ShelfEntry;
 use crate::run::Snapshot;
 
 /// A place for the latest snapshot: writing replaces, reading never waits for
@@ -21,6 +23,8 @@ struct Latest<T> {
     generation: u64,
     snapshot: Option<Arc<T>>,
     word: Option<String>,
+    record: Option<Arc<Path>>,
+    profiles: Arc<Vec<ShelfEntry>>,
 }
 
 impl<T> Default for Slot<T> {
@@ -30,6 +34,8 @@ impl<T> Default for Slot<T> {
                 generation: 0,
                 snapshot: None,
                 word: None,
+                record: None,
+                profiles: Arc::default(),
             })),
         }
     }
@@ -57,6 +63,32 @@ impl<T> Slot<T> {
         let old = latest.snapshot.replace(snapshot);
         drop(latest);
         drop(old);
+    }
+
+    /// Replaces the profiles that can be chosen.
+    pub fn publish_profiles(&self, profiles: Arc<Vec<ShelfEntry>>) {
+        let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut latest.profiles, profiles);
+        drop(latest);
+        drop(old);
+    }
+
+    /// Says where the record of the run lies.
+    pub fn publish_record(&self, folder: &Path) {
+        let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.record = Some(folder.into());
+    }
+
+    /// The folder of the record; absent until the run has one.
+    pub fn record(&self) -> Option<Arc<Path>> {
+        let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.record.clone()
+    }
+
+    /// The profiles that can be chosen; empty until they were published.
+    pub fn profiles(&self) -> Arc<Vec<ShelfEntry>> {
+        let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&latest.profiles)
     }
 
     /// Leaves a word for the user, in answer to a key; a newer one replaces it.

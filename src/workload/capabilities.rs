@@ -1,11 +1,10 @@
 //! Settings of a profile that a workload follows by its arguments.
 
-use std::collections::BTreeMap;
-
 use super::adapter::AdapterKind;
 use crate::model::Bytes;
 
-/// The arguments that make a workload follow `settings` (`vae_device` = `cpu`).
+/// The arguments that make a workload follow a setting (`vae_device` = `cpu`), behind
+/// those that its command has already.
 ///
 /// ComfyUI's are those of its `comfy/cli_args.py`; `--disable-pinned-memory` exists since
 /// pull request 10656 of November 2025 (0.3.68). FramePack has no argument that concerns
@@ -15,30 +14,58 @@ use crate::model::Bytes;
 /// The reason, fit for the user, when a setting cannot be followed that way.
 pub fn arguments(
     kind: AdapterKind,
-    settings: &BTreeMap<String, String>,
+    command: &[String],
+    name: &str,
+    value: &str,
 ) -> Result<Vec<String>, String> {
-    let mut out = Vec::new();
-    for (name, value) in settings {
-        let argument = match kind {
-            AdapterKind::Comfyui => comfyui(name, value)?,
-            _ => None,
-        };
-        let Some(argument) = argument else {
-            return Err(needs_agent(name, value));
-        };
-        for word in argument {
-            if !out.contains(&word) {
-                out.push(word);
-            }
-        }
+    let argument = match kind {
+        AdapterKind::Comfyui => comfyui(name, value)?,
+        _ => None,
+    };
+    let Some(argument) = argument else {
+        return Err(needs_agent(kind, name));
+    };
+    match argument.first().and_then(|flag| rival(flag, command)) {
+        Some(own) => Err(format!(
+            "your command has {own}, and {} of {kind} takes only one of its kind",
+            argument.join(" ")
+        )),
+        None => Ok(argument),
     }
-    Ok(out)
 }
 
-fn needs_agent(name: &str, value: &str) -> String {
+fn needs_agent(kind: AdapterKind, name: &str) -> String {
+    let whose = match kind {
+        AdapterKind::Comfyui => "ComfyUI has no argument for it",
+        AdapterKind::Framepack => "FramePack has no argument for it",
+        AdapterKind::Diffusers | AdapterKind::Generic => {
+            "no argument of this program is known for it"
+        }
+    };
     format!(
-        "`{name} = {value}` needs the agent inside the program, which this version does not have yet"
+        "{whose} (a profile may name one: [workload.arguments] {name}), and this version has no agent inside the program"
     )
+}
+
+/// Flags of ComfyUI's `cli_args.py` of which a command may have one: argparse ends the
+/// program when it meets two.
+const RIVALS: [&[&str]; 2] = [
+    &["--fp16-vae", "--fp32-vae", "--bf16-vae"],
+    &[
+        "--gpu-only",
+        "--highvram",
+        "--normalvram",
+        "--lowvram",
+        "--novram",
+        "--cpu",
+    ],
+];
+
+/// A flag of the command that excludes `flag`.
+fn rival<'c>(flag: &str, command: &'c [String]) -> Option<&'c str> {
+    let group = RIVALS.iter().find(|g| g.contains(&flag))?;
+    let own = command.iter().map(String::as_str);
+    own.into_iter().find(|c| *c != flag && group.contains(c))
 }
 
 /// Words for one setting of ComfyUI, none if it cannot follow, or what is wrong with the value.
@@ -87,45 +114,49 @@ fn gib(value: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn of(kind: AdapterKind, pairs: &[(&str, &str)]) -> Result<Vec<String>, String> {
-        let settings = pairs
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-            .collect();
-        arguments(kind, &settings)
+    fn of(kind: AdapterKind, name: &str, value: &str) -> Result<Vec<String>, String> {
+        arguments(kind, &[], name, value)
     }
 
     #[test]
     fn comfyui_follows_by_arguments() {
-        let got = of(
-            AdapterKind::Comfyui,
-            &[
-                ("vae_device", "cpu"),
-                ("vae_dtype", "float32"),
-                ("preserved_memory", "6.5 GiB"),
-                ("block_swap", "20"),
-                ("lowvram", "true"),
-                ("pinned_memory", "off"),
-            ],
-        );
-        assert_eq!(
-            got.unwrap().join(" "),
-            "--lowvram --disable-pinned-memory --reserve-vram 6.5 --cpu-vae --fp32-vae"
-        );
-        let got = of(AdapterKind::Comfyui, &[("preserved_memory", "18")]);
-        assert_eq!(got.unwrap(), ["--reserve-vram", "18"]);
+        for (name, value, words) in [
+            ("vae_device", "cpu", "--cpu-vae"),
+            ("vae_device", "gpu", ""),
+            ("vae_dtype", "float32", "--fp32-vae"),
+            ("preserved_memory", "6.5 GiB", "--reserve-vram 6.5"),
+            ("preserved_memory", "18", "--reserve-vram 18"),
+            ("block_swap", "20", "--lowvram"),
+            ("lowvram", "true", "--lowvram"),
+            ("pinned_memory", "off", "--disable-pinned-memory"),
+        ] {
+            let got = of(AdapterKind::Comfyui, name, value).unwrap();
+            assert_eq!(got.join(" "), words, "{name} = {value}");
+        }
     }
 
     #[test]
     fn what_nobody_follows_is_said() {
         for kind in AdapterKind::ALL {
-            let e = of(*kind, &[("vae_tile", "256")]).unwrap_err();
+            let e = of(*kind, "vae_tile", "256").unwrap_err();
             assert!(e.contains("vae_tile") && e.contains("agent"), "{e}");
-            assert_eq!(of(*kind, &[]), Ok(vec![]));
         }
-        assert!(of(AdapterKind::Framepack, &[("vae_device", "cpu")]).is_err());
-        let e = of(AdapterKind::Comfyui, &[("vae_dtype", "fp8")]).unwrap_err();
+        assert!(of(AdapterKind::Framepack, "vae_device", "cpu").is_err());
+        let e = of(AdapterKind::Comfyui, "vae_dtype", "fp8").unwrap_err();
         assert!(e.contains("float32"), "{e}");
-        assert!(of(AdapterKind::Comfyui, &[("preserved_memory", "-3")]).is_err());
+        assert!(of(AdapterKind::Comfyui, "preserved_memory", "-3").is_err());
+    }
+
+    #[test]
+    fn a_flag_of_the_command_that_excludes_ours_is_named() {
+        let command = ["python", "main.py", "--fp16-vae"].map(str::to_owned);
+        let of = |value| arguments(AdapterKind::Comfyui, &command, "vae_dtype", value);
+        let e = of("float32").unwrap_err();
+        assert!(e.contains("--fp16-vae") && e.contains("--fp32-vae"), "{e}");
+        assert_eq!(
+            of("float16").unwrap(),
+            ["--fp16-vae"],
+            "the same is no rival"
+        );
     }
 }

@@ -216,6 +216,7 @@ fn a_countdown_is_shown_as_it_was_announced() {
         d.choice = framepack_tui::model::event::Choice::Restart {
             rung: framepack_tui::model::RungId("tiled_vae".to_owned()),
             kill_at: later,
+            by_user: false,
         };
     }
     let mut state = head(&stream);

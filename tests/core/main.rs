@@ -1,6 +1,7 @@
 //! The pure core in a simulated world.
 
 mod follow;
+mod live;
 mod props;
 mod sim;
 mod story;

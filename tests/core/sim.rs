@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use framepack_tui::model::event::{EvidenceItem, EvidenceReport, RunStarted, SCHEMA, Survivor};
+use framepack_tui::model::event::{
+    EvidenceItem, EvidenceReport, Replanned, RunStarted, SCHEMA, Survivor,
+};
 use framepack_tui::model::sample::Vendor;
 use framepack_tui::model::{
-    ActionId, Answers, Budget, Bytes, Effect, Envelope, Event, ExitReport, ExitStatus, GpuId,
-    GpuSample, JobChange, KillPlan, Limits, Line, Metric, Mono, Phase, PhaseChange, Plan,
-    ProcSample, Progress, Rung, RungId, Sample, Signal, Stream, ThreadSample, Tier, VerdictId,
+    ActionId, Answers, Budget, Bytes, Chosens, Effect, Effective, EnvChange, EnvOrigin, Envelope,
+    Event, ExitReport, ExitStatus, Follow, GpuId, GpuSample, JobChange, KillPlan, Limits, Line,
+    Metric, Mono, Origin, Phase, PhaseChange, Plan, ProcSample, Progress, Rung, RungId, Sample,
+    Setting, Signal, Stream, ThreadSample, Tier, VerdictId,
 };
 use framepack_tui::run::{RunState, reduce};
 
@@ -131,6 +134,30 @@ pub(crate) fn rung(id: &str, action: ActionId, answers: &[VerdictId], phases: &[
     }
 }
 
+/// The plan with what the user chose, as the shell would make it.
+fn chosen_plan(chosen: &Chosens) -> Plan {
+    let mut plan = plan();
+    plan.chosen = chosen.clone();
+    if let Some(mode) = chosen.settings.get(&Setting::FindMode) {
+        plan.env.push(EnvChange {
+            name: "MIOPEN_FIND_MODE".to_owned(),
+            value: Some(mode.value.clone()),
+            origin: EnvOrigin::Live,
+            overrides: Some("NORMAL".to_owned()),
+        });
+        plan.env_before
+            .insert("MIOPEN_FIND_MODE".to_owned(), mode.value.clone());
+        plan.effective.push(Effective {
+            key: Setting::FindMode.path(),
+            value: Some(mode.value.clone()),
+            origin: Origin::Live,
+            overrides: None,
+            idle: None,
+        });
+    }
+    plan
+}
+
 pub(crate) fn plan() -> Plan {
     let decode = [Phase::VaeEncode, Phase::VaeDecode];
     let mut tiled = rung(
@@ -161,6 +188,18 @@ pub(crate) fn plan() -> Plan {
     );
     retry.env.clear();
     Plan {
+        follow: BTreeMap::from([
+            (Setting::VramCap, Follow::Ours),
+            (
+                Setting::FindMode,
+                Follow::Yes {
+                    how: "MIOPEN_FIND_MODE=FAST".to_owned(),
+                },
+            ),
+        ]),
+        setting_args: BTreeMap::new(),
+        chosen: Chosens::default(),
+        effective: Vec::new(),
         argv: vec!["python".to_owned(), "gen.py".to_owned()],
         env: Vec::new(),
         env_before: BTreeMap::from([("MIOPEN_FIND_MODE".to_owned(), "NORMAL".to_owned())]),
@@ -299,6 +338,20 @@ impl Sim {
         let attempt = self.attempt();
         match effect {
             Effect::Emit(event) => self.feed(*event),
+            Effect::Resolve { chosen, what } => {
+                let plan = chosen_plan(&chosen);
+                self.feed(Event::Replanned(Box::new(Replanned {
+                    what,
+                    profile: "generic-amd".to_owned(),
+                    profile_why: "asked for".to_owned(),
+                    adapter: "generic".to_owned(),
+                    plan,
+                })));
+            }
+            Effect::SaveProfile { id, .. } => self.feed(Event::ProfileSaved {
+                path: format!("/profiles/{id}.toml"),
+                id,
+            }),
             Effect::Launch(spec) => {
                 self.alive = true;
                 self.vram_high = true;

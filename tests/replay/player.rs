@@ -9,8 +9,8 @@ use framepack_tui::model::event::{
 };
 use framepack_tui::model::sample::{HostSample, Vendor};
 use framepack_tui::model::{
-    Bytes, Effect, Envelope, Event, ExitReport, ExitStatus, GpuId, GpuSample, Health, Line, Metric,
-    Mono, Phase, ProcSample, Sample, Stream, Verdict, VerdictId,
+    Bytes, Chosens, Effect, Envelope, Event, ExitReport, ExitStatus, GpuId, GpuSample, Health,
+    Line, Metric, Mono, Phase, ProcSample, Sample, Stream, Verdict, VerdictId,
 };
 use framepack_tui::profile::resolve::{Inputs, env_names};
 use framepack_tui::profile::{Card, Catalog, Machine, best, resolve};
@@ -436,7 +436,9 @@ fn started(meta: &Meta, kind: AdapterKind) -> RunStarted {
             adapter: kind.to_string(),
             server: adapter::new(kind, &launch).is_server(),
             countdown: Duration::ZERO,
-            rung_args: &|settings| capabilities::arguments(kind, settings),
+            setting_args: &|key, value| capabilities::arguments(kind, &meta.argv, key, value),
+            no_miopen: None,
+            chosen: Chosens::default(),
         },
     )
     .plan;

@@ -108,6 +108,7 @@ async fn watch(
         Output::Headless => (None, Show::headless()),
         Output::Plain => (None, Show::plain(owner(run).map(|o| o.pid()))),
         Output::Screen { ascii } => {
+            slot.publish_record(&run.path);
             let screen = crate::ui::spawn(screen_options(ascii, true), slot.clone(), command_to)
                 .map_err(|e| system("take over the terminal")(io::Error::other(e)))?;
             (Some(screen), Show::screen(slot.clone()))

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::model::event::EvidenceReport;
-use crate::model::{AttemptSpec, Effect, EnvChange, Event, Outcome, Scope, Signal};
+use crate::model::event::{EvidenceReport, Level, Replanned};
+use crate::model::{AttemptSpec, Chosens, Effect, EnvChange, Event, Outcome, Scope, Signal};
 use crate::profile::schema::{ATTEMPT_DIR, expand_placeholders};
 use crate::supervise::evidence::{self, EvidenceRequest};
 use crate::workload::adapter::{self, LaunchInfo};
@@ -32,7 +32,40 @@ impl Shell {
                     child.ask_survivors();
                 }
             }
+            Effect::Resolve { chosen, what } => self.replan(&chosen, what),
+            Effect::SaveProfile { id, chosen } => self.save_profile(&id, &chosen),
             Effect::Finish(outcome) => self.finish(outcome),
+        }
+    }
+
+    /// Makes the plan anew; nothing here touches a disk.
+    fn replan(&mut self, chosen: &Chosens, what: String) {
+        let planned = match self.planner.plan(chosen) {
+            Ok(planned) => planned,
+            Err(e) => {
+                return self.post(Event::Notice {
+                    level: Level::Warn,
+                    text: format!("{what} cannot be taken: {e}"),
+                });
+            }
+        };
+        self.kind = planned.kind;
+        self.post(Event::Replanned(Box::new(Replanned {
+            what,
+            profile: planned.profile.id.value.clone(),
+            profile_why: planned.why,
+            adapter: planned.kind.to_string(),
+            plan: planned.plan,
+        })));
+        for text in planned.notices {
+            // what holds as before was said before
+            if !self.told.insert(text.clone()) {
+                continue;
+            }
+            self.post(Event::Notice {
+                level: Level::Info,
+                text,
+            });
         }
     }
 

@@ -4,15 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
-
 use crate::cli::CliError;
-use crate::cli::show::{Output, screen_options};
 use crate::model::event::Level;
-use crate::model::{Command, Envelope, Event};
+use crate::model::{Envelope, Event};
+use crate::profile::shelf::ShelfEntry;
 use crate::record::{EventSink, Headless, QueueLimits, RunDir, SinkError, SinkThread};
 use crate::run::RunState;
 use crate::ui::{PlainWriter, SnapshotSlot, TuiHandle};
+
+use super::front::Shown;
 
 /// A sink has this long to write what waits at the end.
 const FINISH: Duration = Duration::from_secs(5);
@@ -57,57 +57,34 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    pub(super) fn open(
-        output: Output,
-        dir: &RunDir,
-        commands: mpsc::UnboundedSender<Command>,
-    ) -> Result<Self, CliError> {
-        let thread = |name, sink: Result<SinkThread, io::Error>| {
-            sink.map_err(|why| CliError::System { what: name, why })
+    pub(super) fn open(shown: Shown, dir: &RunDir) -> Result<Self, CliError> {
+        let thread = |what, sink: Result<SinkThread, io::Error>| {
+            sink.map_err(|why| CliError::System { what, why })
         };
+        let limits = QueueLimits::default();
         let record = thread(
             "start the recorder",
-            SinkThread::start("record", dir.recorder()?, QueueLimits::default()),
+            SinkThread::start("record", dir.recorder()?, limits),
         )?;
-        let slot = SnapshotSlot::new();
-        let (stdout, screen) = match output {
-            Output::Headless => (
-                Some(thread(
-                    "start the writer",
-                    SinkThread::start(
-                        "stdout",
-                        Headless::new(io::stdout()),
-                        QueueLimits::default(),
-                    ),
-                )?),
-                None,
-            ),
-            Output::Plain => (
-                Some(thread(
-                    "start the writer",
-                    SinkThread::start(
-                        "stdout",
-                        Plain(PlainWriter::new(io::stdout(), std::process::id())),
-                        QueueLimits::default(),
-                    ),
-                )?),
-                None,
-            ),
-            Output::Screen { ascii } => {
-                let screen = crate::ui::spawn(screen_options(ascii, false), slot.clone(), commands)
-                    .map_err(|e| CliError::System {
-                        what: "take over the terminal",
-                        why: io::Error::other(e),
-                    })?;
-                (None, Some(screen))
+        let writer = |sink| thread("start the writer", sink).map(Some);
+        let (stdout, screen) = match shown {
+            Shown::Headless => {
+                let sink = Headless::new(io::stdout());
+                (writer(SinkThread::start("stdout", sink, limits))?, None)
             }
+            Shown::Plain => {
+                let sink = Plain(PlainWriter::new(io::stdout(), std::process::id()));
+                (writer(SinkThread::start("stdout", sink, limits))?, None)
+            }
+            Shown::Screen(screen, slot) => (None, Some((screen, slot))),
         };
+        let (screen, slot) = screen.unzip();
         Ok(Self {
             record: Some(record),
             stdout,
             had_screen: screen.is_some(),
             screen,
-            slot,
+            slot: slot.unwrap_or_default(),
             published: None,
             dirty: true,
         })
@@ -175,6 +152,21 @@ impl Outputs {
     /// Whether the screen still stands and shows the end until a key is pressed.
     pub(super) fn screen_is_up(&self) -> bool {
         self.screen.as_ref().is_some_and(TuiHandle::is_alive)
+    }
+
+    /// Hands the profiles to the screen.
+    pub(super) fn show_profiles(&self, profiles: Vec<ShelfEntry>) {
+        self.slot.publish_profiles(Arc::new(profiles));
+    }
+
+    /// Tells the screen where the record lies.
+    pub(super) fn show_record(&self, folder: &std::path::Path) {
+        self.slot.publish_record(folder);
+    }
+
+    /// A word for the user on the screen.
+    pub(super) fn say(&self, word: String) {
+        self.slot.say(word);
     }
 
     /// Shows the end, whatever the frame rate.

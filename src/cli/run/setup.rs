@@ -12,16 +12,15 @@ use crate::cli::args::RunArgs;
 use crate::cli::show::Output;
 use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
-use crate::model::{GpuSample, Plan, SourceStatus};
-use crate::profile::resolve::{Inputs, env_names};
-use crate::profile::{Catalog, Problem, Profile, check_environment, lint, resolve};
+use crate::model::{Chosens, GpuSample, SourceStatus};
+use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
 use crate::supervise::GpuLock;
 use crate::telemetry::{Sampler, SamplerConfig};
-use crate::workload::adapter::{self, AdapterKind, LaunchInfo};
-use crate::workload::capabilities;
+use crate::workload::adapter::AdapterKind;
 
 use super::machine;
+use super::planner::{Planned, Planner};
 
 /// Countdown before a kill when a person is at the keys.
 const COUNTDOWN: Duration = Duration::from_secs(3);
@@ -36,55 +35,84 @@ pub(super) struct Setup {
     pub(super) lock: Option<GpuLock>,
     pub(super) cwd: PathBuf,
     pub(super) kind: AdapterKind,
-    pub(super) output: Output,
+    pub(super) planner: Planner,
 }
 
-/// Decides everything, or says what is wrong before anything is launched.
-pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
+/// What the command line asks for, judged before any device is looked at.
+pub(super) struct Asked {
+    cwd: PathBuf,
+    exported: BTreeMap<String, String>,
+    notices: Vec<String>,
+    pub(super) output: Output,
+    detected: AdapterKind,
+    catalog: Catalog,
+}
+
+/// Judges what can be judged without the devices, so that most of what may be wrong
+/// is said before a screen is up.
+pub(super) fn judge(args: &RunArgs) -> Result<Asked, CliError> {
     let cwd = working_directory(args.cwd.as_deref())?;
     let exported = exported();
-    let mut notices = judge_environment(&exported)?;
-    let output = Output::choose(args.show);
-
-    let kind = AdapterKind::detect(&args.command, &cwd.display().to_string(), &names_in(&cwd));
-    // a profile that was asked for is judged before the devices are looked at
+    let notices = judge_environment(&exported)?;
     let catalog = Catalog::load();
     if let Some(asked) = &args.profile {
         catalog.get(asked)?;
     }
+    Ok(Asked {
+        detected: AdapterKind::detect(&args.command, &cwd.display().to_string(), &names_in(&cwd)),
+        cwd,
+        exported,
+        notices,
+        output: Output::choose(args.show),
+        catalog,
+    })
+}
+
+/// Decides everything, or says what is wrong before anything is launched. Waits for
+/// the cards, for as long as [`Sampler::cards`] says.
+pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
+    let Asked {
+        cwd,
+        exported,
+        mut notices,
+        output,
+        detected,
+        catalog,
+    } = asked;
     let sampler = Sampler::start(SamplerConfig::default());
     let cards = sampler.cards();
     let card = machine::choose(&cards, args.gpu.as_deref())?;
-    let (profile, why) = machine::profile(
-        &catalog,
-        args.profile.as_deref(),
-        card.as_ref(),
-        kind.as_str(),
-    )?;
     for broken in catalog.broken() {
         notices.push(format!("a profile was left out: {broken}"));
     }
-    notices.extend(lint(&profile).iter().map(Problem::one_line));
-    let kind = match &profile.workload.adapter {
-        Some(name) => name.value.parse().unwrap_or(kind),
-        None => kind,
+    let sources = sampler.sample().sources;
+    let planner = Planner {
+        catalog,
+        argv: args.command.clone(),
+        asked: args.profile.clone(),
+        cap: args.cap,
+        card_unknown: silent_card(&sources).is_some(),
+        card,
+        detected,
+        exported,
+        countdown: countdown(output),
     };
-
-    let (plan, more) = plan(args, &profile, card.as_ref(), kind, output, &exported);
+    let Planned {
+        plan,
+        profile,
+        why,
+        kind,
+        notices: more,
+    } = planner.plan(&Chosens::default())?;
     notices.extend(more);
-    check_cap(&plan, card.as_ref(), args, &profile)?;
+    let card = planner.card.as_ref();
     notices.extend(host_notice(&sampler, &profile));
-    notices.extend(card_notices(
-        &cards,
-        card.as_ref(),
-        &sampler.sample().sources,
-    ));
+    notices.extend(card_notices(&cards, card, &sources));
 
     let now = Zoned::now();
     let (store, dir) = record(&args.command, &now, &mut notices)?;
     let run = dir.id().to_string();
     let lock = card
-        .as_ref()
         .map(|c| GpuLock::acquire(&c.id, &run))
         .transpose()
         .inspect_err(|_refused| {
@@ -115,7 +143,7 @@ pub(super) fn setup(args: &RunArgs) -> Result<Setup, CliError> {
         lock,
         cwd,
         kind,
-        output,
+        planner,
     })
 }
 
@@ -186,68 +214,29 @@ fn judge_environment(vars: &BTreeMap<String, String>) -> Result<Vec<String>, Cli
     }
 }
 
-fn plan(
-    args: &RunArgs,
-    profile: &Profile,
-    card: Option<&GpuSample>,
-    kind: AdapterKind,
-    output: Output,
-    exported: &BTreeMap<String, String>,
-) -> (Plan, Vec<String>) {
-    let launch = LaunchInfo {
-        argv: args.command.clone(),
-        on_cpu: false,
-    };
-    let names = env_names(profile);
-    let user_env = exported
-        .iter()
-        .filter(|(name, _)| names.contains(*name))
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect();
+/// A kill is announced where a person watches.
+fn countdown(output: Output) -> Duration {
     let a_person_watches = match output {
         Output::Screen { .. } => true,
         Output::Plain => io::stdout().is_terminal(),
         Output::Headless => false,
     };
-    let resolved = resolve(
-        profile,
-        &Inputs {
-            argv: args.command.clone(),
-            user_env,
-            cap: args.cap,
-            gpu: card.map(|c| c.id.clone()),
-            adapter: kind.to_string(),
-            server: adapter::new(kind, &launch).is_server(),
-            countdown: if a_person_watches {
-                COUNTDOWN
-            } else {
-                Duration::ZERO
-            },
-            rung_args: &|settings| capabilities::arguments(kind, settings),
-        },
-    );
-    (resolved.plan, resolved.notices)
+    if a_person_watches {
+        COUNTDOWN
+    } else {
+        Duration::ZERO
+    }
 }
 
-fn check_cap(
-    plan: &Plan,
-    card: Option<&GpuSample>,
-    args: &RunArgs,
-    profile: &Profile,
-) -> Result<(), CliError> {
-    let total = card.and_then(machine::total);
-    match (plan.vram_cap, total) {
-        (Some(cap), Some(total)) if cap > total => Err(CliError::CapAboveCard {
-            cap,
-            origin: if args.cap.is_some() {
-                "--cap".to_owned()
-            } else {
-                format!("profile {}", profile.id.value)
-            },
-            total,
-        }),
-        _ => Ok(()),
-    }
+/// A source of cards that has not answered: its card is not one that is not there.
+fn silent_card(sources: &[SourceStatus]) -> Option<&SourceStatus> {
+    sources
+        .iter()
+        .filter(|s| s.name.starts_with("sysfs") || s.name.starts_with("nvml"))
+        .find(|s| {
+            use SourceState::{Lost, Stale, Starting};
+            matches!(s.state, Starting | Stale | Lost)
+        })
 }
 
 fn card_notices(
@@ -255,16 +244,8 @@ fn card_notices(
     chosen: Option<&GpuSample>,
     sources: &[SourceStatus],
 ) -> Vec<String> {
-    // a card whose driver does not answer is not a card that is not there
-    let silent = sources
-        .iter()
-        .filter(|s| s.name.starts_with("sysfs") || s.name.starts_with("nvml"))
-        .find(|s| {
-            use SourceState::{Lost, Stale, Starting};
-            matches!(s.state, Starting | Stale | Lost)
-        });
     match chosen {
-        None if let Some(s) = silent => vec![format!(
+        None if let Some(s) = silent_card(sources) => vec![format!(
             "no GPU could be read: {} has not answered; the run goes on, judged by its process alone",
             s.name
         )],

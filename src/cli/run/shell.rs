@@ -4,6 +4,7 @@
 //! Nothing in this loop blocks: devices, disks and the terminal have threads of
 //! their own (R8).
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,8 +25,11 @@ use crate::telemetry::Sampler;
 use crate::workload::adapter::{Adapter, AdapterKind};
 use crate::workload::external::{ChildEvent, Running};
 
+use super::front::Front;
 use super::outputs::Outputs;
+use super::planner::Planner;
 use super::results::{Finder, Look};
+use super::saving::Saved;
 use super::setup::{Setup, complain};
 
 /// One turn of the clock; a sample is taken every second turn.
@@ -47,6 +51,9 @@ pub(super) struct Shell {
     pub(super) lock: Option<GpuLock>,
     pub(super) cwd: PathBuf,
     pub(super) kind: AdapterKind,
+    pub(super) planner: Planner,
+    /// Notices about the plan that were posted.
+    pub(super) told: BTreeSet<String>,
     pub(super) attempt: Option<AttemptSpec>,
     pub(super) child: Option<Running>,
     pub(super) pgid: Option<u32>,
@@ -59,6 +66,7 @@ pub(super) struct Shell {
     /// The group is gone, but the last look for results is not back.
     pub(super) gone_pending: Option<(u32, Instant)>,
     pub(super) evidence_to: mpsc::UnboundedSender<EvidenceReport>,
+    pub(super) saved_to: mpsc::UnboundedSender<Saved>,
     sources: Vec<SourceStatus>,
     /// Threads of the workload in the last round.
     tids: Vec<u32>,
@@ -70,15 +78,16 @@ struct Inbox {
     commands: mpsc::UnboundedReceiver<Command>,
     looks: mpsc::Receiver<Look>,
     evidence: mpsc::UnboundedReceiver<EvidenceReport>,
+    saved: mpsc::UnboundedReceiver<Saved>,
     deadline: mpsc::UnboundedReceiver<String>,
     signals: Signals,
 }
 
 /// Runs until the core says that the run is over; gives the exit code.
-pub(super) async fn supervise(setup: Setup) -> Result<u8, CliError> {
+pub(super) async fn supervise(setup: Setup, front: Front) -> Result<u8, CliError> {
     let started = setup.started.clone();
     let notices = setup.notices.clone();
-    let (mut shell, mut inbox) = open(setup)?;
+    let (mut shell, mut inbox) = open(setup, front)?;
     shell.post(Event::RunStarted(Box::new(started)));
     for text in notices {
         shell.post(Event::Notice {
@@ -90,13 +99,12 @@ pub(super) async fn supervise(setup: Setup) -> Result<u8, CliError> {
     shell.close(&mut inbox).await
 }
 
-fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
+fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
     let system = |what| move |why| CliError::System { what, why };
-    let (command_to, commands) = mpsc::unbounded_channel();
     let (look_to, looks) = mpsc::channel(4);
     let (evidence_to, evidence) = mpsc::unbounded_channel();
+    let (saved_to, saved) = mpsc::unbounded_channel();
     let (deadline_to, deadline) = mpsc::unbounded_channel();
-    let signals = Signals::new().map_err(system("listen to signals"))?;
     let watchdog = Watchdog::start(Watchdog::LIMIT, move |fired| {
         // the loop reads it if it ever comes back; the words go out at once as well
         let text = format!(
@@ -108,7 +116,9 @@ fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
         let _ = deadline_to.send(text);
     })
     .map_err(system("start the hard deadline"))?;
-    let outputs = Outputs::open(setup.output, &setup.dir, command_to)?;
+    let outputs = Outputs::open(front.shown, &setup.dir)?;
+    outputs.show_profiles(setup.planner.shelf());
+    outputs.show_record(setup.dir.path());
     let finder = Finder::new(&setup.started.argv, &setup.cwd, look_to);
     let shell = Shell {
         state: RunState::new(&setup.started),
@@ -122,6 +132,8 @@ fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
         lock: setup.lock,
         cwd: setup.cwd,
         kind: setup.kind,
+        planner: setup.planner,
+        told: setup.notices.iter().cloned().collect(),
         attempt: None,
         child: None,
         pgid: None,
@@ -132,16 +144,18 @@ fn open(setup: Setup) -> Result<(Shell, Inbox), CliError> {
         finder,
         gone_pending: None,
         evidence_to,
+        saved_to,
         sources: Vec::new(),
         tids: Vec::new(),
         ended: None,
     };
     let inbox = Inbox {
-        commands,
+        commands: front.commands,
         looks,
         evidence,
+        saved,
         deadline,
-        signals,
+        signals: front.signals,
     };
     Ok((shell, inbox))
 }
@@ -184,6 +198,7 @@ impl Shell {
                     nth += 1;
                 }
                 Some(report) = inbox.evidence.recv() => self.post(Event::EvidenceTaken(report)),
+                Some(saved) = inbox.saved.recv() => self.saved(saved),
                 Some(look) = inbox.looks.recv() => self.looked(&look),
                 Some(text) = inbox.deadline.recv() => {
                     self.post(Event::Notice { level: Level::Warn, text });
@@ -321,7 +336,17 @@ impl Shell {
             self.watchdog.beat();
             tokio::select! {
                 _ = inbox.signals.next() => break,
-                _ = inbox.commands.recv() => {}
+                Some(command) = inbox.commands.recv() => {
+                    // the run is over, what was chosen in it can still be kept; a screen
+                    // that is gone is seen above
+                    if let Command::SaveProfile { id } = command {
+                        self.save_profile(&id, &snapshot.chosen);
+                    }
+                }
+                Some(saved) = inbox.saved.recv() => {
+                    self.outputs.say(saved.word());
+                    self.outputs.show_profiles(self.planner.with(saved).shelf());
+                }
                 () = tokio::time::sleep(TICK) => {}
             }
         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::{ActionId, Phase, Tier};
+use crate::model::{ActionId, Chosen, Effective, Follow, Origin, Phase, Tier};
 use crate::profile::{Catalog, Owner, Source, parse};
 
-fn no_agent(_: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
+fn no_agent(_: &str, _: &str) -> Result<Vec<String>, String> {
     Err(String::from("needs the agent"))
 }
 
@@ -25,7 +25,9 @@ fn inputs(user: &[(&str, &str)]) -> Inputs<'static> {
         adapter: String::from("framepack"),
         server: true,
         countdown: Duration::ZERO,
-        rung_args: &no_agent,
+        setting_args: &no_agent,
+        no_miopen: None,
+        chosen: Chosens::default(),
     }
 }
 
@@ -130,17 +132,22 @@ fn settings_become_arguments_or_make_the_rung_unavailable() {
         tiled.settings,
         vars(&[("vae_overlap", "64"), ("vae_tile", "256")])
     );
-    let cpu_vae = |s: &BTreeMap<String, String>| match s.get("vae_device") {
-        Some(d) if d == "cpu" => Ok(vec![String::from("--cpu-vae")]),
+    let cpu_vae = |key: &str, value: &str| match (key, value) {
+        ("vae_device", "cpu") => Ok(vec![String::from("--cpu-vae")]),
+        ("vae_dtype", "float32") => Ok(vec![String::from("--fp32-vae")]),
         _ => Err(String::from("no argument for it")),
     };
     let with = Inputs {
-        rung_args: &cpu_vae,
+        setting_args: &cpu_vae,
         ..inputs(&[])
     };
     let plan = resolve(&amd, &with).plan;
     let cpu = find(&plan, "vae_cpu");
-    assert_eq!(cpu.args, ["--cpu-vae"]);
+    assert!(
+        cpu.args.is_empty(),
+        "those of settings are worked out an attempt"
+    );
+    assert_eq!(plan.setting_args["vae_device"]["cpu"], ["--cpu-vae"]);
     assert_eq!((cpu.unavailable.as_ref(), cpu.tier), (None, Tier::T3));
     assert!(cpu.on_cpu());
 }
@@ -278,4 +285,164 @@ fn what_this_version_does_not_do_is_said() {
         .notices
         .join("\n");
     assert!(!quiet.contains("this version"), "{quiet}");
+}
+
+fn choose(list: &[(Setting, &str, &[&str])]) -> Chosens {
+    let one = |(setting, value, over): &(Setting, &str, &[&str])| {
+        let over = over.iter().map(|r| RungId((*r).to_owned())).collect();
+        let value = (*value).to_owned();
+        (*setting, Chosen { value, over })
+    };
+    Chosens {
+        profile: None,
+        settings: list.iter().map(one).collect(),
+    }
+}
+
+fn of<'p>(plan: &'p Plan, key: &str) -> &'p Effective {
+    let found = plan.effective.iter().find(|e| e.key == key);
+    found.unwrap_or_else(|| panic!("no {key} in {:#?}", plan.effective))
+}
+
+const ARGUMENTS: &str = "[workload.arguments]\nvae_tile = [\"--tile\", \"{value}\"]\n\
+     preserved_memory = [\"--preserve={gib}\"]\n[workload.settings]\nvae_tile = 256\nvae_chunk = 4\n";
+
+#[test]
+fn a_profile_names_the_arguments_of_its_program() {
+    let r = resolve(&written(ARGUMENTS), &inputs(&[]));
+    assert_eq!(r.plan.argv, ["python", "demo.py"]);
+    assert_eq!(r.plan.settings, vars(&[("vae_tile", "256")]));
+    assert_eq!(r.plan.setting_args["vae_tile"]["256"], ["--tile", "256"]);
+    assert_eq!(
+        r.notices,
+        ["vae_chunk of profile mine: not in force, needs the agent"]
+    );
+    assert_eq!(
+        of(&r.plan, "workload.settings.vae_chunk").idle.as_deref(),
+        Some("needs the agent")
+    );
+    let how = |s| r.plan.follow[&s].clone();
+    let yes = |how: &str| Follow::Yes {
+        how: how.to_owned(),
+    };
+    assert_eq!(how(Setting::TileSize), yes("--tile 256"));
+    assert_eq!(how(Setting::PreservedMemory), yes("--preserve=6"));
+    assert!(matches!(how(Setting::ChunkSize), Follow::No { .. }));
+    assert!(
+        matches!(how(Setting::VramCap), Follow::No { .. }),
+        "no card"
+    );
+
+    let chosen = Inputs {
+        chosen: choose(&[
+            (Setting::PreservedMemory, "512 MiB", &[]),
+            (Setting::TileSize, "192", &[]),
+        ]),
+        ..inputs(&[])
+    };
+    let plan = resolve(&written(ARGUMENTS), &chosen).plan;
+    assert_eq!(
+        plan.setting_args["preserved_memory"]["512 MiB"],
+        ["--preserve=0.5"]
+    );
+    let tile = of(&plan, "workload.settings.vae_tile");
+    assert_eq!(
+        (tile.value.as_deref(), &tile.origin),
+        (Some("192"), &Origin::Live)
+    );
+    assert_eq!(tile.overrides.as_deref(), Some("256 (mine.toml:10)"));
+}
+
+#[test]
+fn a_chosen_find_mode_wins_over_everyone_and_is_let_be() {
+    let user = [
+        ("MIOPEN_FIND_MODE", "NORMAL"),
+        ("MIOPEN_FIND_ENFORCE", "SEARCH"),
+    ];
+    let chosen = Inputs {
+        chosen: choose(&[(Setting::FindMode, "HYBRID", &[])]),
+        ..inputs(&user)
+    };
+    let plan = resolve(&shipped("rx7900xtx-safe"), &chosen).plan;
+    let mode = env(&plan, "MIOPEN_FIND_MODE").unwrap();
+    assert_eq!(
+        (mode.value.as_deref(), mode.origin),
+        (Some("HYBRID"), EnvOrigin::Live)
+    );
+    assert_eq!(mode.overrides.as_deref(), Some("NORMAL"));
+    let enforce = env(&plan, "MIOPEN_FIND_ENFORCE").unwrap();
+    assert_eq!(
+        enforce.value.as_deref(),
+        Some("NONE"),
+        "else MIOpen searches as in NORMAL"
+    );
+    assert_eq!(enforce.overrides.as_deref(), Some("SEARCH"));
+    assert_eq!(plan.env_before["MIOPEN_FIND_MODE"], "HYBRID");
+    assert_eq!(
+        find(&plan, "fast_find").unavailable,
+        None,
+        "FAST is a change again"
+    );
+    let said = of(&plan, "env.MIOPEN_FIND_MODE");
+    assert_eq!(said.origin, Origin::Live);
+    assert_eq!(said.overrides.as_deref(), Some("NORMAL (your environment)"));
+
+    let elsewhere = Inputs {
+        no_miopen: Some("no AMD card".to_owned()),
+        ..inputs(&[])
+    };
+    let plan = resolve(&shipped("generic-nvidia"), &elsewhere).plan;
+    assert_eq!(
+        plan.follow[&Setting::FindMode],
+        Follow::No {
+            why: "no AMD card".to_owned()
+        }
+    );
+}
+
+#[test]
+fn every_effective_setting_says_who_set_it() {
+    let capped = Inputs {
+        cap: Some(Bytes::gib(16)),
+        gpu: Some(GpuId("0000:0c:00.0".to_owned())),
+        ..inputs(&[("MIOPEN_USER_DB_PATH", "/db")])
+    };
+    let plan = resolve(&shipped("rx7900xtx-safe"), &capped).plan;
+    let origin = |key| of(&plan, key).origin.to_string();
+    assert_eq!(
+        origin("env.MIOPEN_FIND_MODE"),
+        "profiles/rx7900xtx-safe.toml:22"
+    );
+    assert_eq!(origin("env.PYTHONUNBUFFERED"), "framepack-tui");
+    assert_eq!(origin("env.MIOPEN_USER_DB_PATH"), "your environment");
+    assert_eq!(origin("limits.vram_cap"), "command line");
+    assert_eq!(
+        of(&plan, "limits.vram_cap").overrides.as_deref(),
+        Some("20 GiB (profiles/rx7900xtx-safe.toml:26)")
+    );
+    assert_eq!(origin("budget.restarts"), "default");
+    assert_eq!(origin("workload.adapter"), "detected");
+    let mut keys: Vec<&String> = plan.effective.iter().map(|e| &e.key).collect();
+    let sorted = keys.clone();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys, sorted, "each once, in order");
+    assert_eq!(plan.follow[&Setting::VramCap], Follow::Ours);
+    let live = Inputs {
+        chosen: choose(&[(Setting::VramCap, "21 GiB", &[])]),
+        ..capped
+    };
+    let plan = resolve(&shipped("rx7900xtx-safe"), &live).plan;
+    assert_eq!(plan.vram_cap, Some(Bytes::gib(21)));
+    assert_eq!(of(&plan, "limits.vram_cap").origin, Origin::Live);
+}
+
+#[test]
+fn find_modes_are_those_of_the_catalogue() {
+    let knob = crate::profile::knob::knob(FIND_MODE).unwrap();
+    let mut words: Vec<&str> = knob.words.keys().map(String::as_str).collect();
+    let mut modes = crate::model::setting::FIND_MODES;
+    words.sort_unstable();
+    modes.sort_unstable();
+    assert_eq!(words, modes);
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::model::attempt::Artefact;
 use crate::model::event::{
-    Choice, Decision, EvidenceItem, EvidenceReport, Level, RunStarted, SCHEMA, Standstill, Survivor,
+    Choice, Decision, EvidenceItem, EvidenceReport, Level, Replanned, RunStarted, SCHEMA,
+    Standstill, Survivor,
 };
 use crate::model::sample::Vendor;
 use crate::model::*;
@@ -134,9 +135,16 @@ fn decisions() -> Vec<Event> {
     let restart = Choice::Restart {
         rung: rung.clone(),
         kill_at: Mono(60_000),
+        by_user: false,
+    };
+    let asked = Choice::Restart {
+        rung: rung.clone(),
+        kill_at: Mono(60_000),
+        by_user: true,
     };
     let choices = [
         restart,
+        asked,
         Choice::GiveUp,
         Choice::Advise,
         Choice::Hold,
@@ -345,6 +353,7 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
             summary: String::new(),
         });
     }
+    events.extend(switches());
     events.push(finished());
     events
 }
@@ -376,12 +385,66 @@ pub(super) const fn kind(event: &Event) -> &'static str {
         Event::VramWaiting { .. } => "vram_waiting",
         Event::VramReclaimed { .. } => "vram_reclaimed",
         Event::Command(_) => "command",
+        Event::Replanned(_) => "replanned",
+        Event::ProfileSaved { .. } => "profile_saved",
         Event::Source(_) => "source",
         Event::Standstill { .. } => "standstill",
         Event::Dropped { .. } => "dropped",
         Event::Tick => "tick",
         Event::RunFinished { .. } => "run_finished",
     }
+}
+
+fn chosen() -> Chosens {
+    Chosens {
+        profile: Some("generic-amd".to_owned()),
+        settings: [(
+            Setting::FindMode,
+            Chosen {
+                value: "FAST".to_owned(),
+                over: vec![RungId("fast_find".to_owned())],
+            },
+        )]
+        .into(),
+    }
+}
+
+/// What the user switches while watching.
+fn switches() -> Vec<Event> {
+    let mut events: Vec<Event> = [
+        Command::Set {
+            setting: Setting::FindMode,
+            value: Some("FAST".to_owned()),
+        },
+        Command::Set {
+            setting: Setting::FindMode,
+            value: None,
+        },
+        Command::UseProfile {
+            id: "generic-amd".to_owned(),
+        },
+        Command::ApplyNow,
+        Command::TakeRung {
+            rung: RungId("fast_find".to_owned()),
+        },
+        Command::SaveProfile {
+            id: "mine".to_owned(),
+        },
+    ]
+    .map(Event::Command)
+    .into();
+    events.push(Event::Replanned(Box::new(Replanned {
+        what: "find mode FAST".to_owned(),
+        profile: "generic-amd".to_owned(),
+        profile_why: "chosen by you".to_owned(),
+        adapter: "generic".to_owned(),
+        plan: plan(),
+    })));
+    events.push(Event::ProfileSaved {
+        id: "mine".to_owned(),
+        path: "/home/me/.config/framepack-tui/profiles/mine.toml".to_owned(),
+    });
+    events
 }
 
 /// A plan in which every field says something.
@@ -407,6 +470,38 @@ fn plan() -> Plan {
             source: None,
             alters_result: None,
             unavailable: None,
+        }],
+        setting_args: [(
+            "vae_dtype".to_owned(),
+            [("float32".to_owned(), vec!["--fp32-vae".to_owned()])].into(),
+        )]
+        .into(),
+        follow: [
+            (Setting::VramCap, Follow::Ours),
+            (
+                Setting::FindMode,
+                Follow::Yes {
+                    how: "MIOPEN_FIND_MODE=FAST".to_owned(),
+                },
+            ),
+            (
+                Setting::TileSize,
+                Follow::No {
+                    why: "no argument for it".to_owned(),
+                },
+            ),
+        ]
+        .into(),
+        chosen: chosen(),
+        effective: vec![Effective {
+            key: "limits.vram_cap".to_owned(),
+            value: Some("20 GiB".to_owned()),
+            origin: Origin::Profile {
+                file: "profiles/generic-amd.toml".to_owned(),
+                line: 17,
+            },
+            overrides: None,
+            idle: None,
         }],
         limits: Limits {
             phases: [(Phase::VaeDecode, PhaseLimits::default())].into(),

@@ -78,7 +78,7 @@ pub(super) fn verdict(at: Mono, v: &Verdict) -> String {
 
 pub(super) fn decision(at: Mono, d: &Decision) -> String {
     let what = match &d.choice {
-        Choice::Restart { rung, kill_at } if *kill_at > at => {
+        Choice::Restart { rung, kill_at, .. } if *kill_at > at => {
             format!(
                 "kill in {} and restart on rung {rung}",
                 left(kill_at.since(at))
@@ -130,8 +130,8 @@ const fn standstill(cause: Standstill) -> &'static str {
     }
 }
 
-const fn command(c: &Command) -> &'static str {
-    match c {
+fn command(c: &Command) -> String {
+    let word = match c {
         Command::Hold => "hold",
         Command::Release => "release",
         Command::Wait => "wait 60 s more",
@@ -141,7 +141,20 @@ const fn command(c: &Command) -> &'static str {
         Command::Terminate => "terminate",
         Command::Kill => "kill",
         Command::TerminalLost => "the terminal is gone, the run goes on",
-    }
+        Command::ApplyNow => "restart with what was chosen",
+        Command::Set {
+            setting,
+            value: Some(value),
+        } => return format!("set {} to {value}", setting.name()),
+        Command::Set {
+            setting,
+            value: None,
+        } => return format!("set {} as the profile says", setting.name()),
+        Command::UseProfile { id } => return format!("use profile {id}"),
+        Command::TakeRung { rung } => return format!("take rung {rung}"),
+        Command::SaveProfile { id } => return format!("save as profile {id}"),
+    };
+    word.to_owned()
 }
 
 /// What an event that needs no memory says, and about what.
@@ -162,6 +175,8 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
         Event::Job(JobChange::Done) => ("job", "ended well".to_owned()),
         Event::Job(JobChange::Failed { why: Some(why) }) => ("job", format!("failed: {why}")),
         Event::Job(JobChange::Failed { why: None }) => ("job", "failed without a word".to_owned()),
+        Event::Replanned(r) => ("next attempt", r.what.clone()),
+        Event::ProfileSaved { id, path } => ("profile", format!("{id} saved as {path}")),
         Event::Artefact(a) => (
             "written",
             format!(
@@ -186,7 +201,7 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
                 format!("{} to {whom}, reached {reached}", signal.name()),
             )
         }
-        Event::Command(c) => ("command", command(c).to_owned()),
+        Event::Command(c) => ("command", command(c)),
         Event::Source(s) => ("source", format!("{} {}", s.name, words::source(s).0)),
         Event::Standstill { cause, for_ms } => (
             "standstill",

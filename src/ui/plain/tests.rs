@@ -116,6 +116,7 @@ fn restart() -> Event {
         attempt: 1,
         verdict: VerdictId::SilentHang,
         choice: Choice::Restart {
+            by_user: false,
             rung: RungId("fast_find".to_owned()),
             kill_at: Mono::from_secs(84),
         },

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::model::event::{EvidenceItem, EvidenceReport};
 use crate::model::sample::Vendor;
 use crate::model::{
-    ActionId, AttemptSpec, Bytes, GpuId, GpuSample, HostSample, Metric, Mono, Phase, ProcSample,
-    RungId, SourceState, SourceStatus, Tier,
+    ActionId, AttemptSpec, Bytes, Chosen, Chosens, Effective, Follow, GpuId, GpuSample, HostSample,
+    Metric, Mono, Origin, Phase, ProcSample, RungId, Setting, SourceState, SourceStatus, Tier,
 };
-use crate::run::snapshot::{LadderEntry, LogKind, LogLine, Point, RungState};
+use crate::run::snapshot::{LadderEntry, LogKind, LogLine, Point, RungState, SettingView};
 
 pub(super) const CARD: &str = "0000:0c:00.0";
 
@@ -43,6 +43,112 @@ pub(super) fn card() -> GpuSample {
             "sysfs",
         )
     }
+}
+
+/// The six settings of a program that follows some of them.
+pub(super) fn settings() -> Vec<SettingView> {
+    let view = |setting, now: Option<&str>, next: Option<&str>, origin, follow| SettingView {
+        setting,
+        now: now.map(str::to_owned),
+        next: next.map(str::to_owned),
+        origin,
+        follow,
+    };
+    let no = || {
+        Follow::No {
+        why: "FramePack has no argument for it (a profile may name one: [workload.arguments] vae_tile), and this version has no agent inside the program".to_owned(),
+    }
+    };
+    let line = |line| Origin::Profile {
+        file: "profiles/rx7900xtx-safe.toml".to_owned(),
+        line,
+    };
+    vec![
+        view(
+            Setting::FindMode,
+            Some("FAST"),
+            Some("HYBRID"),
+            Origin::Live,
+            Follow::Yes {
+                how: "MIOPEN_FIND_MODE=FAST".to_owned(),
+            },
+        ),
+        view(Setting::ChunkSize, None, None, Origin::BuiltIn, no()),
+        view(Setting::TileSize, None, None, Origin::BuiltIn, no()),
+        view(
+            Setting::Precision,
+            None,
+            Some("float32"),
+            Origin::Live,
+            Follow::Yes {
+                how: "--fp32-vae".to_owned(),
+            },
+        ),
+        view(
+            Setting::VramCap,
+            Some("20 GiB"),
+            Some("20 GiB"),
+            line(26),
+            Follow::Ours,
+        ),
+        view(Setting::PreservedMemory, None, None, Origin::BuiltIn, no()),
+    ]
+}
+
+/// What the user chose of [`settings`].
+pub(super) fn chosen() -> Chosens {
+    let chosen = |value: &str| Chosen {
+        value: value.to_owned(),
+        over: vec![rung("fast_find")],
+    };
+    Chosens {
+        profile: None,
+        settings: BTreeMap::from([
+            (Setting::FindMode, chosen("HYBRID")),
+            (Setting::Precision, chosen("float32")),
+        ]),
+    }
+}
+
+/// Settings with who set them.
+pub(super) fn effective(find_mode: &str) -> Arc<Vec<Effective>> {
+    let line = |line| Origin::Profile {
+        file: "profiles/rx7900xtx-safe.toml".to_owned(),
+        line,
+    };
+    let entry = |key: &str, value: Option<&str>, origin, overrides: Option<&str>| Effective {
+        key: key.to_owned(),
+        value: value.map(str::to_owned),
+        origin,
+        overrides: overrides.map(str::to_owned),
+        idle: None,
+    };
+    let by = if find_mode == "FAST" {
+        Origin::Rung {
+            rung: rung("fast_find"),
+        }
+    } else {
+        Origin::Live
+    };
+    Arc::new(vec![
+        entry("budget.restarts", Some("3"), Origin::BuiltIn, None),
+        entry("detect.find_limit", Some("2m"), line(29), None),
+        entry("env.MIOPEN_FIND_ENFORCE", Some("NONE"), line(23), None),
+        entry(
+            "env.MIOPEN_FIND_MODE",
+            Some(find_mode),
+            by,
+            Some("NORMAL (your environment)"),
+        ),
+        entry("env.MIOPEN_LOG_LEVEL", Some("5"), Origin::Supervisor, None),
+        entry("limits.vram_cap", Some("20 GiB"), line(26), None),
+        entry(
+            "workload.adapter",
+            Some("framepack"),
+            Origin::Detected,
+            None,
+        ),
+    ])
 }
 
 pub(super) fn process() -> ProcSample {

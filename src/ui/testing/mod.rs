@@ -15,10 +15,15 @@ mod base;
 pub(super) mod lobby;
 mod random;
 pub(super) mod screen;
+mod shelf;
 
-use base::{CARD, attempt, card, evidence, history, host, ladder, log, process, rung, source};
+use base::{
+    CARD, attempt, card, chosen, effective, evidence, history, host, ladder, log, process, rung,
+    settings, source,
+};
 
 pub(super) use random::Dice;
+pub(super) use shelf::profiles;
 
 /// A run on its second attempt that advances.
 pub(super) fn healthy() -> Snapshot {
@@ -46,13 +51,7 @@ pub(super) fn healthy() -> Snapshot {
         read_bps: Some(0.0),
         write_bps: Some(1_258_291.0),
         host: host(),
-        sources: vec![
-            source("sysfs 0000:0c:00.0", SourceState::Ok),
-            source("nvml", SourceState::Absent),
-            source("proc", SourceState::Ok),
-            source("host", SourceState::Ok),
-            source("kernel log", SourceState::Ok),
-        ],
+        sources: sources(),
         history: history(now, None),
         last_output: Some(Mono(869_900)),
         last_progress: Some(Mono(869_900)),
@@ -78,6 +77,10 @@ pub(super) fn healthy() -> Snapshot {
         stage: Stage::Watching,
         ladder: ladder(),
         restarts_left: 2,
+        settings: settings(),
+        effective: effective("FAST"),
+        effective_next: effective("HYBRID"),
+        chosen: chosen(),
         budget: Budget::default(),
         kill: KillPlan::default(),
         server: false,
@@ -91,6 +94,16 @@ pub(super) fn healthy() -> Snapshot {
         results: 0,
         outcome: None,
     }
+}
+
+fn sources() -> Vec<SourceStatus> {
+    vec![
+        source("sysfs 0000:0c:00.0", SourceState::Ok),
+        source("nvml", SourceState::Absent),
+        source("proc", SourceState::Ok),
+        source("host", SourceState::Ok),
+        source("kernel log", SourceState::Ok),
+    ]
 }
 
 /// The verdict of a run that advances.

@@ -7,18 +7,21 @@ use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::sample::Vendor;
 use crate::model::{
-    ActionId, AttemptSpec, Budget, Bytes, Finding, GpuId, GpuSample, Health, HostSample, KillPlan,
-    Metric, Mono, NextStep, Outcome, Phase, ProcSample, Progress, RungId, SourceState,
-    SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, AttemptSpec, Budget, Bytes, Chosens, Effective, Finding, Follow, GpuId, GpuSample,
+    Health, HostSample, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
+    Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{
-    JobState, LadderEntry, LogKind, LogLine, Point, RungState, Stage, Working,
+    JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage, Working,
 };
 
 use super::base::{attempt, evidence};
+use super::shelf::profiles;
+use crate::ui::profiles::Profiles;
 use crate::ui::tui::{
-    ChartChoices, Choices, LogChoices, LogView, Overlay, Picture, Screen, Search,
+    ChartChoices, Choices, LogChoices, LogView, Overlay, Picture, ProfileChoices, ProfilePane,
+    Screen, Search,
 };
 
 #[path = "random_lobby.rs"]
@@ -353,37 +356,31 @@ impl Dice {
             cpu_percent: self.some(Self::real),
             working: self.some(|d| Working {
                 at: d.mono(),
-                threads: (0..d.below(4)).map(|_| (d.text(), d.real())).collect(),
+                threads: d.list(4, |d| (d.text(), d.real())),
             }),
             read_bps: self.some(Self::real),
             write_bps: self.some(Self::real),
             host: self.host(),
-            sources: (0..self.below(8)).map(|_| self.source()).collect(),
+            sources: self.list(8, Self::source),
             history: self.history(),
             last_output: self.some(Self::mono),
             last_progress: self.some(Self::mono),
             phase: self.pick(Phase::ALL),
             phase_since: self.mono(),
-            phases: Arc::new(
-                (0..self.below(5))
-                    .map(|_| (self.mono(), self.pick(Phase::ALL)))
-                    .collect(),
-            ),
+            phases: Arc::new(self.list(5, |d| (d.mono(), d.pick(Phase::ALL))).into()),
             section: self.some(|_| u32::MAX),
             sections: self.some(|_| u32::MAX),
-            progress: self.some(|d| Progress {
-                what: d.some(Self::text),
-                done: d.real(),
-                total: d.some(Self::real),
-                seconds_per_step: d.some(Self::real),
-                sampling: d.below(2) == 0,
-            }),
+            progress: self.some(Self::progress),
             job: self.job(),
             verdict: self.verdict(),
             verdict_since: self.mono(),
             stage: self.stage(),
             ladder: (0..rungs).map(|_| self.rung()).collect(),
             restarts_left: u32::MAX,
+            settings: Setting::ALL.into_iter().map(|s| self.setting(s)).collect(),
+            effective: Arc::new(self.list(40, Self::effective)),
+            effective_next: Arc::new(self.list(40, Self::effective)),
+            chosen: Chosens::default(),
             budget: Budget::default(),
             kill: KillPlan::default(),
             server: self.below(2) == 0,
@@ -391,11 +388,9 @@ impl Dice {
             decision: self.some(Self::text),
             log: self.log(),
             chatter: self.int(),
-            dropped: (0..self.below(4))
-                .map(|_| (self.text(), self.int()))
-                .collect(),
+            dropped: self.list(4, |d| (d.text(), d.int())),
             evidence: vec![evidence(1, 1)],
-            survivors: (0..self.below(3)).map(|_| self.survivor()).collect(),
+            survivors: self.list(3, Self::survivor),
             result: self.some(|d| Artefact {
                 path: d.text(),
                 size: d.bytes(),
@@ -409,6 +404,76 @@ impl Dice {
             },
         }
     }
+
+    /// Fewer than `most` of something.
+    fn list<T>(&mut self, most: usize, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.below(most)).map(|_| one(self)).collect()
+    }
+
+    fn origin(&mut self) -> Origin {
+        let file = self.text();
+        let rung = RungId(self.text());
+        self.pick(&[
+            Origin::BuiltIn,
+            Origin::Live,
+            Origin::Rung { rung },
+            Origin::Profile { file, line: 7 },
+        ])
+    }
+
+    fn setting(&mut self, setting: Setting) -> SettingView {
+        let (how, why) = (self.text(), self.text());
+        SettingView {
+            setting,
+            now: self.some(Self::text),
+            next: self.some(Self::text),
+            origin: self.origin(),
+            follow: self.pick(&[Follow::Ours, Follow::Yes { how }, Follow::No { why }]),
+        }
+    }
+
+    fn effective(&mut self) -> Effective {
+        Effective {
+            key: self.text(),
+            value: self.some(Self::text),
+            origin: self.origin(),
+            overrides: self.some(Self::text),
+            idle: self.some(Self::text),
+        }
+    }
+
+    fn progress(&mut self) -> Progress {
+        Progress {
+            what: self.some(Self::text),
+            done: self.real(),
+            total: self.some(Self::real),
+            seconds_per_step: self.some(Self::real),
+            sampling: self.below(2) == 0,
+        }
+    }
+
+    /// Profiles of which anything can be expected; often the usual ones.
+    pub(in crate::ui) fn profiles(&mut self) -> Profiles {
+        let mut profiles = profiles(self.below(2) == 0);
+        if self.below(2) == 0 {
+            return profiles;
+        }
+        profiles.folder = self.some(|d| d.text().into());
+        let usual = profiles.list;
+        let list = (0..self.below(30)).map(|_| {
+            let mut e = self.pick(&usual);
+            (e.id, e.path) = (self.text(), self.text());
+            e.title = self.some(Self::text);
+            e.description = self.some(Self::text);
+            e.broken = self.some(Self::text);
+            e.problems = vec![self.text(); self.below(9)];
+            e.why = self.some(Self::text);
+            e
+        });
+        profiles.list = Arc::new(list.collect());
+        profiles
+    }
+
     /// A view of `s` of which anything can be expected.
     pub(in crate::ui) fn choices(&mut self, s: &Snapshot) -> Choices {
         let log = if self.below(2) == 0 {
@@ -436,7 +501,22 @@ impl Dice {
         };
         Choices {
             charts,
-            screen: self.pick(&[Screen::Dashboard, Screen::Log]),
+            screen: self.pick(&[
+                Screen::Dashboard,
+                Screen::Profiles,
+                Screen::Profiles,
+                Screen::Log,
+            ]),
+            follows: self.below(4) == 0,
+            profiles: ProfileChoices {
+                pane: self.pick(&ProfilePane::ALL.map(|(pane, _)| pane)),
+                marked: self.some(|d| {
+                    let text = d.text();
+                    d.pick(&[text, "night-run".to_owned(), "old-notes".to_owned()])
+                }),
+                setting: self.pick(&[0, 3, 5, usize::MAX]),
+                line: self.pick(&[0, 1, 9, 1000, usize::MAX]),
+            },
             overlay: self.pick(&[
                 Overlay::None,
                 Overlay::None,
@@ -444,7 +524,13 @@ impl Dice {
                 Overlay::Palette,
                 Overlay::Search,
                 Overlay::Quit,
+                Overlay::Stop,
                 Overlay::Kill,
+                Overlay::Value,
+                Overlay::Apply,
+                Overlay::Save,
+                Overlay::Rungs,
+                Overlay::TakeRung,
             ]),
             typed: self.some(Self::text).unwrap_or_default(),
             picked: self.pick(&[0, 1, 7, 1000, usize::MAX]),

@@ -1,5 +1,6 @@
 //! The screen of a run: its face on the stage.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,10 +9,13 @@ use ratatui::layout::Rect;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::model::Command;
+use crate::profile::catalog::own_folder;
 use crate::run::Snapshot;
 use crate::ui::slot::SnapshotSlot;
 
+use super::deliver::{self, Clipboard};
 use super::keys::Key;
+use super::log_text;
 use super::stage::{self, After, End, Face, TuiError, TuiHandle};
 use super::state::{Effect, TOAST, UiState};
 use super::theme::Theme;
@@ -28,6 +32,8 @@ pub struct TuiOptions {
     /// The run belongs to another process: leaving the view asks nothing, and Ctrl-C
     /// leaves it as well.
     pub follows: bool,
+    /// How text is copied.
+    pub clipboard: Clipboard,
 }
 
 /// Takes the terminal and starts the screen on a thread of its own. What the user
@@ -44,12 +50,15 @@ pub fn spawn(
     commands: UnboundedSender<Command>,
 ) -> Result<TuiHandle, TuiError> {
     let farewell = commands.clone();
+    let mut state = UiState::new(options.follows);
+    state.profiles.folder = own_folder().map(|f| f.display().to_string().into());
     let app = App {
-        state: UiState::new(options.follows),
+        state,
         options,
         snapshots,
         commands,
         snapshot: None,
+        to_copy: None,
         generation: 0,
         news_at: Instant::now(),
         toast_at: Instant::now(),
@@ -68,6 +77,8 @@ struct App {
     commands: UnboundedSender<Command>,
     state: UiState,
     snapshot: Option<Arc<Snapshot>>,
+    /// Text that is to be copied.
+    to_copy: Option<String>,
     generation: u64,
     /// When the last snapshot came.
     news_at: Instant,
@@ -89,6 +100,21 @@ impl App {
         self.news_at = Instant::now();
         true
     }
+
+    fn export(&self, named: Option<&str>) {
+        let Some(s) = self.snapshot.clone() else {
+            return;
+        };
+        let clock = s.now.clock();
+        let record = self.snapshots.record();
+        deliver::export(
+            move || log_text::whole(&s),
+            named,
+            &clock,
+            record.as_deref(),
+            &self.snapshots,
+        );
+    }
 }
 
 impl Face for App {
@@ -97,7 +123,7 @@ impl Face for App {
     }
 
     fn press(&mut self, key: Key, area: Rect) -> After {
-        let pane = view::log_pane(area, &self.state.choices);
+        let pane = view::pane(area, &self.state.choices);
         let effect = self.state.press(key, self.snapshot.as_deref(), pane);
         self.toast_at = Instant::now();
         match effect {
@@ -110,6 +136,14 @@ impl Face for App {
             Some(Effect::Leave) if self.run_is_over() => After::Leave(End::InOrder),
             Some(Effect::Leave) => After::Leave(End::Left),
             Some(Effect::Redraw) => After::Redraw,
+            Some(Effect::Copy(text)) => {
+                self.to_copy = Some(text);
+                After::Write
+            }
+            Some(Effect::Export(named)) => {
+                self.export(named.as_deref());
+                After::Nothing
+            }
             Some(Effect::Suspend) => After::Suspend,
         }
     }
@@ -126,7 +160,30 @@ impl Face for App {
         if faded {
             self.state.toast = None;
         }
-        told | faded | self.look_at_snapshot()
+        let list = self.snapshots.profiles();
+        let others = !Arc::ptr_eq(&list, &self.state.profiles.list);
+        if others {
+            self.state.profiles.list = list;
+        }
+        told | faded | others | self.look_at_snapshot()
+    }
+
+    /// Copies text through the terminal, or says why not.
+    fn write(&mut self, mut out: &mut dyn Write) -> io::Result<()> {
+        let Some(text) = self.to_copy.take() else {
+            return Ok(());
+        };
+        let record = self.snapshots.record();
+        let clipboard = self.options.clipboard;
+        let word = deliver::copy(
+            clipboard,
+            text,
+            &mut out,
+            record.as_deref(),
+            &self.snapshots,
+        )?;
+        self.state.toast = word.or(self.state.toast.take());
+        Ok(())
     }
 
     fn draw(&mut self, frame: &mut Frame<'_>) {
@@ -134,6 +191,8 @@ impl Face for App {
             theme: self.options.theme,
             choices: self.state.choices.clone(),
             toast: self.state.toast.clone(),
+            record: (self.snapshots.record()).map(|p| p.display().to_string()),
+            profiles: self.state.profiles.clone(),
             silent_for: self.news_at.elapsed(),
         };
         match &self.snapshot {

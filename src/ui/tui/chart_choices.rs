@@ -118,6 +118,17 @@ impl ChartChoices {
         self.cursor = (at < now).then_some(Mono(at));
     }
 
+    /// Puts the time cursor somewhere, and that into sight.
+    pub(super) fn goto(&mut self, s: &Snapshot, t: Mono) {
+        let picture = self.picture(s);
+        let back = picture.now.0.saturating_sub(t.0);
+        if back > self.span(&picture).0 {
+            let reaches = |r: &Option<(u64, &str)>| r.is_none_or(|(ms, _)| ms >= back);
+            self.range = RANGES.iter().position(reaches);
+        }
+        self.cursor = (t < picture.now).then_some(t);
+    }
+
     /// One level back: the cursor, then zoom, then the pause.
     pub(super) fn back(&mut self) {
         if self.cursor.take().is_some() {

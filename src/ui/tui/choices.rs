@@ -3,6 +3,7 @@
 
 use super::chart_choices::ChartChoices;
 use super::log_choices::LogChoices;
+use super::profile_choices::ProfileChoices;
 
 /// A screen that fills the terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -10,14 +11,19 @@ pub enum Screen {
     /// The whole run at a glance.
     #[default]
     Dashboard,
+    /// The profiles, and the settings that can be switched.
+    Profiles,
     /// The log, full size.
     Log,
 }
 
 impl Screen {
     /// Every screen with its key and its name, in the order of the header.
-    pub(super) const ALL: [(Self, char, &'static str); 2] =
-        [(Self::Dashboard, '1', "Dashboard"), (Self::Log, '5', "Log")];
+    pub(super) const ALL: [(Self, char, &'static str); 3] = [
+        (Self::Dashboard, '1', "Dashboard"),
+        (Self::Profiles, '3', "Profiles"),
+        (Self::Log, '5', "Log"),
+    ];
 
     /// The screen so many places on, around the end.
     pub(super) fn step(self, by: usize) -> Self {
@@ -40,14 +46,29 @@ pub enum Overlay {
     Search,
     /// What shall become of the run.
     Quit,
+    /// Whether to stop, where that was chosen from a list.
+    Stop,
     /// Whether to kill.
     Kill,
+    /// The values of a setting.
+    Value,
+    /// Whether to restart with what was chosen.
+    Apply,
+    /// Under which id an own profile is saved.
+    Save,
+    /// The ladder to choose from.
+    Rungs,
+    /// Whether to end the attempt for the chosen rung.
+    TakeRung,
 }
 
 impl Overlay {
     /// Whether characters are text here.
     pub(super) const fn typing(self) -> bool {
-        matches!(self, Self::Palette | Self::Search)
+        matches!(
+            self,
+            Self::Help | Self::Palette | Self::Search | Self::Value | Self::Save
+        )
     }
 }
 
@@ -58,12 +79,16 @@ pub struct Choices {
     pub screen: Screen,
     /// What lies over it.
     pub overlay: Overlay,
-    /// What was typed into the palette.
+    /// What was typed into the palette or the help, as a value or as an id.
     pub typed: String,
-    /// The marked line of the palette, or the first one shown of the help.
+    /// The marked line of a list.
     pub picked: usize,
+    /// The run belongs to another process, see `TuiOptions::follows`.
+    pub follows: bool,
     /// Which part of the log is shown, and how.
     pub log: LogChoices,
     /// How the charts are shown.
     pub charts: ChartChoices,
+    /// Which part of the profiles is shown.
+    pub profiles: ProfileChoices,
 }

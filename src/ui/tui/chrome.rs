@@ -12,9 +12,11 @@ use crate::ui::text;
 use crate::ui::words::{self, Tone};
 
 use super::choices::{Overlay, Screen};
+use super::consequence;
 use super::keymap::{self, Binding};
 use super::panel;
 use super::parts::Parts;
+use super::profile_boxes;
 use super::theme::Theme;
 use super::view::ViewOptions;
 
@@ -49,30 +51,42 @@ pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'sta
             format!("{what} {value}")
         }
     };
-    let left = Parts::new(theme)
-        .put(1, Tone::Strong, "framepack-tui")
-        .put(2, Tone::Plain, attempt)
-        .put(2, Tone::Plain, tabs(o.choices.screen))
+    let room = columns.saturating_sub(right_width + 2);
+    let head = |short: bool| {
+        Parts::new(theme)
+            .put(3, Tone::Strong, "framepack-tui")
+            .put(2, Tone::Plain, &attempt)
+            .put(1, Tone::Plain, tabs(o.choices.screen, short))
+    };
+    // The screens stay in sight: rather with short names than not at all.
+    let short = head(false).width() > room;
+    let left = head(short)
         .put(3, Tone::Plain, own("profile", &s.profile))
         .put(4, Tone::Dim, own("run", &s.run))
         .put(5, Tone::Dim, &s.adapter);
-    let mut line = left.line(columns.saturating_sub(right_width + 2));
+    let mut line = left.line(room);
     let gap = columns.saturating_sub(right_width + line.width());
     line.push_span(" ".repeat(gap));
     line.extend(right.line(right_width));
     line
 }
 
-/// The screens with their keys, the present one in brackets.
-fn tabs(present: Screen) -> String {
+/// The screens with their keys, the present one in brackets; `short`: by the first
+/// letters of their names.
+fn tabs(present: Screen, short: bool) -> String {
+    const SHORT: usize = 4;
     let tab = |(screen, key, name): (Screen, char, &str)| {
+        let name: String = name
+            .chars()
+            .take(if short { SHORT } else { usize::MAX })
+            .collect();
         if screen == present {
             format!("[{key}]{name}")
         } else {
             format!("{key} {name}")
         }
     };
-    Screen::ALL.map(tab).join("  ")
+    Screen::ALL.map(tab).join(if short { " " } else { "  " })
 }
 
 /// The keys that do something now, or the answer to the last one.
@@ -100,7 +114,11 @@ pub(super) fn footer(frame: &mut Frame<'_>, s: Option<&Snapshot>, o: &ViewOption
         for (at, b) in live.enumerate() {
             let key = b.keys.first().map_or_else(String::new, |k| k.name());
             let rank = u8::try_from(at + 1).unwrap_or(u8::MAX);
-            row = row.put(rank, Tone::Plain, format!("{key} {}", keymap::name(b, s)));
+            row = row.put(
+                rank,
+                Tone::Plain,
+                format!("{key} {}", keymap::name(b, s, c)),
+            );
         }
     }
     frame.render_widget(Clear, at);
@@ -161,43 +179,51 @@ pub(super) fn overlay(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         Overlay::None | Overlay::Search => {}
         Overlay::Help => help(frame, s, o),
         Overlay::Palette => palette(frame, s, o),
-        Overlay::Quit => question(frame, s, o, "Quit: what becomes of the run?", &[]),
-        Overlay::Kill => question(
-            frame,
-            s,
-            o,
-            "Kill the run?",
-            &[
-                "Every process of the run is ended by SIGKILL, and the run",
-                "with it. What is on disk stays there.",
-                "",
-            ],
-        ),
+        Overlay::Value => profile_boxes::value(frame, s, o),
+        Overlay::Save => profile_boxes::save(frame, s, o),
+        Overlay::Rungs => profile_boxes::rungs(frame, s, o),
+        Overlay::Apply => question(frame, s, o, "Restart with what you chose?"),
+        Overlay::TakeRung => question(frame, s, o, "End the attempt for this rung?"),
+        Overlay::Quit => question(frame, s, o, "Quit: what becomes of the run?"),
+        Overlay::Stop => question(frame, s, o, "Stop the run?"),
+        Overlay::Kill => question(frame, s, o, "Kill the run?"),
     }
 }
 
-/// Columns of text in a box.
-const BOX: usize = 66;
-
-/// A key or a command with its help, or with why it does nothing now.
-fn entry(b: &Binding, s: &Snapshot, o: &ViewOptions, head: &str) -> Line<'static> {
-    let theme = o.theme;
-    let head = text::pad(&text::clean(head, theme.ascii), 14, theme.ellipsis());
-    let row = Parts::new(theme).symbol(0, Tone::Strong, head);
-    let row = match keymap::enabled(b.action, Some(s), &o.choices) {
-        Ok(()) => row.put(0, Tone::Plain, b.help),
-        Err(why) => row.put(0, Tone::Dim, format!("{} (not now: {why})", b.name)),
-    };
-    row.line(BOX)
+/// Columns of text in a box in the middle.
+pub(super) fn box_columns(frame: &Frame<'_>) -> usize {
+    usize::from(frame.area().width.min(BOX)).saturating_sub(4)
 }
 
-fn keys(b: &Binding) -> String {
-    let keys: Vec<_> = b.keys.iter().map(|k| k.name()).collect();
+/// Columns of a box in the middle, with its frame.
+const BOX: u16 = 72;
+
+/// Columns of a key or of a name in so many.
+const fn head_columns(columns: usize) -> usize {
+    if columns < 60 { 11 } else { 17 }
+}
+
+/// A key or a command with its help, or with why it does nothing now.
+fn entry(b: &Binding, s: &Snapshot, o: &ViewOptions, head: &str, columns: usize) -> Line<'static> {
+    let theme = o.theme;
+    let head = text::pad(head, head_columns(columns), theme.ellipsis());
+    let row = Parts::new(theme).symbol(0, Tone::Strong, head);
+    let row = match keymap::enabled(b.action, Some(s), &o.choices) {
+        Ok(()) => row.put(0, Tone::Plain, keymap::help_of(b, &o.choices)),
+        Err(why) => row.put(0, Tone::Dim, format!("{} (not now: {why})", b.name)),
+    };
+    row.line(columns)
+}
+
+/// The keys of a command; those that an ASCII terminal has.
+fn keys(b: &Binding, theme: Theme) -> String {
+    let keys = b.keys.iter().map(|k| k.name());
+    let keys: Vec<_> = keys.filter(|k| !theme.ascii || k.is_ascii()).collect();
     keys.join(" ")
 }
 
 /// A box in the middle, with what lies in it.
-fn centred(
+pub(super) fn centred(
     frame: &mut Frame<'_>,
     s: &Snapshot,
     o: &ViewOptions,
@@ -218,7 +244,7 @@ fn centred(
         .saturating_add(2);
     // The footer stays: it says what closes the box.
     let (width, height) = (
-        area.width.min(72),
+        area.width.min(BOX),
         area.height.saturating_sub(1).min(wanted),
     );
     let at = Rect {
@@ -233,65 +259,129 @@ fn centred(
 }
 
 /// Rows that a box in the middle has for text.
-fn box_rows(frame: &Frame<'_>) -> usize {
+pub(super) fn box_rows(frame: &Frame<'_>) -> usize {
     usize::from(frame.area().height).saturating_sub(3)
 }
 
-fn question(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, title: &str, text: &[&str]) {
-    let mut lines: Vec<_> = text.iter().map(|t| Line::raw((*t).to_owned())).collect();
-    let bindings = keymap::of(o.choices.screen, o.choices.overlay);
-    lines.extend(bindings.map(|b| entry(b, s, o, &keys(b))));
+/// What a question is about, then its answers.
+fn question(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, title: &str) {
+    let columns = box_columns(frame);
+    let rows = box_rows(frame);
+    let answers: Vec<_> = keymap::of(o.choices.screen, o.choices.overlay)
+        .map(|b| entry(b, s, o, &keys(b, o.theme), columns))
+        .collect();
+    let mut lines = consequence::lines(s, o, columns);
+    // what is least important stands last
+    lines.truncate(rows.saturating_sub(answers.len()).max(1));
+    if lines.len() + answers.len() < rows {
+        lines.push(Line::default());
+    }
+    lines.extend(answers);
     centred(frame, s, o, title, lines);
 }
 
-/// The keys of the screen; those that do not fit are reached by scrolling.
-fn help(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
-    let list = keymap::help(o.choices.screen);
-    let rows = box_rows(frame);
-    let first = o.choices.picked.min(list.len().saturating_sub(rows));
-    let shown = list.get(first..).unwrap_or_default();
-    let lines: Vec<_> = shown
-        .iter()
-        .take(rows)
-        .map(|b| entry(b, s, o, &keys(b)))
-        .collect();
-    let title = if lines.len() < list.len() {
-        let end = first + lines.len();
-        format!("Keys  {}-{end} of {}", first + 1, list.len())
-    } else {
-        "Keys".to_owned()
-    };
-    centred(frame, s, o, &title, lines);
-}
-
-/// The commands that match what was typed, the marked one in sight.
-fn palette(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
-    let c = &o.choices;
-    let list = keymap::commands(c.screen, &c.typed);
-    let picked = c.picked.min(list.len().saturating_sub(1));
-    let rows = box_rows(frame).saturating_sub(1);
+/// The commands that a list has room for, the marked one in sight.
+fn entries(
+    list: &[&Binding],
+    s: &Snapshot,
+    o: &ViewOptions,
+    (columns, rows): (usize, usize),
+    head: impl Fn(&Binding) -> String,
+) -> Vec<Line<'static>> {
+    let picked = o.choices.picked.min(list.len().saturating_sub(1));
     let first = (picked + 1).saturating_sub(rows);
-    let typed = text::clean(&c.typed, o.theme.ascii);
-    let mut lines = vec![Line::styled(
-        format!(":{typed}_"),
-        o.theme.style(Tone::Strong),
-    )];
-    for (at, b) in list.iter().enumerate().skip(first).take(rows) {
-        let mark = if at == picked {
-            o.theme.pick("▶", ">")
-        } else {
-            " "
-        };
-        lines.push(entry(b, s, o, &format!("{mark} {}", b.name)));
-    }
+    let shown = list.iter().enumerate().skip(first).take(rows);
+    let mut lines: Vec<_> = shown
+        .map(|(at, b)| {
+            let mark = if at == picked {
+                o.theme.pick("▶", ">")
+            } else {
+                " "
+            };
+            entry(b, s, o, &format!("{mark} {}", head(b)), columns)
+        })
+        .collect();
     if list.is_empty() {
         lines.push(Line::styled(
             "no command has these letters",
             o.theme.style(Tone::Dim),
         ));
     }
+    lines
+}
+
+/// The line that is typed into.
+fn typed(o: &ViewOptions, before: &str) -> Line<'static> {
+    let typed = text::clean(&o.choices.typed, o.theme.ascii);
+    Line::styled(format!("{before}{typed}_"), o.theme.style(Tone::Strong))
+}
+
+/// The keys and commands of the screen; what is typed narrows them.
+fn help(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
+    let list = keymap::help(o.choices.screen, &o.choices.typed);
+    let (columns, rows) = (box_columns(frame), box_rows(frame).saturating_sub(1));
+    let head = |b: &Binding| match b.argument {
+        Some(a) if b.keys.is_empty() => format!(":{} {}", b.name, a.name),
+        _ => keys(b, o.theme),
+    };
+    let mut lines = vec![typed(o, "filter: ")];
+    lines.extend(entries(&list, s, o, (columns, rows), head));
+    let whole = keymap::help(o.choices.screen, "").len();
+    lines.resize((whole + 1).min(rows + 1), Line::default());
+    let picked = o.choices.picked.saturating_add(1).min(list.len());
+    let title = format!("Keys  {picked} of {}", list.len());
+    centred(frame, s, o, &title, lines);
+}
+
+/// The commands that match what was typed, and what the marked one wants to be told.
+fn palette(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
+    let c = &o.choices;
+    let list = keymap::commands(c.screen, &c.typed);
+    let (columns, rows) = (box_columns(frame), box_rows(frame).saturating_sub(1));
+    let head = |b: &Binding| match b.argument {
+        Some(a) => format!("{} {}", b.name, a.name),
+        None => b.name.to_owned(),
+    };
+    let mut lines = vec![typed(o, ":")];
+    lines.extend(entries(&list, s, o, (columns, rows), head));
+    if let Some((b, rest)) = keymap::told(&c.typed) {
+        lines.extend(wanted(b, rest, s, o, columns));
+    }
     // As high as the whole list, so that the box does not jump while one types.
     let whole = keymap::commands(c.screen, "").len() + 1;
     lines.resize(whole.min(rows + 1), Line::default());
     centred(frame, s, o, "Commands", lines);
+}
+
+/// What a command can be told, and what is wrong with what it is told now.
+fn wanted(
+    b: &Binding,
+    rest: &str,
+    s: &Snapshot,
+    o: &ViewOptions,
+    columns: usize,
+) -> Vec<Line<'static>> {
+    let Some(argument) = b.argument else {
+        return Vec::new();
+    };
+    let head = head_columns(columns);
+    let rows = |label: &str, tone, words: &str| -> Vec<_> {
+        let words = text::clean(words, o.theme.ascii);
+        let room = columns.saturating_sub(head + 2);
+        let pieces = text::wrap(&words, room, 3, o.theme.ellipsis());
+        let row = |(at, piece): (usize, &String)| {
+            let label = text::pad(if at == 0 { label } else { "" }, head, "");
+            Parts::new(o.theme)
+                .symbol(0, Tone::Dim, label)
+                .put(0, tone, piece)
+                .line(columns)
+        };
+        pieces.iter().enumerate().map(row).collect()
+    };
+    let name = argument.name.trim_matches(['[', ']']);
+    let mut lines = rows(&format!("  {name}"), Tone::Plain, argument.example);
+    if let (false, Err(why)) = (rest.is_empty(), (argument.parse)(rest, s)) {
+        lines.extend(rows("", Tone::Warn, &why));
+    }
+    lines
 }

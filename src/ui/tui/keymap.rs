@@ -1,13 +1,16 @@
 //! One registry of commands: the footer, the help, the palette and what a key does
 //! all come from [`BINDINGS`].
 
-use crate::model::Health;
+use crate::model::{Health, Setting};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 
+use super::argument::{Argument, Value};
 use super::bindings::BINDINGS;
 use super::choices::{Choices, Overlay, Screen};
 use super::keys::Key;
+use super::log_choices::LogView;
+use super::profile_choices::{ProfilePane, ends_something};
 
 /// Where a key is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,12 +18,21 @@ pub(super) enum Context {
     /// On every screen that nothing lies over.
     Everywhere,
     Dashboard,
+    Profiles,
     Log,
+    /// On every screen, but without a key: only by its words.
+    Command,
     Help,
     Palette,
     Search,
     Quit,
+    Stop,
     Kill,
+    Value,
+    Apply,
+    Save,
+    Rungs,
+    TakeRung,
     /// The start screen, which knows no run.
     Start,
     /// The line that a command is typed into there.
@@ -43,6 +55,7 @@ pub(super) enum Action {
     Suspend,
     Redraw,
     ShowDashboard,
+    ShowProfiles,
     ShowLog,
     NextScreen,
     PreviousScreen,
@@ -69,14 +82,38 @@ pub(super) enum Action {
     NextHit,
     PreviousHit,
     DropSearch,
+    Goto,
+    /// Switch a setting from the next attempt on.
+    Set(Setting),
+    CopyLine,
+    CopyRange,
+    Mark,
+    Export,
     PickUp,
     PickDown,
+    PickPageUp,
+    PickPageDown,
     Run,
+    Narrow,
     Erase,
     QuitStop,
     QuitLeave,
     ConfirmKill,
     Close,
+    PaneLeft,
+    PaneRight,
+    RowUp,
+    RowDown,
+    ToList,
+    Choose,
+    TakeValue,
+    ApplyNow,
+    ConfirmApply,
+    SaveAs,
+    SaveIt,
+    Rungs,
+    PickRung,
+    ConfirmRung,
     Type,
     Open,
     LookAt,
@@ -105,18 +142,27 @@ pub(super) struct Binding {
     pub(super) name: &'static str,
     /// For the help.
     pub(super) help: &'static str,
+    /// What may follow the name in the palette.
+    pub(super) argument: Option<Argument>,
 }
 
 /// The contexts whose keys count.
 const fn contexts(screen: Screen, overlay: Overlay) -> [Option<Context>; 2] {
     match (overlay, screen) {
         (Overlay::None, Screen::Dashboard) => [Some(Context::Dashboard), Some(Context::Everywhere)],
+        (Overlay::None, Screen::Profiles) => [Some(Context::Profiles), Some(Context::Everywhere)],
         (Overlay::None, Screen::Log) => [Some(Context::Log), Some(Context::Everywhere)],
         (Overlay::Help, _) => [Some(Context::Help), None],
         (Overlay::Palette, _) => [Some(Context::Palette), None],
         (Overlay::Search, _) => [Some(Context::Search), None],
         (Overlay::Quit, _) => [Some(Context::Quit), None],
+        (Overlay::Stop, _) => [Some(Context::Stop), None],
         (Overlay::Kill, _) => [Some(Context::Kill), None],
+        (Overlay::Value, _) => [Some(Context::Value), None],
+        (Overlay::Apply, _) => [Some(Context::Apply), None],
+        (Overlay::Save, _) => [Some(Context::Save), None],
+        (Overlay::Rungs, _) => [Some(Context::Rungs), None],
+        (Overlay::TakeRung, _) => [Some(Context::TakeRung), None],
     }
 }
 
@@ -131,6 +177,11 @@ pub(super) fn of(screen: Screen, overlay: Overlay) -> impl Iterator<Item = &'sta
 /// The bindings of one context, in order.
 pub(super) fn within(context: Context) -> impl Iterator<Item = &'static Binding> {
     BINDINGS.iter().filter(move |b| b.context == context)
+}
+
+/// The keys of one context whose words hold the letters of `typed`.
+pub(super) fn help_within(context: Context, typed: &str) -> Vec<&'static Binding> {
+    within(context).filter(|b| holds(b, typed)).collect()
 }
 
 /// The commands of one context whose words hold the letters of `typed`.
@@ -151,29 +202,86 @@ pub(super) fn find(screen: Screen, overlay: Overlay, key: Key) -> Option<&'stati
     of(screen, overlay).find(|b| b.keys.contains(&key))
 }
 
-/// The list of the help: the keys of the screen first, then the others.
-pub(super) fn help(screen: Screen) -> Vec<&'static Binding> {
+/// Commands that have no key.
+fn keyless() -> impl Iterator<Item = &'static Binding> {
+    BINDINGS.iter().filter(|b| b.context == Context::Command)
+}
+
+/// The list of the help: the keys of the screen first, then the others, then commands
+/// without a key. Of these what has the words of `typed`, or is that key.
+pub(super) fn help(screen: Screen, typed: &str) -> Vec<&'static Binding> {
     let (here, everywhere): (Vec<_>, Vec<_>) =
         of(screen, Overlay::None).partition(|b| b.context != Context::Everywhere);
-    [here, everywhere].concat()
+    let is_key = |b: &Binding| b.keys.iter().any(|k| k.name() == typed);
+    let lower = typed.trim().to_lowercase();
+    let has_words = |b: &Binding| {
+        let keys = b.keys.iter().any(|k| k.name().to_lowercase() == lower);
+        keys || format!("{} {}", b.name, b.help)
+            .to_lowercase()
+            .contains(&lower)
+    };
+    let mut list: Vec<_> = (here.into_iter().chain(everywhere).chain(keyless()))
+        .filter(|b| is_key(b) || has_words(b))
+        .collect();
+    list.sort_by_key(|b| !typed.is_empty() && !is_key(b));
+    list
+}
+
+/// The command that `typed` names, with what stands after the name.
+pub(super) fn told(typed: &str) -> Option<(&'static Binding, &str)> {
+    let (name, rest) = typed.split_once(' ')?;
+    let binding = BINDINGS
+        .iter()
+        .find(|b| b.argument.is_some() && b.name == name)?;
+    Some((binding, rest.trim()))
+}
+
+/// What `typed` tells a command besides its name; absent: nothing yet, or the command
+/// takes nothing. The error says what to write.
+pub(super) fn value(
+    binding: &Binding,
+    typed: &str,
+    snapshot: Option<&Snapshot>,
+) -> Result<Option<Value>, String> {
+    let rest = told(typed).map(|(_, rest)| rest).filter(|r| !r.is_empty());
+    match (binding.argument, rest) {
+        (None, _) | (Some(Argument { needed: false, .. }), None) => Ok(None),
+        (Some(a), None) => Err(format!("say which {}: {}", a.name, a.example)),
+        (Some(a), Some(rest)) => {
+            let s = snapshot.ok_or("the run has not begun")?;
+            (a.parse)(rest, s).map(Some)
+        }
+    }
 }
 
 /// The commands of the palette whose words hold the letters of `typed` in their
 /// order, those of `screen` first; a command with a key here stands with that key.
 pub(super) fn commands(screen: Screen, typed: &str) -> Vec<&'static Binding> {
+    if let Some((binding, _)) = told(typed) {
+        return vec![binding];
+    }
     let mut list: Vec<&Binding> = Vec::new();
     let others = Screen::ALL
         .iter()
         .flat_map(|(other, ..)| of(*other, Overlay::None));
-    for b in of(screen, Overlay::None).chain(others) {
+    for b in of(screen, Overlay::None).chain(keyless()).chain(others) {
         let known = list.iter().any(|c| c.action == b.action);
         if !known && b.action != Action::Palette && holds(b, typed) {
             list.push(b);
         }
     }
     // The words themselves before letters that only happen to be there.
-    list.sort_by_key(|b| !b.name.contains(&typed.to_lowercase()));
+    let typed = typed.to_lowercase();
+    list.sort_by_key(|b| (!b.name.starts_with(&typed), !b.name.contains(&typed)));
     list
+}
+
+/// What the list of the help or the palette shows now.
+pub(super) fn listed(choices: &Choices) -> Vec<&'static Binding> {
+    match choices.overlay {
+        Overlay::Palette => commands(choices.screen, &choices.typed),
+        _ => help(choices.screen, &choices.typed),
+    }
 }
 
 /// Whether the letters of `typed` are in the name or the help of a command, in
@@ -191,26 +299,49 @@ fn holds(binding: &Binding, typed: &str) -> bool {
 /// The screen that a command needs.
 pub(super) const fn home(binding: &Binding) -> Option<Screen> {
     match (binding.action, binding.context) {
-        (Action::Evidence, _) => None,
+        (
+            Action::Evidence | Action::Export | Action::Rungs | Action::ApplyNow | Action::SaveAs,
+            _,
+        ) => None,
         (_, Context::Dashboard) => Some(Screen::Dashboard),
+        (_, Context::Profiles) => Some(Screen::Profiles),
         (_, Context::Log) => Some(Screen::Log),
         _ => None,
     }
 }
 
 /// The name of a binding as things stand.
-pub(super) fn name(binding: &Binding, snapshot: Option<&Snapshot>) -> &'static str {
+pub(super) fn name(
+    binding: &Binding,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> &'static str {
+    let over = snapshot.is_some_and(|s| s.outcome.is_some());
     let held = snapshot.is_some_and(|s| matches!(s.stage, Stage::Countdown { held: true, .. }));
     match binding.action {
         Action::Hold if held => "release",
         Action::Quit | Action::Interrupt
-            if snapshot.is_some_and(|s| s.outcome.is_some() || s.is_foreign()) =>
+            if over || choices.follows || snapshot.is_some_and(Snapshot::is_foreign) =>
         {
             "leave"
         }
+        Action::Choose if choices.profiles.pane == ProfilePane::List => "use next",
         _ => binding.name,
     }
 }
+
+/// What a binding does as things stand.
+pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
+    match binding.action {
+        Action::Quit | Action::Interrupt if choices.follows => "leave the view; the run goes on",
+        Action::Stop if choices.follows => "ask its supervisor to stop the run",
+        Action::Suspend if choices.follows => "suspend this view",
+        _ => binding.help,
+    }
+}
+
+/// Why a command that needs the process that supervises the run is of no use here.
+const ELSEWHERE: &str = "only where the run was started";
 
 /// Whether an action makes sense now; else why not.
 pub(super) fn enabled(
@@ -220,6 +351,20 @@ pub(super) fn enabled(
 ) -> Result<(), &'static str> {
     if matches!(action, Action::NextHit | Action::PreviousHit) && choices.log.search.is_none() {
         return Err("nothing is searched for");
+    }
+    switchable(action, snapshot, choices)?;
+    let stands = choices.log.view != LogView::Follow;
+    match action {
+        Action::CopyLine | Action::CopyRange | Action::Mark if !stands => {
+            return Err("stop the log first (space, or up)");
+        }
+        Action::CopyRange if choices.log.mark.is_none() => {
+            return Err("no line is marked (m marks one)");
+        }
+        Action::Export | Action::Goto if snapshot.is_none() => {
+            return Err("the run has not begun");
+        }
+        _ => {}
     }
     let needs_run = matches!(
         action,
@@ -231,6 +376,11 @@ pub(super) fn enabled(
             | Action::Kill
             | Action::QuitStop
             | Action::ConfirmKill
+            | Action::Set(_)
+            | Action::ApplyNow
+            | Action::ConfirmApply
+            | Action::Rungs
+            | Action::ConfirmRung
     );
     if !needs_run {
         return Ok(());
@@ -241,6 +391,10 @@ pub(super) fn enabled(
     }
     if s.outcome.is_some() {
         return Err("the run is over");
+    }
+    let here = matches!(action, Action::Wait | Action::FalseAlarm | Action::Set(_));
+    if choices.follows && here {
+        return Err(ELSEWHERE);
     }
     let announced = matches!(s.stage, Stage::Countdown { .. });
     let in_doubt = announced
@@ -254,7 +408,49 @@ pub(super) fn enabled(
         Action::Wait if !in_doubt => Err("nothing is about to be done"),
         Action::FalseAlarm if !in_doubt => Err("there is no alarm"),
         Action::Evidence if s.pid.is_none() => Err("no process lives"),
+        Action::ApplyNow | Action::ConfirmApply if !ends_something(s) => {
+            Err("this attempt ends anyway; the next one has what you chose")
+        }
         _ => Ok(()),
+    }
+}
+
+/// Whether an action chooses what follows, or saves it.
+pub(super) const fn switches(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Choose
+            | Action::TakeValue
+            | Action::ApplyNow
+            | Action::ConfirmApply
+            | Action::SaveAs
+            | Action::SaveIt
+            | Action::Rungs
+            | Action::PickRung
+            | Action::ConfirmRung
+    )
+}
+
+/// Whether the run can be switched from here, where an action does that.
+fn switchable(
+    action: Action,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> Result<(), &'static str> {
+    if !switches(action) {
+        return Ok(());
+    }
+    let pane = choices.profiles.pane;
+    match (action, snapshot) {
+        (_, None) => Err("the run has not begun"),
+        (Action::Choose, _) if !matches!(pane, ProfilePane::List | ProfilePane::Settings) => {
+            Err("nothing to choose in this part")
+        }
+        (Action::Choose | Action::TakeValue, Some(s)) if s.outcome.is_some() => {
+            Err("the run is over; what was chosen in it can be saved")
+        }
+        (_, Some(_)) if choices.follows => Err("another process supervises this run; switch there"),
+        (_, Some(_)) => Ok(()),
     }
 }
 
@@ -265,13 +461,19 @@ mod tests {
     use super::*;
     use crate::ui::testing;
 
-    const OVERLAYS: [Overlay; 6] = [
+    const OVERLAYS: [Overlay; 12] = [
         Overlay::None,
         Overlay::Help,
         Overlay::Palette,
         Overlay::Search,
         Overlay::Quit,
+        Overlay::Stop,
         Overlay::Kill,
+        Overlay::Value,
+        Overlay::Apply,
+        Overlay::Save,
+        Overlay::Rungs,
+        Overlay::TakeRung,
     ];
 
     #[test]
@@ -305,7 +507,14 @@ mod tests {
                 }
             }
         }
-        let bound: HashSet<_> = BINDINGS.iter().map(|b| (b.context, b.action)).collect();
+        for b in keyless() {
+            assert!(!b.help.is_empty() && !b.name.is_empty() && b.keys.is_empty());
+        }
+        let bound: HashSet<_> = BINDINGS
+            .iter()
+            .filter(|b| b.context != Context::Command)
+            .map(|b| (b.context, b.action))
+            .collect();
         assert_eq!(reached, bound, "a key that no screen has");
     }
 
@@ -317,7 +526,13 @@ mod tests {
             assert_eq!(actions.len(), list.len(), "each once");
             actions
         };
-        let own = [Context::Everywhere, Context::Dashboard, Context::Log];
+        let own = [
+            Context::Everywhere,
+            Context::Dashboard,
+            Context::Profiles,
+            Context::Log,
+            Context::Command,
+        ];
         let all: HashSet<_> = BINDINGS
             .iter()
             .filter(|b| own.contains(&b.context) && b.action != Action::Palette)
@@ -325,8 +540,11 @@ mod tests {
             .collect();
         for (screen, ..) in Screen::ALL {
             assert_eq!(commands_of(screen), all);
-            let shown: HashSet<_> = help(screen).iter().map(|b| b.action).collect();
-            let live: HashSet<_> = of(screen, Overlay::None).map(|b| b.action).collect();
+            let shown: HashSet<_> = help(screen, "").iter().map(|b| b.action).collect();
+            let live: HashSet<_> = of(screen, Overlay::None)
+                .chain(keyless())
+                .map(|b| b.action)
+                .collect();
             assert_eq!(shown, live, "the help shows every key of the screen");
         }
         for (_, key, _) in Screen::ALL {
@@ -361,14 +579,96 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_follows_the_name_of_its_command() {
+        let s = testing::healthy();
+        for b in BINDINGS.iter().filter(|b| b.argument.is_some()) {
+            assert!(!b.name.contains(' '), "{} could not be told apart", b.name);
+            let typed = format!("{} x", b.name);
+            let list = commands(Screen::Dashboard, &typed);
+            assert_eq!(
+                list.iter().map(|b| b.action).collect::<Vec<_>>(),
+                [b.action]
+            );
+        }
+        let goto = |typed: &str| {
+            let (b, _) = told(typed).unwrap();
+            value(b, typed, Some(&s))
+        };
+        assert_eq!(
+            goto("goto 00:14:03"),
+            Ok(Some(Value::Time(crate::model::Mono(843_000))))
+        );
+        assert!(
+            goto("goto ")
+                .unwrap_err()
+                .starts_with("say which TIME: 14:03")
+        );
+        assert!(goto("goto now").unwrap_err().contains("as 14:03"));
+        assert_eq!(goto("search "), Ok(None), "not needed");
+        assert_eq!(
+            goto("search free vram"),
+            Ok(Some(Value::Text("free vram".to_owned())))
+        );
+        assert!(told("goto").is_none() && told("wait 60").is_none());
+    }
+
+    #[test]
+    fn the_help_is_narrowed_by_words_and_by_keys() {
+        let names = |typed| -> Vec<_> {
+            let list = help(Screen::Dashboard, typed);
+            list.iter().map(|b| b.name).collect()
+        };
+        assert_eq!(names("")[0], "evidence", "the screen's own first");
+        assert_eq!(names("k")[0], "kill", "the key before the words");
+        assert_eq!(names("ctrl-z"), ["suspend"]);
+        assert_eq!(names("?")[0], "help");
+        assert_eq!(names("false alarm"), ["false alarm"]);
+        assert!(names("goto").contains(&"goto"), "also without a key");
+        assert!(names("qqq").is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_done_from_a_view_says_so() {
+        let hung = testing::hung();
+        let mut choices = Choices {
+            follows: true,
+            ..Choices::default()
+        };
+        for action in [Action::Wait, Action::FalseAlarm] {
+            assert_eq!(enabled(action, Some(&hung), &choices), Err(ELSEWHERE));
+        }
+        for action in [Action::Hold, Action::Stop, Action::Kill, Action::Evidence] {
+            assert_eq!(enabled(action, Some(&hung), &choices), Ok(()));
+        }
+        let leaves = |c: &Choices| {
+            let all = of(Screen::Dashboard, Overlay::None);
+            let ends = all.filter(|b| matches!(b.action, Action::Quit | Action::Interrupt));
+            ends.map(|b| name(b, Some(&hung), c)).collect::<Vec<_>>()
+        };
+        assert_eq!(leaves(&choices), ["leave", "leave"]);
+        choices.follows = false;
+        assert_eq!(leaves(&choices), ["quit", "stop"]);
+    }
+
+    #[test]
     fn enter_destroys_nothing() {
         let enter = BINDINGS.iter().filter(|b| b.keys.contains(&Key::Enter));
         let actions: HashSet<_> = enter.map(|b| b.action).collect();
         // Running the marked command is what the palette is for; those that ask
-        // still ask.
-        // A command that was typed ends nothing, and what is opened is only looked at.
-        let harmless = [Action::Close, Action::Run, Action::Open, Action::Launch];
-        assert_eq!(actions, HashSet::from(harmless));
+        // still ask. What is chosen counts from the next attempt on, and a rung that
+        // would end an attempt asks.
+        let harmless = HashSet::from([
+            Action::Close,
+            Action::Run,
+            Action::Choose,
+            Action::TakeValue,
+            Action::SaveIt,
+            Action::PickRung,
+            // what was typed ends nothing, and what is opened is only looked at
+            Action::Open,
+            Action::Launch,
+        ]);
+        assert_eq!(actions, harmless);
     }
 
     #[test]

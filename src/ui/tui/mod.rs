@@ -5,18 +5,27 @@
 //! holds up the supervisor.
 
 mod app;
+mod argument;
 mod bindings;
 mod chart;
 mod chart_choices;
 mod choices;
 mod chrome;
+mod consequence;
+mod deliver;
 mod keymap;
 mod keys;
+mod lists;
 mod log_choices;
 mod log_cursor;
 mod log_screen;
+mod log_text;
 mod panel;
 mod parts;
+mod profile_boxes;
+mod profile_choices;
+mod profile_keys;
+mod profile_screen;
 mod stage;
 pub mod start;
 mod state;
@@ -25,6 +34,8 @@ mod theme;
 mod view;
 mod zoom;
 
+#[cfg(test)]
+mod profile_tests;
 #[cfg(test)]
 mod pty_tests;
 #[cfg(test)]
@@ -35,7 +46,9 @@ mod view_tests;
 pub use app::{TuiOptions, spawn};
 pub use chart_choices::{ChartChoices, Picture};
 pub use choices::{Choices, Overlay, Screen};
+pub use deliver::Clipboard;
 pub use log_choices::{LogChoices, LogView, Search};
+pub use profile_choices::{ProfileChoices, ProfilePane};
 pub use stage::{TuiError, TuiHandle};
 pub use theme::Theme;
 pub use view::{ViewOptions, draw};

@@ -60,6 +60,7 @@ fn child() {
         theme,
         leave_at_end: mode == "end",
         follows: false,
+        clipboard: super::Clipboard::Osc52 { tmux: false },
     };
     let screen = spawn(options, slot.clone(), send).unwrap();
     slot.publish(Arc::new(testing::hung()));
@@ -230,7 +231,7 @@ impl Drop for Tty {
 #[test]
 fn screens_search_and_palette_by_key() {
     let mut tty = Tty::open("run", true);
-    tty.shows("[1]Dashboard");
+    tty.shows("[1]Dash");
     tty.press(b"5");
     tty.shows("[5]Log");
     tty.press(b"/");
@@ -242,7 +243,7 @@ fn screens_search_and_palette_by_key() {
     tty.press(b"\x1b");
     tty.shows("Log  follow");
     tty.press(b"\t");
-    tty.shows("[1]Dashboard");
+    tty.shows("[1]Dash");
     tty.press(b"z");
     tty.press(b":");
     tty.shows(":_");

@@ -1,6 +1,6 @@
 //! A screen on a thread of its own: keys in, frames out, whatever is shown.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -44,6 +44,10 @@ pub(super) trait Face: Send + 'static {
     fn look(&mut self) -> bool;
     /// Draws all of it.
     fn draw(&mut self, frame: &mut Frame<'_>);
+    /// Writes what [`After::Write`] announced, past the screen.
+    fn write(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
     /// Whether it is over by itself once it was drawn.
     fn is_over(&self) -> bool {
         false
@@ -56,6 +60,8 @@ pub(super) enum After {
     Nothing,
     Redraw,
     Suspend,
+    /// Let the face write to the terminal.
+    Write,
     Leave(End),
 }
 
@@ -248,6 +254,7 @@ impl<F: Face> Stage<F> {
             After::Nothing => {}
             After::Leave(end) => return Ok(Some(end)),
             After::Redraw => self.taken.redraw()?,
+            After::Write => self.face.write(self.taken.terminal.backend_mut())?,
             After::Suspend => {
                 Taken::give_back();
                 terminal::suspend()?;

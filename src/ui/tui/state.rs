@@ -5,11 +5,15 @@ use std::time::Duration;
 use crate::model::Command;
 use crate::run::Snapshot;
 use crate::run::snapshot::{LogKind, Stage};
+use crate::ui::profiles::Profiles;
+use crate::ui::text::ago;
 
 use super::choices::{Choices, Overlay, Screen};
 use super::keymap::{self, Action, Binding};
 use super::keys::Key;
 use super::log_choices::{LogView, Move, Pane, Search};
+use super::log_text;
+use super::profile_choices::ends_something;
 
 /// What the user has done to the view.
 #[derive(Debug, Clone, Default)]
@@ -17,12 +21,12 @@ pub(super) struct UiState {
     pub(super) choices: Choices,
     /// A word in the place of the footer.
     pub(super) toast: Option<String>,
-    /// The run belongs to another process, see `TuiOptions::follows`.
-    pub(super) follows: bool,
+    /// The profiles to choose from.
+    pub(super) profiles: Profiles,
     /// Times that Ctrl-C was pressed.
     interrupts: u8,
     /// The place in the log when the search began.
-    before_search: LogView,
+    pub(super) before_search: LogView,
 }
 
 /// What the screen's thread has to do after a key.
@@ -33,13 +37,20 @@ pub(super) enum Effect {
     Leave,
     Suspend,
     Redraw,
+    /// Put this text where the user can paste it from.
+    Copy(String),
+    /// Write the log to this file, or to one in the folder of the run.
+    Export(Option<String>),
 }
 
 impl UiState {
     /// Nothing done yet; `follows`: the run belongs to another process.
     pub(super) fn new(follows: bool) -> Self {
         Self {
-            follows,
+            choices: Choices {
+                follows,
+                ..Choices::default()
+            },
             ..Self::default()
         }
     }
@@ -52,9 +63,7 @@ impl UiState {
         pane: Pane,
     ) -> Option<Effect> {
         self.toast = None;
-        let Choices {
-            screen, overlay, ..
-        } = self.choices;
+        let (screen, overlay) = (self.choices.screen, self.choices.overlay);
         let Some(binding) = keymap::find(screen, overlay, key) else {
             if let (true, Key::Char(c)) = (overlay.typing(), key) {
                 self.edit(snapshot, pane, |text| text.push(c));
@@ -65,7 +74,7 @@ impl UiState {
     }
 
     /// Runs a command, or says why not; `called` is what the user pressed or chose.
-    fn run(
+    pub(super) fn run(
         &mut self,
         binding: &Binding,
         called: &str,
@@ -81,6 +90,7 @@ impl UiState {
             // behind a process that is looked at lies the start screen
             Action::Back if looked_at && self.choices.charts.is_plain() => Some(Effect::Leave),
             Action::Run => self.run_picked(snapshot, pane),
+            Action::CopyLine | Action::CopyRange => self.copy(binding.action, snapshot, pane),
             action => {
                 if self.look(action, snapshot, pane) {
                     None
@@ -89,28 +99,6 @@ impl UiState {
                 }
             }
         }
-    }
-
-    /// Runs the marked command of the palette; one that cannot be run leaves it open.
-    fn run_picked(&mut self, snapshot: Option<&Snapshot>, pane: Pane) -> Option<Effect> {
-        let list = keymap::commands(self.choices.screen, &self.choices.typed);
-        let Some(binding) = list.get(self.choices.picked.min(list.len().saturating_sub(1))) else {
-            self.toast = Some("no command has these letters".to_owned());
-            return None;
-        };
-        if let Err(why) = keymap::enabled(binding.action, snapshot, &self.choices) {
-            self.toast = Some(format!("{}: {why}", binding.name));
-            return None;
-        }
-        self.open(Overlay::None);
-        if let Some(screen) = keymap::home(binding) {
-            self.choices.screen = screen;
-        }
-        let pane = Pane {
-            full: self.choices.screen == Screen::Log,
-            ..pane
-        };
-        self.run(binding, binding.name, snapshot, pane)
     }
 
     /// What only changes what is seen. `false`: the action is none of these.
@@ -131,8 +119,15 @@ impl UiState {
                 self.open(Overlay::None);
             }
             Action::Kill => self.open(Overlay::Kill),
-            Action::PickUp => self.choices.picked = self.choices.picked.saturating_sub(1),
-            Action::PickDown => self.pick_down(),
+            Action::PickUp => self.pick(snapshot, |at| at.saturating_sub(1)),
+            Action::PickDown => self.pick(snapshot, |at| at + 1),
+            Action::PickPageUp => self.pick(snapshot, |at| at.saturating_sub(PAGE)),
+            Action::PickPageDown => self.pick(snapshot, |at| at + PAGE),
+            Action::Narrow => self.open(if self.choices.typed.is_empty() {
+                Overlay::None
+            } else {
+                Overlay::Help
+            }),
             Action::Erase => self.edit(snapshot, pane, |text| {
                 text.pop();
             }),
@@ -144,6 +139,7 @@ impl UiState {
             }
             _ => {
                 return self.look_at_charts(action, snapshot)
+                    || self.look_at_profiles(action, snapshot, pane)
                     || self.look_at_log(action, snapshot, pane);
             }
         }
@@ -172,6 +168,10 @@ impl UiState {
     /// What changes the log that is seen.
     fn look_at_log(&mut self, action: Action, snapshot: Option<&Snapshot>, pane: Pane) -> bool {
         let log = &mut self.choices.log;
+        if let (Action::LineUp | Action::LineDown, Some(s), true) = (action, snapshot, pane.full) {
+            log.step(&s.log, pane, action == Action::LineUp);
+            return true;
+        }
         let to = match action {
             Action::LogUp => Move::PageUp,
             Action::LogDown => Move::PageDown,
@@ -191,6 +191,11 @@ impl UiState {
             Action::ShowStdout => return self.toggle(LogKind::Stdout, "standard output"),
             Action::ShowStderr => return self.toggle(LogKind::Stderr, "standard error"),
             Action::ShowOwn => return self.toggle(LogKind::Own, "the words of this program"),
+            Action::Mark => {
+                let place = snapshot.and_then(|s| log.place(&s.log, pane));
+                log.mark = place.filter(|at| log.mark != Some(*at));
+                return true;
+            }
             Action::Wrap => {
                 log.wrap = !log.wrap;
                 return true;
@@ -231,59 +236,44 @@ impl UiState {
         true
     }
 
-    fn open(&mut self, overlay: Overlay) {
+    /// The line that the user stands on, or all from the mark to it, as text.
+    fn copy(&mut self, action: Action, snapshot: Option<&Snapshot>, pane: Pane) -> Option<Effect> {
+        let newest = &snapshot?.log;
+        let log = &self.choices.log;
+        let at = log.place(newest, pane)?;
+        if action == Action::CopyLine {
+            let line = log.part(newest).0.get(at)?;
+            return Some(Effect::Copy(log_text::line(line)));
+        }
+        let range = log.marked(newest, pane)?;
+        let text = log_text::lines(log.between(newest, pane, range));
+        self.choices.log.mark = None;
+        Some(Effect::Copy(text))
+    }
+
+    pub(super) fn open(&mut self, overlay: Overlay) {
         self.choices.overlay = overlay;
         self.choices.typed.clear();
         self.choices.picked = 0;
     }
 
-    /// One line on, in a list that may be shorter than it was.
-    fn pick_down(&mut self) {
-        let c = &mut self.choices;
-        let length = match c.overlay {
-            Overlay::Palette => keymap::commands(c.screen, &c.typed).len(),
-            _ => keymap::help(c.screen).len(),
-        };
-        c.picked = (c.picked + 1).min(length.saturating_sub(1));
-    }
-
-    /// Changes the text that is being typed, and what follows from it.
-    fn edit(&mut self, snapshot: Option<&Snapshot>, pane: Pane, change: impl Fn(&mut String)) {
-        const LONGEST: usize = 200;
-        if self.choices.overlay == Overlay::Palette {
-            change(&mut self.choices.typed);
-            self.choices.picked = 0;
-            return;
-        }
-        let log = &mut self.choices.log;
-        let mut text = log.search.take().map_or_else(String::new, |s| s.text);
-        change(&mut text);
-        if text.chars().count() > LONGEST {
-            text.pop();
-        }
-        log.search = Some(Search::new(text));
-        // Each letter searches from where the search began.
-        log.hit = None;
-        log.view = self.before_search.clone();
-        if let Some(s) = snapshot {
-            log.find(&s.log, pane, false);
-        }
-    }
-
     /// What does more than change what is seen.
     fn act(&mut self, action: Action, snapshot: Option<&Snapshot>) -> Option<Effect> {
+        if let (true, Some(s)) = (keymap::switches(action), snapshot) {
+            return self.choose(action, s);
+        }
         let mut send = |command, said: &str| {
             self.toast = Some(said.to_owned());
             Some(Effect::Send(command))
         };
         let over = snapshot.is_some_and(|s| s.outcome.is_some());
         match action {
-            Action::Quit | Action::Interrupt if over || self.follows => Some(Effect::Leave),
+            Action::Quit | Action::Interrupt if over || self.choices.follows => Some(Effect::Leave),
             Action::Quit => {
                 self.open(Overlay::Quit);
                 None
             }
-            Action::Interrupt => Some(self.interrupt()),
+            Action::Interrupt => Some(self.interrupt(snapshot)),
             Action::Hold => {
                 let held = snapshot
                     .is_some_and(|s| matches!(s.stage, Stage::Countdown { held: true, .. }));
@@ -304,9 +294,10 @@ impl UiState {
             Action::Evidence => send(Command::Evidence, "evidence is being taken"),
             Action::Stop | Action::QuitStop => {
                 self.open(Overlay::None);
-                self.toast = Some("asked the run to stop".to_owned());
+                self.toast = Some(stopping(snapshot));
                 Some(Effect::Send(Command::Stop))
             }
+            Action::Export => Some(Effect::Export(None)),
             Action::ConfirmKill => {
                 self.open(Overlay::None);
                 self.toast = Some("killing the run".to_owned());
@@ -320,12 +311,13 @@ impl UiState {
     }
 
     /// Ctrl-C: stop, then kill, then leave.
-    fn interrupt(&mut self) -> Effect {
+    fn interrupt(&mut self, snapshot: Option<&Snapshot>) -> Effect {
         self.open(Overlay::None);
         self.interrupts = self.interrupts.saturating_add(1);
         match self.interrupts {
             1 => {
-                self.toast = Some("stopping; Ctrl-C again kills at once".to_owned());
+                let how = stopping(snapshot);
+                self.toast = Some(format!("{how}; Ctrl-C again kills at once"));
                 Effect::Send(Command::Stop)
             }
             2 => {
@@ -338,12 +330,35 @@ impl UiState {
 
     /// Takes a new snapshot: closes questions that have settled themselves.
     pub(super) fn news(&mut self, snapshot: &Snapshot) {
-        let asks = matches!(self.choices.overlay, Overlay::Quit | Overlay::Kill);
+        let asks = match self.choices.overlay {
+            Overlay::Quit | Overlay::Stop | Overlay::Kill | Overlay::Rungs => true,
+            // The attempt that would end has ended: another one would be meant.
+            Overlay::Apply | Overlay::TakeRung if !ends_something(snapshot) => {
+                self.toast = Some("the attempt has ended meanwhile".to_owned());
+                self.open(Overlay::None);
+                return;
+            }
+            _ => false,
+        };
         if snapshot.outcome.is_some() && asks {
             self.open(Overlay::None);
         }
     }
 }
 
+/// What a stop does now.
+fn stopping(snapshot: Option<&Snapshot>) -> String {
+    match snapshot {
+        Some(s) if s.pid.is_some() => format!(
+            "stopping: {} sent, SIGKILL after {}",
+            s.kill.first.name(),
+            ago(s.kill.grace)
+        ),
+        _ => "stopping: no process lives, the run ends".to_owned(),
+    }
+}
+
+/// Lines that page up and down go in a list.
+const PAGE: usize = 10;
 /// How long a toast stays.
 pub(super) const TOAST: Duration = Duration::from_secs(5);

@@ -222,10 +222,10 @@ fn keys_of_the_charts_change_only_the_picture() {
 fn tab_goes_around() {
     let s = testing::healthy();
     let mut state = UiState::default();
-    press(&mut state, Key::Tab, &s);
-    assert_eq!(state.choices.screen, Screen::Log);
-    press(&mut state, Key::Tab, &s);
-    assert_eq!(state.choices.screen, Screen::Dashboard);
+    for screen in [Screen::Profiles, Screen::Log, Screen::Dashboard] {
+        press(&mut state, Key::Tab, &s);
+        assert_eq!(state.choices.screen, screen);
+    }
     press(&mut state, Key::BackTab, &s);
     assert_eq!(state.choices.screen, Screen::Log);
     press(&mut state, Key::Char('1'), &s);
@@ -239,4 +239,211 @@ fn a_followed_run_is_left_without_a_question() {
         let effect = press(&mut state, key, &testing::healthy());
         assert_eq!(effect, Some(Effect::Leave));
     }
+}
+
+#[test]
+fn a_followed_run_is_never_asked_about() {
+    let mut state = UiState::new(true);
+    for key in [Key::Char('w'), Key::Char('f')] {
+        assert_eq!(press(&mut state, key, &testing::hung()), None);
+        let said = state.toast.clone().unwrap();
+        assert!(said.ends_with("only where the run was started"), "{said}");
+    }
+    // also where quitting was chosen from a list
+    press(&mut state, Key::Char(':'), &testing::healthy());
+    typing(&mut state, "quit", &testing::healthy());
+    let effect = press(&mut state, Key::Enter, &testing::healthy());
+    assert_eq!(effect, Some(Effect::Leave));
+}
+
+fn palette(state: &mut UiState, text: &str, s: &Snapshot) -> Option<Effect> {
+    press(state, Key::Char(':'), s);
+    typing(state, text, s);
+    press(state, Key::Enter, s)
+}
+
+#[test]
+fn goto_takes_log_and_charts_to_a_time() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    press(&mut state, Key::Char('5'), &s);
+    assert_eq!(palette(&mut state, "goto 00:12:11", &s), None);
+    assert_eq!(state.choices.overlay, Overlay::None);
+    assert_eq!(state.choices.charts.cursor, Some(Mono::from_secs(731)));
+    assert_eq!(state.choices.log.cursor, Some(2), "Loading transformer");
+    // the charts reach back as far as that
+    palette(&mut state, "goto 00:00:10", &s);
+    let charts = &state.choices.charts;
+    assert_eq!(charts.span(&charts.picture(&s)).1, "4 min 50 s");
+    let said = state.toast.clone().unwrap();
+    assert!(
+        said.contains("the log that is kept begins at 00:11:25"),
+        "{said}"
+    );
+    assert_eq!(palette(&mut state, "range 2m", &s), None);
+    assert_eq!(state.choices.charts.range, Some(2));
+    assert_eq!(state.choices.screen, Screen::Dashboard);
+}
+
+#[test]
+fn what_cannot_be_read_leaves_the_palette_open() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    for (typed, says) in [
+        ("goto", "goto: say which TIME: 14:03"),
+        ("noon", "goto: write a time as 14:03"),
+    ] {
+        if state.choices.overlay == Overlay::None {
+            press(&mut state, Key::Char(':'), &s);
+        }
+        typing(&mut state, typed, &s);
+        assert_eq!(press(&mut state, Key::Enter, &s), None);
+        let said = state.toast.clone().unwrap();
+        assert!(said.starts_with(says), "{said}");
+        assert_eq!(state.choices.overlay, Overlay::Palette, "{typed}");
+    }
+    assert_eq!(
+        state.choices.typed, "goto noon",
+        "what is missing is waited for"
+    );
+    press(&mut state, Key::Esc, &s);
+    palette(&mut state, "search transformer", &s);
+    assert_eq!(state.choices.screen, Screen::Log);
+    assert_eq!(state.choices.log.hit, Some(2));
+    assert_eq!(
+        palette(&mut state, "export ~/run.log", &s),
+        Some(Effect::Export(Some("~/run.log".to_owned())))
+    );
+}
+
+#[test]
+fn a_setting_is_switched_in_the_palette() {
+    let mut s = testing::healthy();
+    for v in &mut s.settings {
+        v.follow = crate::model::Follow::Ours;
+    }
+    let mut state = UiState::default();
+    assert_eq!(
+        palette(&mut state, "find hybrid", &s),
+        Some(Effect::Send(Command::Set {
+            setting: crate::model::Setting::FindMode,
+            value: Some("HYBRID".to_owned()),
+        }))
+    );
+    assert_eq!(
+        state.toast.as_deref(),
+        Some("find mode HYBRID from the next attempt on")
+    );
+    assert_eq!(palette(&mut state, "cap much", &s), None);
+    assert_eq!(state.choices.overlay, Overlay::Palette);
+    let said = state.toast.clone().unwrap();
+    assert!(said.contains("is not a size such as `20 GiB`"), "{said}");
+    let mut follower = UiState::new(true);
+    assert_eq!(palette(&mut follower, "cap 21G", &s), None);
+    let said = follower.toast.clone().unwrap();
+    assert_eq!(said, "cap: only where the run was started");
+}
+
+#[test]
+fn a_rung_that_ends_an_attempt_still_asks() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    assert_eq!(palette(&mut state, "rung tiled_vae", &s), None);
+    assert_eq!(state.choices.overlay, Overlay::TakeRung);
+    assert_eq!(press(&mut state.clone(), Key::Enter, &s), None);
+    assert_eq!(
+        press(&mut state, Key::Char('y'), &s),
+        Some(Effect::Send(Command::TakeRung {
+            rung: crate::model::RungId("tiled_vae".to_owned()),
+        }))
+    );
+}
+
+#[test]
+fn the_help_runs_what_is_marked_and_escape_goes_back_by_steps() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    press(&mut state, Key::Char('?'), &s);
+    typing(&mut state, "k", &s);
+    assert_eq!(press(&mut state, Key::Enter, &s), None);
+    assert_eq!(state.choices.overlay, Overlay::Kill, "a kill still asks");
+    press(&mut state, Key::Esc, &s);
+    press(&mut state, Key::Char('?'), &s);
+    typing(&mut state, "s", &s);
+    assert_eq!(press(&mut state, Key::Enter, &s), None);
+    assert_eq!(
+        state.choices.overlay,
+        Overlay::Stop,
+        "from a list a stop asks"
+    );
+    assert_eq!(press(&mut state, Key::Enter, &s), None);
+    assert_eq!(state.choices.overlay, Overlay::None, "enter cancels");
+    press(&mut state, Key::Char('?'), &s);
+    typing(&mut state, "false alarm", &s);
+    assert_eq!(press(&mut state, Key::Enter, &s), None);
+    assert_eq!(
+        state.toast.as_deref(),
+        Some("false alarm: there is no alarm")
+    );
+    assert_eq!(press(&mut state, Key::Esc, &s), None);
+    assert_eq!(
+        (state.choices.overlay, state.choices.typed.as_str()),
+        (Overlay::Help, "")
+    );
+    press(&mut state, Key::Esc, &s);
+    assert_eq!(state.choices.overlay, Overlay::None);
+    press(&mut state, Key::Char('?'), &s);
+    typing(&mut state, "goto", &s);
+    press(&mut state, Key::Enter, &s);
+    assert_eq!(
+        state.choices.overlay,
+        Overlay::Palette,
+        "it has to be told a time"
+    );
+    assert_eq!(state.choices.typed, "goto ");
+}
+
+#[test]
+fn what_is_copied_is_what_is_marked() {
+    let s = testing::healthy();
+    let full = Pane { full: true, ..PANE };
+    let mut state = UiState::default();
+    press(&mut state, Key::Char('5'), &s);
+    press(&mut state, Key::Char('y'), &s);
+    assert_eq!(
+        state.toast.as_deref(),
+        Some("y: stop the log first (space, or up)")
+    );
+    let mut go = |key| state.press(key, Some(&s), full);
+    for key in [Key::Up, Key::Up] {
+        assert_eq!(go(key), None);
+    }
+    assert_eq!(
+        go(Key::Char('y')),
+        Some(Effect::Copy("phase sampling, section 2 of 4".to_owned()))
+    );
+    assert_eq!(go(Key::Char('Y')), None, "nothing is marked");
+    for key in [Key::Char('m'), Key::Up] {
+        assert_eq!(go(key), None);
+    }
+    let Some(Effect::Copy(text)) = go(Key::Char('Y')) else {
+        panic!("not copied")
+    };
+    assert_eq!(
+        text,
+        "00:12:53 O model_load     latent_padding_size = 18, is_last_section = False\n\
+         00:12:54 * sampling       phase sampling, section 2 of 4\n"
+    );
+    assert_eq!(go(Key::Char('x')), Some(Effect::Export(None)));
+}
+
+#[test]
+fn a_stop_says_what_happens() {
+    let s = testing::healthy();
+    let mut state = UiState::default();
+    press(&mut state, Key::Char('s'), &s);
+    assert_eq!(
+        state.toast.as_deref(),
+        Some("stopping: SIGTERM sent, SIGKILL after 10 s")
+    );
 }

@@ -17,6 +17,7 @@ use ratatui::widgets::Paragraph;
 
 use crate::model::Health;
 use crate::run::Snapshot;
+use crate::ui::profiles::Profiles;
 use crate::ui::text::number;
 use crate::ui::words::{self, Tone, health_tone};
 
@@ -26,6 +27,7 @@ use super::log_choices::Pane;
 use super::log_screen;
 use super::panel::{self, Room, rank};
 use super::parts::{Parts, Row, shed};
+use super::profile_screen;
 use super::theme::Theme;
 use super::zoom;
 
@@ -38,6 +40,10 @@ pub struct ViewOptions {
     pub choices: Choices,
     /// A short answer to a key, in the place of the footer.
     pub toast: Option<String>,
+    /// The profiles to choose from.
+    pub profiles: Profiles,
+    /// Folder of the run's record, where there is one.
+    pub record: Option<String>,
     /// Time since the snapshot was made: a supervisor that is silent is said to be.
     pub silent_for: Duration,
 }
@@ -49,6 +55,8 @@ impl ViewOptions {
             theme,
             choices: Choices::default(),
             toast: None,
+            profiles: Profiles::default(),
+            record: None,
             silent_for: Duration::ZERO,
         }
     }
@@ -78,6 +86,7 @@ pub fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     match (kind(area), o.choices.screen) {
         (Kind::Line, _) => return line(frame, s, o.theme),
         (kind, Screen::Log) => log_screen::draw(frame, s, o, kind),
+        (kind, Screen::Profiles) => profile_screen::draw(frame, s, o, kind),
         (kind, Screen::Dashboard) if o.choices.charts.zoom => zoom::draw(frame, s, o, kind),
         (Kind::Compact, _) => compact(frame, s, o),
         (Kind::Narrow, _) => narrow(frame, s, o),
@@ -108,11 +117,14 @@ pub(super) fn draw_waiting(frame: &mut Frame<'_>, o: &ViewOptions) {
     }
 }
 
-/// The pane of the log at this size, for scrolling by pages.
-pub(super) fn log_pane(area: Rect, choices: &Choices) -> Pane {
+/// The pane that is scrolled at this size: that of the log, or of a profile.
+pub(super) fn pane(area: Rect, choices: &Choices) -> Pane {
     let (columns, height) = (usize::from(area.width), usize::from(area.height));
     if choices.screen == Screen::Log {
         return log_screen::pane(area, kind(area));
+    }
+    if choices.screen == Screen::Profiles {
+        return profile_screen::pane(area, kind(area));
     }
     let (columns, rows) = match kind(area) {
         Kind::Line | Kind::Compact => (columns.saturating_sub(2), 3),

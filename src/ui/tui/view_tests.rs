@@ -179,21 +179,33 @@ fn a_search_is_typed_below_the_log() {
 }
 
 #[test]
-fn questions_and_help_at_80x24() {
-    for (name, overlay) in [
-        ("help", Overlay::Help),
-        ("palette", Overlay::Palette),
-        ("quit", Overlay::Quit),
-        ("kill", Overlay::Kill),
+fn questions_and_lists() {
+    for (name, overlay, typed) in [
+        ("help", Overlay::Help, ""),
+        ("help_narrowed", Overlay::Help, "log"),
+        ("palette", Overlay::Palette, ""),
+        ("palette_told", Overlay::Palette, "goto 17:00"),
+        ("quit", Overlay::Quit, ""),
+        ("stop", Overlay::Stop, ""),
+        ("kill", Overlay::Kill, ""),
     ] {
-        let o = with(
-            UNICODE,
-            Choices {
-                overlay,
-                ..Choices::default()
-            },
-        );
-        insta::assert_snapshot!(name, text(&testing::healthy(), &o, 80, 24));
+        let choices = Choices {
+            overlay,
+            typed: typed.to_owned(),
+            picked: if name == "help" { 30 } else { 0 },
+            ..Choices::default()
+        };
+        let s = testing::healthy();
+        for (width, height) in [(80, 24), (40, 12)] {
+            let forms = screen::forms(width, height, |frame, theme| {
+                let o = ViewOptions {
+                    record: Some("/home/user/.local/state/framepack-tui/runs/7f3a".to_owned()),
+                    ..with(theme, choices.clone())
+                };
+                draw(frame, &s, &o);
+            });
+            insta::assert_snapshot!(format!("{name}_{width}x{height}"), forms);
+        }
     }
 }
 
@@ -278,7 +290,8 @@ proptest! {
         let choices = dice.choices(&s);
         let bare = matches!(choices.overlay, Overlay::None | Overlay::Search);
         let theme = Theme { ascii, color: !ascii };
-        let screen = text(&s, &with(theme, choices), width, height);
+        let o = ViewOptions { profiles: dice.profiles(), ..with(theme, choices) };
+        let screen = text(&s, &o, width, height);
         if ascii {
             prop_assert!(screen.is_ascii(), "{}", screen);
         }
@@ -293,7 +306,8 @@ proptest! {
         let s = dice.snapshot();
         let mut choices = dice.choices(&s);
         choices.overlay = Overlay::None;
-        let screen = text(&s, &with(UNICODE, choices), width, height);
+        let o = ViewOptions { profiles: dice.profiles(), ..with(UNICODE, choices) };
+        let screen = text(&s, &o, width, height);
         if width >= 40 && height >= 10 {
             prop_assert!(screen.contains(s.verdict.health.word()), "{}", screen);
         }

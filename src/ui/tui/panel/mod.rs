@@ -7,6 +7,8 @@ mod health;
 mod ladder;
 mod log;
 mod machine;
+pub(super) mod profile;
+mod settings;
 
 pub(super) use charts::{charts, readout, title as charts_title};
 pub(super) use foreign::title as ladder_title;

@@ -69,7 +69,7 @@ impl Over {
 
     /// Whether characters are text here.
     pub(super) const fn typing(self) -> bool {
-        matches!(self, Self::Palette | Self::Prompt)
+        !matches!(self, Self::Nothing)
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Choices {
     /// The marked line of each list, in the order of [`List::ALL`].
     pub(super) marked: [usize; 3],
     pub(super) over: Over,
-    /// What was typed into the palette.
+    /// What was typed into the palette, or narrows the list of keys.
     pub(super) typed: String,
     /// The marked line of the palette, or the first one shown of the help.
     pub(super) picked: usize,

@@ -8,7 +8,7 @@ use ratatui::widgets::Clear;
 use crate::ui::lobby::Lobby;
 use crate::ui::text;
 use crate::ui::tui::chrome::{put, titled};
-use crate::ui::tui::keymap::{self, Binding, Context};
+use crate::ui::tui::keymap::Binding;
 use crate::ui::tui::parts::Parts;
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::Tone;
@@ -23,8 +23,7 @@ const BOX: usize = 66;
 pub(super) fn draw(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
     match c.over {
         Over::Nothing | Over::Prompt => {}
-        Over::Help => help(frame, l, c, theme),
-        Over::Palette => palette(frame, l, c, theme),
+        Over::Help | Over::Palette => list(frame, l, c, theme),
     }
 }
 
@@ -56,37 +55,19 @@ fn centred(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme:
     put(frame, inner, lines);
 }
 
-fn help(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
-    let list: Vec<&Binding> = keymap::within(Context::Start).collect();
-    let rows = usize::from(frame.area().height).saturating_sub(3);
-    let first = c.picked.min(list.len().saturating_sub(rows));
+/// The keys or the commands that hold what was typed, the marked one in sight.
+fn list(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
+    let list = state::listed(c);
+    let picked = c.picked.min(list.len().saturating_sub(1));
+    let rows = usize::from(frame.area().height).saturating_sub(4);
+    let first = (picked + 1).saturating_sub(rows);
     let keys = |b: &Binding| {
         let keys: Vec<_> = b.keys.iter().map(|k| k.name()).collect();
         keys.join(" ")
     };
-    let lines: Vec<_> = list
-        .iter()
-        .skip(first)
-        .take(rows)
-        .map(|b| entry(b, &keys(b), l, c, theme))
-        .collect();
-    let title = if lines.len() < list.len() {
-        let end = first + lines.len();
-        format!("Keys  {}-{end} of {}", first + 1, list.len())
-    } else {
-        "Keys".to_owned()
-    };
-    centred(frame, &title, lines, theme);
-}
-
-fn palette(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
-    let list = keymap::commands_within(Context::Start, &c.typed);
-    let picked = c.picked.min(list.len().saturating_sub(1));
-    let rows = usize::from(frame.area().height).saturating_sub(4);
-    let first = (picked + 1).saturating_sub(rows);
     let typed = text::clean(&c.typed, theme.ascii);
     let mut lines = vec![Line::styled(
-        format!(":{typed}_"),
+        format!("{}{typed}_", if c.over == Over::Help { "" } else { ":" }),
         theme.style(Tone::Strong),
     )];
     for (at, b) in list.iter().enumerate().skip(first).take(rows) {
@@ -95,7 +76,11 @@ fn palette(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
         } else {
             " "
         };
-        lines.push(entry(b, &format!("{mark} {}", b.name), l, c, theme));
+        let head = match c.over {
+            Over::Help => keys(b),
+            _ => b.name.to_owned(),
+        };
+        lines.push(entry(b, &format!("{mark} {head}"), l, c, theme));
     }
     if list.is_empty() {
         lines.push(Line::styled(
@@ -104,7 +89,16 @@ fn palette(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
         ));
     }
     // As high as the whole list, so that the box does not jump while one types.
-    let whole = keymap::commands_within(Context::Start, "").len() + 1;
+    let all = Choices {
+        over: c.over,
+        ..Choices::default()
+    };
+    let whole = state::listed(&all).len() + 1;
     lines.resize(whole.min(rows + 1), Line::default());
-    centred(frame, "Commands", lines, theme);
+    let title = if c.over == Over::Help {
+        "Keys"
+    } else {
+        "Commands"
+    };
+    centred(frame, title, lines, theme);
 }

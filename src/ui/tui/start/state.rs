@@ -82,6 +82,17 @@ pub(super) fn earlier(lobby: &Lobby) -> Vec<String> {
     out
 }
 
+/// Lines of a page in the list of keys.
+const PAGE: usize = 10;
+
+/// What the list of keys or the palette shows.
+pub(super) fn listed(c: &Choices) -> Vec<&'static Binding> {
+    match c.over {
+        Over::Help => keymap::help_within(Context::Start, &c.typed),
+        _ => keymap::commands_within(Context::Start, &c.typed),
+    }
+}
+
 impl State {
     /// Takes a key.
     pub(super) fn press(&mut self, key: Key, lobby: &Lobby) -> Option<Effect> {
@@ -91,7 +102,7 @@ impl State {
         let Some(binding) = binding else {
             if let (Key::Char(c), Over::Prompt) = (key, over) {
                 self.choices.prompt.insert(c);
-            } else if let (Key::Char(c), Over::Palette) = (key, over) {
+            } else if let (Key::Char(c), Over::Palette | Over::Help) = (key, over) {
                 self.choices.typed.push(c);
                 self.choices.picked = 0;
             }
@@ -131,7 +142,7 @@ impl State {
     }
 
     fn run_picked(&mut self, lobby: &Lobby) -> Option<Effect> {
-        let list = keymap::commands_within(Context::Start, &self.choices.typed);
+        let list = listed(&self.choices);
         let Some(binding) = list.get(self.choices.picked.min(list.len().saturating_sub(1))) else {
             self.toast = Some("no command has these letters".to_owned());
             return None;
@@ -160,6 +171,13 @@ impl State {
             Action::PreviousList => c.list = c.list.step(List::ALL.len() - 1),
             Action::PickDown => self.step(true, lobby),
             Action::PickUp => self.step(false, lobby),
+            Action::PickPageDown => (0..PAGE).for_each(|_| self.step(true, lobby)),
+            Action::PickPageUp => (0..PAGE).for_each(|_| self.step(false, lobby)),
+            Action::Narrow if c.typed.is_empty() => self.open(Over::Nothing),
+            Action::Narrow => {
+                c.typed.clear();
+                c.picked = 0;
+            }
             _ => {}
         }
     }
@@ -168,8 +186,7 @@ impl State {
     fn step(&mut self, down: bool, lobby: &Lobby) {
         let c = &mut self.choices;
         let length = match (c.over, c.list) {
-            (Over::Palette, _) => keymap::commands_within(Context::Start, &c.typed).len(),
-            (Over::Help, _) => keymap::within(Context::Start).count(),
+            (Over::Palette | Over::Help, _) => listed(c).len(),
             (_, List::Found) => lobby.found().len(),
             (_, List::Runs) => lobby.runs().len(),
             (_, List::Profiles) => lobby.profiles.len(),
@@ -190,7 +207,7 @@ impl State {
     /// What changes a line that is being typed; `false`: the action is none of these.
     fn edit(&mut self, action: Action, lobby: &Lobby) -> bool {
         let c = &mut self.choices;
-        if action == Action::Erase && c.over == Over::Palette {
+        if action == Action::Erase && matches!(c.over, Over::Palette | Over::Help) {
             c.typed.pop();
             c.picked = 0;
             return true;

@@ -1,0 +1,84 @@
+//! The real binary in a real terminal (a PTY): first frame, answers to keys under a
+//! flood of lines, and what watching costs. Peers beside it where there are some.
+//!
+//!     cargo bench --bench terminal [first|flood|cost]
+//!
+//! Everything runs in a mount namespace of its own with the imitated card at `/sys`.
+
+#[path = "../support/card.rs"]
+mod card;
+#[path = "../support/figures.rs"]
+mod figures;
+#[path = "../support/spread.rs"]
+mod spread;
+#[path = "../support/usage.rs"]
+mod usage;
+
+mod cost;
+mod first_frame;
+mod flood;
+mod home;
+mod peer;
+mod printer;
+mod pty;
+
+use std::error::Error;
+use std::process::{Command, ExitCode};
+
+use card::Card;
+
+/// The program.
+const BINARY: &str = env!("CARGO_BIN_EXE_framepack-tui");
+/// Folder of the imitated card; set: we are inside the namespace already.
+const INSIDE: &str = "FPT_BENCH_CARD";
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<ExitCode> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [mode, rest @ ..] = args.as_slice()
+        && mode == printer::MODE
+    {
+        printer::print(rest)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(root) = std::env::var_os(INSIDE) else {
+        return enter(&args);
+    };
+    let card = Card(root.into());
+    let wanted = |part: &str| {
+        let chosen: Vec<_> = args.iter().filter(|a| !a.starts_with('-')).collect();
+        chosen.is_empty() || chosen.iter().any(|a| *a == part)
+    };
+    if wanted("first") {
+        figures::write("first_frame", &first_frame::measure(&card)?)?;
+    }
+    if wanted("flood") {
+        figures::write("flood", &flood::measure()?)?;
+    }
+    if wanted("cost") {
+        figures::write("cost", &cost::measure()?)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs this program again with the card at `/sys`. The tool takes a third of a second
+/// to get there, which must not be measured with the program.
+fn enter(args: &[String]) -> Outcome<ExitCode> {
+    let folder = tempfile::Builder::new().prefix("fpt-card-").tempdir()?;
+    let card = Card::make(folder.path())?;
+    let status = Command::new("python3")
+        .arg(card::tool())
+        .arg("run")
+        .arg(card.root())
+        .arg("--")
+        .arg(std::env::current_exe()?)
+        .args(args)
+        .env(INSIDE, card.root())
+        .status()?;
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

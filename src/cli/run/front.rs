@@ -1,0 +1,55 @@
+//! What meets the user before anything is known: signals and the screen.
+//!
+//! A driver that has to wake its card, or hangs, keeps the setup waiting for seconds.
+//! The screen stands by then, and says that the machine is being looked at.
+
+use std::io;
+
+use tokio::sync::mpsc;
+
+use crate::cli::CliError;
+use crate::cli::show::{Output, screen_options};
+use crate::model::Command;
+use crate::supervise::Signals;
+use crate::ui::{SnapshotSlot, TuiHandle};
+
+/// Where the run is shown.
+pub(super) enum Shown {
+    Screen(TuiHandle, SnapshotSlot),
+    Headless,
+    Plain,
+}
+
+/// Signals, screen and the commands of both. Dropping it gives the terminal back.
+pub(super) struct Front {
+    pub(super) shown: Shown,
+    pub(super) commands: mpsc::UnboundedReceiver<Command>,
+    pub(super) signals: Signals,
+}
+
+impl Front {
+    /// Needs a tokio runtime with I/O. What comes before the supervising loop runs is
+    /// kept for it: from here on a signal must not end us with the terminal taken.
+    pub(super) fn open(output: Output) -> Result<Self, CliError> {
+        let system = |what| move |why| CliError::System { what, why };
+        let signals = Signals::new().map_err(system("listen to signals"))?;
+        let (command_to, commands) = mpsc::unbounded_channel();
+        let shown = match output {
+            Output::Headless => Shown::Headless,
+            Output::Plain => Shown::Plain,
+            Output::Screen { ascii } => {
+                let slot = SnapshotSlot::new();
+                let screen =
+                    crate::ui::spawn(screen_options(ascii, false), slot.clone(), command_to)
+                        .map_err(io::Error::other)
+                        .map_err(system("take over the terminal"))?;
+                Shown::Screen(screen, slot)
+            }
+        };
+        Ok(Self {
+            shown,
+            commands,
+            signals,
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! The plan of a run: made before the first attempt, and anew after each choice that
+//! the user makes while watching.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::cli::CliError;
+use crate::model::sample::Vendor;
+use crate::model::{Bytes, Chosens, GpuSample, Plan, Setting};
+use crate::profile::resolve::{Inputs, env_names};
+use crate::profile::{Catalog, Problem, Profile, lint, resolve};
+use crate::workload::adapter::{self, AdapterKind, LaunchInfo};
+use crate::workload::capabilities;
+
+use super::machine;
+
+/// What a plan depends on and no choice changes.
+#[derive(Clone)]
+pub(super) struct Planner {
+    pub(super) catalog: Catalog,
+    /// The user's command.
+    pub(super) argv: Vec<String>,
+    /// The profile that was asked for on the command line.
+    pub(super) asked: Option<String>,
+    /// `--cap`.
+    pub(super) cap: Option<Bytes>,
+    /// The supervised card.
+    pub(super) card: Option<GpuSample>,
+    /// A card may be there whose driver has not answered.
+    pub(super) card_unknown: bool,
+    /// What reads the console, where the profile does not say.
+    pub(super) detected: AdapterKind,
+    /// The user's exported variables.
+    pub(super) exported: BTreeMap<String, String>,
+    /// Countdown before a kill.
+    pub(super) countdown: Duration,
+}
+
+/// A plan with what belongs to it.
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    pub(super) profile: Profile,
+    /// Why this profile.
+    pub(super) why: String,
+    /// What reads the console.
+    pub(super) kind: AdapterKind,
+    pub(super) notices: Vec<String>,
+}
+
+impl Planner {
+    /// The plan with these choices, or what is wrong with them.
+    pub(super) fn plan(&self, chosen: &Chosens) -> Result<Planned, CliError> {
+        let (profile, why) = match &chosen.profile {
+            Some(id) => (self.catalog.get(id)?, "chosen by you".to_owned()),
+            None => machine::profile(
+                &self.catalog,
+                self.asked.as_deref(),
+                self.card.as_ref(),
+                self.detected.as_str(),
+            )?,
+        };
+        let kind = match &profile.workload.adapter {
+            Some(name) => name.value.parse().unwrap_or(self.detected),
+            None => self.detected,
+        };
+        let mut notices: Vec<String> = lint(&profile).iter().map(Problem::one_line).collect();
+        let follow = |key: &str, value: &str| capabilities::arguments(kind, &self.argv, key, value);
+        let inputs = Inputs {
+            argv: self.argv.clone(),
+            user_env: self.exported_for(&profile),
+            cap: self.cap,
+            gpu: self.card.as_ref().map(|c| c.id.clone()),
+            adapter: kind.to_string(),
+            server: self.is_server(kind),
+            countdown: self.countdown,
+            setting_args: &follow,
+            no_miopen: self.no_miopen(),
+            chosen: chosen.clone(),
+        };
+        let resolved = resolve(&profile, &inputs);
+        notices.extend(resolved.notices);
+        self.check_cap(&resolved.plan, &profile, chosen)?;
+        Ok(Planned {
+            plan: resolved.plan,
+            profile,
+            why,
+            kind,
+            notices,
+        })
+    }
+
+    fn exported_for(&self, profile: &Profile) -> BTreeMap<String, String> {
+        let names = env_names(profile);
+        let vars = self.exported.iter();
+        vars.filter(|(name, _)| names.contains(*name))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
+    }
+
+    fn is_server(&self, kind: AdapterKind) -> bool {
+        let launch = LaunchInfo {
+            argv: self.argv.clone(),
+            on_cpu: false,
+        };
+        adapter::new(kind, &launch).is_server()
+    }
+
+    /// MIOpen runs on AMD cards alone; a card that could not be read may be one.
+    fn no_miopen(&self) -> Option<String> {
+        let of_another = match &self.card {
+            Some(card) => card.vendor != Vendor::Amd,
+            None => !self.card_unknown,
+        };
+        of_another.then(|| "no AMD card is supervised, and MIOpen runs on no other".to_owned())
+    }
+
+    fn check_cap(&self, plan: &Plan, profile: &Profile, chosen: &Chosens) -> Result<(), CliError> {
+        let total = self.card.as_ref().and_then(machine::total);
+        let (Some(cap), Some(total)) = (plan.vram_cap, total) else {
+            return Ok(());
+        };
+        if cap <= total {
+            return Ok(());
+        }
+        let origin = if chosen.settings.contains_key(&Setting::VramCap) {
+            "your choice".to_owned()
+        } else if self.cap.is_some() {
+            "--cap".to_owned()
+        } else {
+            format!("profile {}", profile.id.value)
+        };
+        Err(CliError::CapAboveCard { cap, origin, total })
+    }
+}

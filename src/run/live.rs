@@ -1,0 +1,238 @@
+//! What the user switches while watching: settings, profile, rung.
+//!
+//! The plan is made anew by the shell, which knows the profiles and the workload's
+//! arguments, and comes back as an event; the attempt that runs keeps what it was
+//! launched with.
+
+use std::sync::Arc;
+
+use crate::model::event::{Choice, Decision, Level, Replanned};
+use crate::model::{
+    Bytes, Chosen, Effect, Event, Follow, GpuSample, Origin, RungId, Scope, Setting,
+};
+
+use super::reduce::emit;
+use super::snapshot::SettingView;
+use super::state::{Next, Purpose, RunState, Stage, Step};
+
+impl RunState {
+    /// Switches a setting; `None`: as the profile says.
+    pub(super) fn set(&mut self, setting: Setting, value: Option<&str>, out: &mut Vec<Effect>) {
+        let mut chosen = self.plan.chosen.clone();
+        let what = match value {
+            None => {
+                chosen.settings.remove(&setting);
+                format!("{} as the profile says", setting.name())
+            }
+            Some(text) => {
+                let value = match self.checked(setting, text) {
+                    Ok(value) => value,
+                    Err(why) => return refuse(why, out),
+                };
+                let what = format!("{} {value}", setting.name());
+                let over = self.position.taken(&self.plan);
+                chosen.settings.insert(setting, Chosen { value, over });
+                what
+            }
+        };
+        out.push(Effect::Resolve { chosen, what });
+    }
+
+    /// The value as a profile would have it, or why this run cannot have it.
+    fn checked(&self, setting: Setting, text: &str) -> Result<String, String> {
+        let value = setting.parse(text)?;
+        if let Follow::No { why } = self.follows(setting) {
+            return Err(format!("{}: {why}", setting.name()));
+        }
+        let total = self
+            .card()
+            .and_then(GpuSample::pool)
+            .map(|(_, total)| total);
+        if let (Setting::VramCap, Some(total), Ok(cap)) = (setting, total, value.parse::<Bytes>())
+            && cap > total
+        {
+            return Err(format!(
+                "VRAM cap: {value} is more than the card has ({total})"
+            ));
+        }
+        Ok(value)
+    }
+
+    pub(super) fn use_profile(&mut self, id: &str, out: &mut Vec<Effect>) {
+        let mut chosen = self.plan.chosen.clone();
+        chosen.profile = Some(id.to_owned());
+        let what = format!("profile {id}");
+        out.push(Effect::Resolve { chosen, what });
+    }
+
+    /// The new plan; what runs goes on as it was launched.
+    pub(super) fn replanned(&mut self, r: &Replanned) {
+        self.started.profile.clone_from(&r.profile);
+        self.started.profile_why.clone_from(&r.profile_why);
+        self.started.adapter.clone_from(&r.adapter);
+        self.plan = r.plan.clone();
+        self.flags.cap_told = false;
+        self.tell_settings();
+    }
+
+    fn follows(&self, setting: Setting) -> Follow {
+        let found = self.plan.follow.get(&setting).cloned();
+        found.unwrap_or_else(|| Follow::No {
+            why: "the record of this run does not tell whether its program can follow".to_owned(),
+        })
+    }
+
+    /// Works out the settings of the attempt that would follow.
+    pub(super) fn tell_settings(&mut self) {
+        let rung = self.decided().and_then(|n| n.rung.clone());
+        let list = self.position.effective(&self.plan, rung.as_ref());
+        self.effective_next = Arc::new(list);
+    }
+
+    /// The settings that can be switched, for the screen.
+    pub(super) fn view_settings(&self) -> Vec<SettingView> {
+        let view = |setting: Setting| {
+            let path = setting.path();
+            let of =
+                |list: &[crate::model::Effective]| list.iter().find(|e| e.key == path).cloned();
+            let next = of(&self.effective_next);
+            let now = match setting {
+                Setting::VramCap => next.clone(),
+                _ => of(&self.effective),
+            };
+            let said = |e: Option<crate::model::Effective>| {
+                e.filter(|e| e.idle.is_none()).and_then(|e| e.value)
+            };
+            SettingView {
+                setting,
+                now: said(now),
+                origin: next.as_ref().map_or(Origin::BuiltIn, |e| e.origin.clone()),
+                next: said(next),
+                follow: self.follows(setting),
+            }
+        };
+        Setting::ALL.into_iter().map(view).collect()
+    }
+
+    /// Ends the attempt, so that the next one has what was chosen.
+    pub(super) fn apply_now(&mut self, out: &mut Vec<Effect>) {
+        let here = self.attempt.as_ref().map(|a| a.rung.clone());
+        let rung = here.filter(|r| r.0 != RungId::AS_GIVEN);
+        let next = Next {
+            rung,
+            by_user: true,
+        };
+        self.follow_with(
+            &next,
+            true,
+            "you asked for a restart with what you chose",
+            out,
+        );
+    }
+
+    /// Takes the rung that the user chose.
+    pub(super) fn take_rung(&mut self, rung: &RungId, out: &mut Vec<Effect>) {
+        let Some(found) = self.plan.ladder.iter().find(|r| r.id == *rung) else {
+            return refuse(format!("there is no rung {rung} on this ladder"), out);
+        };
+        if let Some(why) = &found.unavailable {
+            return refuse(format!("rung {rung} cannot be taken: {why}"), out);
+        }
+        let next = Next {
+            rung: Some(rung.clone()),
+            by_user: true,
+        };
+        self.follow_with(&next, false, "you chose the rung", out);
+    }
+
+    /// Makes `next` follow. What ends already goes on ending, at once if `hurry`;
+    /// what nothing ends is ended for it.
+    fn follow_with(&mut self, next: &Next, hurry: bool, why: &str, out: &mut Vec<Effect>) {
+        let now = self.now;
+        let mut kill_at = now;
+        let mut signal = false;
+        match &mut self.stage {
+            Stage::Preparing => return refuse("the first attempt has not begun", out),
+            Stage::Over => {}
+            Stage::Draining { .. } | Stage::PostMortem { .. } => {
+                return refuse("the program has just ended by itself", out);
+            }
+            Stage::Reclaiming { next: old, .. } | Stage::Delaying { next: old, .. } => {
+                *old = next.clone();
+            }
+            Stage::Ending {
+                purpose: Purpose::User { .. } | Purpose::Conclude(_),
+                ..
+            } => return refuse("the run is being ended", out),
+            Stage::Ending { purpose, step } => {
+                *purpose = match purpose {
+                    // what was announced as an answer to a fault stays one
+                    Purpose::Restart(Next { rung, by_user }) if hurry => Purpose::Restart(Next {
+                        rung: rung.clone(),
+                        by_user: *by_user,
+                    }),
+                    Purpose::Restart(Next { by_user, .. }) => Purpose::Restart(Next {
+                        rung: next.rung.clone(),
+                        by_user: *by_user,
+                    }),
+                    _ => Purpose::Restart(next.clone()),
+                };
+                if let Step::Countdown { kill_at: at, held } = step {
+                    if hurry {
+                        *at = now;
+                        *held = false;
+                    } else if *held {
+                        // a time to come tells readers that it is still held
+                        *at = (*at).max(now + std::time::Duration::from_secs(1));
+                    }
+                    kill_at = *at;
+                }
+            }
+            Stage::Launching | Stage::Watching => {
+                signal = true;
+                self.stage = Stage::Ending {
+                    purpose: Purpose::Restart(next.clone()),
+                    step: Step::Terminating {
+                        kill_at: now + self.plan.kill.grace,
+                    },
+                };
+            }
+        }
+        self.tell_settings();
+        self.tell_followed(kill_at, why, out);
+        if signal {
+            self.signal(self.plan.kill.first, Scope::Group, out);
+        }
+    }
+
+    fn tell_followed(&mut self, kill_at: crate::model::Mono, why: &str, out: &mut Vec<Effect>) {
+        let Some(next) = self.decided().cloned() else {
+            return;
+        };
+        let rung = next
+            .rung
+            .unwrap_or_else(|| RungId(RungId::AS_GIVEN.to_owned()));
+        let decision = Decision {
+            attempt: self.attempt_number(),
+            verdict: self.verdict.id,
+            choice: Choice::Restart {
+                rung,
+                kill_at,
+                by_user: next.by_user,
+            },
+            why: why.to_owned(),
+            skipped: Vec::new(),
+            restarts_left: self.budget.left(&self.plan.budget, self.now),
+        };
+        self.decision = Some(decision.why.clone());
+        out.push(emit(Event::Decision(Box::new(decision))));
+    }
+}
+
+/// Says why nothing is done.
+fn refuse(why: impl Into<String>, out: &mut Vec<Effect>) {
+    out.push(emit(Event::Notice {
+        level: Level::Warn,
+        text: why.into(),
+    }));
+}
