@@ -11,9 +11,23 @@ use crate::model::Bytes;
 /// and starts a dead run again on a fallback.
 #[derive(Debug, Parser)]
 #[command(name = "framepack-tui", version = env!("FPT_VERSION"), about, long_about = None)]
+#[command(args_conflicts_with_subcommands = true, after_help = START_HELP)]
 pub(super) struct Args {
     #[command(subcommand)]
-    pub(super) command: Subcommand,
+    pub(super) command: Option<Subcommand>,
+    #[command(flatten)]
+    pub(super) start: StartArgs,
+}
+
+/// How the start screen is shown.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct StartArgs {
+    /// No screen: print once what is there, for screen readers and logs
+    #[arg(long)]
+    pub(super) plain: bool,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub(super) ascii: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -77,6 +91,10 @@ pub(super) struct FollowArgs {
     /// it the newest that still runs, else the newest
     pub(super) run: Option<String>,
 }
+
+const START_HELP: &str = "\
+Without a command the start screen is shown: the cards, the generations found running,
+the recorded runs and the profiles, with one key to start a command.";
 
 const FOLLOW_HELP: &str = "\
 Leaving (q, Ctrl-C) does not touch the run. Stop, kill, hold and evidence are passed on to

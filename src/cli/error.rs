@@ -86,6 +86,11 @@ pub enum CliError {
         /// The line that is missing.
         line: u64,
     },
+    /// The start screen has nothing to be drawn on.
+    #[error(
+        "the start screen needs a terminal; use --plain to print what is there, or `framepack-tui run -- COMMAND` to start a generation"
+    )]
+    NoTerminal,
     /// The record cannot be opened.
     #[error("failed to {0}")]
     Store(#[from] StoreError),
@@ -118,6 +123,7 @@ impl CliError {
             | Self::NoSuchRun { .. }
             | Self::AmbiguousRun { .. }
             | Self::NoRuns => 66,
+            Self::NoTerminal => USAGE,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,

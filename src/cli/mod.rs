@@ -7,6 +7,7 @@ mod follow;
 mod run;
 mod runs;
 mod show;
+mod start;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -24,10 +25,11 @@ pub fn main() -> ExitCode {
         Err(e) => return usage(&e),
     };
     let done = match args.command {
-        Subcommand::Run(run) => run::main(*run),
-        Subcommand::Follow(follow) => follow::main(&follow),
-        Subcommand::Runs => runs::main(),
-        Subcommand::Guardian { args } => return crate::workload::guardian::main(args),
+        None => start::main(args.start),
+        Some(Subcommand::Run(run)) => run::main(*run),
+        Some(Subcommand::Follow(follow)) => follow::main(&follow),
+        Some(Subcommand::Runs) => runs::main(),
+        Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),
     };
     match done {
         Ok(code) => ExitCode::from(code),

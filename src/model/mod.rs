@@ -7,6 +7,7 @@
 pub mod attempt;
 pub mod effect;
 pub mod event;
+pub mod found;
 pub mod health;
 pub mod line;
 pub mod plan;
@@ -22,6 +23,7 @@ pub use attempt::{
 };
 pub use effect::{Effect, Scope, Signal};
 pub use event::{Command, Envelope, Event};
+pub use found::{CardMemory, FoundProcess};
 pub use health::{Finding, Health, NextStep, Verdict};
 pub use line::{Line, Stream};
 pub use plan::{Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};

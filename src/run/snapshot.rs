@@ -257,7 +257,7 @@ pub struct Snapshot {
     pub verdict_since: Mono,
     /// What the supervisor does.
     pub stage: Stage,
-    /// Ladder.
+    /// Ladder; empty: see [`Snapshot::is_foreign`].
     pub ladder: Vec<LadderEntry>,
     /// Restarts left.
     pub restarts_left: u32,
@@ -293,4 +293,12 @@ pub struct Snapshot {
     pub results: u32,
     /// How the run ended, with its exit code and a sentence.
     pub outcome: Option<(Outcome, u8, String)>,
+}
+
+impl Snapshot {
+    /// Whether a process is looked at that is not ours: nothing of it is judged, and
+    /// nothing is done to it. Every run of ours has at least rung 0 in its ladder.
+    pub fn is_foreign(&self) -> bool {
+        self.ladder.is_empty()
+    }
 }

@@ -13,6 +13,7 @@ mod kmsg;
 #[cfg(feature = "nvml")]
 mod nvml;
 mod pci;
+mod processes;
 mod procfs;
 mod sampler;
 mod source;
@@ -21,4 +22,5 @@ mod track;
 #[cfg(test)]
 mod testing;
 
+pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 pub use sampler::{Sampler, SamplerConfig};

@@ -4,6 +4,7 @@
 //! a [`slot::SnapshotSlot`]; plain text reads the stream of envelopes. Neither
 //! holds state of the run, and both speak the words of `words`.
 
+pub mod lobby;
 pub mod plain;
 pub mod profiles;
 pub mod slot;
@@ -15,6 +16,7 @@ mod words;
 #[cfg(test)]
 mod testing;
 
+pub use lobby::Lobby;
 pub use plain::PlainWriter;
 pub use profiles::Profiles;
 pub use slot::SnapshotSlot;

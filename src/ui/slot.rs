@@ -1,4 +1,4 @@
-//! The latest snapshot, shared between the supervisor and the screen.
+//! The latest state, shared between whoever knows it and the screen.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,28 +10,53 @@ use crate::run::Snapshot;
 /// news. A slow or blocked screen misses intermediate states and holds nothing up.
 ///
 /// There is no wake-up: the screen looks every 50 ms, as often as it may draw.
-#[derive(Debug, Clone, Default)]
-pub struct SnapshotSlot {
-    inner: Arc<Mutex<Latest>>,
+pub type SnapshotSlot = Slot<Snapshot>;
+
+/// A place for the latest state of any kind, see [`SnapshotSlot`].
+#[derive(Debug)]
+pub struct Slot<T> {
+    inner: Arc<Mutex<Latest<T>>>,
 }
 
-#[derive(Debug, Default)]
-struct Latest {
+#[derive(Debug)]
+struct Latest<T> {
     generation: u64,
-    snapshot: Option<Arc<Snapshot>>,
+    snapshot: Option<Arc<T>>,
     word: Option<String>,
     record: Option<Arc<Path>>,
     profiles: Arc<Vec<ShelfEntry>>,
 }
 
-impl SnapshotSlot {
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self {
+            inner: Arc::new(Mutex::new(Latest {
+                generation: 0,
+                snapshot: None,
+                word: None,
+                record: None,
+                profiles: Arc::default(),
+            })),
+        }
+    }
+}
+
+impl<T> Clone for Slot<T> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<T> Slot<T> {
     /// An empty slot.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Replaces what is in the slot.
-    pub fn publish(&self, snapshot: Arc<Snapshot>) {
+    pub fn publish(&self, snapshot: Arc<T>) {
         let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         latest.generation += 1;
         // The old one is dropped after the lock is released: freeing it may take long.
@@ -79,14 +104,14 @@ impl SnapshotSlot {
     }
 
     /// The latest snapshot, if one was ever published.
-    pub fn latest(&self) -> Option<Arc<Snapshot>> {
+    pub fn latest(&self) -> Option<Arc<T>> {
         let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         latest.snapshot.clone()
     }
 
     /// The latest snapshot with its generation, if it is newer than `seen`
     /// (0: nothing seen yet).
-    pub fn newer_than(&self, seen: u64) -> Option<(u64, Arc<Snapshot>)> {
+    pub fn newer_than(&self, seen: u64) -> Option<(u64, Arc<T>)> {
         let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if latest.generation <= seen {
             return None;

@@ -22,6 +22,8 @@ mod harness;
 #[cfg(test)]
 mod no_alarm;
 #[cfg(test)]
+mod start;
+#[cfg(test)]
 mod switching;
 #[cfg(test)]
 mod terminal;

@@ -11,7 +11,7 @@ use crate::model::Command;
 use crate::record::store::{EVENTS, LOCK};
 use crate::record::{RunEntry, Tail, TailError, is_held};
 use crate::supervise::{Owner, Signals};
-use crate::ui::{SnapshotSlot, TuiHandle};
+use crate::ui::SnapshotSlot;
 
 use super::args::FollowArgs;
 use super::show::{Output, last_words, screen_options};
@@ -26,15 +26,44 @@ const FIRST_LINE: Duration = Duration::from_secs(5);
 /// Shows a run until it is over or the user leaves; gives the exit code.
 pub(super) fn main(args: &FollowArgs) -> Result<u8, CliError> {
     let run = find::run(args.run.as_deref())?;
-    let tail = open(&run)?;
+    show(&run, Output::choose(args.show), true).end.map(|()| 0)
+}
+
+/// How showing a run came to its end.
+pub(super) struct Shown {
+    /// The signal to us that ended it, as a command.
+    pub(super) signal: Option<Command>,
+    /// What was wrong.
+    pub(super) end: Result<(), CliError>,
+}
+
+impl From<CliError> for Shown {
+    fn from(why: CliError) -> Self {
+        Self {
+            signal: None,
+            end: Err(why),
+        }
+    }
+}
+
+/// Shows a run until it is over or the user leaves; `last_words`: says afterwards what
+/// became of it.
+pub(super) fn show(run: &RunEntry, output: Output, last_words: bool) -> Shown {
+    let tail = match open(run) {
+        Ok(tail) => tail,
+        Err(why) => return why.into(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
-        .map_err(system("start the runtime"))?;
-    let done = runtime.block_on(watch(&run, tail, Output::choose(args.show)));
+        .build();
+    let runtime = match runtime.map_err(system("start the runtime")) {
+        Ok(runtime) => runtime,
+        Err(why) => return why.into(),
+    };
+    let shown = runtime.block_on(watch(run, tail, output, last_words));
     // a reader that waits for a blocked pipe is left behind
     runtime.shutdown_background();
-    done.map(|()| 0)
+    shown.unwrap_or_else(Into::into)
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> CliError {
@@ -66,7 +95,12 @@ fn owner(run: &RunEntry) -> Option<Owner> {
         .flatten()
 }
 
-async fn watch(run: &RunEntry, tail: Tail, output: Output) -> Result<(), CliError> {
+async fn watch(
+    run: &RunEntry,
+    tail: Tail,
+    output: Output,
+    last_words: bool,
+) -> Result<Shown, CliError> {
     let mut signals = Signals::new().map_err(system("listen to signals"))?;
     let (command_to, mut commands) = mpsc::unbounded_channel();
     let slot = SnapshotSlot::new();
@@ -84,12 +118,15 @@ async fn watch(run: &RunEntry, tail: Tail, output: Output) -> Result<(), CliErro
     Reader::new(&run.path, tail, show)
         .start(done_to)
         .map_err(system("start the reader"))?;
-    let mut ended = None;
+    let (mut ended, mut signal) = (None, None);
     let mut looks = tokio::time::interval(LOOK);
     loop {
         tokio::select! {
             biased;
-            command = signals.next() => if leaves(&command) { break },
+            command = signals.next() => if leaves(&command) {
+                signal = Some(command);
+                break;
+            },
             Some(command) = commands.recv() => {
                 if command == Command::TerminalLost {
                     break;
@@ -106,8 +143,16 @@ async fn watch(run: &RunEntry, tail: Tail, output: Output) -> Result<(), CliErro
             _ = looks.tick() => if screen.as_ref().is_some_and(|s| !s.is_alive()) { break },
         }
     }
-    farewell(run, screen, &slot);
-    ended.unwrap_or(Ok(()))
+    if let Some(screen) = screen {
+        screen.finish();
+        if last_words {
+            farewell(run, &slot);
+        }
+    }
+    Ok(Shown {
+        signal,
+        end: ended.unwrap_or(Ok(())),
+    })
 }
 
 /// Signals to us end the view, never the run.
@@ -130,9 +175,7 @@ fn pass_on(run: &RunEntry, command: &Command) -> String {
     }
 }
 
-fn farewell(run: &RunEntry, screen: Option<TuiHandle>, slot: &SnapshotSlot) {
-    let Some(screen) = screen else { return };
-    screen.finish();
+fn farewell(run: &RunEntry, slot: &SnapshotSlot) {
     let last = slot.latest();
     let outcome = last.as_ref().and_then(|s| s.outcome.as_ref());
     let result = last.as_ref().and_then(|s| s.result.as_ref());

@@ -6,7 +6,7 @@ use crate::model::{Bytes, GpuSample};
 use crate::profile::{Card, Catalog, Machine, Profile, best};
 
 /// The card that the run supervises; `None`: there is no GPU, which is a notice.
-pub(super) fn choose(
+pub(in crate::cli) fn choose(
     cards: &[GpuSample],
     asked: Option<&str>,
 ) -> Result<Option<GpuSample>, CliError> {
@@ -70,8 +70,8 @@ pub(super) fn profile(
     Ok((catalog.get(&choice.id)?, choice.why))
 }
 
-/// The card as profiles are matched with it.
-pub(super) fn as_card(card: &GpuSample) -> Card {
+/// A card as profiles look at it.
+pub(in crate::cli) fn as_card(card: &GpuSample) -> Card {
     let arch = |prefix: &str| card.arch.clone().filter(|a| a.starts_with(prefix));
     Card {
         name: Some(card.name.clone()),

@@ -3,7 +3,7 @@
 mod child;
 mod effects;
 mod front;
-mod machine;
+pub(super) mod machine;
 mod outputs;
 mod planner;
 mod results;

@@ -1,7 +1,7 @@
 //! The supervised process tree from `/proc`.
 
 mod member;
-mod parse;
+pub(super) mod parse;
 mod source;
 mod tree;
 

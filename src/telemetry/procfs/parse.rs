@@ -8,22 +8,22 @@ use super::super::file::{self, ReadError, ReadResult};
 
 /// `/proc/PID/stat` or `/proc/PID/task/TID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stat {
+pub(in crate::telemetry) struct Stat {
     /// Name.
-    pub(super) comm: String,
+    pub(in crate::telemetry) comm: String,
     /// State letter.
-    pub(super) state: char,
+    pub(in crate::telemetry) state: char,
     /// Parent.
-    pub(super) ppid: u32,
+    pub(in crate::telemetry) ppid: u32,
     /// Minor page faults.
-    pub(super) minor: u64,
+    pub(in crate::telemetry) minor: u64,
     /// Major page faults.
-    pub(super) major: u64,
+    pub(in crate::telemetry) major: u64,
     /// User and system time in clock ticks.
-    pub(super) ticks: u64,
+    pub(in crate::telemetry) ticks: u64,
     /// Start in ticks since boot; tells a new process from an old one of the
     /// same number.
-    pub(super) start: u64,
+    pub(in crate::telemetry) start: u64,
 }
 
 /// `pid (comm) state ppid …`; the name may hold blanks and brackets.
@@ -45,7 +45,7 @@ pub(super) fn stat(text: &str) -> Option<Stat> {
 }
 
 /// Reads and parses a stat file.
-pub(super) fn read_stat(path: &Path) -> ReadResult<Stat> {
+pub(in crate::telemetry) fn read_stat(path: &Path) -> ReadResult<Stat> {
     stat(&file::read_text(path)?).ok_or_else(|| ReadError::text(path, "not the usual fields"))
 }
 

@@ -5,7 +5,10 @@
 //! on behind `out| ` and `err| `.
 
 mod child;
+mod lobby;
 mod story;
+
+pub use lobby::lobby_text;
 
 use std::io::{self, Write};
 use std::time::Duration;

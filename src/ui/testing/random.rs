@@ -24,6 +24,9 @@ use crate::ui::tui::{
     Screen, Search,
 };
 
+#[path = "random_lobby.rs"]
+mod lobby;
+
 /// A source of numbers for random snapshots (SplitMix64): the seed is the case.
 pub(in crate::ui) struct Dice(pub(in crate::ui) u64);
 

@@ -53,6 +53,11 @@ const STEP_MS: u64 = 500;
 const SHORTEST_MS: u64 = 30_000;
 
 impl ChartChoices {
+    /// Whether there is nothing that [`back`](Self::back) would take back.
+    pub(super) const fn is_plain(&self) -> bool {
+        !self.zoom && self.paused.is_none() && self.cursor.is_none()
+    }
+
     /// What is drawn.
     pub(super) fn picture(&self, s: &Snapshot) -> Picture {
         self.paused.clone().unwrap_or_else(|| Picture::of(s))

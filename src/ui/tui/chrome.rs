@@ -25,16 +25,32 @@ pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'sta
     let theme = o.theme;
     let state = match (&s.outcome, panel::silence(o.silent_for)) {
         (Some((_, code, _)), _) => (format!("ENDED {code}"), Tone::Strong),
+        (None, _) if s.is_foreign() && s.pid.is_none() => ("ENDED".to_owned(), Tone::Strong),
         (None, Some(silence)) => (silence, Tone::Bad),
+        (None, None) if s.is_foreign() => ("READ-ONLY".to_owned(), Tone::Info),
         (None, None) => ("LIVE".to_owned(), Tone::Good),
     };
     let right = Parts::new(theme)
         .put(1, Tone::Plain, s.now.clock())
         .put(0, state.1, state.0);
     let right_width = right.width().min(columns);
-    let attempt = s.attempt.as_ref().map_or_else(String::new, |a| {
-        format!("attempt {} on {}", a.number, a.rung)
-    });
+    // of a process that is not ours its number is all there is
+    let foreign = if s.is_foreign() {
+        s.run.clone()
+    } else {
+        String::new()
+    };
+    let attempt = s
+        .attempt
+        .as_ref()
+        .map_or(foreign, |a| format!("attempt {} on {}", a.number, a.rung));
+    let own = |what: &str, value: &str| {
+        if s.is_foreign() {
+            String::new()
+        } else {
+            format!("{what} {value}")
+        }
+    };
     let room = columns.saturating_sub(right_width + 2);
     let head = |short: bool| {
         Parts::new(theme)
@@ -45,8 +61,8 @@ pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'sta
     // The screens stay in sight: rather with short names than not at all.
     let short = head(false).width() > room;
     let left = head(short)
-        .put(3, Tone::Plain, format!("profile {}", s.profile))
-        .put(4, Tone::Dim, format!("run {}", s.run))
+        .put(3, Tone::Plain, own("profile", &s.profile))
+        .put(4, Tone::Dim, own("run", &s.run))
         .put(5, Tone::Dim, &s.adapter);
     let mut line = left.line(room);
     let gap = columns.saturating_sub(right_width + line.width());

@@ -34,6 +34,10 @@ pub(super) enum Context {
     Save,
     Rungs,
     TakeRung,
+    /// The start screen, which knows no run.
+    Start,
+    /// The line that a command is typed into there.
+    Prompt,
 }
 
 /// What a key does.
@@ -111,6 +115,23 @@ pub(super) enum Action {
     Rungs,
     PickRung,
     ConfirmRung,
+    Type,
+    Open,
+    LookAt,
+    OpenRun,
+    ChooseProfile,
+    NextList,
+    PreviousList,
+    Launch,
+    Abandon,
+    Older,
+    Newer,
+    CursorLeft,
+    CursorRight,
+    CursorHome,
+    CursorEnd,
+    EraseWord,
+    EraseLine,
 }
 
 /// A key with what it does.
@@ -152,6 +173,29 @@ pub(super) fn of(screen: Screen, overlay: Overlay) -> impl Iterator<Item = &'sta
     BINDINGS
         .iter()
         .filter(move |b| contexts.contains(&Some(b.context)))
+}
+
+/// The bindings of one context, in order.
+pub(super) fn within(context: Context) -> impl Iterator<Item = &'static Binding> {
+    BINDINGS.iter().filter(move |b| b.context == context)
+}
+
+/// The keys of one context whose words hold the letters of `typed`.
+pub(super) fn help_within(context: Context, typed: &str) -> Vec<&'static Binding> {
+    within(context).filter(|b| holds(b, typed)).collect()
+}
+
+/// The commands of one context whose words hold the letters of `typed`.
+pub(super) fn commands_within(context: Context, typed: &str) -> Vec<&'static Binding> {
+    let mut list: Vec<&Binding> = Vec::new();
+    for b in within(context) {
+        let known = list.iter().any(|c| c.name == b.name);
+        if !known && b.action != Action::Palette && holds(b, typed) {
+            list.push(b);
+        }
+    }
+    list.sort_by_key(|b| !b.name.contains(&typed.to_lowercase()));
+    list
 }
 
 /// What `key` does.
@@ -277,7 +321,11 @@ pub(super) fn name(
     let held = snapshot.is_some_and(|s| matches!(s.stage, Stage::Countdown { held: true, .. }));
     match binding.action {
         Action::Hold if held => "release",
-        Action::Quit | Action::Interrupt if over || choices.follows => "leave",
+        Action::Quit | Action::Interrupt
+            if over || choices.follows || snapshot.is_some_and(Snapshot::is_foreign) =>
+        {
+            "leave"
+        }
         Action::Choose if choices.profiles.pane == ProfilePane::List => "use next",
         _ => binding.name,
     }
@@ -339,6 +387,9 @@ pub(super) fn enabled(
         return Ok(());
     }
     let s = snapshot.ok_or("the run has not begun")?;
+    if s.is_foreign() {
+        return Err("not our process");
+    }
     if s.outcome.is_some() {
         return Err("the run is over");
     }
@@ -405,6 +456,19 @@ mod tests {
                 }
             }
         }
+        for (context, typing) in [(Context::Start, false), (Context::Prompt, true)] {
+            let mut seen = HashSet::new();
+            for b in within(context) {
+                assert!(!b.help.is_empty() && !b.name.is_empty() && !b.keys.is_empty());
+                reached.insert((b.context, b.action));
+                for key in b.keys {
+                    let name = key.name();
+                    assert!(seen.insert(*key), "{name} twice in {context:?}");
+                    let types = matches!(key, Key::Char(_)) && typing;
+                    assert!(!types, "{name} could not be typed");
+                }
+            }
+        }
         for b in keyless() {
             assert!(!b.help.is_empty() && !b.name.is_empty() && b.keys.is_empty());
         }
@@ -448,6 +512,20 @@ mod tests {
         for (_, key, _) in Screen::ALL {
             assert!(find(Screen::Log, Overlay::None, Key::Char(key)).is_some());
         }
+    }
+
+    #[test]
+    fn the_start_screen_has_its_own_palette() {
+        let all = commands_within(Context::Start, "");
+        let names: HashSet<_> = all.iter().map(|b| b.name).collect();
+        assert_eq!(names.len(), all.len(), "each once");
+        for b in within(Context::Start).filter(|b| b.action != Action::Palette) {
+            assert!(names.contains(b.name), "{}", b.name);
+        }
+        assert_eq!(
+            commands_within(Context::Start, "look")[0].action,
+            Action::LookAt
+        );
     }
 
     #[test]
@@ -548,6 +626,9 @@ mod tests {
             Action::TakeValue,
             Action::SaveIt,
             Action::PickRung,
+            // what was typed ends nothing, and what is opened is only looked at
+            Action::Open,
+            Action::Launch,
         ]);
         assert_eq!(actions, harmless);
     }

@@ -1,7 +1,7 @@
 //! The live view in a terminal.
 //!
 //! `view` draws a snapshot as `choices` say and nothing else; `state` makes commands of keys;
-//! `app` runs both on a thread of its own, so that a blocked terminal never
+//! `stage` runs both on a thread of their own, so that a blocked terminal never
 //! holds up the supervisor.
 
 mod app;
@@ -26,6 +26,8 @@ mod profile_boxes;
 mod profile_choices;
 mod profile_keys;
 mod profile_screen;
+mod stage;
+pub mod start;
 mod state;
 mod terminal;
 mod theme;
@@ -41,11 +43,12 @@ mod state_tests;
 #[cfg(test)]
 mod view_tests;
 
-pub use app::{TuiError, TuiHandle, TuiOptions, spawn};
+pub use app::{TuiOptions, spawn};
 pub use chart_choices::{ChartChoices, Picture};
 pub use choices::{Choices, Overlay, Screen};
 pub use deliver::Clipboard;
 pub use log_choices::{LogChoices, LogView, Search};
 pub use profile_choices::{ProfileChoices, ProfilePane};
+pub use stage::{TuiError, TuiHandle};
 pub use theme::Theme;
 pub use view::{ViewOptions, draw};

@@ -86,7 +86,10 @@ impl UiState {
             self.toast = Some(format!("{called}: {why}"));
             return None;
         }
+        let looked_at = snapshot.is_some_and(Snapshot::is_foreign);
         match binding.action {
+            // behind a process that is looked at lies the start screen
+            Action::Back if looked_at && self.choices.charts.is_plain() => Some(Effect::Leave),
             Action::Run => self.run_picked(snapshot, pane),
             Action::CopyLine | Action::CopyRange => self.copy(binding.action, snapshot, pane),
             action => {

@@ -71,7 +71,7 @@ pub(super) enum Kind {
     Wide,
 }
 
-const fn kind(area: Rect) -> Kind {
+pub(super) const fn kind(area: Rect) -> Kind {
     match (area.width, area.height) {
         (110.., 30..) => Kind::Wide,
         (80.., 24..) => Kind::Narrow,
@@ -323,7 +323,7 @@ fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
             inner.height.into(),
         ),
     );
-    let ladder = format!("Ladder  {} ({})", s.profile, s.profile_why);
+    let ladder = panel::ladder_title(s);
     let inner = titled(frame, theme, right, &ladder, true);
     put(
         frame,

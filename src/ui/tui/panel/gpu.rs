@@ -200,6 +200,9 @@ pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> V
 /// What is said where there is no card to show.
 fn missing(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     let sentence = match &s.gpu {
+        None if s.is_foreign() => {
+            "which card this process uses cannot be seen: another user's, or none".to_owned()
+        }
         None => "no GPU is watched: VRAM, busy and power are not known. The run goes on and is judged by its process, its output and its progress.".to_owned(),
         Some(id) => {
             let source = s.sources.iter().find(|src| {

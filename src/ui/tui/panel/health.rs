@@ -32,8 +32,8 @@ fn head(s: &Snapshot, theme: Theme) -> Parts {
         Tone::Plain,
         format!("for {}", clock(s.now.since(s.verdict_since))),
     );
-    // The health word says these already.
-    if !matches!(v.id, VerdictId::Healthy | VerdictId::Finished) {
+    // The health word says these already, and of what is not ours nothing is found out.
+    if !s.is_foreign() && !matches!(v.id, VerdictId::Healthy | VerdictId::Finished) {
         row = row.put(1, Tone::Strong, v.id.as_str());
     }
     if !v.id.is_no_fault() {
@@ -55,7 +55,7 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, room: Room) -> Vec<Ro
     let mut rows = vec![head(s, theme).row(columns, rank::KEEP)];
     if s.outcome.is_some() {
         rows.extend(ending(s, theme, room));
-    } else {
+    } else if !s.is_foreign() {
         rows.extend(now(s, theme, columns));
         rows.push(phase(s, theme, columns));
         rows.extend(bar(s, theme, columns));
@@ -147,7 +147,8 @@ fn bar(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
 
 /// The next limit with its countdown.
 fn next(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
-    if s.outcome.is_some() || matches!(s.stage, Stage::Countdown { .. }) {
+    let announced = matches!(s.stage, Stage::Countdown { .. });
+    if s.outcome.is_some() || announced || s.is_foreign() {
         return Vec::new();
     }
     let (text, tone) = match &s.verdict.next {

@@ -12,6 +12,7 @@ use crate::ui::tui::parts::{LABEL, Parts, Row, later};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone};
 
+use super::foreign::command;
 use super::rank;
 
 /// Restarts left, evidence taken, and whose ladder it is.
@@ -73,6 +74,9 @@ fn resume(s: &Snapshot, theme: Theme, columns: usize, rank: u8) -> Option<Row> {
 
 /// The ladder in one or two rows, the budget, and what a restart would resume.
 pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    if s.is_foreign() {
+        return command(s, theme, columns, 2);
+    }
     let items = s.ladder.iter().enumerate().map(|(n, e)| {
         let (word, _, tone) = words::rung(e);
         let id = text::clean(&e.id.0, theme.ascii);
@@ -139,6 +143,9 @@ fn flow(
 
 /// One row a rung, then the budget and what a restart would resume.
 pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    if s.is_foreign() {
+        return command(s, theme, columns, 6);
+    }
     let name = s
         .ladder
         .iter()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Bytes, Metric, SourceState};
+use crate::model::{Bytes, HostSample, Metric, SourceState, SourceStatus};
 use crate::run::Snapshot;
 use crate::ui::text::{ago, number};
 use crate::ui::tui::parts::{Parts, Row, paragraph};
@@ -34,11 +34,14 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
         rows.push(process(s, theme, columns));
         rows.extend(work(s, theme, columns));
     }
-    rows.push(activity(s, theme, columns));
+    // the output of a process that is not ours is not seen
+    if !s.is_foreign() {
+        rows.push(activity(s, theme, columns));
+    }
     rows.extend(survivors(s, theme, columns));
-    rows.extend(sources(s, theme, columns));
+    rows.extend(sources(&s.sources, theme, columns));
     rows.extend(dropped(s, theme, columns));
-    rows.push(host(s, theme, columns));
+    rows.push(host(&s.host, theme, columns));
     rows
 }
 
@@ -120,8 +123,8 @@ fn activity(s: &Snapshot, theme: Theme, columns: usize) -> Row {
         .row(columns, rank::PROCESS - 1)
 }
 
-fn host(s: &Snapshot, theme: Theme, columns: usize) -> Row {
-    let h = &s.host;
+/// Memory, pressure and load of the host.
+pub(in crate::ui::tui) fn host(h: &HostSample, theme: Theme, columns: usize) -> Row {
     let total = h
         .mem_total
         .last()
@@ -156,14 +159,17 @@ fn host(s: &Snapshot, theme: Theme, columns: usize) -> Row {
 }
 
 /// Sources that are not well, each with its reason; else one word for all.
-fn sources(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
-    let ill = s
-        .sources
+pub(in crate::ui::tui) fn sources(
+    sources: &[SourceStatus],
+    theme: Theme,
+    columns: usize,
+) -> Vec<Row> {
+    let ill = sources
         .iter()
         .filter(|src| !matches!(src.state, SourceState::Ok | SourceState::Absent));
     let ill: Vec<_> = ill.map(|src| (words::source(src), src)).collect();
     if ill.is_empty() {
-        let count = |state| s.sources.iter().filter(|src| src.state == state).count();
+        let count = |state| sources.iter().filter(|src| src.state == state).count();
         let (ok, absent) = (count(SourceState::Ok), count(SourceState::Absent));
         let text = match (ok, absent) {
             (0, 0) => "none has answered yet".to_owned(),

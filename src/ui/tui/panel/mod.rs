@@ -1,6 +1,7 @@
 //! The panels of the view: each makes rows out of a snapshot for a given width.
 
 mod charts;
+mod foreign;
 mod gpu;
 mod health;
 mod ladder;
@@ -10,11 +11,12 @@ pub(super) mod profile;
 mod settings;
 
 pub(super) use charts::{charts, readout, title as charts_title};
+pub(super) use foreign::title as ladder_title;
 pub(super) use gpu::{rows as gpu, short as gpu_short, title as gpu_title};
 pub(super) use health::{Room, result, rows as health};
 pub(super) use ladder::{rows as ladder_rows, short as ladder_short};
 pub(super) use log::{height as log_height, rows as log, title as log_title};
-pub(super) use machine::{rows as machine, silence};
+pub(super) use machine::{host, rows as machine, silence, sources};
 
 /// Ranks of rows, from the one that stays longest; see the order of shedding in
 /// the view.

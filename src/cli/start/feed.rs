@@ -1,0 +1,171 @@
+//! Everything that the start screen shows, from its sources.
+
+use std::time::{Duration, Instant};
+
+use crate::cli::run::machine;
+use crate::model::{FoundProcess, Metric, Sample};
+use crate::record::{RunEntry, RunStatus};
+use crate::telemetry::{Guess, Processes, ProcessesConfig, Sampler, SamplerConfig};
+use crate::ui::lobby::{Lobby, RunLine, RunState};
+use crate::workload::adapter::AdapterKind;
+
+use super::records::{self, Records};
+
+/// Longest wait for every source's first answer, where the picture is taken once.
+const FIRST_ANSWERS: Duration = Duration::from_secs(3);
+
+/// The running sources.
+pub(super) struct Feed {
+    pub(super) sampler: Sampler,
+    processes: Processes,
+    records: Records,
+    runs_at: String,
+}
+
+impl Feed {
+    /// Starts them; waits for nothing.
+    pub(super) fn start() -> Self {
+        Self {
+            sampler: Sampler::start(SamplerConfig::default()),
+            processes: Processes::start(ProcessesConfig::new(classify)),
+            records: Records::start(),
+            runs_at: records::place(),
+        }
+    }
+
+    /// What is known now. Waits for no device.
+    pub(super) fn lobby(&mut self) -> Lobby {
+        let Sample {
+            gpus,
+            host,
+            mut sources,
+            ..
+        } = self.sampler.sample();
+        let (found, status) = self.processes.latest();
+        // nobody is watched here, so what watches a process has nothing to say
+        sources.retain(|s| s.name != "proc");
+        sources.push(status);
+        // an integrated card beside another is rarely meant
+        let card = machine::choose(&gpus, None).ok().flatten();
+        // a card whose memory was not read yet is not one without memory
+        let known = card.filter(|c| !matches!(c.vram_total, Metric::Failed { .. }));
+        self.records
+            .set_cards(known.as_ref().map(machine::as_card).into_iter().collect());
+        let kept = self.records.kept();
+        let runs = kept.runs.as_ref().map(|runs| {
+            let lines: Vec<RunLine> = runs.iter().map(line).collect();
+            lines
+        });
+        let (runs_trouble, profiles) = (kept.trouble.clone(), kept.profiles.clone());
+        drop(kept);
+        let supervisors = runs.iter().flatten().filter_map(|r| r.supervisor).collect();
+        self.processes.set_supervisors(supervisors);
+        Lobby {
+            gpus,
+            host,
+            sources,
+            found: self.processes.answered().then_some(found),
+            runs,
+            runs_at: self.runs_at.clone(),
+            runs_trouble,
+            profiles,
+        }
+    }
+
+    /// What is known once every source has answered, or has had its time.
+    pub(super) fn whole(&mut self) -> Lobby {
+        let begun = Instant::now();
+        // waits for the cards itself
+        let _cards = self.sampler.cards();
+        loop {
+            let lobby = self.lobby();
+            let judged = !lobby.profiles.is_empty();
+            let done = lobby.found.is_some() && lobby.runs.is_some() && judged;
+            if done || begun.elapsed() >= FIRST_ANSWERS {
+                return lobby;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// A process that was found.
+    pub(super) fn process(&self, pid: u32, start: u64) -> Option<FoundProcess> {
+        let (found, _) = self.processes.latest();
+        found.into_iter().find(|f| (f.pid, f.start) == (pid, start))
+    }
+
+    /// A recorded run.
+    pub(super) fn run(&self, id: &str) -> Option<RunEntry> {
+        let kept = self.records.kept();
+        kept.runs.iter().flatten().find(|r| r.id == id).cloned()
+    }
+}
+
+fn line(run: &RunEntry) -> RunLine {
+    let manifest = run.manifest.as_ref();
+    let running = run.status == RunStatus::Running;
+    RunLine {
+        id: run.id.clone(),
+        began: manifest.map(|m| m.wall_clock.clone()),
+        state: match &run.status {
+            RunStatus::Running => RunState::Running,
+            RunStatus::Finished { exit_code } => RunState::Ended {
+                exit_code: *exit_code,
+            },
+            RunStatus::Broken { why } => RunState::Broken { why: why.clone() },
+        },
+        argv: manifest.map(|m| m.argv.clone()).unwrap_or_default(),
+        supervisor: manifest.and_then(|m| m.pid).filter(|_| running),
+    }
+}
+
+/// What a command suggests. Only Python programs are generations: an editor that has
+/// `demo_gradio.py` open is none. The folder of the interpreter says nothing: a tool may
+/// run from the environment of FramePack.
+fn classify(argv: &[String], cwd: &str, names: &[String]) -> Option<Guess> {
+    let (program, rest) = argv.split_first()?;
+    let program = program.rsplit('/').next().unwrap_or(program);
+    if !(program.starts_with("python") || program.starts_with("pypy")) {
+        return None;
+    }
+    let words: Vec<String> = std::iter::once(program)
+        .chain(rest.iter().map(String::as_str))
+        .map(str::to_owned)
+        .collect();
+    let kind = AdapterKind::detect(&words, cwd, names);
+    (kind != AdapterKind::Generic).then(|| Guess {
+        kind: kind.as_str(),
+        sure: kind != AdapterKind::Diffusers,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str, names: &[&str]) -> Option<(&'static str, bool)> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+        classify(&words, "/x", &names).map(|g| (g.kind, g.sure))
+    }
+
+    #[test]
+    fn what_runs_is_told_from_what_is_only_named() {
+        assert_eq!(of("python demo_gradio.py", &[]), Some(("framepack", true)));
+        assert_eq!(
+            of("/e/bin/python3.12 /o/ComfyUI/main.py", &[]),
+            Some(("comfyui", true))
+        );
+        assert_eq!(
+            of("python studio.py", &["diffusers_helper"]),
+            Some(("framepack", true))
+        );
+        assert_eq!(of("python train.py", &[]), Some(("diffusers", false)));
+        assert_eq!(of("vim demo_gradio.py", &[]), None);
+        assert_eq!(of("framepack-tui run -- python demo_gradio.py", &[]), None);
+        assert_eq!(
+            of("/home/u/FramePack/venv/bin/python -m pip", &[]),
+            Some(("diffusers", false))
+        );
+    }
+}

@@ -1,0 +1,299 @@
+//! What is there before anything was started, and the words for it, the same on
+//! screen and in plain text.
+
+use std::time::Duration;
+
+use crate::model::{Bytes, FoundProcess, GpuId, GpuSample, HostSample, SourceState, SourceStatus};
+use crate::profile::{Condition, Fit, Holds, ShelfEntry};
+
+use super::text::number;
+use super::words::{self, Reading, Tone, gib, pool, quantity, reading};
+
+/// The present state of the machine and of what was kept on it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lobby {
+    /// Every card.
+    pub gpus: Vec<GpuSample>,
+    /// Host.
+    pub host: HostSample,
+    /// Sources of the readings, the search for processes among them.
+    pub sources: Vec<SourceStatus>,
+    /// Generations and other users of the cards; absent: not looked yet.
+    pub found: Option<Vec<FoundProcess>>,
+    /// Recorded runs, newest first; absent: not looked yet.
+    pub runs: Option<Vec<RunLine>>,
+    /// Where runs are kept.
+    pub runs_at: String,
+    /// Why the recorded runs cannot be listed, as a fragment.
+    pub runs_trouble: Option<String>,
+    /// Every profile with how it suits this machine.
+    pub profiles: Vec<ShelfEntry>,
+}
+
+/// How a recorded run stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunState {
+    /// Somebody watches it.
+    Running,
+    /// It has its end.
+    Ended {
+        /// Exit code of the program.
+        exit_code: u8,
+    },
+    /// Nobody writes its record, and that has no end.
+    Broken {
+        /// Why, as a fragment.
+        why: String,
+    },
+}
+
+/// A recorded run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLine {
+    /// Id.
+    pub id: String,
+    /// When it began, RFC 3339; absent where the manifest cannot be read.
+    pub began: Option<String>,
+    /// How it stands.
+    pub state: RunState,
+    /// Its command; empty where the manifest cannot be read.
+    pub argv: Vec<String>,
+    /// Process that supervises it, while it runs.
+    pub supervisor: Option<u32>,
+}
+
+impl Lobby {
+    /// The processes that were found.
+    pub(super) fn found(&self) -> &[FoundProcess] {
+        self.found.as_deref().unwrap_or_default()
+    }
+
+    /// The runs that are recorded.
+    pub(super) fn runs(&self) -> &[RunLine] {
+        self.runs.as_deref().unwrap_or_default()
+    }
+
+    /// The running run that a process belongs to.
+    pub(super) fn run_of(&self, process: &FoundProcess) -> Option<&RunLine> {
+        let supervisor = process.supervisor?;
+        self.runs()
+            .iter()
+            .find(|r| r.state == RunState::Running && r.supervisor == Some(supervisor))
+    }
+
+    /// Whether the search for cards has not come to an answer yet.
+    fn looks_for_cards(&self) -> bool {
+        let search = |s: &&SourceStatus| s.name.starts_with("sysfs") || s.name == "nvml";
+        let mut searches = self.sources.iter().filter(search).peekable();
+        searches.peek().is_none() || searches.any(|s| s.state == SourceState::Starting)
+    }
+}
+
+/// What a process looks like.
+pub fn kind_word(process: &FoundProcess) -> &str {
+    match process.kind.as_deref() {
+        Some("framepack") => "FramePack",
+        Some("comfyui") => "ComfyUI",
+        Some("diffusers") => "diffusers",
+        Some(other) => other,
+        None => "other",
+    }
+}
+
+/// A command as people write it: without the folder of the program.
+pub(super) fn command(argv: &[String]) -> String {
+    let Some((program, rest)) = argv.split_first() else {
+        return String::new();
+    };
+    let program = program.rsplit('/').next().unwrap_or(program);
+    std::iter::once(program)
+        .chain(rest.iter().map(String::as_str))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The command of a found process, or what is known instead.
+pub(super) fn process_command(process: &FoundProcess) -> String {
+    if process.argv.is_empty() {
+        format!("{} (its command cannot be read)", process.name)
+    } else {
+        command(&process.argv)
+    }
+}
+
+/// GPU memory card by card; what cannot be read is not nothing.
+pub(super) fn memory(process: &FoundProcess, gpus: &[GpuSample]) -> (String, Tone) {
+    let one = |gpu: &GpuId, vram: Option<Bytes>, gtt: Option<Bytes>| {
+        let card = gpus.iter().find(|g| g.id == *gpu);
+        let counts = card.map_or("vram", |g| pool(g).0);
+        let held = if counts == "gtt" { gtt } else { vram };
+        let name = card.map_or_else(|| gpu.to_string(), |g| format!("GPU {}", g.index));
+        match held {
+            Some(held) => format!("{name} {} GiB", gib(held)),
+            None => format!("{name} n/a: not told"),
+        }
+    };
+    let list: Vec<String> = process
+        .memory
+        .iter()
+        .map(|m| one(&m.gpu, m.vram, m.gtt))
+        .collect();
+    match (&process.hidden, list.is_empty()) {
+        (_, false) => (list.join(", "), Tone::Plain),
+        (Some(why), true) => (format!("n/a: {why}"), Tone::Dim),
+        (None, true) => ("no GPU memory".to_owned(), Tone::Dim),
+    }
+}
+
+/// `cpu 104 %`.
+pub(super) fn cpu(process: &FoundProcess) -> String {
+    let value = process
+        .cpu_percent
+        .map_or_else(|| "--".to_owned(), |c| format!("{} %", number(c, 0)));
+    format!("cpu {value}")
+}
+
+/// A long time in short words: `45 s`, `12 min`, `3 h 05 min`, `2 d 4 h`.
+pub(super) fn age(d: Duration) -> String {
+    match d.as_secs() {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3600 => format!("{} min", s / 60),
+        s @ 3600..86_400 => format!("{} h {:02} min", s / 3600, s / 60 % 60),
+        s => format!("{} d {} h", s / 86_400, s / 3600 % 24),
+    }
+}
+
+/// `for 12 min`.
+pub(super) fn lives(process: &FoundProcess) -> String {
+    let age = process
+        .age_ms
+        .map_or_else(|| "--".to_owned(), |ms| age(Duration::from_millis(ms)));
+    format!("for {age}")
+}
+
+/// How a run stands, in words.
+pub(super) fn run_state(state: &RunState) -> (String, Tone) {
+    let exit_code = match state {
+        RunState::Running => return ("running".to_owned(), Tone::Good),
+        RunState::Broken { .. } => return ("broken".to_owned(), Tone::Bad),
+        RunState::Ended { exit_code } => *exit_code,
+    };
+    let (word, tone) = match exit_code {
+        0 => return ("finished".to_owned(), Tone::Plain),
+        10 => ("finished", Tone::Plain),
+        20 => ("failed", Tone::Warn),
+        21 => ("gave up", Tone::Warn),
+        66 => ("not started", Tone::Warn),
+        130 | 143 => ("stopped", Tone::Dim),
+        _ => ("ended", Tone::Warn),
+    };
+    (format!("{word} {exit_code}"), tone)
+}
+
+/// `2026-11-27 22:31`.
+pub(super) fn began(run: &RunLine) -> String {
+    run.began.as_ref().map_or_else(
+        || "time unknown".to_owned(),
+        |t| t.get(..16).unwrap_or(t).replace('T', " "),
+    )
+}
+
+/// The command of a run, or that it is not known.
+pub(super) fn run_command(run: &RunLine) -> String {
+    if run.argv.is_empty() {
+        "its manifest cannot be read".to_owned()
+    } else {
+        command(&run.argv)
+    }
+}
+
+/// How a profile suits the machine, in a word and why.
+pub(super) fn fit(entry: &ShelfEntry) -> (&'static str, Option<String>, Tone) {
+    if let Some(why) = &entry.broken {
+        return ("broken", Some(why.clone()), Tone::Bad);
+    }
+    match entry.fit {
+        Fit::Best => ("best match", None, Tone::Good),
+        Fit::Fits => ("fits", None, Tone::Plain),
+        Fit::Other => (
+            "does not fit",
+            entry
+                .conditions
+                .iter()
+                .find(|c| c.holds != Holds::Yes)
+                .map(condition),
+            Tone::Dim,
+        ),
+    }
+}
+
+fn condition(c: &Condition) -> String {
+    let have = c.have.as_deref().unwrap_or("unknown");
+    format!("{} is {have}, wanted {}", c.what, c.wanted)
+}
+
+/// Memory, busy, power and the hottest place of a card.
+pub(super) fn levels(g: &GpuSample) -> [(&'static str, Reading); 4] {
+    let (label, used, total) = pool(g);
+    let tail = total
+        .last()
+        .map_or_else(|| " GiB".to_owned(), |t| format!("/{} GiB", gib(*t)));
+    let hot = if g.temp_junction.is_supported() {
+        ("junction", &g.temp_junction)
+    } else {
+        ("edge", &g.temp_edge)
+    };
+    [
+        (label, reading(used, |b| format!("{}{tail}", gib(*b)))),
+        ("busy", quantity(&g.busy, 0, "%")),
+        ("power", quantity(&g.power_w, 0, "W")),
+        (hot.0, quantity(hot.1, 0, "C")),
+    ]
+}
+
+/// What is said where there is no card.
+pub(super) fn no_card(lobby: &Lobby) -> String {
+    let ill = lobby.sources.iter().find(|s| {
+        let looks = s.name.starts_with("sysfs") || s.name == "nvml";
+        looks
+            && !matches!(
+                s.state,
+                SourceState::Absent | SourceState::Starting | SourceState::Ok
+            )
+    });
+    match ill {
+        Some(s) => format!(
+            "no GPU could be read: {} {}",
+            s.name,
+            words::source(s).0
+        ),
+        None if lobby.looks_for_cards() => "looking for cards".to_owned(),
+        None => "no GPU was found, neither of AMD (amdgpu) nor of NVIDIA (NVML); a run without one is judged by its process, its output and its progress"
+            .to_owned(),
+    }
+}
+
+/// What is said where nothing runs.
+pub(super) fn nothing_runs(lobby: &Lobby) -> &'static str {
+    if lobby.found.is_none() {
+        "looking at the processes of this machine"
+    } else {
+        "no generation was found: no FramePack, no ComfyUI, no diffusers script, and no other process whose GPU memory can be seen"
+    }
+}
+
+/// What is said where no run is recorded.
+pub(super) fn no_runs(lobby: &Lobby) -> String {
+    match (&lobby.runs_trouble, &lobby.runs) {
+        (Some(why), _) => format!("the recorded runs cannot be listed: {why}"),
+        (None, None) => "looking for recorded runs".to_owned(),
+        (None, Some(_)) => format!(
+            "no run is recorded yet; each will be kept in {}",
+            lobby.runs_at
+        ),
+    }
+}
+
+/// How to begin.
+pub(super) const HOW_TO_START: &str =
+    "type the command of your generation, such as: python demo_gradio.py";
