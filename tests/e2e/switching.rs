@@ -10,8 +10,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// A typed find mode waits for the next attempt, a restart that was asked for brings
 /// it, and what was chosen is found again under an id.
-#[test]
-fn a_setting_is_switched_applied_and_saved() {
+fn a_setting_is_switched_applied_and_saved(size: (u16, u16)) {
     let home = Home::new();
     let mut card = Card::rx7900xtx();
     card.follow(&home, 0);
@@ -27,7 +26,7 @@ fn a_setting_is_switched_applied_and_saved() {
         "--step-seconds",
         "3",
     ];
-    let mut terminal = Terminal::start(&home, &card, (80, 24), &words);
+    let mut terminal = Terminal::start(&home, &card, size, &words);
     terminal.wait_for("sampling", Duration::from_mins(2));
     terminal.press("3");
     terminal.wait_for("[3]Prof", SOON);
@@ -76,6 +75,16 @@ fn a_setting_is_switched_applied_and_saved() {
     ] {
         assert!(text.contains(words), "`{words}` is not in:\n{text}");
     }
+}
+
+#[test]
+fn a_setting_at_80x24() {
+    a_setting_is_switched_applied_and_saved((80, 24));
+}
+
+#[test]
+fn a_setting_at_120x36() {
+    a_setting_is_switched_applied_and_saved((120, 36));
 }
 
 /// A rung that the user chooses ends the attempt only after a question, and follows.

@@ -86,6 +86,61 @@ fn a_recovery_at_120x36() {
     a_recovery(SIZES[1]);
 }
 
+/// An announced kill is held, another rung is put in its place, and it goes ahead when
+/// it is released: the run comes home on the user's rung.
+fn held_and_overridden(size: (u16, u16)) {
+    let home = Home::new();
+    let mut card = Card::rx7900xtx();
+    card.follow(&home, 0);
+    let words = hanging(&home, &["MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK=1"]);
+    let mut terminal = start(&home, &card, size, &words);
+    terminal.wait_for("KILL  in", WHOLE);
+    terminal.press("h");
+    terminal.wait_for("HELD", SOON);
+    // twice the countdown
+    std::thread::sleep(Duration::from_secs(6));
+    let record = events(&home);
+    assert!(!record.contains(r#""kind":"signal_sent""#), "{record}");
+    terminal.press("o");
+    terminal.wait_for("Which rung follows?", SOON);
+    for _ in 0..20 {
+        if marked(&terminal).contains("immediate_naive") {
+            break;
+        }
+        terminal.press("\x1b[B");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    // nothing is ended by it, so nothing is asked
+    terminal.press("\r");
+    terminal.wait_for("restart on rung immediate_naive", SOON);
+    terminal.press("h");
+    terminal.wait_for("attempt 2 on immediate_naive", WHOLE);
+    terminal.wait_for("FINISHED", WHOLE);
+    terminal.press("q");
+    terminal.assert_restored(10);
+    let record = events(&home);
+    assert!(record.contains(r#""rung":"immediate_naive""#));
+    assert!(!record.contains(r#""number":3"#), "one restart");
+    assert_none_left(&home, Duration::from_secs(5));
+}
+
+/// The marked row of a list.
+fn marked(terminal: &Terminal) -> String {
+    let text = terminal.text();
+    let row = text.lines().find(|l| l.contains('›'));
+    row.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn held_and_overridden_at_80x24() {
+    held_and_overridden(SIZES[0]);
+}
+
+#[test]
+fn held_and_overridden_at_120x36() {
+    held_and_overridden(SIZES[1]);
+}
+
 /// A size a frame, down to one cell and up again; the run and the screen go on.
 #[test]
 fn a_resize_storm_changes_nothing() {
