@@ -82,7 +82,13 @@ impl RunState {
 
     fn recorded_decision(&mut self, decision: &Decision) {
         self.decision = Some(decision.why.clone());
-        let restarts = matches!(decision.choice, Choice::Restart { by_user: false, .. });
+        // between two attempts it is spent already
+        let between = matches!(
+            self.stage,
+            Stage::Reclaiming { .. } | Stage::Delaying { .. }
+        );
+        let restarts =
+            matches!(decision.choice, Choice::Restart { by_user: false, .. }) && !between;
         let own = self.budget.left(&self.plan.budget, self.now);
         self.followed.restarts_more =
             i64::from(decision.restarts_left) - i64::from(own.saturating_sub(restarts.into()));
@@ -133,7 +139,7 @@ impl RunState {
             Stage::Reclaiming { next: old, .. } | Stage::Delaying { next: old, .. } => *old = next,
             _ if self.flags.gone => {
                 self.note_once();
-                self.leave_attempt(next);
+                self.leave(next);
             }
             _ => self.announce(Purpose::Restart(next), kill_at),
         }
@@ -221,7 +227,7 @@ impl RunState {
                 } else {
                     self.note_once();
                 }
-                self.leave_attempt(next);
+                self.leave(next);
             }
             Stage::Draining { .. }
             | Stage::Ending {
@@ -239,6 +245,11 @@ impl RunState {
             }
             _ => {}
         }
+    }
+
+    fn leave(&mut self, next: Next) {
+        self.followed.by_user += u32::from(next.by_user);
+        self.leave_attempt(next);
     }
 
     fn note_once(&mut self) {

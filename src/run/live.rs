@@ -5,6 +5,7 @@
 //! launched with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::model::event::{Choice, Decision, Level, Replanned};
 use crate::model::{
@@ -14,6 +15,9 @@ use crate::model::{
 use super::reduce::emit;
 use super::snapshot::SettingView;
 use super::state::{Next, Purpose, RunState, Stage, Step};
+
+/// A held countdown that is told anew ends this long from now, or later.
+const HELD: Duration = Duration::from_secs(1);
 
 impl RunState {
     /// Switches a setting; `None`: as the profile says.
@@ -67,12 +71,68 @@ impl RunState {
 
     /// The new plan; what runs goes on as it was launched.
     pub(super) fn replanned(&mut self, r: &Replanned) {
+        // the warning is about a line: another line, another warning
+        self.flags.cap_told &= self.plan.vram_cap == r.plan.vram_cap;
+        // a terminal that is lost does not come back with a new plan
+        let countdown = self.plan.countdown.min(r.plan.countdown);
         self.started.profile.clone_from(&r.profile);
         self.started.profile_why.clone_from(&r.profile_why);
         self.started.adapter.clone_from(&r.adapter);
         self.plan = r.plan.clone();
-        self.flags.cap_told = false;
+        self.plan.countdown = countdown;
         self.tell_settings();
+    }
+
+    /// Decides anew after a switch of the profile, where the rung that was to follow
+    /// is none of the new ladder: an attempt under its name would repeat what failed.
+    pub(super) fn redecide(&mut self, out: &mut Vec<Effect>) {
+        let offered = |id: &RungId| {
+            let mut ladder = self.plan.ladder.iter();
+            ladder.any(|r| r.id == *id && r.unavailable.is_none())
+        };
+        let Some(old) = self.decided().cloned() else {
+            return;
+        };
+        let Some(lost) = old.rung.clone().filter(|id| !offered(id)) else {
+            return;
+        };
+        let verdict = &self.verdict;
+        let answer = self
+            .position
+            .next(&self.plan, verdict.id, verdict.phase)
+            .rung;
+        let answer = answer.filter(|_| !old.by_user);
+        let rung = answer.or_else(|| self.height());
+        let mut kill_at = self.now;
+        match &mut self.stage {
+            Stage::Ending {
+                purpose: Purpose::Restart(next),
+                step,
+            } => {
+                next.rung = rung;
+                if let Step::Countdown { kill_at: at, held } = step {
+                    if *held {
+                        // a time to come tells readers that it is still held
+                        *at = (*at).max(self.now + HELD);
+                    }
+                    kill_at = *at;
+                }
+            }
+            Stage::Reclaiming { next, .. } | Stage::Delaying { next, .. } => next.rung = rung,
+            _ => return,
+        }
+        self.tell_settings();
+        let why = format!("the profile that you chose does not offer rung {lost}");
+        self.tell_followed(kill_at, &why, out);
+    }
+
+    /// The rung on which a restart without a new one stays: that of the attempt, or
+    /// the last one taken that this ladder has; `None`: the profile as given.
+    fn height(&self) -> Option<RungId> {
+        let taken = self.position.taken(&self.plan);
+        let here = self.attempt.as_ref().map(|a| &a.rung);
+        let here = taken.iter().find(|r| Some(*r) == here);
+        here.or(taken.last()).cloned()
     }
 
     fn follows(&self, setting: Setting) -> Follow {
@@ -116,10 +176,8 @@ impl RunState {
 
     /// Ends the attempt, so that the next one has what was chosen.
     pub(super) fn apply_now(&mut self, out: &mut Vec<Effect>) {
-        let here = self.attempt.as_ref().map(|a| a.rung.clone());
-        let rung = here.filter(|r| r.0 != RungId::AS_GIVEN);
         let next = Next {
-            rung,
+            rung: self.height(),
             by_user: true,
         };
         self.follow_with(
@@ -142,20 +200,38 @@ impl RunState {
             rung: Some(rung.clone()),
             by_user: true,
         };
-        self.follow_with(&next, false, "you chose the rung", out);
+        if self.follow_with(&next, false, "you chose the rung", out) {
+            self.hear(rung, out);
+        }
+    }
+
+    /// A rung that is taken again is later than every choice: none silences it.
+    fn hear(&self, rung: &RungId, out: &mut Vec<Effect>) {
+        let mut chosen = self.plan.chosen.clone();
+        for choice in chosen.settings.values_mut() {
+            choice.over.retain(|r| r != rung);
+        }
+        if chosen != self.plan.chosen {
+            let what = format!("rung {rung} over what was chosen before");
+            out.push(Effect::Resolve { chosen, what });
+        }
     }
 
     /// Makes `next` follow. What ends already goes on ending, at once if `hurry`;
-    /// what nothing ends is ended for it.
-    fn follow_with(&mut self, next: &Next, hurry: bool, why: &str, out: &mut Vec<Effect>) {
+    /// what nothing ends is ended for it. `false`: it was refused.
+    fn follow_with(&mut self, next: &Next, hurry: bool, why: &str, out: &mut Vec<Effect>) -> bool {
         let now = self.now;
         let mut kill_at = now;
         let mut signal = false;
         match &mut self.stage {
-            Stage::Preparing => return refuse("the first attempt has not begun", out),
-            Stage::Over => {}
+            Stage::Preparing => return refused("the first attempt has not begun", out),
+            Stage::Over => return false,
             Stage::Draining { .. } | Stage::PostMortem { .. } => {
-                return refuse("the program has just ended by itself", out);
+                return refused("the program has just ended by itself", out);
+            }
+            Stage::Reclaiming { .. } | Stage::Delaying { .. } if hurry => {
+                // the rung that answers what failed is not given up for it
+                return refused("no attempt runs; the next one has what you chose", out);
             }
             Stage::Reclaiming { next: old, .. } | Stage::Delaying { next: old, .. } => {
                 *old = next.clone();
@@ -163,7 +239,7 @@ impl RunState {
             Stage::Ending {
                 purpose: Purpose::User { .. } | Purpose::Conclude(_),
                 ..
-            } => return refuse("the run is being ended", out),
+            } => return refused("the run is being ended", out),
             Stage::Ending { purpose, step } => {
                 *purpose = match purpose {
                     // what was announced as an answer to a fault stays one
@@ -178,14 +254,15 @@ impl RunState {
                     _ => Purpose::Restart(next.clone()),
                 };
                 if let Step::Countdown { kill_at: at, held } = step {
-                    if hurry {
-                        *at = now;
-                        *held = false;
-                    } else if *held {
+                    if *held && !hurry {
                         // a time to come tells readers that it is still held
-                        *at = (*at).max(now + std::time::Duration::from_secs(1));
+                        *at = (*at).max(now + HELD);
                     }
-                    kill_at = *at;
+                    if hurry {
+                        *step = Step::AwaitEvidence { since: now };
+                    } else {
+                        kill_at = *at;
+                    }
                 }
             }
             Stage::Launching | Stage::Watching => {
@@ -203,6 +280,7 @@ impl RunState {
         if signal {
             self.signal(self.plan.kill.first, Scope::Group, out);
         }
+        true
     }
 
     fn tell_followed(&mut self, kill_at: crate::model::Mono, why: &str, out: &mut Vec<Effect>) {
@@ -212,6 +290,9 @@ impl RunState {
         let rung = next
             .rung
             .unwrap_or_else(|| RungId(RungId::AS_GIVEN.to_owned()));
+        // as after every decision: what is left once the attempt that follows has begun
+        let spends = !next.by_user && matches!(self.stage, Stage::Ending { .. });
+        let left = self.budget.left(&self.plan.budget, self.now);
         let decision = Decision {
             attempt: self.attempt_number(),
             verdict: self.verdict.id,
@@ -222,11 +303,17 @@ impl RunState {
             },
             why: why.to_owned(),
             skipped: Vec::new(),
-            restarts_left: self.budget.left(&self.plan.budget, self.now),
+            restarts_left: left.saturating_sub(spends.into()),
         };
         self.decision = Some(decision.why.clone());
         out.push(emit(Event::Decision(Box::new(decision))));
     }
+}
+
+/// The same, for what was not done.
+fn refused(why: &str, out: &mut Vec<Effect>) -> bool {
+    refuse(why, out);
+    false
 }
 
 /// Says why nothing is done.

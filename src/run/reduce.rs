@@ -80,8 +80,10 @@ impl RunState {
 
     /// What an event means for the course of the run.
     fn apply(&mut self, event: &Event, out: &mut Vec<Effect>) {
+        let profile = self.started.profile.clone();
         self.facts(event);
         match event {
+            Event::Replanned(r) if r.profile != profile => self.redecide(out),
             Event::SpawnFailed { not_found, why, .. } if self.stage == Stage::Launching => {
                 let outcome = Outcome::NotLaunched {
                     not_found: *not_found,

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use framepack_tui::model::{
-    Command, Envelope, Event, ExitStatus, JobChange, Limits, Outcome, Phase, VerdictId,
+    Command, Envelope, Event, ExitStatus, JobChange, Limits, Outcome, Phase, RungId, Setting,
+    VerdictId,
 };
 use framepack_tui::run::snapshot::{RungState, Snapshot, Stage};
 use framepack_tui::run::{RunState, follow, reduce};
 
-use crate::sim::{Sim, World, plan};
+use crate::sim::{OTHER, Sim, World, plan};
 
 const fn secs(s: u64) -> Duration {
     Duration::from_secs(s)
@@ -60,6 +61,71 @@ fn stopped() -> Vec<Envelope> {
     sim.stream
 }
 
+fn set(sim: &mut Sim, value: &str) {
+    sim.feed(Event::Command(Command::Set {
+        setting: Setting::FindMode,
+        value: Some(value.to_owned()),
+    }));
+}
+
+fn take(sim: &mut Sim, id: &str) {
+    let rung = RungId(id.to_owned());
+    sim.feed(Event::Command(Command::TakeRung { rung }));
+}
+
+/// A setting that was applied, a rung that was chosen, then a good end.
+fn switched() -> Vec<Envelope> {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    set(&mut sim, "HYBRID");
+    sim.run_for(secs(2));
+    sim.feed(Event::Command(Command::ApplyNow));
+    sim.feed(Event::Command(Command::ApplyNow));
+    sim.run_for(secs(10));
+    sim.feed(Event::Job(JobChange::Started));
+    take(&mut sim, "fast_find");
+    sim.run_for(secs(10));
+    sim.exit(ExitStatus::Code(0));
+    sim.run_for(secs(2));
+    assert!(sim.state.is_over(), "the story has an end");
+    sim.stream
+}
+
+/// Rung and profile switched while a kill is announced and held.
+fn switched_while_held() -> Vec<Envelope> {
+    let mut plan = plan();
+    plan.countdown = secs(20);
+    let mut sim = Sim::running_in(plan, Phase::VaeDecode);
+    sim.world = World::silent();
+    sim.world.vram_lags = secs(12);
+    while !matches!(sim.state.snapshot().stage, Stage::Countdown { .. }) {
+        sim.run_for(secs(1));
+    }
+    sim.feed(Event::Command(Command::Hold));
+    sim.run_for(secs(40));
+    take(&mut sim, "retry_same");
+    sim.run_for(secs(5));
+    take(&mut sim, "fast_find");
+    sim.run_for(secs(5));
+    let id = OTHER.to_owned();
+    sim.feed(Event::Command(Command::UseProfile { id }));
+    sim.run_for(secs(5));
+    sim.feed(Event::Command(Command::Release));
+    sim.run_for(secs(3));
+    sim.feed(Event::Command(Command::ApplyNow));
+    while !matches!(sim.state.snapshot().stage, Stage::WaitingVram { .. }) {
+        sim.run_for(secs(1));
+    }
+    take(&mut sim, "retry_same");
+    sim.run_for(secs(30));
+    sim.world = World::default();
+    sim.feed(Event::Job(JobChange::Started));
+    sim.run_for(secs(20));
+    sim.exit(ExitStatus::Code(0));
+    sim.run_for(secs(2));
+    assert!(sim.state.is_over(), "the story has an end");
+    sim.stream
+}
+
 fn head(stream: &[Envelope]) -> RunState {
     match &stream[0].event {
         Event::RunStarted(started) => RunState::new(started),
@@ -97,7 +163,13 @@ impl Course {
 
 #[test]
 fn a_follower_sees_the_course_of_the_run() {
-    for stream in [recovery(), failure(), stopped()] {
+    for stream in [
+        recovery(),
+        failure(),
+        stopped(),
+        switched(),
+        switched_while_held(),
+    ] {
         let (mut own, mut theirs) = (head(&stream), head(&stream));
         for env in &stream {
             // between two rounds, when all that follows from the last one is told

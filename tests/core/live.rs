@@ -9,7 +9,7 @@ use framepack_tui::model::{
 };
 use framepack_tui::run::snapshot::{RungState, SettingView, Stage};
 
-use crate::sim::{Sim, World, plan, rung};
+use crate::sim::{OTHER, Sim, World, plan, rung};
 
 const fn secs(s: u64) -> Duration {
     Duration::from_secs(s)
@@ -233,4 +233,123 @@ fn a_choice_between_two_attempts_is_in_the_next_one() {
     let told = |e: &Event| matches!(e, Event::Decision(d) if matches!(d.choice, Choice::Restart { by_user: true, .. }));
     assert!(sim.find(told).is_some());
     assert_ne!(sim.state.snapshot().verdict.health, Health::Hung);
+}
+
+fn use_profile(sim: &mut Sim, id: &str) {
+    sim.feed(Event::Command(Command::UseProfile { id: id.to_owned() }));
+}
+
+/// Two hangs, the first answered, so that `fast_find` is taken.
+fn on_fast_find() -> Sim {
+    let mut sim = Sim::running_in(two_modes(), Phase::VaeDecode);
+    sim.world = World::silent();
+    sim.run_for(secs(75));
+    assert_eq!(attempt(&sim).rung.0, "fast_find");
+    sim.world = World::default();
+    sim.start(Phase::VaeDecode);
+    sim
+}
+
+#[test]
+fn a_rung_that_the_new_ladder_lacks_does_not_follow_under_its_name() {
+    let mut plan = plan();
+    plan.countdown = secs(30);
+    for stage in ["countdown", "held", "memory"] {
+        let mut sim = Sim::running_in(plan.clone(), Phase::VaeDecode);
+        sim.world = World::silent();
+        sim.world.vram_lags = secs(30);
+        let there = |sim: &Sim| match sim.state.snapshot().stage {
+            Stage::Countdown { .. } => stage != "memory",
+            Stage::WaitingVram { .. } => stage == "memory",
+            _ => false,
+        };
+        while !there(&sim) {
+            sim.run_for(secs(1));
+        }
+        if stage == "held" {
+            sim.feed(Event::Command(Command::Hold));
+            sim.run_for(secs(60));
+        }
+        use_profile(&mut sim, OTHER);
+        if stage == "held" {
+            sim.run_for(secs(60));
+            assert_eq!(signals(&sim), 0, "held stays held");
+            sim.feed(Event::Command(Command::Release));
+        }
+        sim.run_for(secs(90));
+        let now = attempt(&sim);
+        assert_eq!(
+            (now.number, now.rung.0.as_str()),
+            (2, "other_find"),
+            "{stage}"
+        );
+        assert_eq!(now.action, ActionId::ImmediateNaive);
+        assert_eq!(sim.state.snapshot().restarts_left, 2, "it answers a hang");
+    }
+}
+
+#[test]
+fn a_restart_with_another_profile_has_no_rung_of_the_old_one() {
+    let mut sim = on_fast_find();
+    use_profile(&mut sim, OTHER);
+    sim.feed(Event::Command(Command::ApplyNow));
+    sim.run_for(secs(10));
+    let now = attempt(&sim);
+    assert_eq!((now.number, now.rung.0.as_str()), (3, RungId::AS_GIVEN));
+    let running = |e: &&framepack_tui::run::snapshot::LadderEntry| e.state == RungState::Running;
+    let ladder = sim.state.snapshot().ladder;
+    assert_eq!(ladder.iter().filter(running).count(), 1);
+}
+
+#[test]
+fn a_rung_that_is_taken_again_wins_over_the_choice() {
+    let mut sim = on_fast_find();
+    set(&mut sim, Some("NORMAL"));
+    take(&mut sim, "fast_find");
+    sim.run_for(secs(10));
+    assert_eq!(attempt(&sim).rung.0, "fast_find");
+    assert_eq!(env_mode(&sim), Some(("FAST".to_owned(), EnvOrigin::Rung)));
+    assert_eq!(find_mode(&sim).now.as_deref(), Some("FAST"));
+}
+
+#[test]
+fn what_answers_a_hang_is_not_given_up_by_a_late_restart() {
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.world = World::silent();
+    sim.world.vram_lags = secs(30);
+    while !matches!(sim.state.snapshot().stage, Stage::WaitingVram { .. }) {
+        sim.run_for(secs(1));
+    }
+    sim.feed(Event::Command(Command::ApplyNow));
+    assert!(warnings(&sim).iter().any(|w| w.contains("no attempt runs")));
+    sim.run_for(secs(60));
+    assert_eq!(attempt(&sim).rung.0, "fast_find");
+}
+
+#[test]
+fn a_lost_terminal_stays_lost_after_a_switch() {
+    let mut plan = plan();
+    plan.countdown = secs(600);
+    let mut sim = Sim::running_in(plan, Phase::VaeDecode);
+    sim.feed(Event::Command(Command::TerminalLost));
+    set(&mut sim, Some("HYBRID"));
+    sim.world = World::silent();
+    sim.run_for(secs(90));
+    assert_eq!(attempt(&sim).number, 2, "nobody could answer a countdown");
+}
+
+#[test]
+fn the_cap_is_told_once_until_it_moves() {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.world.vram = framepack_tui::model::Metric::Fresh(framepack_tui::model::Bytes::gib(22));
+    let told = |sim: &Sim| {
+        warnings(sim)
+            .iter()
+            .filter(|w| w.contains("above the cap"))
+            .count()
+    };
+    sim.run_for(secs(5));
+    set(&mut sim, Some("HYBRID"));
+    sim.run_for(secs(5));
+    assert_eq!(told(&sim), 1);
 }

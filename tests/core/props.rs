@@ -10,7 +10,7 @@ use framepack_tui::model::{
 use framepack_tui::run::{RunState, reduce};
 use proptest::prelude::*;
 
-use crate::sim::{Sim, World, plan};
+use crate::sim::{OTHER, Sim, World, plan};
 
 /// One thing that the world does.
 #[derive(Debug, Clone)]
@@ -95,6 +95,8 @@ fn act() -> impl Strategy<Value = Act> {
             Command::Set { setting: Setting::FindMode, value: None },
             Command::Set { setting: Setting::VramCap, value: Some("99 TiB".to_owned()) },
             Command::UseProfile { id: "generic-amd".to_owned() },
+            Command::UseProfile { id: OTHER.to_owned() },
+            Command::TakeRung { rung: RungId("other_find".to_owned()) },
             Command::SaveProfile { id: "mine".to_owned() },
         ]).prop_map(Act::Command),
         1 => proptest::sample::select(vec![

@@ -16,6 +16,8 @@ use framepack_tui::model::{
 };
 use framepack_tui::run::{RunState, reduce};
 
+/// A profile with another ladder: `other_find` in the place of `fast_find`.
+pub(crate) const OTHER: &str = "other";
 pub(crate) const CARD: &str = "0000:0c:00.0";
 const PERIOD: Duration = Duration::from_millis(500);
 
@@ -114,6 +116,7 @@ pub(crate) struct Sim {
     read: u64,
     vram_high: bool,
     idle: bool,
+    countdown: Duration,
 }
 
 /// Rung with an environment change.
@@ -135,8 +138,18 @@ pub(crate) fn rung(id: &str, action: ActionId, answers: &[VerdictId], phases: &[
 }
 
 /// The plan with what the user chose, as the shell would make it.
-fn chosen_plan(chosen: &Chosens) -> Plan {
+fn chosen_plan(chosen: &Chosens, countdown: Duration) -> Plan {
     let mut plan = plan();
+    plan.countdown = countdown;
+    if chosen.profile.as_deref() == Some(OTHER) {
+        plan.ladder.retain(|r| r.id.0 != "fast_find");
+        plan.ladder.push(rung(
+            "other_find",
+            ActionId::ImmediateNaive,
+            &[VerdictId::SilentHang],
+            &[],
+        ));
+    }
     plan.chosen = chosen.clone();
     if let Some(mode) = chosen.settings.get(&Setting::FindMode) {
         plan.env.push(EnvChange {
@@ -230,6 +243,7 @@ pub(crate) fn plan() -> Plan {
 
 impl Sim {
     pub(crate) fn new(plan: Plan) -> Self {
+        let countdown = plan.countdown;
         let started = RunStarted {
             schema: SCHEMA.to_owned(),
             program: "test".to_owned(),
@@ -258,6 +272,7 @@ impl Sim {
             read: 0,
             vram_high: false,
             idle: true,
+            countdown,
         };
         sim.feed(Event::RunStarted(Box::new(started)));
         sim
@@ -339,10 +354,10 @@ impl Sim {
         match effect {
             Effect::Emit(event) => self.feed(*event),
             Effect::Resolve { chosen, what } => {
-                let plan = chosen_plan(&chosen);
+                let plan = chosen_plan(&chosen, self.countdown);
                 self.feed(Event::Replanned(Box::new(Replanned {
                     what,
-                    profile: "generic-amd".to_owned(),
+                    profile: chosen.profile.unwrap_or_else(|| "p".to_owned()),
                     profile_why: "asked for".to_owned(),
                     adapter: "generic".to_owned(),
                     plan,

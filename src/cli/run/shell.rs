@@ -71,6 +71,8 @@ pub(super) struct Shell {
     /// Threads of the workload in the last round.
     tids: Vec<u32>,
     pub(super) ended: Option<Outcome>,
+    /// A command is being carried out.
+    answering: bool,
 }
 
 /// What comes in from outside the loop.
@@ -148,6 +150,7 @@ fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         sources: Vec::new(),
         tids: Vec::new(),
         ended: None,
+        answering: false,
     };
     let inbox = Inbox {
         commands: front.commands,
@@ -172,6 +175,16 @@ impl Shell {
         });
         self.ring.observe(&env);
         self.outputs.accept(&env);
+        if let (
+            true,
+            Event::Notice {
+                level: Level::Warn,
+                text,
+            },
+        ) = (self.answering, &env.event)
+        {
+            self.outputs.say(text.clone());
+        }
         for effect in reduce(&mut self.state, &env) {
             self.carry_out(effect);
         }
@@ -214,7 +227,11 @@ impl Shell {
         if command == Command::TerminalLost && self.outputs.leave_screen() {
             self.say_goodbye();
         }
+        // what a key asks for is promised on the screen before it is checked here: a
+        // refusal must take the promise back where the log is not in sight
+        self.answering = true;
         self.post(Event::Command(command));
+        self.answering = false;
     }
 
     /// The user left the screen, or the terminal is gone: then nobody hears it, or the

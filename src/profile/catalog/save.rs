@@ -5,26 +5,27 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Why an own profile was not written. What was there is still there.
+/// Why an own profile was not written. What was there is still there. The reason stands
+/// before the path: a narrow screen cuts the end off.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SaveError {
     /// There is no folder for own profiles.
     #[error("there is no home folder for own profiles; set HOME or XDG_CONFIG_HOME")]
     NoHome,
     /// Another program changed the file since it was read.
-    #[error("`{}` was changed by somebody else since it was read", path.display())]
+    #[error("the file was changed by somebody else since it was read: `{}`", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
     },
     /// The file is there and is not the profile that is to be written.
-    #[error("`{}` is there already and is not this profile", path.display())]
+    #[error("the file is there already and is not this profile: `{}`", path.display())]
     Taken {
         /// The file.
         path: PathBuf,
     },
     /// The file system refused.
-    #[error("cannot write `{}`: {why}", path.display())]
+    #[error("{why}: cannot write `{}`", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -198,7 +199,7 @@ mod tests {
         let catalog = Catalog::with_folder(Some(&blocked.join("profiles")));
         let e = catalog.save_own("mine", TEXT, false).unwrap_err();
         assert!(matches!(e, SaveError::Io { .. }), "{e}");
-        assert!(e.to_string().starts_with("cannot write `"), "{e}");
+        assert!(e.to_string().contains(": cannot write `"), "{e}");
         fs::create_dir_all(dir.path().join("p").join("mine.toml")).unwrap();
         let folder = Catalog::with_folder(Some(&dir.path().join("p")));
         assert!(folder.save_own("mine", TEXT, true).is_err());

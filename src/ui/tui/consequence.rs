@@ -2,6 +2,7 @@
 
 use ratatui::text::Line;
 
+use crate::model::RungId;
 use crate::model::time::clock;
 use crate::run::Snapshot;
 use crate::ui::text::{ago, fit};
@@ -100,8 +101,10 @@ fn attempt(s: &Snapshot) -> String {
 
 /// The attempt that follows, with what was chosen.
 fn next(s: &Snapshot, o: &ViewOptions) -> String {
-    let rung = s.attempt.as_ref();
-    let rung = rung.map_or_else(String::new, |a| format!(" on {}", a.rung));
+    // another profile's ladder may lack it
+    let stays = |id: &RungId| s.ladder.iter().any(|e| e.id == *id);
+    let rung = s.attempt.as_ref().map(|a| &a.rung).filter(|r| stays(r));
+    let rung = rung.map_or_else(String::new, |r| format!(" on {r}"));
     match changes(s, o.theme.pick("→", "->")).as_slice() {
         [] => format!("the next attempt{rung}, the same again: nothing was chosen"),
         list => format!("the next attempt{rung}: {}", list.join(", ")),

@@ -4,6 +4,7 @@
 use ratatui::Frame;
 use ratatui::text::Line;
 
+use crate::model::{Origin, Setting};
 use crate::profile::Owner;
 use crate::run::Snapshot;
 use crate::ui::text;
@@ -111,9 +112,14 @@ pub(super) fn save(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     };
     say(&mut lines, frame, o, Tone::Dim, &path);
     let chosen = s.chosen.settings.iter();
-    let chosen: Vec<_> = chosen
+    let mut chosen: Vec<_> = chosen
         .map(|(k, v)| format!("{} {}", k.name(), v.value))
         .collect();
+    // `--cap` is kept as well
+    let cap = view_of(s, Setting::VramCap).filter(|v| v.origin == Origin::CommandLine);
+    if let Some(value) = cap.and_then(|v| v.next.as_ref()) {
+        chosen.push(format!("{} {value} (--cap)", Setting::VramCap.name()));
+    }
     let what = match chosen.as_slice() {
         [] => format!("an exact copy of {}: nothing was chosen", s.profile),
         list => format!("{} with {}", s.profile, list.join(", ")),

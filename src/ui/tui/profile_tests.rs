@@ -374,3 +374,27 @@ fn a_profile_that_waits_is_told_from_one_in_force() {
     s.effective = s.effective_next.clone();
     assert!(shown(&s).contains("▶ night-run       ● match  in force"));
 }
+
+#[test]
+fn the_question_names_no_rung_that_the_ladder_lacks() {
+    let mut s = testing::healthy();
+    let rung = s.attempt.clone().unwrap().rung;
+    let mut asked = choices(ProfilePane::Settings, 0);
+    asked.overlay = Overlay::Apply;
+    let named = |s: &Snapshot| {
+        let o = options(
+            Theme {
+                color: false,
+                ascii: true,
+            },
+            s,
+            asked.clone(),
+        );
+        let lines = super::consequence::lines(s, &o, 100);
+        let words = format!("the next attempt on {rung}");
+        lines.iter().any(|l| l.to_string().contains(&words))
+    };
+    assert!(named(&s));
+    s.ladder.retain(|e| e.id != rung);
+    assert!(!named(&s));
+}
