@@ -279,7 +279,14 @@ pub(super) fn centred(
         width: at.width.saturating_sub(4),
         height: at.height.min(1),
     };
-    put(frame, low, vec![edge(s, o.theme, low.width.into())]);
+    let line = edge(s, o.theme, low.width.into());
+    // without the rule below it, which is dim and would make it so
+    let low = Rect {
+        width: u16::try_from(line.width()).unwrap_or(low.width),
+        ..low
+    };
+    frame.render_widget(Clear, low);
+    put(frame, low, vec![line]);
 }
 
 /// Rows that a box in the middle has for text.

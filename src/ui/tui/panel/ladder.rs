@@ -105,12 +105,16 @@ const MORE: usize = 9;
 fn flow(theme: Theme, mut items: Vec<(String, Tone, bool)>, columns: usize) -> Vec<Row> {
     let room = columns.saturating_sub(LABEL);
     let all = items.len();
+    // a ladder that fits as a whole needs no room for a number
     let (mut first, mut second) = split(&items, room);
+    if first + second < all {
+        (first, second) = split(&items, room.saturating_sub(MORE));
+    }
     while first + second < items.len() {
         // Two that matter are kept wherever they stand, unless they alone are too many.
         let least = items.iter().rposition(|(_, _, matters)| !matters);
         items.remove(least.unwrap_or(items.len() - 1));
-        (first, second) = split(&items, room);
+        (first, second) = split(&items, room.saturating_sub(MORE));
     }
     let row = |label: &str, items: &[(String, Tone, bool)]| {
         let label = text::pad(label, LABEL, theme.ellipsis());
@@ -148,10 +152,8 @@ fn flow(theme: Theme, mut items: Vec<(String, Tone, bool)>, columns: usize) -> V
     rows
 }
 
-/// How many of the items fit into a first and a second row, each with room for how
-/// many more there are.
+/// How many of the items fit into a first and a second row.
 fn split(items: &[(String, Tone, bool)], room: usize) -> (usize, usize) {
-    let room = room.saturating_sub(MORE);
     let fill = |items: &[(String, Tone, bool)]| {
         let mut used = 0;
         let fits = |(item, _, _): &&(String, Tone, bool)| {
