@@ -6,16 +6,12 @@ or a file of its JSON lines, README the file that holds the markers.
 
 import getpass
 import json
-import os
 import pathlib
 import re
 import socket
 import subprocess
 import sys
 import tempfile
-
-SECOND = 1_000_000_000
-
 
 def events(record):
     """The lines of the record; a last line that is not whole is left out."""
@@ -27,12 +23,29 @@ def events(record):
             return
 
 
+def moments(raw):
+    """When to draw, in seconds: in the last countdown, and in the last sampling after it."""
+    countdown, begun, sampling = None, None, None
+    for line in raw:
+        at, event = line["at"], line["event"]
+        kind = event["kind"]
+        if kind == "decision" and (event["choice"] or {}).get("kill_at") is not None:
+            # one second before its end, so that a fast countdown is seen as well
+            countdown, sampling = max(at, event["choice"]["kill_at"] - 1_000), None
+        elif kind == "phase":
+            if begun is not None and countdown is not None and begun > countdown:
+                sampling = begun + (at - begun) * 3 // 4
+            begun = at if event["phase"] == "sampling" else None
+    if countdown is None or sampling is None:
+        sys.exit("screens: the record has no countdown with a sampling after it")
+    return countdown / 1_000, sampling / 1_000
+
+
 def anonymous(text, home, tree):
     """`text` without the paths of this machine."""
     text = text.replace(str(tree) + "/", "").replace(str(tree), ".")
-    state = os.environ.get("XDG_STATE_HOME")
-    if state:
-        text = text.replace(state, "~/.local/state")
+    # wherever the state directory of that machine was
+    text = re.sub(r'[^\s"=]*/framepack-tui/runs/', "~/.local/state/framepack-tui/runs/", text)
     return text.replace(str(home), "~") if str(home) != "/" else text
 
 
@@ -48,7 +61,7 @@ def check(text):
 def main():
     screen, record, readme = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     raw = list(events(record))
-    decided, ended = moments(raw)
+    countdown, sampling = moments(raw)
     tree, home = readme.resolve().parent, pathlib.Path.home()
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as clean:
         # Cleaned before it is drawn: afterwards a path may be cut or wrapped.
@@ -59,7 +72,7 @@ def main():
             subprocess.run(
                 [screen, clean.name, f"{at:.3f}", size], check=True, capture_output=True, text=True
             ).stdout.rstrip("\n")
-            for at, size in [(decided, "80x24"), (ended, "120x36")]
+            for at, size in [(countdown, "80x24"), (sampling, "120x36")]
         ]
     words = [
         "A decode that hangs, a few seconds before it is ended (`scripts/demo` at 80x24):",
