@@ -15,7 +15,7 @@ use super::choices::{Overlay, Screen};
 use super::consequence;
 use super::keymap::{self, Binding};
 use super::panel;
-use super::parts::Parts;
+use super::parts::{Parts, paragraph, shed};
 use super::profile_boxes;
 use super::theme::Theme;
 use super::view::ViewOptions;
@@ -226,7 +226,7 @@ fn keys(b: &Binding, theme: Theme) -> String {
 /// the rows that say it.
 fn edge(s: &Snapshot, theme: Theme, columns: usize) -> Line<'static> {
     let health = s.verdict.health;
-    let word = format!(" {} {}", theme.health(health), health.word());
+    let word = format!("{} {}", theme.health(health), health.word());
     let row = Parts::new(theme).symbol(0, health_tone(health), word);
     let row = match (&s.outcome, &s.stage, &s.verdict.next) {
         (Some((_, code, _)), ..) => row.put(1, Tone::Plain, format!("exit code {code}")),
@@ -242,9 +242,28 @@ fn edge(s: &Snapshot, theme: Theme, columns: usize) -> Line<'static> {
             row.put(0, tone, format!("{head}  {text}"))
         }
     };
-    let mut line = row.line(columns.saturating_sub(1));
-    line.push_span(" ");
-    line
+    row.line(columns)
+}
+
+/// Health in so few rows above another screen: while the run is only watched, the next
+/// limit beside the health word, then the reason.
+pub(super) fn brief(s: &Snapshot, theme: Theme, columns: usize, rows: u16) -> Vec<Line<'static>> {
+    let room = panel::Room {
+        columns,
+        sentence: 1,
+        result: false,
+    };
+    let mut lines = shed(panel::health(s, theme, room), rows.into());
+    let watched = matches!(s.stage, Stage::Watching) && !words::needs_start_again(s);
+    if watched && s.outcome.is_none() && s.verdict.next.is_some() && !s.is_foreign() {
+        let sentence = &s.verdict.sentence;
+        let reason = paragraph(theme, "reason", Tone::Plain, sentence, columns, 1, 0);
+        let phase = lines.drain(..).nth(1);
+        lines = vec![edge(s, theme, columns)];
+        lines.extend(reason.into_iter().map(|row| row.line));
+        lines.extend(phase.filter(|_| rows > 2));
+    }
+    lines
 }
 
 /// A box in the middle, with what lies in it.
@@ -279,7 +298,9 @@ pub(super) fn centred(
         width: at.width.saturating_sub(4),
         height: at.height.min(1),
     };
-    let line = edge(s, o.theme, low.width.into());
+    let mut line = edge(s, o.theme, usize::from(low.width).saturating_sub(2));
+    line.spans.insert(0, " ".into());
+    line.push_span(" ");
     // without the rule below it, which is dim and would make it so
     let low = Rect {
         width: u16::try_from(line.width()).unwrap_or(low.width),

@@ -176,6 +176,22 @@ fn no_box_hides_health_and_what_comes_next() {
 }
 
 #[test]
+fn every_screen_says_the_next_limit_and_the_reason() {
+    let s = testing::suspect();
+    for screen in [Screen::Log, Screen::Profiles] {
+        let choices = Choices {
+            screen,
+            ..Choices::default()
+        };
+        for (width, height) in [(120, 36), (80, 24), (40, 10)] {
+            let drawn = text(&s, &with(UNICODE, choices.clone()), width, height);
+            assert!(drawn.contains("SUSPECT  in "), "{drawn}");
+            assert!(drawn.contains("reason  "), "{drawn}");
+        }
+    }
+}
+
+#[test]
 fn a_search_is_typed_below_the_log() {
     let s = testing::healthy();
     let mut choices = log_choices(&s, true);
