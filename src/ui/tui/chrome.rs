@@ -9,13 +9,13 @@ use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 use crate::ui::text;
-use crate::ui::words::{self, Tone};
+use crate::ui::words::{self, Tone, health_tone};
 
 use super::choices::{Overlay, Screen};
 use super::consequence;
 use super::keymap::{self, Binding};
 use super::panel;
-use super::parts::Parts;
+use super::parts::{Parts, paragraph, shed};
 use super::profile_boxes;
 use super::theme::Theme;
 use super::view::ViewOptions;
@@ -222,6 +222,50 @@ fn keys(b: &Binding, theme: Theme) -> String {
     keys.join(" ")
 }
 
+/// The health word and what comes next, for the lower edge of a box: the box lies over
+/// the rows that say it.
+fn edge(s: &Snapshot, theme: Theme, columns: usize) -> Line<'static> {
+    let health = s.verdict.health;
+    let word = format!("{} {}", theme.health(health), health.word());
+    let row = Parts::new(theme).symbol(0, health_tone(health), word);
+    let row = match (&s.outcome, &s.stage, &s.verdict.next) {
+        (Some((_, code, _)), ..) => row.put(1, Tone::Plain, format!("exit code {code}")),
+        // rank 0: rather cut than left out
+        (None, Stage::Watching, Some(n)) => row.put(
+            0,
+            Tone::Plain,
+            format!("in {}: {}", text::left(n.at.since(s.now)), n.what),
+        ),
+        (None, Stage::Watching, None) => row.put(1, Tone::Plain, &s.verdict.sentence),
+        (None, ..) => {
+            let (head, text, tone) = words::stage(s);
+            row.put(0, tone, format!("{head}  {text}"))
+        }
+    };
+    row.line(columns)
+}
+
+/// Health in so few rows above another screen: while the run is only watched, the next
+/// limit beside the health word, then the reason.
+pub(super) fn brief(s: &Snapshot, theme: Theme, columns: usize, rows: u16) -> Vec<Line<'static>> {
+    let room = panel::Room {
+        columns,
+        sentence: 1,
+        result: false,
+    };
+    let mut lines = shed(panel::health(s, theme, room), rows.into());
+    let watched = matches!(s.stage, Stage::Watching) && !words::needs_start_again(s);
+    if watched && s.outcome.is_none() && s.verdict.next.is_some() && !s.is_foreign() {
+        let sentence = &s.verdict.sentence;
+        let reason = paragraph(theme, "reason", Tone::Plain, sentence, columns, 1, 0);
+        let phase = lines.drain(..).nth(1);
+        lines = vec![edge(s, theme, columns)];
+        lines.extend(reason.into_iter().map(|row| row.line));
+        lines.extend(phase.filter(|_| rows > 2));
+    }
+    lines
+}
+
 /// A box in the middle, with what lies in it.
 pub(super) fn centred(
     frame: &mut Frame<'_>,
@@ -230,14 +274,6 @@ pub(super) fn centred(
     title: &str,
     lines: Vec<Line<'static>>,
 ) {
-    // The box must not hide that a kill is announced.
-    let title = match s.stage {
-        Stage::Countdown { .. } => {
-            let (head, text, _) = words::stage(s);
-            format!("{title}  {head}  {text}")
-        }
-        _ => title.to_owned(),
-    };
     let area = frame.area();
     let wanted = u16::try_from(lines.len())
         .unwrap_or(u16::MAX)
@@ -254,8 +290,24 @@ pub(super) fn centred(
         height,
     };
     frame.render_widget(Clear, at);
-    let inner = titled(frame, o.theme, at, &title, true);
+    let inner = titled(frame, o.theme, at, title, true);
     put(frame, inner, lines);
+    let low = Rect {
+        x: at.x.saturating_add(2),
+        y: at.bottom().saturating_sub(1),
+        width: at.width.saturating_sub(4),
+        height: at.height.min(1),
+    };
+    let mut line = edge(s, o.theme, usize::from(low.width).saturating_sub(2));
+    line.spans.insert(0, " ".into());
+    line.push_span(" ");
+    // without the rule below it, which is dim and would make it so
+    let low = Rect {
+        width: u16::try_from(line.width()).unwrap_or(low.width),
+        ..low
+    };
+    frame.render_widget(Clear, low);
+    put(frame, low, vec![line]);
 }
 
 /// Rows that a box in the middle has for text.

@@ -69,6 +69,7 @@ impl Decoder {
     pub(super) fn feed(&mut self, bytes: &[u8], typing: bool) -> Vec<Key> {
         let mut keys = Vec::new();
         for &byte in bytes {
+            keys.extend(self.cut_short(byte));
             self.pending.push(byte);
             match parse(&self.pending) {
                 Parsed::More if self.pending.len() < LONGEST => {}
@@ -84,6 +85,19 @@ impl Decoder {
             keys.retain(|k| matches!(k, Key::Ctrl(_)) || (typing && is_char(k)));
         }
         keys
+    }
+
+    /// A control character is no part of a sequence: Ctrl-C right after Esc, or after
+    /// half a sequence, must arrive. The escape that was alone until then was the key.
+    /// Enter, tab and backspace are left to the terminals that send them after an
+    /// escape for Alt with that key.
+    fn cut_short(&mut self, byte: u8) -> Option<Key> {
+        let ctrl =
+            matches!(byte, ESC | 0x01..=0x1a) && !matches!(byte, 0x08 | b'\t' | b'\n' | b'\r');
+        if !ctrl {
+            return None;
+        }
+        self.quiet()
     }
 
     /// Whether a sequence has begun and not ended.
@@ -127,7 +141,6 @@ fn parse(bytes: &[u8]) -> Parsed {
         [ESC, b'[' | b'O', b'D'] => Parsed::Key(Key::Left),
         [ESC, b'[', b'Z'] => Parsed::Key(Key::BackTab),
         [0xc2..=0xf4, ..] => character(bytes),
-        [ESC, ESC] => Parsed::Key(Key::Esc),
         _ => Parsed::Nothing,
     }
 }
@@ -192,6 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn ctrl_c_arrives_after_an_escape_or_half_a_sequence() {
+        assert_eq!(keys(b"\x1b\x03"), [Key::Esc, Key::Ctrl('c')]);
+        assert_eq!(keys(b"\x1b[1;\x03"), [Key::Ctrl('c')]);
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.feed(b"\x1b", false), []);
+        assert_eq!(decoder.feed(b"\x03", false), [Key::Esc, Key::Ctrl('c')]);
+        // Alt with an arrow, as rxvt sends it, types no `[A` into a search
+        assert_eq!(keys(b"\x1b\x1b[A"), [Key::Esc, Key::Up]);
+        // Alt-Enter is no answer to a question
+        assert_eq!(keys(b"\x1b\r"), []);
+    }
+
+    #[test]
     fn pasted_text_presses_no_keys() {
         assert_eq!(keys(b"rm -rf ky\ry"), []);
         assert_eq!(keys(b"sss"), [Key::Char('s'); 3]);
@@ -208,7 +234,8 @@ mod tests {
         fn no_bytes_break_it(reads in prop::collection::vec(any::<Vec<u8>>(), 0..8), typing in any::<bool>()) {
             let mut decoder = Decoder::default();
             for read in &reads {
-                prop_assert!(decoder.feed(read, typing).len() <= read.len());
+                // one more: the escape that an earlier read ended with
+                prop_assert!(decoder.feed(read, typing).len() <= read.len() + 1);
                 prop_assert!(decoder.pending.len() < LONGEST);
             }
             decoder.quiet();

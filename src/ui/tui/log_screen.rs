@@ -5,10 +5,9 @@ use ratatui::layout::{Constraint, Layout, Margin, Rect};
 
 use crate::run::Snapshot;
 
-use super::chrome::{header, put, titled};
+use super::chrome::{brief, header, put, titled};
 use super::log_choices::Pane;
-use super::panel::{self, Room};
-use super::parts::shed;
+use super::panel;
 use super::view::{Kind, ViewOptions};
 
 /// Rows of health.
@@ -44,12 +43,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, kind: K
     let side = Margin::new(1, 0);
     let columns = usize::from(area.width).saturating_sub(2);
     put(frame, top.inner(side), vec![header(s, o, columns)]);
-    let room = Room {
-        columns,
-        sentence: 1,
-        result: false,
-    };
-    let lines = shed(panel::health(s, o.theme, room), HEALTH.into());
+    let lines = brief(s, o.theme, columns, HEALTH);
     put(frame, health.inner(side), lines);
     let title = panel::log_title(s, &o.choices.log, true);
     let inner = titled(frame, o.theme, log, &title, kind == Kind::Wide);

@@ -1,6 +1,8 @@
 //! Rows of the view: pieces with ranks, of which the least important go first
 //! when a row is too narrow, and rows with ranks for a screen that is too low.
 
+use std::borrow::Cow;
+
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -16,7 +18,7 @@ pub(super) struct Row {
     pub(super) rank: u8,
     /// This row goes on where the one before it ends; when it is shed, that one
     /// gets this mark, within so many columns.
-    pub(super) goes_on: Option<(&'static str, usize)>,
+    pub(super) goes_on: Option<(Cow<'static, str>, usize)>,
 }
 
 impl Row {
@@ -30,7 +32,7 @@ impl Row {
     }
 
     /// Shows that something after this row was left out.
-    fn mark(&mut self, mark: &'static str, columns: usize) {
+    fn mark(&mut self, mark: &str, columns: usize) {
         let Some(last) = self.line.spans.last_mut() else {
             return;
         };
@@ -185,7 +187,7 @@ pub(super) fn paragraph(
                     Span::styled(piece, theme.style(tone)),
                 ]),
                 rank: if at > 0 { later(rank) } else { rank },
-                goes_on: (at > 0).then_some((theme.ellipsis(), columns)),
+                goes_on: (at > 0).then(|| (theme.ellipsis().into(), columns)),
             }
         })
         .collect()
@@ -201,7 +203,7 @@ pub(super) fn shed(mut rows: Vec<Row>, height: usize) -> Vec<Line<'static>> {
         let gone = rows.remove(at);
         let before = at.checked_sub(1).and_then(|before| rows.get_mut(before));
         if let (Some((mark, columns)), Some(before)) = (gone.goes_on, before) {
-            before.mark(mark, columns);
+            before.mark(&mark, columns);
         }
     }
     rows.into_iter().map(|r| r.line).collect()

@@ -8,10 +8,9 @@ use ratatui::text::Line;
 use crate::run::Snapshot;
 use crate::ui::profiles::Profiles;
 
-use super::chrome::{header, put, titled};
+use super::chrome::{brief, header, put, titled};
 use super::log_choices::Pane;
-use super::panel::{self, Room, profile};
-use super::parts::shed;
+use super::panel::profile;
 use super::profile_choices::{ProfileChoices, ProfilePane};
 use super::theme::Theme;
 use super::view::{Kind, ViewOptions};
@@ -74,12 +73,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, kind: K
     let side = Margin::new(1, 0);
     let columns = usize::from(area.width).saturating_sub(2);
     put(frame, top.inner(side), vec![header(s, o, columns)]);
-    let room = Room {
-        columns,
-        sentence: 1,
-        result: false,
-    };
-    let lines = shed(panel::health(s, o.theme, room), HEALTH.into());
+    let lines = brief(s, o.theme, columns, HEALTH);
     put(frame, health.inner(side), lines);
     let c = &o.choices.profiles;
     let boxed = kind == Kind::Wide;

@@ -329,7 +329,7 @@ fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         frame,
         inner,
         shed(
-            panel::ladder_rows(s, theme, inner.width.into()),
+            panel::ladder_rows(s, theme, inner.width.into(), inner.height.into()),
             inner.height.into(),
         ),
     );

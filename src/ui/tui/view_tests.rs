@@ -159,14 +159,35 @@ fn cursor_and_pause_on_the_dashboard() {
 }
 
 #[test]
-fn no_box_hides_an_announced_kill() {
+fn no_box_hides_health_and_what_comes_next() {
     for overlay in [Overlay::Help, Overlay::Palette, Overlay::Quit] {
         let choices = Choices {
             overlay,
             ..Choices::default()
         };
-        let screen = text(&testing::hung(), &with(UNICODE, choices), 80, 24);
-        assert!(screen.contains("KILL  in 3 s"), "{screen}");
+        for (width, height) in [(80, 24), (40, 12), (40, 10)] {
+            let o = with(UNICODE, choices.clone());
+            let screen = text(&testing::hung(), &o, width, height);
+            assert!(screen.contains("HUNG  KILL  in 3 s"), "{screen}");
+            let screen = text(&testing::suspect(), &o, width, height);
+            assert!(screen.contains("SUSPECT  in "), "{screen}");
+        }
+    }
+}
+
+#[test]
+fn every_screen_says_the_next_limit_and_the_reason() {
+    let s = testing::suspect();
+    for screen in [Screen::Log, Screen::Profiles] {
+        let choices = Choices {
+            screen,
+            ..Choices::default()
+        };
+        for (width, height) in [(120, 36), (80, 24), (40, 10)] {
+            let drawn = text(&s, &with(UNICODE, choices.clone()), width, height);
+            assert!(drawn.contains("SUSPECT  in "), "{drawn}");
+            assert!(drawn.contains("reason  "), "{drawn}");
+        }
     }
 }
 
@@ -288,14 +309,13 @@ proptest! {
         let mut dice = Dice(seed);
         let s = dice.snapshot();
         let choices = dice.choices(&s);
-        let bare = matches!(choices.overlay, Overlay::None | Overlay::Search);
         let theme = Theme { ascii, color: !ascii };
         let o = ViewOptions { profiles: dice.profiles(), ..with(theme, choices) };
         let screen = text(&s, &o, width, height);
         if ascii {
             prop_assert!(screen.is_ascii(), "{}", screen);
         }
-        if bare && width >= 40 && height >= 10 {
+        if width >= 40 && height >= 10 {
             prop_assert!(screen.contains(s.verdict.health.word()), "{}", screen);
         }
     }

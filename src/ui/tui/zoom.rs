@@ -6,8 +6,8 @@ use ratatui::layout::{Constraint, Layout, Margin};
 
 use crate::run::Snapshot;
 
-use super::chrome::{header, put, titled};
-use super::panel::{self, Room};
+use super::chrome::{brief, header, put, titled};
+use super::panel;
 use super::parts::shed;
 use super::view::{Kind, ViewOptions, gpu_title};
 
@@ -25,12 +25,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, kind: K
     let side = Margin::new(1, 0);
     let columns = usize::from(top.width).saturating_sub(2);
     put(frame, top.inner(side), vec![header(s, o, columns)]);
-    let room = Room {
-        columns,
-        sentence: 1,
-        result: false,
-    };
-    let lines = shed(panel::health(s, o.theme, room), health_rows.into());
+    let lines = brief(s, o.theme, columns, health_rows);
     put(frame, health.inner(side), lines);
 
     let inner = titled(frame, o.theme, card, &gpu_title(s, o), kind == Kind::Wide);

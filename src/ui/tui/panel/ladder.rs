@@ -77,72 +77,104 @@ pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> V
     if s.is_foreign() {
         return command(s, theme, columns, 2);
     }
-    let items = s.ladder.iter().enumerate().map(|(n, e)| {
-        let (word, _, tone) = words::rung(e);
-        let id = text::clean(&e.id.0, theme.ascii);
-        (format!("{} {n} {id} {word}", theme.rung(&e.state)), tone)
-    });
-    let mut rows = flow(theme, "ladder", items, columns, 2);
+    let items: Vec<_> = (s.ladder.iter().enumerate())
+        .map(|(n, e)| {
+            let (word, _, tone) = words::rung(e);
+            let id = text::clean(&e.id.0, theme.ascii);
+            let item = format!("{} {n} {id} {word}", theme.rung(&e.state));
+            (item, tone, matters(&e.state))
+        })
+        .collect();
+    let mut rows = flow(theme, items, columns);
     rows.push(budget(s, theme, columns));
     rows.extend(resume(s, theme, columns, rank::LADDER + 1));
     rows
 }
 
-/// Items one after the other in rows that are filled as far as they go.
-fn flow(
+/// The rungs that are looked for: the running one and the one that follows.
+const fn matters(state: &RungState) -> bool {
+    matches!(state, RungState::Running | RungState::Next)
+}
+
+/// Columns of ` +99 more`.
+const MORE: usize = 9;
+
+/// The rungs one after the other in two rows. Where they are too many, the last ones
+/// are left out, though never what matters, and counted: nobody may take a
+/// long ladder for a short one.
+fn flow(theme: Theme, mut items: Vec<(String, Tone, bool)>, columns: usize) -> Vec<Row> {
+    let room = columns.saturating_sub(LABEL);
+    let all = items.len();
+    // a ladder that fits as a whole needs no room for a number
+    let (mut first, mut second) = split(&items, room);
+    if first + second < all {
+        (first, second) = split(&items, room.saturating_sub(MORE));
+    }
+    while first + second < items.len() {
+        // Two that matter are kept wherever they stand, unless they alone are too many.
+        let least = items.iter().rposition(|(_, _, matters)| !matters);
+        items.remove(least.unwrap_or(items.len() - 1));
+        (first, second) = split(&items, room.saturating_sub(MORE));
+    }
+    let row = |label: &str, items: &[(String, Tone, bool)]| {
+        let label = text::pad(label, LABEL, theme.ellipsis());
+        let mut spans = vec![Span::styled(label, theme.style(Tone::Dim))];
+        for (at, (item, tone, _)) in items.iter().enumerate() {
+            if at > 0 {
+                spans.push(Span::raw("  "));
+            }
+            let item = text::fit(item, room.saturating_sub(MORE), theme.ellipsis());
+            spans.push(Span::styled(item, theme.style(*tone)));
+        }
+        spans
+    };
+    let more = |shown: usize| match all - shown {
+        0 => String::new(),
+        n => format!(" +{n} more"),
+    };
+    let mut rows = Vec::new();
+    if first > 0 {
+        let mut spans = row("ladder", &items[..first]);
+        if second == 0 {
+            spans.push(Span::styled(more(first), theme.style(Tone::Dim)));
+        }
+        rows.push(Row::alone(Line::from(spans), rank::LADDER));
+    }
+    if second > 0 {
+        let mut spans = row("", &items[first..]);
+        spans.push(Span::styled(more(first + second), theme.style(Tone::Dim)));
+        rows.push(Row {
+            line: Line::from(spans),
+            rank: later(rank::LADDER),
+            goes_on: Some((more(first).into(), columns)),
+        });
+    }
+    rows
+}
+
+/// How many of the items fit into a first and a second row.
+fn split(items: &[(String, Tone, bool)], room: usize) -> (usize, usize) {
+    let fill = |items: &[(String, Tone, bool)]| {
+        let mut used = 0;
+        let fits = |(item, _, _): &&(String, Tone, bool)| {
+            let gap = if used == 0 { 0 } else { 2 };
+            used += gap + text::width(item).min(room);
+            used <= room
+        };
+        items.iter().take_while(fits).count()
+    };
+    let first = fill(items);
+    (first, fill(&items[first..]))
+}
+
+/// One row a rung, then the budget and what a restart would resume, in so many
+/// `lines`: rungs that have no room are counted and named in one row.
+pub(in crate::ui::tui) fn rows(
+    s: &Snapshot,
     theme: Theme,
-    label: &str,
-    items: impl Iterator<Item = (String, Tone)>,
     columns: usize,
     lines: usize,
 ) -> Vec<Row> {
-    let room = columns.saturating_sub(LABEL);
-    let begin = |label: &str| {
-        vec![Span::styled(
-            text::pad(label, LABEL, theme.ellipsis()),
-            theme.style(Tone::Dim),
-        )]
-    };
-    let (mut rows, mut spans, mut used) = (Vec::new(), begin(label), 0);
-    for (item, tone) in items {
-        let item = text::fit(&item, room, theme.ellipsis());
-        let width = text::width(&item);
-        if used > 0 && used + 2 + width > room {
-            rows.push(std::mem::replace(&mut spans, begin("")));
-            used = 0;
-            if rows.len() == lines {
-                if let Some(last) = rows.last_mut() {
-                    last.push(Span::raw(format!(" {}", theme.ellipsis())));
-                }
-                break;
-            }
-        }
-        if used > 0 {
-            spans.push(Span::raw("  "));
-            used += 2;
-        }
-        used += width;
-        spans.push(Span::styled(item, theme.style(tone)));
-    }
-    if used > 0 {
-        rows.push(spans);
-    }
-    rows.into_iter()
-        .enumerate()
-        .map(|(at, spans)| Row {
-            line: Line::from(spans),
-            rank: if at > 0 {
-                later(rank::LADDER)
-            } else {
-                rank::LADDER
-            },
-            goes_on: (at > 0).then_some((theme.ellipsis(), columns)),
-        })
-        .collect()
-}
-
-/// One row a rung, then the budget and what a restart would resume.
-pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     if s.is_foreign() {
         return command(s, theme, columns, 6);
     }
@@ -153,10 +185,11 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
         .max()
         .unwrap_or(0)
         .min(18);
-    let mut rows: Vec<_> = s
-        .ladder
-        .iter()
-        .enumerate()
+    let below = 1 + usize::from(s.outcome.is_none());
+    let (shown, left_out) = select(s, lines.saturating_sub(below));
+    let mut rows: Vec<_> = shown
+        .into_iter()
+        .filter_map(|n| Some((n, s.ladder.get(n)?)))
         .map(|(n, e)| {
             let (word, more, tone) = words::rung(e);
             let id = text::pad(&text::clean(&e.id.0, theme.ascii), name, theme.ellipsis());
@@ -165,20 +198,119 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
                 (_, Some(more)) => more.to_owned(),
                 (_, None) => String::new(),
             };
-            let rank = match e.state {
-                RungState::Running | RungState::Next => rank::NEXT,
-                _ => rank::LADDER,
-            };
             let rung = format!("{} {n:>2} {id}", theme.rung(&e.state));
             Parts::new(theme)
                 .symbol(0, tone, rung)
                 .put(0, tone, word)
                 .put(0, Tone::Dim, more)
-                .row(columns, rank)
+                .row(columns, rank::NEXT)
         })
         .collect();
+    if !left_out.is_empty() {
+        let names: Vec<_> = left_out
+            .iter()
+            .filter_map(|n| Some(s.ladder.get(*n)?.id.0.as_str()))
+            .collect();
+        let row = Parts::new(theme)
+            .put(0, Tone::Plain, format!("+{} more", left_out.len()))
+            .put(0, Tone::Dim, names.join(", "));
+        rows.push(row.row(columns, rank::NEXT));
+    }
     rows.push(budget(s, theme, columns));
-    // a ladder may be longer than the panel
     rows.extend(resume(s, theme, columns, rank::TROUBLE + 1));
     rows
+}
+
+/// The rungs, by number, that are shown in so many lines, and those that are not: the
+/// last ones, though never what matters. One line is kept for their number.
+fn select(s: &Snapshot, lines: usize) -> (Vec<usize>, Vec<usize>) {
+    let all = s.ladder.len();
+    if all <= lines {
+        return ((0..all).collect(), Vec::new());
+    }
+    let room = lines.saturating_sub(1);
+    let mut order: Vec<_> = (0..all).collect();
+    // stable: what matters first, else as on the ladder
+    order.sort_by_key(|n| s.ladder.get(*n).is_none_or(|e| !matters(&e.state)));
+    let mut rest = order.split_off(room.min(all));
+    order.sort_unstable();
+    rest.sort_unstable();
+    (order, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::RungId;
+    use crate::ui::testing;
+
+    use super::*;
+
+    const THEME: Theme = Theme {
+        ascii: true,
+        color: false,
+    };
+
+    /// A ladder of 16 rungs of which the 12th runs and the 15th follows.
+    fn long() -> Snapshot {
+        let mut s = testing::healthy();
+        let Some(rung) = s.ladder.first().cloned() else {
+            return s;
+        };
+        s.ladder = (0..16)
+            .map(|n| {
+                let mut rung = rung.clone();
+                rung.id = RungId(format!("rung_{n}"));
+                rung.state = match n {
+                    12 => RungState::Running,
+                    15 => RungState::Next,
+                    _ => RungState::Untried,
+                };
+                rung
+            })
+            .collect();
+        s
+    }
+
+    fn texts(rows: Vec<Row>) -> Vec<String> {
+        rows.into_iter().map(|r| r.line.to_string()).collect()
+    }
+
+    #[test]
+    fn a_long_ladder_shows_what_matters_and_counts_the_rest() {
+        for columns in [38, 58, 78] {
+            let rows = short(&long(), THEME, columns);
+            let ladder = texts(rows.clone())[..2].join("\n");
+            assert!(ladder.contains("12 rung_12 running"), "{ladder}");
+            assert!(ladder.contains("15 rung_15 next"), "{ladder}");
+            let shown = ladder.matches("rung_").count();
+            assert!(
+                ladder.ends_with(&format!(" +{} more", 16 - shown)),
+                "{ladder}"
+            );
+            // only one row of it is left
+            let one = rows[..2].to_vec();
+            let line = super::super::super::parts::shed(one, 1)[0].to_string();
+            let shown = line.matches("rung_").count();
+            assert!(line.ends_with(&format!(" +{} more", 16 - shown)), "{line}");
+            assert!(text::width(&line) <= columns, "{line}");
+        }
+        let lines = texts(rows(&long(), THEME, 50, 7));
+        assert_eq!(lines.len(), 7, "{lines:?}");
+        let ladder = lines.join("\n");
+        assert!(ladder.contains("rung_12") && ladder.contains("rung_15"));
+        assert!(ladder.contains("+12 more"), "{ladder}");
+    }
+
+    #[test]
+    fn a_short_ladder_is_shown_whole() {
+        let mut s = long();
+        s.ladder.truncate(3);
+        for rows in [short(&s, THEME, 78), rows(&s, THEME, 50, 7)] {
+            let ladder = texts(rows).join("\n");
+            assert!(
+                ladder.contains("rung_2") && !ladder.contains("more"),
+                "{ladder}"
+            );
+        }
+    }
 }
