@@ -2,9 +2,10 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::model::{Envelope, Event};
 
@@ -44,7 +45,9 @@ pub struct RunEntry {
 impl RunEntry {
     /// Looks at one folder; `None`: it is no run's.
     pub fn at(path: &Path) -> Option<Self> {
-        let text = fs::read_to_string(path.join(MANIFEST)).ok();
+        let text = open_file(&path.join(MANIFEST))
+            .and_then(io::read_to_string)
+            .ok();
         if text.is_none() && !path.join(EVENTS).is_file() {
             return None;
         }
@@ -93,10 +96,25 @@ impl RunEntry {
     }
 }
 
+/// Opens a file of a record. Opening a pipe waits for its writer, for ever where there
+/// is none: one strange folder must not hold up all the others.
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let kind = file.metadata()?.file_type();
+    if kind.is_fifo() || kind.is_socket() || kind.is_char_device() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        ));
+    }
+    Ok(file)
+}
+
 /// Whether somebody holds the lock of the run in this folder.
 pub fn is_held(run: &Path) -> bool {
     // shared: two who look at the same time do not take each other for the run
-    File::open(run.join(LOCK)).is_ok_and(|lock| {
+    open_file(&run.join(LOCK)).is_ok_and(|lock| {
         flock(&lock, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
     })
 }
@@ -175,5 +193,28 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         assert!(RunEntry::at(&tmp.path().join("notes")).is_none());
+    }
+
+    #[test]
+    fn a_pipe_in_a_record_holds_nobody_up() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().join("20260101-0001-00aa");
+        run(tmp.path(), "20260101-0001-00aa", "");
+        for name in [EVENTS, LOCK] {
+            fs::remove_file(dir.join(name)).unwrap();
+            let mode = Mode::RUSR | Mode::WUSR;
+            let pipe = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, dir.join(name), pipe, mode, 0).unwrap();
+        }
+        let (to, from) = std::sync::mpsc::channel();
+        let store = Store::at(tmp.path());
+        std::thread::spawn(move || to.send(store.list().unwrap()));
+        let runs = from.recv_timeout(std::time::Duration::from_secs(20));
+        let runs = runs.expect("the list waits for the pipe");
+        let RunStatus::Broken { why } = &runs[0].status else {
+            panic!("{runs:?}")
+        };
+        assert!(why.contains("not a regular file"), "{why}");
+        assert!(super::super::Tail::open(&dir.join(EVENTS)).is_err());
     }
 }

@@ -123,7 +123,7 @@ fn size_of_tree(dir: &Path) -> u64 {
 /// The run's lock, if the run is over: nobody holds it, and the record has its
 /// end or has not been touched for `unfinished`.
 fn lock_if_over(run: &Path, unfinished: Duration, now: SystemTime) -> Option<File> {
-    let lock = File::open(run.join(LOCK)).ok()?;
+    let lock = super::list::open_file(&run.join(LOCK)).ok()?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
     let events = run.join(EVENTS);
     let touched = fs::metadata(&events)
@@ -145,7 +145,7 @@ fn has_end(events: &Path) -> bool {
 /// The last 64 KiB of a stream.
 pub(super) fn last_lines(events: &Path) -> io::Result<Vec<u8>> {
     const TAIL: u64 = 64 << 10;
-    let mut file = File::open(events)?;
+    let mut file = super::list::open_file(events)?;
     let len = file.metadata()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
     let mut bytes = Vec::new();

@@ -80,7 +80,7 @@ pub struct Tail {
 impl Tail {
     /// Opens a file of JSON lines, from its beginning.
     pub fn open(path: &Path) -> Result<Self, TailError> {
-        let file = File::open(path).map_err(|source| TailError::Io {
+        let file = super::list::open_file(path).map_err(|source| TailError::Io {
             path: path.to_owned(),
             source,
         })?;

@@ -139,7 +139,10 @@ fn a_recorded_run_is_opened_and_left() {
         terminal.press("o");
         terminal.wait_for("only word", LIMIT);
         terminal.wait_for("ENDED 0", LIMIT);
-        terminal.press("q");
+        // the profiles can be read, though nothing can be switched here
+        terminal.press("3\x1b[D");
+        terminal.wait_for("rx7900xtx-safe", LIMIT);
+        terminal.press("1q");
         terminal.wait_for("Recent runs", LIMIT);
         terminal.press("q");
         terminal.assert_restored(0);
@@ -181,6 +184,36 @@ fn a_command_is_typed_and_run_80x24() {
 #[test]
 fn a_command_is_typed_and_run_120x36() {
     type_a_command(LARGE);
+}
+
+/// What only the setup finds wrong comes back to the line as it was typed; mended, it
+/// runs.
+#[test]
+fn a_command_that_is_refused_comes_back_to_the_line() {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    let mut terminal = alone(&home, &card, SMALL);
+    terminal.wait_for("7900 XTX", LIMIT);
+    terminal.press("r");
+    terminal.wait_for("options of run go before it", LIMIT);
+    terminal.press("--profile nosuch -- sh -c 'echo typed $((6*7))'");
+    terminal.wait_for("6*7))'", LIMIT);
+    terminal.press("\r");
+    terminal.wait_for("not started: no profile is called", LIMIT);
+    terminal.wait_for("--profile nosuch -- sh", LIMIT);
+    terminal.press("\x15--cap 99TiB -- sh -c 'echo typed $((6*7))'");
+    terminal.wait_for("99TiB -- sh", LIMIT);
+    terminal.press("\r");
+    // found after the card was looked at, with the screen of the run already up
+    terminal.wait_for("not started: the VRAM cap", LIMIT);
+    terminal.press("\x15sh -c 'echo typed $((6*7))'");
+    terminal.wait_for("run: sh -c", LIMIT);
+    terminal.press("\r");
+    terminal.wait_for("typed 42", LIMIT);
+    terminal.wait_for("ENDED", LIMIT);
+    terminal.press("q");
+    terminal.assert_restored(0);
+    assert_none_left(&home, Duration::from_secs(5));
 }
 
 /// What a screen reader is given, and what is said where there is nothing to draw on.

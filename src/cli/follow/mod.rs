@@ -1,5 +1,6 @@
 //! `framepack-tui follow`: a run of another process, from its growing record.
 
+pub(super) mod profiles;
 mod reader;
 
 use std::io;
@@ -16,6 +17,7 @@ use crate::ui::SnapshotSlot;
 use super::args::FollowArgs;
 use super::show::{Output, last_words, screen_options};
 use super::{CliError, find};
+use profiles::Profiles;
 use reader::{Reader, Show};
 
 /// How often the screen is asked whether it still stands.
@@ -119,6 +121,7 @@ async fn watch(
         .start(done_to)
         .map_err(system("start the reader"))?;
     let (mut ended, mut signal) = (None, None);
+    let mut profiles = screen.as_ref().map(|_| Profiles::start());
     let mut looks = tokio::time::interval(LOOK);
     loop {
         tokio::select! {
@@ -140,7 +143,14 @@ async fn watch(
                     break;
                 }
             }
-            _ = looks.tick() => if screen.as_ref().is_some_and(|s| !s.is_alive()) { break },
+            _ = looks.tick() => {
+                if screen.as_ref().is_some_and(|s| !s.is_alive()) {
+                    break;
+                }
+                if let Some(profiles) = &mut profiles {
+                    profiles.show(&slot);
+                }
+            }
         }
     }
     if let Some(screen) = screen {

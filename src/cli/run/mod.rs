@@ -11,15 +11,52 @@ mod saving;
 mod setup;
 mod shell;
 
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
 use crate::cli::CliError;
 use crate::cli::args::RunArgs;
+use crate::model::Command;
 use crate::record::Retention;
 
 use front::Front;
+use setup::Setup;
+
+/// Longest wait for a signal that came while everything was decided.
+const SIGNAL: Duration = Duration::from_millis(5);
 
 /// Runs a generation to its end and gives the exit code.
 pub(super) fn main(args: RunArgs) -> Result<u8, CliError> {
-    let asked = setup::judge(&args)?;
+    let ready = prepare(&args).map_err(|refused| refused.why)?;
+    drop(args);
+    ready.supervise()
+}
+
+/// Why nothing was launched. The terminal is as it was before.
+pub(super) struct Refused {
+    /// What was wrong.
+    pub(super) why: CliError,
+    /// A signal, or a wish of the user, that came meanwhile and was not obeyed.
+    pub(super) unheard: Option<Command>,
+}
+
+impl From<CliError> for Refused {
+    fn from(why: CliError) -> Self {
+        Self { why, unheard: None }
+    }
+}
+
+/// A run that is decided and shown; nothing was launched yet.
+pub(super) struct Ready {
+    setup: Setup,
+    front: Front,
+    runtime: Runtime,
+}
+
+/// Decides everything, or says why nothing can be launched.
+pub(super) fn prepare(args: &RunArgs) -> Result<Ready, Refused> {
+    let asked = setup::judge(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -27,18 +64,41 @@ pub(super) fn main(args: RunArgs) -> Result<u8, CliError> {
             what: "start the runtime",
             why,
         })?;
-    let front = {
+    let mut front = {
         let _signals_need_it = runtime.enter();
         Front::open(asked.output)?
     };
-    let setup = setup::setup(&args, asked)?;
-    drop(args);
-    let store = setup.store.clone();
-    let code = runtime.block_on(shell::supervise(setup, front))?;
-    // blocked collectors and readers are left behind, not waited for
-    runtime.shutdown_background();
-    if let Err(e) = store.prune(Retention::default(), std::time::SystemTime::now()) {
-        setup::complain(&format!("old records were not pruned: {e}"));
+    match setup::setup(args, asked) {
+        Ok(setup) => Ok(Ready {
+            setup,
+            front,
+            runtime,
+        }),
+        Err(why) => {
+            let unheard = runtime.block_on(async {
+                let first = tokio::time::timeout(SIGNAL, front.signals.next());
+                first.await.ok().or_else(|| front.commands.try_recv().ok())
+            });
+            Err(Refused { why, unheard })
+        }
     }
-    Ok(code)
+}
+
+impl Ready {
+    /// Launches it and supervises it to its end; gives the exit code.
+    pub(super) fn supervise(self) -> Result<u8, CliError> {
+        let Self {
+            setup,
+            front,
+            runtime,
+        } = self;
+        let store = setup.store.clone();
+        let code = runtime.block_on(shell::supervise(setup, front))?;
+        // blocked collectors and readers are left behind, not waited for
+        runtime.shutdown_background();
+        if let Err(e) = store.prune(Retention::default(), std::time::SystemTime::now()) {
+            setup::complain(&format!("old records were not pruned: {e}"));
+        }
+        Ok(code)
+    }
 }

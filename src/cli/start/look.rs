@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::sync::mpsc;
 
 use crate::cli::CliError;
+use crate::cli::follow::profiles::Profiles;
 use crate::cli::show::screen_options;
 use crate::model::event::{Level, RunStarted, SCHEMA};
 use crate::model::{
@@ -83,6 +84,7 @@ async fn watch(
     let (command_to, mut commands) = mpsc::unbounded_channel();
     let screen = crate::ui::spawn(screen_options(ascii, true), slot.clone(), command_to)
         .map_err(|e| system("take over the terminal")(io::Error::other(e)))?;
+    let mut profiles = Profiles::start();
     let mut ticks = tokio::time::interval(PERIOD);
     let mut looks = tokio::time::interval(LOOK);
     let left = loop {
@@ -96,6 +98,7 @@ async fn watch(
             _ = ticks.tick() => {
                 picture.take(feed.sampler.sample(), has_ended(handle));
                 slot.publish(Arc::new(picture.snapshot()));
+                profiles.show(&slot);
             }
             _ = looks.tick() => if !screen.is_alive() { break Left::Back(None) },
         }

@@ -58,7 +58,15 @@ pub(super) fn main(args: StartArgs) -> Result<u8, CliError> {
                     })?;
                 // the run has its own readers of the machine
                 drop(feed);
-                return run::main(args);
+                let run::Refused { why, unheard } = match run::prepare(&args) {
+                    Ok(ready) => return ready.supervise(),
+                    Err(refused) => refused,
+                };
+                if let Some(code) = unheard.as_ref().and_then(ends_us) {
+                    return Ok(code);
+                }
+                memory.refuse(why.to_string());
+                feed = Feed::start();
             }
             Wish::Follow { run } => {
                 let shown = follow_run(&feed, &run, args.ascii);

@@ -56,6 +56,12 @@ impl StartMemory {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The command that was wished could not be started: the line is open again as it
+    /// was typed, with why.
+    pub fn refuse(&self, why: String) {
+        self.state().refuse(why);
+    }
 }
 
 /// How the start screen is run.

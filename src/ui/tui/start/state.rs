@@ -111,6 +111,12 @@ impl State {
         self.run(binding, &key.name(), lobby)
     }
 
+    /// The line is open again as it was typed, with why it was not started.
+    pub(super) fn refuse(&mut self, why: String) {
+        self.open(Over::Prompt);
+        self.choices.prompt.error = Some(why);
+    }
+
     /// Runs a command, or says why not.
     fn run(&mut self, binding: &Binding, called: &str, lobby: &Lobby) -> Option<Effect> {
         if let Err(why) = enabled(binding.action, lobby, &self.choices) {

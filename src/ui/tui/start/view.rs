@@ -276,9 +276,7 @@ fn prompt(frame: &mut Frame<'_>, v: View<'_>) {
         text::clean(&after, v.theme.ascii),
     );
     let (shown, cursor) = window(&before, &after, room);
-    let hint = if let Some(error) = &c.prompt.error {
-        Parts::new(v.theme).put(0, Tone::Bad, format!("not started: {error}"))
-    } else if typing {
+    let hint = if typing {
         Parts::new(v.theme)
             .put(1, Tone::Dim, profile)
             .put(0, Tone::Dim, "options of run go before it, as in")
@@ -294,13 +292,36 @@ fn prompt(frame: &mut Frame<'_>, v: View<'_>) {
             .put(0, Tone::Plain, HOW_TO_START)
             .line(columns)
     };
+    let (at, hints) = match &c.prompt.error {
+        Some(error) => wrong(at, error, v.theme),
+        None => (at, vec![hint.line(columns)]),
+    };
     frame.render_widget(Clear, at);
-    put(frame, at, vec![line, hint.line(columns)]);
+    put(frame, at, [vec![line], hints].concat());
     if typing {
         // a real cursor, which a screen reader finds as well
         let x = at.x.saturating_add(rows_of(cursor + "run: ".len()));
         frame.set_cursor_position(Position::new(x.min(at.right().saturating_sub(1)), at.y));
     }
+}
+
+/// Most rows for what is wrong with a line: an error that is cut cannot be cured.
+const WRONG: usize = 4;
+
+/// What is wrong with the line in as many rows as it takes, and the place of both,
+/// higher over the lists where that is more than one.
+fn wrong(at: Rect, error: &str, theme: Theme) -> (Rect, Vec<Line<'static>>) {
+    let text = text::clean(&format!("not started: {error}"), theme.ascii);
+    let rows = text::wrap(&text, at.width.into(), WRONG, theme.ellipsis());
+    let more = rows_of(rows.len().saturating_sub(1)).min(at.y);
+    let at = Rect {
+        y: at.y - more,
+        height: at.height + more,
+        ..at
+    };
+    let style = theme.style(Tone::Bad);
+    let lines = rows.into_iter().map(|row| Line::styled(row, style));
+    (at, lines.collect())
 }
 
 /// The part of a line that is shown, with the cursor in it, and the column of that.
