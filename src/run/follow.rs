@@ -204,7 +204,9 @@ impl RunState {
     fn pass_time(&mut self) {
         let now = self.now;
         // a limit that has passed without a new verdict was moved by whoever judges
-        if self.verdict.next.as_ref().is_some_and(|n| n.at < now) {
+        // and so was one that belongs to another phase
+        let elsewhere = self.verdict.phase != self.phase;
+        if elsewhere || self.verdict.next.as_ref().is_some_and(|n| n.at < now) {
             self.verdict.next = None;
         }
         match self.stage.clone() {

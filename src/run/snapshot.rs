@@ -36,9 +36,13 @@ impl Point {
     /// power of an idle card not to count (from 20 %). A card that is busy with
     /// nothing draws far less than one that works.
     pub fn watts_per_busy(&self) -> Option<f64> {
-        let (watts, busy) = (self.power_w?, self.busy?);
-        (busy >= 20.0 && busy.is_finite()).then(|| watts / busy)
+        watts_per_busy(self.power_w?, self.busy?)
     }
+}
+
+/// See [`Point::watts_per_busy`].
+pub fn watts_per_busy(watts: f64, busy: f64) -> Option<f64> {
+    (busy >= 20.0 && busy.is_finite()).then(|| watts / busy)
 }
 
 /// What a log line is.

@@ -313,3 +313,20 @@ fn a_countdown_is_shown_as_it_was_announced() {
         ("tiled_vae", later, false)
     );
 }
+
+/// A verdict is told once; its next limit is that of the phase in which it was.
+#[test]
+fn a_limit_of_another_phase_is_not_shown() {
+    let stream = recovery();
+    let mut state = head(&stream);
+    let mut with_limit = 0;
+    for env in &stream {
+        follow(&mut state, env);
+        let s = state.snapshot();
+        if s.verdict.next.is_some() {
+            with_limit += 1;
+            assert_eq!(s.verdict.phase, s.phase, "at {:?}", env.at);
+        }
+    }
+    assert!(with_limit > 0, "limits are shown at all");
+}

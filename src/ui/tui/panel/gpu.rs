@@ -2,6 +2,7 @@
 
 use crate::model::{Bytes, GpuSample, SourceState};
 use crate::run::Snapshot;
+use crate::run::snapshot::watts_per_busy as watts_per_busy_of;
 use crate::ui::text::{self, number, percent};
 use crate::ui::tui::chart_choices::ChartChoices;
 use crate::ui::tui::parts::{LABEL, Parts, Row, gauge};
@@ -47,6 +48,8 @@ struct Level {
     share: Option<f64>,
     /// A word behind the percent.
     alarm: Option<&'static str>,
+    /// A further figure where there is no chart.
+    further: Option<String>,
     rank: u8,
 }
 
@@ -69,6 +72,7 @@ fn memory(g: &GpuSample, cap: Option<Bytes>) -> Level {
         reading: reading(used, |b| format!("{}{tail}", gib(*b))),
         share,
         alarm: over.then_some("OVER CAP"),
+        further: None,
         rank: rank::CORE,
     }
 }
@@ -79,6 +83,7 @@ fn busy(g: &GpuSample) -> Level {
         reading: quantity(&g.busy, 0, "%"),
         share: g.busy.last().copied().filter(|v| v.is_finite()),
         alarm: None,
+        further: None,
         rank: rank::NEXT,
     }
 }
@@ -91,8 +96,16 @@ fn power(g: &GpuSample) -> Level {
         reading: reading(&g.power_w, |w| format!("{}{tail} W", number(*w, 0))),
         share: g.power_w.last().zip(cap).and_then(|(w, c)| percent(*w, c)),
         alarm: None,
+        further: watts_per_busy(g),
         rank: rank::NEXT + 1,
     }
+}
+
+/// Tells a card that works from one that is busy with nothing; absent while it is too
+/// idle to tell, or a reading is not fresh.
+fn watts_per_busy(g: &GpuSample) -> Option<String> {
+    let ratio = watts_per_busy_of(*g.power_w.fresh()?, *g.busy.fresh()?)?;
+    Some(format!("{} W/busy%", number(ratio, 2)))
 }
 
 /// One row: label, value, gauge, percent, chart; what there is no room for goes.
@@ -142,6 +155,9 @@ fn level_row(theme: Theme, level: &Level, columns: usize, spark: Option<String>)
         }
         (None, None, _) => row.put(9, Tone::Plain, " ".repeat(GAUGE + 2 + PERCENT)),
     };
+    if let (None, Some(further)) = (&spark, &level.further) {
+        row = row.put(4, Tone::Plain, further);
+    }
     // The chart stands in its own column, whatever came before it.
     if let Some(spark) = spark {
         let column = LABEL + VALUE + GAUGE + PERCENT + 4;
@@ -176,7 +192,7 @@ pub(in crate::ui::tui) fn rows(
         .map(|level| level_row(theme, level, columns, charts.next()))
         .collect();
     rows.extend(sparks.and_then(|c| charts::readout(s, c, theme, columns)));
-    rows.push(temperatures(g, theme, columns));
+    rows.push(temperatures(g, theme, columns, sparks.is_some()));
     rows
 }
 
@@ -217,7 +233,7 @@ fn missing(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     crate::ui::tui::parts::paragraph(theme, "gpu", Tone::Warn, &sentence, columns, 3, rank::CORE)
 }
 
-fn temperatures(g: &GpuSample, theme: Theme, columns: usize) -> Row {
+fn temperatures(g: &GpuSample, theme: Theme, columns: usize, with_watts: bool) -> Row {
     let mut row = Parts::labelled(theme, "temp");
     let places = [
         (2, "edge", &g.temp_edge, "C"),
@@ -230,6 +246,10 @@ fn temperatures(g: &GpuSample, theme: Theme, columns: usize) -> Row {
     for (rank, name, metric, unit) in places {
         let r = quantity(metric, 0, unit);
         row = row.put(rank, r.tone, format!("{name} {}", r.short()));
+        // where the power row has a chart there is no room for it there
+        if let ("sclk", true, Some(further)) = (name, with_watts, watts_per_busy(g)) {
+            row = row.put(3, Tone::Plain, further);
+        }
     }
     row.row(columns, rank::TEMPERATURES)
 }
