@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// An answer that takes longer counts as this long.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Stands in the list of keys and nowhere else.
-const KEYS: &str = "show this list";
+const KEYS: &str = "filter: ";
 
 /// A key, and how the screen shows that it was heard.
 const ROUND: [(&str, &str, bool); 4] = [
