@@ -35,6 +35,8 @@ mod view;
 mod zoom;
 
 #[cfg(test)]
+mod keymap_tests;
+#[cfg(test)]
 mod profile_tests;
 #[cfg(test)]
 mod pty_tests;

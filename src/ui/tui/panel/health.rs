@@ -159,6 +159,8 @@ fn next(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
             (text, Tone::Strong)
         }
         None if !matches!(s.stage, Stage::Watching) => return Vec::new(),
+        // a record tells a limit only with a verdict: that of this phase is not known
+        None if s.verdict.phase != s.phase => return Vec::new(),
         None => ("no limit is running".to_owned(), Tone::Dim),
     };
     let rank = if s.verdict.next.is_some() {
