@@ -111,7 +111,10 @@ impl Terminal {
 
     /// The program has ended with this code and left the terminal as it found it.
     pub(crate) fn assert_restored(&mut self, code: u8) {
-        self.wait_for("after ", Duration::from_secs(30));
+        // the word itself may stand on the screen of the program
+        let last = || self.text().lines().any(|l| l.starts_with("after "));
+        let seen = wait_until(Duration::from_secs(30), last);
+        assert!(seen, "the program has not ended:\n{}", self.text());
         assert!(wait_until(Duration::from_secs(5), || self
             .child
             .try_wait()
