@@ -17,6 +17,11 @@ pub struct RungId(pub String);
 impl RungId {
     /// The rung of the first attempt: the profile as given.
     pub const AS_GIVEN: &'static str = "as_given";
+
+    /// [`RungId::AS_GIVEN`] as an id.
+    pub fn as_given() -> Self {
+        Self(Self::AS_GIVEN.to_owned())
+    }
 }
 
 impl fmt::Display for RungId {

@@ -116,9 +116,7 @@ impl Position {
         argv.extend(setting_args(plan, &settings));
         AttemptSpec {
             number,
-            rung: rung
-                .cloned()
-                .unwrap_or_else(|| RungId(RungId::AS_GIVEN.to_owned())),
+            rung: rung.cloned().unwrap_or_else(RungId::as_given),
             action: current.map_or(ActionId::None, |r| r.action),
             tier: current.map_or(Tier::T0, |r| r.tier),
             argv,

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::model::event::{Choice, Decision, Level, Replanned};
 use crate::model::{
-    Bytes, Chosen, Effect, Event, Follow, GpuSample, Origin, RungId, Scope, Setting,
+    Bytes, Chosen, Effect, Effective, Event, Follow, GpuSample, Mono, Origin, RungId, Scope,
+    Setting,
 };
 
 use super::reduce::emit;
@@ -110,13 +111,7 @@ impl RunState {
                 step,
             } => {
                 next.rung = rung;
-                if let Step::Countdown { kill_at: at, held } = step {
-                    if *held {
-                        // a time to come tells readers that it is still held
-                        *at = (*at).max(self.now + HELD);
-                    }
-                    kill_at = *at;
-                }
+                kill_at = step.told_anew(kill_at);
             }
             Stage::Reclaiming { next, .. } | Stage::Delaying { next, .. } => next.rung = rung,
             _ => return,
@@ -153,16 +148,13 @@ impl RunState {
     pub(super) fn view_settings(&self) -> Vec<SettingView> {
         let view = |setting: Setting| {
             let path = setting.path();
-            let of =
-                |list: &[crate::model::Effective]| list.iter().find(|e| e.key == path).cloned();
+            let of = |list: &[Effective]| list.iter().find(|e| e.key == path).cloned();
             let next = of(&self.effective_next);
             let now = match setting {
                 Setting::VramCap => next.clone(),
                 _ => of(&self.effective),
             };
-            let said = |e: Option<crate::model::Effective>| {
-                e.filter(|e| e.idle.is_none()).and_then(|e| e.value)
-            };
+            let said = |e: Option<Effective>| e.filter(|e| e.idle.is_none()).and_then(|e| e.value);
             SettingView {
                 setting,
                 now: said(now),
@@ -241,28 +233,16 @@ impl RunState {
                 ..
             } => return refused("the run is being ended", out),
             Stage::Ending { purpose, step } => {
-                *purpose = match purpose {
+                match purpose {
                     // what was announced as an answer to a fault stays one
-                    Purpose::Restart(Next { rung, by_user }) if hurry => Purpose::Restart(Next {
-                        rung: rung.clone(),
-                        by_user: *by_user,
-                    }),
-                    Purpose::Restart(Next { by_user, .. }) => Purpose::Restart(Next {
-                        rung: next.rung.clone(),
-                        by_user: *by_user,
-                    }),
-                    _ => Purpose::Restart(next.clone()),
-                };
-                if let Step::Countdown { kill_at: at, held } = step {
-                    if *held && !hurry {
-                        // a time to come tells readers that it is still held
-                        *at = (*at).max(now + HELD);
-                    }
-                    if hurry {
-                        *step = Step::AwaitEvidence { since: now };
-                    } else {
-                        kill_at = *at;
-                    }
+                    Purpose::Restart(_) if hurry => {}
+                    Purpose::Restart(old) => old.rung.clone_from(&next.rung),
+                    _ => *purpose = Purpose::Restart(next.clone()),
+                }
+                if !hurry {
+                    kill_at = step.told_anew(now);
+                } else if matches!(step, Step::Countdown { .. }) {
+                    *step = Step::AwaitEvidence { since: now };
                 }
             }
             Stage::Launching | Stage::Watching => {
@@ -283,13 +263,11 @@ impl RunState {
         true
     }
 
-    fn tell_followed(&mut self, kill_at: crate::model::Mono, why: &str, out: &mut Vec<Effect>) {
+    fn tell_followed(&mut self, kill_at: Mono, why: &str, out: &mut Vec<Effect>) {
         let Some(next) = self.decided().cloned() else {
             return;
         };
-        let rung = next
-            .rung
-            .unwrap_or_else(|| RungId(RungId::AS_GIVEN.to_owned()));
+        let rung = next.rung.unwrap_or_else(RungId::as_given);
         // as after every decision: what is left once the attempt that follows has begun
         let spends = !next.by_user && matches!(self.stage, Stage::Ending { .. });
         let left = self.budget.left(&self.plan.budget, self.now);
@@ -307,6 +285,20 @@ impl RunState {
         };
         self.decision = Some(decision.why.clone());
         out.push(emit(Event::Decision(Box::new(decision))));
+    }
+}
+
+impl Step {
+    /// When the kill begins that is told anew at `now`; a countdown that is held is
+    /// given a time to come, which tells readers that it is still held.
+    fn told_anew(&mut self, now: Mono) -> Mono {
+        let Self::Countdown { kill_at, held } = self else {
+            return now;
+        };
+        if *held {
+            *kill_at = (*kill_at).max(now + HELD);
+        }
+        *kill_at
     }
 }
 

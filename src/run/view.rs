@@ -115,10 +115,7 @@ impl RunState {
 
     fn following(purpose: &Purpose) -> RungId {
         match purpose {
-            Purpose::Restart(next) => next
-                .rung
-                .clone()
-                .unwrap_or_else(|| RungId(RungId::AS_GIVEN.to_owned())),
+            Purpose::Restart(next) => next.rung.clone().unwrap_or_else(RungId::as_given),
             _ => RungId("give_up".to_owned()),
         }
     }
@@ -155,7 +152,7 @@ impl RunState {
                 RungState::Untried
             }
         };
-        let as_given = RungId(RungId::AS_GIVEN.to_owned());
+        let as_given = RungId::as_given();
         let mut entries = vec![LadderEntry {
             state: state_of(&as_given, None, false),
             id: as_given,

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::harness::{Card, Home, assert_none_left, python, wait_until, workload};
-use crate::terminal::Terminal;
+use crate::harness::{Card, Home, assert_none_left, python, wait_until};
+use crate::terminal::{Terminal, generation};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -14,18 +14,7 @@ fn a_setting_is_switched_applied_and_saved(size: (u16, u16)) {
     let home = Home::new();
     let mut card = Card::rx7900xtx();
     card.follow(&home, 0);
-    let (python, script, out) = (python(), workload("tiny_framepack.py"), home.out());
-    let words = [
-        "--profile",
-        "generic-amd",
-        "--",
-        python.to_str().unwrap(),
-        script.to_str().unwrap(),
-        "--out",
-        out.to_str().unwrap(),
-        "--step-seconds",
-        "3",
-    ];
+    let words = generation(&home, &[], &["--step-seconds", "3"]);
     let mut terminal = Terminal::start(&home, &card, size, &words);
     terminal.wait_for("sampling", Duration::from_mins(2));
     terminal.press("3");
@@ -93,18 +82,7 @@ fn a_rung_is_chosen_and_follows() {
     let home = Home::new();
     let mut card = Card::rx7900xtx();
     card.follow(&home, 0);
-    let (python, script, out) = (python(), workload("tiny_framepack.py"), home.out());
-    let words = [
-        "--profile",
-        "generic-amd",
-        "--",
-        python.to_str().unwrap(),
-        script.to_str().unwrap(),
-        "--out",
-        out.to_str().unwrap(),
-        "--step-seconds",
-        "3",
-    ];
+    let words = generation(&home, &[], &["--step-seconds", "3"]);
     let mut terminal = Terminal::start(&home, &card, (120, 36), &words);
     terminal.wait_for("sampling", Duration::from_mins(2));
     terminal.press("o");

@@ -1,6 +1,6 @@
 //! The binary in a real terminal (a PTY), at two sizes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,10 +21,15 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// Starts `framepack-tui run OPTIONS -- COMMAND`.
-    pub(crate) fn start(home: &Home, card: &Card, size: (u16, u16), words: &[&str]) -> Self {
+    pub(crate) fn start(
+        home: &Home,
+        card: &Card,
+        size: (u16, u16),
+        words: &[impl AsRef<OsStr>],
+    ) -> Self {
         let mut program: Vec<OsString> = card.enter().into_iter().map(Into::into).collect();
         program.extend([BINARY, "run"].map(OsString::from));
-        program.extend(words.iter().map(OsString::from));
+        program.extend(words.iter().map(|w| w.as_ref().to_owned()));
         Self::open(home, size, &program)
     }
 
@@ -148,25 +153,26 @@ impl Drop for Terminal {
     }
 }
 
+/// `run OPTIONS -- python tiny_framepack.py MORE` with the generic profile.
+pub(crate) fn generation(home: &Home, options: &[&str], more: &[&str]) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["--profile".into(), "generic-amd".into()];
+    words.extend(options.iter().map(OsString::from));
+    words.extend([
+        "--".into(),
+        python().into(),
+        workload("tiny_framepack.py").into(),
+    ]);
+    words.extend(["--out".into(), home.out().into()]);
+    words.extend(more.iter().map(OsString::from));
+    words
+}
+
 /// A generation of a minute and a half, watched until it samples, then ended by Ctrl-C.
 fn watch_and_interrupt(size: (u16, u16)) {
     let home = Home::new();
     let mut card = Card::rx7900xtx();
     card.follow(&home, 0);
-    let (python, script, out) = (python(), workload("tiny_framepack.py"), home.out());
-    let words = [
-        "--profile",
-        "generic-amd",
-        "--cap",
-        "20GiB",
-        "--",
-        python.to_str().unwrap(),
-        script.to_str().unwrap(),
-        "--out",
-        out.to_str().unwrap(),
-        "--step-seconds",
-        "3",
-    ];
+    let words = generation(&home, &["--cap", "20GiB"], &["--step-seconds", "3"]);
     let mut terminal = Terminal::start(&home, &card, size, &words);
     terminal.wait_for("HEALTHY", Duration::from_mins(2));
     terminal.wait_for("sampling", Duration::from_mins(2));

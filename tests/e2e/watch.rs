@@ -1,12 +1,13 @@
 //! A run watched in a real terminal, and steered by keys.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::harness::{Card, Home, assert_none_left, kill, python, wait_until, workload};
-use crate::terminal::Terminal;
+use crate::harness::{Card, Home, assert_none_left, kill, python, wait_until};
+use crate::terminal::{Terminal, generation};
 
 /// Start, hang, limit, evidence, kill, restart and a whole generation, on a busy machine.
 const WHOLE: Duration = Duration::from_mins(6);
@@ -14,30 +15,15 @@ const WHOLE: Duration = Duration::from_mins(6);
 const SOON: Duration = Duration::from_secs(30);
 const SIZES: [(u16, u16); 2] = [(80, 24), (120, 36)];
 
-/// `run` of a generation whose second decode hangs until one of `cures` is set.
-fn hanging(home: &Home, cures: &[&str]) -> Vec<String> {
-    let mut words: Vec<String> = ["--profile", "generic-amd", "--"].map(str::to_owned).into();
-    let script = workload("tiny_framepack.py");
-    for path in [&python(), &script] {
-        words.push(path.display().to_string());
-    }
-    words.extend(["--out".to_owned(), home.out().display().to_string()]);
-    words.extend(["--fault", "hang-idle"].map(str::to_owned));
-    for cure in cures {
-        words.extend(["--cured-by".to_owned(), (*cure).to_owned()]);
-    }
-    words
+/// `run` of a generation whose second decode hangs until this is set.
+fn hanging(home: &Home, cure: &str) -> Vec<OsString> {
+    generation(home, &[], &["--fault", "hang-idle", "--cured-by", cure])
 }
 
 /// `run` of a Python program.
 fn program(text: &str) -> Vec<String> {
     let python = python().display().to_string();
     ["--", &python, "-c", text].map(str::to_owned).into()
-}
-
-fn start(home: &Home, card: &Card, size: (u16, u16), words: &[String]) -> Terminal {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    Terminal::start(home, card, size, &words)
 }
 
 /// The supervising process.
@@ -61,8 +47,8 @@ fn a_recovery(size: (u16, u16)) {
     let home = Home::new();
     let mut card = Card::rx7900xtx();
     card.follow(&home, 0);
-    let words = hanging(&home, &["MIOPEN_FIND_MODE=FAST"]);
-    let mut terminal = start(&home, &card, size, &words);
+    let words = hanging(&home, "MIOPEN_FIND_MODE=FAST");
+    let mut terminal = Terminal::start(&home, &card, size, &words);
     terminal.wait_for("HEALTHY", WHOLE);
     terminal.wait_for("vae_decode", WHOLE);
     terminal.wait_for("SUSPECT", WHOLE);
@@ -92,8 +78,8 @@ fn held_and_overridden(size: (u16, u16)) {
     let home = Home::new();
     let mut card = Card::rx7900xtx();
     card.follow(&home, 0);
-    let words = hanging(&home, &["MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK=1"]);
-    let mut terminal = start(&home, &card, size, &words);
+    let words = hanging(&home, "MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK=1");
+    let mut terminal = Terminal::start(&home, &card, size, &words);
     terminal.wait_for("KILL  in", WHOLE);
     terminal.press("h");
     terminal.wait_for("HELD", SOON);
@@ -149,7 +135,7 @@ fn a_resize_storm_changes_nothing() {
     let words = program(
         "import time\nfor i in range(10000): print('line', i, flush=True); time.sleep(0.01)",
     );
-    let mut terminal = start(&home, &card, (80, 24), &words);
+    let mut terminal = Terminal::start(&home, &card, (80, 24), &words);
     terminal.wait_for("line 1", SOON);
     let mut seed = 7_u32;
     for _ in 0..200 {
@@ -189,7 +175,7 @@ fn a_stop_of_ours_is_none_of_the_program() {
         "import time\nwhile True:\n    open({:?}, 'a').write('x')\n    print('tick', flush=True)\n    time.sleep(0.2)",
         ticks.display().to_string()
     );
-    let mut terminal = start(&home, &card, (80, 24), &program(&text));
+    let mut terminal = Terminal::start(&home, &card, (80, 24), &program(&text));
     terminal.wait_for("tick", SOON);
     let ours = supervisor(&home);
     terminal.press("\x1a");
@@ -223,7 +209,7 @@ fn the_second_interrupt_kills_what_ignores_the_first() {
     let home = Home::new();
     let card = Card::rx7900xtx();
     let text = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('deaf', flush=True)\ntime.sleep(600)";
-    let mut terminal = start(&home, &card, (120, 36), &program(text));
+    let mut terminal = Terminal::start(&home, &card, (120, 36), &program(text));
     terminal.wait_for("deaf", SOON);
     terminal.press("\x03");
     terminal.wait_for("Ctrl-C again kills", SOON);

@@ -43,8 +43,5 @@ impl Profiles {
 /// The card that the run uses and what it runs, as its record tells them.
 fn machine_of(run: &Snapshot) -> Machine {
     let card = run.gpus.iter().find(|g| Some(&g.id) == run.gpu.as_ref());
-    Machine {
-        cards: card.map(machine::as_card).into_iter().collect(),
-        adapter: run.adapter.clone(),
-    }
+    machine::with(card, &run.adapter)
 }

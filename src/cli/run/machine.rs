@@ -61,13 +61,17 @@ pub(super) fn profile(
     if let Some(asked) = asked {
         return Ok((catalog.get(asked)?, "asked for".to_owned()));
     }
-    let machine = Machine {
-        cards: card.map(as_card).into_iter().collect(),
-        adapter: adapter.to_owned(),
-    };
-    let choice = best(&catalog.all(), &machine)
+    let choice = best(&catalog.all(), &with(card, adapter))
         .ok_or_else(|| CliError::NoProfile(catalog.ids().join(", ")))?;
     Ok((catalog.get(&choice.id)?, choice.why))
+}
+
+/// The machine as profiles look at it: the card that is used, what runs on it.
+pub(in crate::cli) fn with(card: Option<&GpuSample>, adapter: &str) -> Machine {
+    Machine {
+        cards: card.map(as_card).into_iter().collect(),
+        adapter: adapter.to_owned(),
+    }
 }
 
 /// A card as profiles look at it.

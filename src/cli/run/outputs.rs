@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::cli::CliError;
 use crate::model::event::Level;
 use crate::model::{Envelope, Event};
-use crate::profile::shelf::ShelfEntry;
 use crate::record::{EventSink, Headless, QueueLimits, RunDir, SinkError, SinkThread};
 use crate::run::RunState;
 use crate::ui::{PlainWriter, SnapshotSlot, TuiHandle};
 
 use super::front::Shown;
+use super::planner::Planner;
 
 /// A sink has this long to write what waits at the end.
 const FINISH: Duration = Duration::from_secs(5);
@@ -154,9 +154,11 @@ impl Outputs {
         self.screen.as_ref().is_some_and(TuiHandle::is_alive)
     }
 
-    /// Hands the profiles to the screen.
-    pub(super) fn show_profiles(&self, profiles: Vec<ShelfEntry>) {
-        self.slot.publish_profiles(Arc::new(profiles));
+    /// Hands the profiles to the screen; without one nobody looks at them.
+    pub(super) fn show_profiles(&self, planner: &Planner) {
+        if self.had_screen {
+            self.slot.publish_profiles(Arc::new(planner.shelf()));
+        }
     }
 
     /// Tells the screen where the record lies.

@@ -4,18 +4,21 @@
 use crate::model::event::Level;
 use crate::model::setting::size_text;
 use crate::model::{Chosens, Event, Setting};
+use crate::profile::Catalog;
 use crate::profile::edit::{NewProfile, save_as};
 use crate::profile::shelf::{ShelfEntry, shelf};
-use crate::profile::{Catalog, Machine};
 
+use super::machine;
 use super::planner::Planner;
 use super::shell::Shell;
+
+/// Its path, and what the user should know about it; or why it was not written.
+type Done = Result<(String, Vec<String>), String>;
 
 /// What became of it.
 pub(super) struct Saved {
     id: String,
-    /// Where, and what the user should know about it.
-    done: Result<(String, Vec<String>), String>,
+    done: Done,
     /// The profiles as they are now.
     catalog: Catalog,
 }
@@ -44,12 +47,10 @@ impl Shell {
     /// Tells what became of it, and shows the profiles anew.
     pub(super) fn saved(&mut self, saved: Saved) {
         let word = saved.word();
-        self.planner.catalog = saved.catalog;
-        self.outputs.show_profiles(self.planner.shelf());
-        self.outputs.say(word);
-        match saved.done {
+        let (id, done) = self.show_saved(saved);
+        match done {
             Ok((path, notes)) => {
-                self.post(Event::ProfileSaved { id: saved.id, path });
+                self.post(Event::ProfileSaved { id, path });
                 for text in notes {
                     self.post(Event::Notice {
                         level: Level::Info,
@@ -57,17 +58,26 @@ impl Shell {
                     });
                 }
             }
-            Err(why) => self.post(Event::Notice {
+            Err(_) => self.post(Event::Notice {
                 level: Level::Warn,
-                text: format!("profile {} was not saved: {why}", saved.id),
+                text: word,
             }),
         }
+    }
+
+    /// Says on the screen what became of it, and shows the profiles anew: all that can
+    /// be done when the run is over.
+    pub(super) fn show_saved(&mut self, saved: Saved) -> (String, Done) {
+        self.outputs.say(saved.word());
+        self.planner.catalog = saved.catalog;
+        self.outputs.show_profiles(&self.planner);
+        (saved.id, saved.done)
     }
 }
 
 impl Saved {
     /// One sentence about it.
-    pub(super) fn word(&self) -> String {
+    fn word(&self) -> String {
         match &self.done {
             Ok((path, _)) => format!("profile {} saved as {path}", self.id),
             Err(why) => format!("profile {} was not saved: {why}", self.id),
@@ -78,21 +88,12 @@ impl Saved {
 impl Planner {
     /// The profiles with how they suit this run's machine.
     pub(super) fn shelf(&self) -> Vec<ShelfEntry> {
-        let machine = Machine {
-            cards: self.card.iter().map(super::machine::as_card).collect(),
-            adapter: self.detected.to_string(),
-        };
+        let machine = machine::with(self.card.as_ref(), self.detected.as_str());
         shelf(&self.catalog, &machine)
     }
 
-    /// The same with the profiles as they are now.
-    pub(super) fn with(&mut self, saved: Saved) -> &Self {
-        self.catalog = saved.catalog;
-        self
-    }
-
     /// Writes the profile in force, with what was chosen and `--cap`, under this id.
-    fn save(&self, id: &str, chosen: &Chosens) -> Result<(String, Vec<String>), String> {
+    fn save(&self, id: &str, chosen: &Chosens) -> Done {
         let profile = self.plan(chosen).map_err(|e| e.to_string())?.profile;
         let mut changes: Vec<(Setting, Option<String>)> = chosen
             .settings

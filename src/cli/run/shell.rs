@@ -119,7 +119,7 @@ fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
     })
     .map_err(system("start the hard deadline"))?;
     let outputs = Outputs::open(front.shown, &setup.dir)?;
-    outputs.show_profiles(setup.planner.shelf());
+    outputs.show_profiles(&setup.planner);
     outputs.show_record(setup.dir.path());
     let finder = Finder::new(&setup.started.argv, &setup.cwd, look_to);
     let shell = Shell {
@@ -360,10 +360,7 @@ impl Shell {
                         self.save_profile(&id, &snapshot.chosen);
                     }
                 }
-                Some(saved) = inbox.saved.recv() => {
-                    self.outputs.say(saved.word());
-                    self.outputs.show_profiles(self.planner.with(saved).shelf());
-                }
+                Some(saved) = inbox.saved.recv() => drop(self.show_saved(saved)),
                 () = tokio::time::sleep(TICK) => {}
             }
         }

@@ -145,7 +145,7 @@ impl Picture {
         picture.post(Event::RunStarted(Box::new(started)));
         picture.post(Event::AttemptStarted(Box::new(AttemptSpec {
             number: 1,
-            rung: RungId(RungId::AS_GIVEN.to_owned()),
+            rung: RungId::as_given(),
             action: ActionId::None,
             tier: Tier::T0,
             argv: process.argv.clone(),

@@ -517,21 +517,11 @@ impl Dice {
                 setting: self.pick(&[0, 3, 5, usize::MAX]),
                 line: self.pick(&[0, 1, 9, 1000, usize::MAX]),
             },
-            overlay: self.pick(&[
-                Overlay::None,
-                Overlay::None,
-                Overlay::Help,
-                Overlay::Palette,
-                Overlay::Search,
-                Overlay::Quit,
-                Overlay::Stop,
-                Overlay::Kill,
-                Overlay::Value,
-                Overlay::Apply,
-                Overlay::Save,
-                Overlay::Rungs,
-                Overlay::TakeRung,
-            ]),
+            overlay: if self.below(13) == 0 {
+                Overlay::None
+            } else {
+                self.pick(&Overlay::ALL)
+            },
             typed: self.some(Self::text).unwrap_or_default(),
             picked: self.pick(&[0, 1, 7, 1000, usize::MAX]),
             log: LogChoices {

@@ -63,6 +63,23 @@ pub enum Overlay {
 }
 
 impl Overlay {
+    /// Every one.
+    #[cfg(test)]
+    pub(in crate::ui) const ALL: [Self; 12] = [
+        Self::None,
+        Self::Help,
+        Self::Palette,
+        Self::Search,
+        Self::Quit,
+        Self::Stop,
+        Self::Kill,
+        Self::Value,
+        Self::Apply,
+        Self::Save,
+        Self::Rungs,
+        Self::TakeRung,
+    ];
+
     /// Whether characters are text here.
     pub(super) const fn typing(self) -> bool {
         matches!(

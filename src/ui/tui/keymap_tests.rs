@@ -9,26 +9,11 @@ use super::keymap::*;
 use super::keys::Key;
 use crate::ui::testing;
 
-const OVERLAYS: [Overlay; 12] = [
-    Overlay::None,
-    Overlay::Help,
-    Overlay::Palette,
-    Overlay::Search,
-    Overlay::Quit,
-    Overlay::Stop,
-    Overlay::Kill,
-    Overlay::Value,
-    Overlay::Apply,
-    Overlay::Save,
-    Overlay::Rungs,
-    Overlay::TakeRung,
-];
-
 #[test]
 fn no_key_is_bound_twice_and_each_has_help() {
     let mut reached = HashSet::new();
     for (screen, ..) in Screen::ALL {
-        for overlay in OVERLAYS {
+        for overlay in Overlay::ALL {
             let mut seen = HashSet::new();
             for b in of(screen, overlay) {
                 assert!(!b.help.is_empty() && !b.name.is_empty() && !b.keys.is_empty());
