@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use framepack_tui::model::Vendor;
 use framepack_tui::model::attempt::Artefact;
 use framepack_tui::model::event::{RunStarted, SCHEMA};
-use framepack_tui::model::sample::Vendor;
 use framepack_tui::model::{
     ActionId, Answers, Bytes, Effect, Envelope, Event, GpuId, GpuSample, HostSample, JobChange,
     Line, Metric, Mono, Phase, PhaseChange, Plan, ProcSample, Progress, Rung, RungId, Sample,

@@ -8,18 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::{Artefact, AttemptSpec, ExitReport, Outcome, RungId, SkippedRung};
 use super::effect::{Scope, Signal};
+use super::gpu::GpuId;
 use super::health::Verdict;
 use super::line::Line;
 use super::plan::Plan;
 use super::progress::{FindMark, JobChange, PhaseChange, Progress};
-use super::sample::{GpuId, Sample};
+use super::sample::Sample;
 use super::setting::Setting;
 use super::time::Mono;
 use super::units::Bytes;
 use super::vocab::VerdictId;
 
 /// Version of the event stream: major.minor. Readers refuse another major.
-pub const SCHEMA: &str = "1.1";
+pub const SCHEMA: &str = "1.2";
 
 /// One event with its place in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

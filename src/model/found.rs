@@ -1,7 +1,7 @@
 //! Processes of this machine that look like a generation or hold GPU memory, whoever
 //! started them.
 
-use super::sample::GpuId;
+use super::gpu::GpuId;
 use super::units::Bytes;
 
 /// What a process holds of one card; absent is not zero.

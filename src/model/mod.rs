@@ -8,6 +8,7 @@ pub mod attempt;
 pub mod effect;
 pub mod event;
 pub mod found;
+pub mod gpu;
 pub mod health;
 pub mod line;
 pub mod plan;
@@ -24,13 +25,14 @@ pub use attempt::{
 pub use effect::{Effect, Scope, Signal};
 pub use event::{Command, Envelope, Event};
 pub use found::{CardMemory, FoundProcess};
+pub use gpu::{Disagreement, GpuId, GpuSample, Link, Opinion, Resets, ThrottleReason, Vendor};
 pub use health::{Finding, Health, NextStep, Verdict};
 pub use line::{Line, Stream};
 pub use plan::{Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};
 pub use progress::{FindMark, JobChange, PhaseChange, Progress};
 pub use sample::{
-    GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, SourceState, SourceStatus,
-    ThreadSample,
+    EngineTime, HostSample, Metric, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,
+    TreeOnCard,
 };
 pub use setting::{Chosen, Chosens, Effective, Follow, Origin, Setting};
 pub use time::Mono;

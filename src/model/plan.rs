@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::RungId;
 use super::effect::Signal;
-use super::sample::GpuId;
+use super::gpu::GpuId;
 use super::setting::{Chosens, Effective, Follow, Setting};
 use super::time::duration_ms;
 use super::units::Bytes;

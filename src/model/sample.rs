@@ -2,10 +2,9 @@
 //!
 //! *Absent*, *failed* and *zero* are three different things: see [`Metric`].
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
+use super::gpu::{GpuId, GpuSample};
 use super::units::Bytes;
 
 /// One value that a source may or may not have.
@@ -72,128 +71,6 @@ impl<T> Metric<T> {
     }
 }
 
-/// A card, by its PCI address (`0000:0c:00.0`): card and hwmon numbers change
-/// between boots, the address does not.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct GpuId(pub String);
-
-impl fmt::Display for GpuId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-/// Who made a card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Vendor {
-    /// AMD, read through amdgpu's sysfs.
-    Amd,
-    /// NVIDIA, read through NVML.
-    Nvidia,
-}
-
-/// One reading of one card. All values are the card's, over all processes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GpuSample {
-    /// PCI address.
-    pub id: GpuId,
-    /// Position in the list of cards, by PCI address, from 0.
-    pub index: u32,
-    /// Maker.
-    pub vendor: Vendor,
-    /// Marketing name where known, else vendor and device id.
-    pub name: String,
-    /// Architecture: `gfx1100`, `sm_90`; absent where it cannot be told.
-    pub arch: Option<String>,
-    /// Whether VRAM is (a part of) the host's memory.
-    pub apu: bool,
-    /// Which source gave the values: `sysfs`, `nvml`, `script`.
-    pub source: String,
-    /// `active`, `suspended`, …: amdgpu's runtime status.
-    pub state: Metric<String>,
-    /// Percent of time that the graphics or compute engine was busy.
-    pub busy: Metric<f64>,
-    /// Percent of time that the memory controller was busy.
-    pub mem_busy: Metric<f64>,
-    /// Watts. On an APU the whole package.
-    pub power_w: Metric<f64>,
-    /// Watts: the limit in force.
-    pub power_cap_w: Metric<f64>,
-    /// VRAM in use.
-    pub vram_used: Metric<Bytes>,
-    /// VRAM of the card.
-    pub vram_total: Metric<Bytes>,
-    /// System memory mapped for the GPU, in use.
-    pub gtt_used: Metric<Bytes>,
-    /// Limit of the above.
-    pub gtt_total: Metric<Bytes>,
-    /// Edge temperature, °C.
-    pub temp_edge: Metric<f64>,
-    /// Junction (hot spot) temperature, °C.
-    pub temp_junction: Metric<f64>,
-    /// Memory temperature, °C.
-    pub temp_mem: Metric<f64>,
-    /// Shader clock, MHz.
-    pub sclk_mhz: Metric<f64>,
-    /// Memory clock, MHz.
-    pub mclk_mhz: Metric<f64>,
-    /// Fan: revolutions a minute.
-    pub fan_rpm: Metric<f64>,
-}
-
-impl GpuSample {
-    /// A sample of a card of which nothing is known yet but its identity.
-    pub fn unread(id: GpuId, index: u32, vendor: Vendor, name: String, source: &str) -> Self {
-        Self {
-            id,
-            index,
-            vendor,
-            name,
-            arch: None,
-            apu: false,
-            source: source.to_owned(),
-            state: Metric::Unsupported,
-            busy: Metric::Unsupported,
-            mem_busy: Metric::Unsupported,
-            power_w: Metric::Unsupported,
-            power_cap_w: Metric::Unsupported,
-            vram_used: Metric::Unsupported,
-            vram_total: Metric::Unsupported,
-            gtt_used: Metric::Unsupported,
-            gtt_total: Metric::Unsupported,
-            temp_edge: Metric::Unsupported,
-            temp_junction: Metric::Unsupported,
-            temp_mem: Metric::Unsupported,
-            sclk_mhz: Metric::Unsupported,
-            mclk_mhz: Metric::Unsupported,
-            fan_rpm: Metric::Unsupported,
-        }
-    }
-
-    /// The pool that counts for models: VRAM, or on an APU the larger of VRAM and
-    /// GTT (the kernel allocates from the larger one; never their sum). Returns
-    /// (used, total) where both were ever read.
-    pub fn pool(&self) -> Option<(Bytes, Bytes)> {
-        let vram = self
-            .vram_used
-            .last()
-            .copied()
-            .zip(self.vram_total.last().copied());
-        let gtt = self
-            .gtt_used
-            .last()
-            .copied()
-            .zip(self.gtt_total.last().copied());
-        match (self.apu, vram, gtt) {
-            (true, Some(v), Some(g)) => Some(if g.1 > v.1 { g } else { v }),
-            (true, None, Some(g)) => Some(g),
-            (_, v, _) => v,
-        }
-    }
-}
-
 /// The supervised process tree, summed. Counters are totals since each process
 /// began; those of processes that have ended are kept, so they never fall.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -237,6 +114,59 @@ pub struct ProcSample {
     /// Threads one by one; empty unless the sampler was asked for them or it is
     /// time for the slow round (every 5 s).
     pub per_thread: Vec<ThreadSample>,
+    /// What the tree holds and does on each card, by PCI address. A card that none of
+    /// its processes has opened is not listed; a list that could not be read at all is
+    /// empty, and the source `clients` says why.
+    #[serde(default)]
+    pub on_cards: Vec<TreeOnCard>,
+}
+
+impl ProcSample {
+    /// What the tree holds on a card; `None`: it has not opened it, or that is not known.
+    pub fn on_card(&self, gpu: &GpuId) -> Option<&TreeOnCard> {
+        self.on_cards.iter().find(|c| c.gpu == *gpu)
+    }
+}
+
+/// The supervised tree on one card, summed over its processes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TreeOnCard {
+    /// The card.
+    pub gpu: GpuId,
+    /// Which source told the memory: `kfd`, `fdinfo`, `nvml`.
+    pub source: String,
+    /// Processes of the tree that have the card open.
+    pub processes: u32,
+    /// VRAM held.
+    pub vram: Metric<Bytes>,
+    /// System memory mapped for the card.
+    pub gtt: Metric<Bytes>,
+    /// VRAM that was moved out to make room, for lack of it.
+    pub evicted: Metric<Bytes>,
+    /// Time for which KFD kept the tree's queues off the card, total, in milliseconds: memory pressure
+    /// between processes.
+    pub evicted_ms: Metric<u64>,
+    /// Compute queues (KFD) open on the card. One that stays while the card is idle is
+    /// work accepted and not done.
+    pub queues: Metric<u32>,
+    /// Compute units occupied, where the part tells.
+    pub cu_occupancy: Metric<u32>,
+    /// Time of each engine, total, nanoseconds. ROCm's work passes by the engines that
+    /// fdinfo counts, so zero there is no idleness: see `compute_note`.
+    pub engines: Vec<EngineTime>,
+    /// Percent of the card's multiprocessors used by the tree, where the driver tells it process by process (NVML).
+    pub busy: Metric<f64>,
+    /// Why `busy` and `engines` do not tell the compute load, in words; absent where they do.
+    pub compute_note: Option<String>,
+}
+
+/// Time that one engine of a card spent for a process tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineTime {
+    /// `gfx`, `compute`, `dma`, `dec`, `enc`, `jpeg`.
+    pub engine: String,
+    /// Nanoseconds, total.
+    pub ns: u64,
 }
 
 /// One thread of the tree.

@@ -1,6 +1,6 @@
 //! Rules of the ladder: L301, L302, L303, and K105 of tiles.
 
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 use crate::model::{ActionId, Phase, VerdictId};
 
 use super::problem::Problem;

@@ -1,7 +1,7 @@
 //! Which profile suits a machine.
 
 use crate::model::Bytes;
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 
 use super::place::At;
 use super::schema::{Match, MatchVendor, Profile};

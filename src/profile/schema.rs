@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 use crate::model::{ActionId, Bytes, Phase, Signal, Tier, VerdictId};
 
 use super::place::{At, Owner, Place, Source};

@@ -85,6 +85,17 @@ pub(crate) fn gpu(sample: GpuSample, change: &impl Change) -> GpuSample {
         sclk_mhz: change.apply(sample.sclk_mhz),
         mclk_mhz: change.apply(sample.mclk_mhz),
         fan_rpm: change.apply(sample.fan_rpm),
+        fan_percent: change.apply(sample.fan_percent),
+        video_busy: change.apply(sample.video_busy),
+        throttle: change.apply(sample.throttle),
+        link: change.apply(sample.link),
+        perf_level: change.apply(sample.perf_level),
+        resets: change.apply(sample.resets),
+        ttm_limit: change.apply(sample.ttm_limit),
+        compute_index: sample.compute_index,
+        // the second source grows old by itself
+        second: sample.second,
+        disagreements: sample.disagreements,
     }
 }
 
@@ -110,6 +121,8 @@ pub(crate) fn process(sample: ProcSample, change: &impl Change) -> ProcSample {
         rss: change.apply(sample.rss),
         swap: change.apply(sample.swap),
         per_thread: sample.per_thread,
+        // of a source of its own, which grows old by itself
+        on_cards: sample.on_cards,
     }
 }
 

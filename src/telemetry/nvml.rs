@@ -13,7 +13,7 @@ use super::file::{ReadError, ReadResult};
 use super::pci::PciAddress;
 use super::source::{Answer, Source, SourceError};
 use super::track::Tracker;
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 use crate::model::time::millis;
 use crate::model::{Bytes, GpuId, GpuSample, Metric};
 

@@ -14,7 +14,7 @@ use super::kmsg::{KernelLog, Lines};
 use super::nvml::NvmlSource;
 use super::procfs::{ProcReading, ProcSource, Target};
 use super::source::{self, Answer, Pace, Slot, Source, SourceError, View, lock};
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 use crate::model::time::millis;
 use crate::model::{
     GpuId, GpuSample, HostSample, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use framepack_tui::model::Vendor;
 use framepack_tui::model::event::{
     EvidenceItem, EvidenceReport, Replanned, RunStarted, SCHEMA, Survivor,
 };
-use framepack_tui::model::sample::Vendor;
 use framepack_tui::model::{
     ActionId, Answers, Budget, Bytes, Chosens, Effect, Effective, EnvChange, EnvOrigin, Envelope,
     Event, ExitReport, ExitStatus, Follow, GpuId, GpuSample, JobChange, KillPlan, Limits, Line,

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use framepack_tui::model::event::{
     Choice, Decision, EvidenceReport, RunStarted, SCHEMA, Standstill,
 };
-use framepack_tui::model::sample::{HostSample, Vendor};
 use framepack_tui::model::{
     Bytes, Chosens, Effect, Envelope, Event, ExitReport, ExitStatus, GpuId, GpuSample, Health,
     Line, Metric, Mono, Phase, ProcSample, Sample, Stream, Verdict, VerdictId,
 };
+use framepack_tui::model::{HostSample, Vendor};
 use framepack_tui::profile::resolve::{Inputs, env_names};
 use framepack_tui::profile::{Card, Catalog, Machine, best, resolve};
 use framepack_tui::run::{RunState, reduce};

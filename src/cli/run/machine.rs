@@ -1,7 +1,7 @@
 //! Which card is supervised, and which profile suits the machine.
 
 use crate::cli::CliError;
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 use crate::model::{Bytes, GpuSample};
 use crate::profile::{Card, Catalog, Machine, Profile, best};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::cli::CliError;
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 use crate::model::{Bytes, Chosens, GpuSample, Plan, Setting};
 use crate::profile::resolve::{Inputs, env_names};
 use crate::profile::{Catalog, Problem, Profile, lint, resolve};

@@ -235,7 +235,7 @@ fn card_of(process: &FoundProcess, gpus: &[GpuSample]) -> Option<GpuId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::sample::Vendor;
+    use crate::model::Vendor;
     use crate::model::{Bytes, CardMemory, Metric, ProcSample};
 
     fn process(memory: &[(&str, u64)]) -> FoundProcess {

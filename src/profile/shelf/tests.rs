@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::Bytes;
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 use crate::profile::{Card, Holds};
 
 fn xtx() -> Machine {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::Vendor;
 use crate::model::attempt::Artefact;
 use crate::model::event::{
     Choice, Decision, EvidenceItem, EvidenceReport, Level, Replanned, RunStarted, SCHEMA,
     Standstill, Survivor,
 };
-use crate::model::sample::Vendor;
 use crate::model::*;
 
 fn metrics_gpu() -> GpuSample {

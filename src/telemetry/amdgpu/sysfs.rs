@@ -11,7 +11,7 @@ use super::super::source::{Answer, Source, SourceError};
 use super::super::track::Tracker;
 use super::card::{self, Identity};
 use super::hwmon::Hwmon;
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 use crate::model::time::millis;
 use crate::model::{Bytes, GpuSample, Metric};
 

@@ -232,6 +232,7 @@ impl Tree {
             rss: self.tracker.settle("VmRSS", rss),
             swap: self.tracker.settle("VmSwap", swap),
             per_thread: Vec::new(),
+            on_cards: Vec::new(),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::model::Vendor;
 use crate::model::event::{EvidenceItem, EvidenceReport};
-use crate::model::sample::Vendor;
 use crate::model::{
     ActionId, AttemptSpec, Bytes, Chosen, Chosens, Effective, Follow, GpuId, GpuSample, HostSample,
     Metric, Mono, Origin, Phase, ProcSample, RungId, Setting, SourceState, SourceStatus, Tier,

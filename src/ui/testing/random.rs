@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
-use crate::model::sample::Vendor;
 use crate::model::{
     ActionId, AttemptSpec, Budget, Bytes, Chosens, Effective, Finding, Follow, GpuId, GpuSample,
     Health, HostSample, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
     Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
+use crate::model::{Disagreement, Link, Opinion, Resets, ThrottleReason, Vendor};
 use crate::run::Snapshot;
 use crate::run::snapshot::{
     JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage, Working,
@@ -144,6 +144,48 @@ impl Dice {
             sclk_mhz: self.num(),
             mclk_mhz: self.num(),
             fan_rpm: self.num(),
+            fan_percent: self.num(),
+            video_busy: self.num(),
+            throttle: self.metric(|d| {
+                let n = d.below(6);
+                let all = [
+                    ThrottleReason::Power,
+                    ThrottleReason::Current,
+                    ThrottleReason::Thermal,
+                    ThrottleReason::External,
+                    ThrottleReason::Other,
+                ];
+                all[..n].to_vec()
+            }),
+            link: self.metric(|d| Link {
+                gts: d.real(),
+                width: u8::MAX,
+                max_gts: d.some(Self::real),
+                max_width: d.some(|_| u8::MAX),
+            }),
+            perf_level: self.metric(Self::text),
+            resets: self.metric(|d| Resets {
+                count: d.some(|_| u64::MAX),
+                kinds: vec![d.text()],
+                core_dump: d.some(|d| d.below(2) == 0),
+            }),
+            ttm_limit: self.metric(Self::bytes),
+            compute_index: self.some(|_| u32::MAX),
+            second: self.some(|d| {
+                Box::new(Opinion {
+                    source: d.text(),
+                    busy: d.num(),
+                    power_w: d.num(),
+                    vram_used: d.metric(Self::bytes),
+                    ..Opinion::default()
+                })
+            }),
+            disagreements: vec![Disagreement {
+                value: self.text(),
+                first: self.text(),
+                second: self.text(),
+                note: self.some(Self::text),
+            }],
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::model::Bytes;
-use crate::model::sample::Vendor;
+use crate::model::Vendor;
 use crate::profile::{Card, Catalog, Fit, Machine, Owner, ShelfEntry, Source, parse, shelf};
 use crate::ui::profiles::Profiles;
 
