@@ -1,6 +1,7 @@
 //! The command line: the composition root.
 
 mod args;
+mod doctor;
 mod error;
 mod find;
 mod follow;
@@ -29,6 +30,7 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Run(run)) => run::main(*run),
         Some(Subcommand::Follow(follow)) => follow::main(&follow),
         Some(Subcommand::Runs) => runs::main(),
+        Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),
     };
     match done {

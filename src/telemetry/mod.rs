@@ -24,3 +24,4 @@ mod testing;
 
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 pub use sampler::{Sampler, SamplerConfig};
+pub use source::ReadTime;
