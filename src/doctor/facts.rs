@@ -97,6 +97,14 @@ impl Facts {
         self.amd() || self.torch().is_some_and(|t| t.hip.is_some())
     }
 
+    /// Whether the library that was read contains this name; `None`: none was read, or
+    /// too few names stand in it to conclude anything.
+    pub(super) fn miopen_knows(&self, name: &str) -> Option<bool> {
+        const FEWEST: usize = 3;
+        let library = self.libraries.known()?.miopen.as_ref()?.known()?;
+        (library.names.len() >= FEWEST).then(|| library.names.contains(name))
+    }
+
     /// Whether this is WSL2.
     pub(super) fn wsl(&self) -> bool {
         self.system.known().is_some_and(|s| s.wsl)
@@ -201,7 +209,7 @@ pub struct PythonFacts {
 
 impl PythonFacts {
     /// Its answer.
-    pub const fn answer(&self) -> Option<&PythonAnswer> {
+    pub fn answer(&self) -> Option<&PythonAnswer> {
         match &self.outcome {
             PythonOutcome::Answered(answer) => Some(answer),
             _ => None,
@@ -214,7 +222,7 @@ impl PythonFacts {
 #[serde(rename_all = "snake_case")]
 pub enum PythonOutcome {
     /// It answered.
-    Answered(PythonAnswer),
+    Answered(Box<PythonAnswer>),
     /// There is none, in words.
     Missing(String),
     /// It did not answer within so many seconds and was killed.

@@ -9,7 +9,7 @@
 pub mod facts;
 pub mod finding;
 pub mod gather;
-mod judge;
+pub(crate) mod judge;
 pub mod report;
 mod ufdb;
 

@@ -70,7 +70,9 @@ impl Page {
             count(s.notes, "note"),
         ];
         let text = format!("doctor: {}, {} in order", counts.join(", "), s.ok);
-        self.line(&text);
+        for line in wrap(&text, self.layout.columns, MOST_LINES, "") {
+            self.line(&line);
+        }
     }
 
     /// A finding is a paragraph: severity and name, then what, why and cure.
@@ -215,4 +217,76 @@ fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     }
     rows.retain(|(_, value)| width(value) > 0);
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::judge::testing::healthy;
+
+    /// A machine with something of everything.
+    fn ill() -> Report {
+        let mut facts = healthy()
+            .with("MIOPEN_FIND_MODE", "1")
+            .with("MIOPEN_FIND_TIME_LIMIT", "30")
+            .with("HSA_OVERRIDE_GFX_VERSION", "11.0.0");
+        if let Look::Known(devices) = &mut facts.devices {
+            devices[0].accessible = false;
+            devices[0].why = Some("permission denied".to_owned());
+        }
+        Report::of(facts)
+    }
+
+    fn layout(columns: usize, ascii: bool) -> Layout {
+        Layout {
+            columns,
+            ascii,
+            color: false,
+            quiet: false,
+        }
+    }
+
+    #[test]
+    fn worst_first_with_its_cure() {
+        insta::assert_snapshot!("ill", text(&ill(), layout(80, false)));
+    }
+
+    #[test]
+    fn narrow_and_ascii() {
+        let shown = text(&ill(), layout(48, true));
+        assert!(shown.is_ascii(), "{shown}");
+        insta::assert_snapshot!("ill_48_ascii", shown);
+    }
+
+    #[test]
+    fn quiet_says_only_what_is_wrong() {
+        let quiet = Layout {
+            quiet: true,
+            ..layout(80, false)
+        };
+        let clean = text(&Report::of(healthy()), quiet);
+        assert!(clean.starts_with("doctor: no errors, no warnings, no notes, "));
+        assert_eq!(clean.lines().count(), 1, "{clean}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_it_may_be_and_none_steers() {
+        let mut facts = healthy();
+        facts.broken_profiles = vec!["x\u{1b}[2J".repeat(60)];
+        let report = Report::of(facts);
+        for columns in [0, 40, 61, 80, 300] {
+            let shown = text(&report, layout(columns, false));
+            assert!(!shown.contains('\u{1b}'));
+            let widest = shown.lines().map(width).max().unwrap();
+            assert!(
+                widest <= columns.clamp(NARROWEST, WIDEST),
+                "{columns}: {widest}"
+            );
+        }
+        let color = Layout {
+            color: true,
+            ..layout(80, false)
+        };
+        assert!(text(&report, color).contains("\u{1b}[1;33m▲ warning\u{1b}[0m"));
+    }
 }

@@ -168,7 +168,7 @@ fn read_db(path: &Path, name: &str, into: &mut Records) -> io::Result<()> {
 /// Name of the network file system that the folder lies on: those from which MIOpen
 /// moves its databases to the temporary folder (its `src/path.cpp`).
 fn network(folder: &Path) -> Option<String> {
-    const KINDS: [(u64, &str); 9] = [
+    const KINDS: [(i64, &str); 9] = [
         (0x6969, "NFS"),
         (0x517b, "SMB"),
         (0xfe53_4d42, "SMB2"),
@@ -180,8 +180,8 @@ fn network(folder: &Path) -> Option<String> {
         (0x00c3_6400, "Ceph"),
     ];
     let told = rustix::fs::statfs(folder).ok()?;
-    // the field's width and sign depend on the machine; the numbers have 32 bits
-    let kind = u64::from_ne_bytes(i64::from(told.f_type).to_ne_bytes()) & 0xffff_ffff;
+    // the numbers have 32 bits, and some file systems let the sign grow
+    let kind = told.f_type & 0xffff_ffff;
     let found = KINDS.iter().find(|(number, _)| *number == kind)?;
     Some(found.1.to_owned())
 }

@@ -22,14 +22,12 @@ const MOST_NAMES: usize = 20_000;
 const MOST_FILES: usize = 50_000;
 
 #[expect(clippy::expect_used, reason = "a literal pattern, used by a test")]
-static NAME: LazyLock<Regex> = LazyLock::new(|| {
-    // A variable's name is a text of its own; names within kernel sources are not.
-    Regex::new(r"(?-u)(?:^|[^A-Za-z0-9_])(MIOPEN_[A-Z0-9_]{2,100})\x00").expect("valid")
-});
+static NAME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?-u)MIOPEN_[A-Z0-9_]{2,100}").expect("valid"));
 #[expect(clippy::expect_used, reason = "a literal pattern, used by a test")]
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     // `3.3.0.` and the commit: the folder of the kernel cache
-    Regex::new(r"(?-u)\x00([1-9]\.[0-9]{1,2}\.[0-9]{1,2})\.[0-9a-z-]{7,48}\x00").expect("valid")
+    Regex::new(r"(?-u)[1-9]\.[0-9]{1,2}\.[0-9]{1,2}\.[0-9a-z-]{7,48}").expect("valid")
 });
 #[expect(clippy::expect_used, reason = "a literal pattern, used by a test")]
 static ARCH: LazyLock<regex::Regex> =
@@ -148,30 +146,34 @@ fn read(path: &Path) -> io::Result<MiopenLibrary> {
 fn scan(mut input: impl Read) -> io::Result<(BTreeSet<String>, Option<String>)> {
     let mut window = Vec::with_capacity(CHUNK + OVERLAP);
     let (mut names, mut versions) = (BTreeSet::new(), BTreeSet::new());
+    let mut first = true;
     loop {
-        let kept = window.len();
         let got = input.by_ref().take(CHUNK as u64).read_to_end(&mut window)?;
-        let text = |m: &[u8]| String::from_utf8_lossy(m).into_owned();
         for (pattern, into) in [(&*NAME, &mut names), (&*VERSION, &mut versions)] {
-            for found in pattern.captures_iter(&window) {
-                if into.len() < MOST_NAMES
-                    && let Some(name) = found.get(1)
-                {
-                    into.insert(text(name.as_bytes()));
+            let texts = pattern.find_iter(&window).filter(|m| {
+                // what begins a later window lay within the one before
+                let before = m.start().checked_sub(1).map(|at| window[at]);
+                before.map_or(first, |b| !b.is_ascii_alphanumeric() && b != b'_')
+                    && window.get(m.end()) == Some(&0)
+            });
+            for text in texts {
+                if into.len() < MOST_NAMES {
+                    into.insert(String::from_utf8_lossy(text.as_bytes()).into_owned());
                 }
             }
         }
         if got == 0 {
             break;
         }
-        let end = (kept + got).saturating_sub(OVERLAP);
-        window.drain(..end);
+        first = false;
+        window.drain(..window.len().saturating_sub(OVERLAP));
     }
     // two versions: one of them is another library's
     let version = (versions.len() == 1)
         .then(|| versions.pop_first())
         .flatten();
-    Ok((names, version))
+    let release = |v: String| v.splitn(4, '.').take(3).collect::<Vec<_>>().join(".");
+    Ok((names, version.map(release)))
 }
 
 /// Architectures in the names of a folder's files.
@@ -199,10 +201,17 @@ mod tests {
     #[test]
     fn names_are_texts_of_their_own() {
         let bytes = b"\x7fELF\0MIOPEN_FIND_MODE\0x\0MIOPEN_LOG_LEVEL = \0#if MIOPEN_USE_FP16\n\0\
-            NO_MIOPEN_HERE\0MIOPEN_DEBUG_CONV_GEMM\0\x003.3.0.b8a5ab2e6\0";
+            NO_MIOPEN_HERE\0MIOPEN_DEBUG_CONV_GEMM\0MIOPEN_NEXT_TO_IT\0\x003.3.0.b8a5ab2e6\0";
         let (names, version) = scan(&bytes[..]).unwrap();
         let names: Vec<_> = names.iter().map(String::as_str).collect();
-        assert_eq!(names, ["MIOPEN_DEBUG_CONV_GEMM", "MIOPEN_FIND_MODE"]);
+        assert_eq!(
+            names,
+            [
+                "MIOPEN_DEBUG_CONV_GEMM",
+                "MIOPEN_FIND_MODE",
+                "MIOPEN_NEXT_TO_IT"
+            ]
+        );
         assert_eq!(version.as_deref(), Some("3.3.0"));
     }
 
@@ -250,12 +259,12 @@ mod tests {
         #[test]
         fn a_name_is_found_wherever_it_lies(before in 0usize..3_000_000, piece in 1usize..2_000_000) {
             let mut bytes = vec![0u8; before];
-            bytes.extend(b"\0MIOPEN_FIND_ENFORCE\0");
+            bytes.extend(b"\0MIOPEN_FIND_ENFORCE\0MIOPEN_LOG_LEVEL\0NOT_MIOPEN_THIS\0");
             bytes.resize(bytes.len() + 10, b'x');
             let (head, tail) = bytes.split_at(piece.min(bytes.len()));
             let (names, _) = scan(head.chain(tail)).unwrap();
-            prop_assert!(names.contains("MIOPEN_FIND_ENFORCE"));
-            prop_assert_eq!(names.len(), 1);
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            prop_assert_eq!(names, ["MIOPEN_FIND_ENFORCE", "MIOPEN_LOG_LEVEL"]);
         }
 
         #[test]

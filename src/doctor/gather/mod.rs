@@ -29,7 +29,7 @@ const SMALL: Duration = Duration::from_secs(5);
 /// Deadline of a look at folders.
 const FOLDERS: Duration = Duration::from_secs(10);
 /// Deadline of reading libMIOpen, once the interpreter has answered: it may have 1 GiB.
-const LIBRARY: Duration = Duration::from_secs(60);
+const LIBRARY: Duration = Duration::from_mins(1);
 /// Added to the interpreter's own limit, which is kept by killing it.
 const MARGIN: Duration = Duration::from_secs(5);
 
@@ -79,8 +79,8 @@ pub struct Gathering {
     devices: Pending<Vec<DeviceNode>>,
     python: Pending<PythonFacts>,
     libraries: Pending<Libraries>,
-    folders: Vec<(FolderFact, Pending<FolderState>)>,
-    places: Vec<(PlaceFact, Pending<Result<PlaceState, String>>)>,
+    folders: Vec<(folders::Folder, Pending<FolderState>)>,
+    places: Vec<(Place, Pending<Result<PlaceState, String>>)>,
     program: Pending<Option<bool>>,
     ask: Ask,
 }
@@ -130,25 +130,8 @@ impl Gathering {
                 },
             },
             libraries: self.libraries.take(),
-            folders: self
-                .folders
-                .into_iter()
-                .map(|(fact, state)| FolderFact {
-                    state: state.take(),
-                    ..fact
-                })
-                .collect(),
-            places: self
-                .places
-                .into_iter()
-                .map(|(fact, state)| PlaceFact {
-                    state: match state.take() {
-                        Look::Known(Ok(state)) => Look::Known(state),
-                        Look::Known(Err(why)) | Look::Unknown(why) => Look::Unknown(why),
-                    },
-                    ..fact
-                })
-                .collect(),
+            folders: self.folders.into_iter().map(folder_fact).collect(),
+            places: self.places.into_iter().map(place_fact).collect(),
             environment: relevant(env),
             workload: WorkloadFacts {
                 argv,
@@ -208,40 +191,54 @@ fn ask_python(ask: &Ask) -> PythonFacts {
     }
 }
 
-fn of_folders(ask: &Ask) -> Vec<(FolderFact, Pending<FolderState>)> {
+fn of_folders(ask: &Ask) -> Vec<(folders::Folder, Pending<FolderState>)> {
     let all = folders::of_miopen(&ask.env, &ask.home(), &ask.temp);
     let start = |folder: folders::Folder| {
-        let fact = FolderFact {
-            role: folder.role.to_owned(),
-            path: folder.path.display().to_string(),
-            set_by: folder.set_by.map(str::to_owned),
-            state: Look::Unknown(String::new()),
-        };
+        let looked_at = folder.clone();
         (
-            fact,
-            Pending::start(FOLDERS, move || folders::look(&folder)),
+            folder,
+            Pending::start(FOLDERS, move || folders::look(&looked_at)),
         )
     };
     all.into_iter().map(start).collect()
 }
 
-fn of_places(ask: &Ask) -> Vec<(PlaceFact, Pending<Result<PlaceState, String>>)> {
+fn folder_fact((folder, state): (folders::Folder, Pending<FolderState>)) -> FolderFact {
+    FolderFact {
+        role: folder.role.to_owned(),
+        path: folder.path.display().to_string(),
+        set_by: folder.set_by.map(str::to_owned),
+        state: state.take(),
+    }
+}
+
+/// A folder that needs room: its role and path.
+type Place = (&'static str, PathBuf);
+
+fn of_places(ask: &Ask) -> Vec<(Place, Pending<Result<PlaceState, String>>)> {
     let state = ask.state.clone().map(|path| ("state", path));
     let all = [
         ("home", ask.home()),
         ("cwd", ask.cwd.clone()),
         ("temp", ask.temp.clone()),
     ];
-    let start = |(role, path): (&str, PathBuf)| {
-        let fact = PlaceFact {
-            role: role.to_owned(),
-            path: path.display().to_string(),
-            state: Look::Unknown(String::new()),
-        };
+    let start = |place: Place| {
+        let path = place.1.clone();
         let look = move || folders::place(&path).map_err(|e| file::words(&e));
-        (fact, Pending::start(SMALL, look))
+        (place, Pending::start(SMALL, look))
     };
     all.into_iter().chain(state).map(start).collect()
+}
+
+fn place_fact(((role, path), state): (Place, Pending<Result<PlaceState, String>>)) -> PlaceFact {
+    PlaceFact {
+        role: role.to_owned(),
+        path: path.display().to_string(),
+        state: match state.take() {
+            Look::Known(Ok(state)) => Look::Known(state),
+            Look::Known(Err(why)) | Look::Unknown(why) => Look::Unknown(why),
+        },
+    }
 }
 
 /// Variables that concern the GPU or its libraries; nobody else's business is shown.

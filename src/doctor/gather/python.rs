@@ -79,7 +79,7 @@ pub(super) fn ask(path: &Path, cwd: &Path, limit: Duration) -> PythonOutcome {
     match read_answer(&output) {
         Ok(mut answer) => {
             answer.took_ms = millis(begun.elapsed());
-            PythonOutcome::Answered(answer)
+            PythonOutcome::Answered(Box::new(answer))
         }
         Err(why) => PythonOutcome::Failed(format!(
             "{why} ({status}){}",

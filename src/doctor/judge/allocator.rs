@@ -1,6 +1,6 @@
 //! The names of the options of torch's allocator, which changed with 2.9.
 
-use crate::doctor::facts::Facts;
+use crate::doctor::facts::{Facts, TorchFacts};
 use crate::doctor::finding::{Finding, Id};
 
 const CURRENT: &str = "PYTORCH_ALLOC_CONF";
@@ -12,7 +12,7 @@ const SINCE: (u32, u32) = (2, 9);
 pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     let value = |name: &str| facts.environment.get(name);
     let old: Vec<&str> = OLD.into_iter().filter(|n| value(n).is_some()).collect();
-    let release = facts.torch().and_then(|t| t.release());
+    let release = facts.torch().and_then(TorchFacts::release);
     let all: Vec<&str> = old
         .iter()
         .copied()

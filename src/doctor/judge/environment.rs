@@ -1,8 +1,10 @@
 //! The exported environment: values that fail, mislead or do nothing.
 
+use std::collections::BTreeMap;
+
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Finding, Group, Id};
-use crate::profile::check_environment;
+use crate::profile::{Problem, check_environment};
 
 /// Variables that choose cards, outermost first.
 const VISIBLE: [&str; 4] = [
@@ -30,17 +32,36 @@ pub(super) fn in_order(findings: &mut Vec<Finding>) {
 
 /// What the catalogue of variables says.
 fn values(facts: &Facts, out: &mut Vec<Finding>) {
-    for problem in check_environment(&facts.environment) {
-        let cure = problem.fix.clone().unwrap_or_else(|| "unset it".to_owned());
-        let what = problem.message.clone();
-        out.push(match problem.code {
-            "K102" => Finding::warning(Id::EnvNoEffect, what, cure),
-            "K104" => Finding::note(Id::EnvUnclear, what).cure(cure),
-            "K101" => Finding::warning(Id::EnvUnknownName, what, cure),
-            _ if problem.is_error() => Finding::error(Id::EnvBadValue, what, cure),
-            _ => Finding::warning(Id::EnvUnclear, what, cure),
-        });
+    for (name, value) in &facts.environment {
+        let alone = BTreeMap::from([(name.clone(), value.clone())]);
+        for problem in check_environment(&alone) {
+            // the library itself knows better than the catalogue
+            let read = problem.code == "K101" && facts.miopen_knows(name) == Some(true);
+            // that it is slow says more than that it is a number
+            let told = problem.code == "K104" && find_mode_is_slow(facts, name);
+            if !read && !told {
+                out.push(of_problem(&problem));
+            }
+        }
     }
+}
+
+fn of_problem(problem: &Problem) -> Finding {
+    let cure = problem.fix.clone().unwrap_or_else(|| "unset it".to_owned());
+    let what = problem.message.trim_start_matches("your environment: ");
+    match problem.code {
+        "K101" => Finding::warning(Id::EnvUnknownName, what, cure),
+        "K102" => Finding::warning(Id::EnvNoEffect, what, cure),
+        "K104" => Finding::note(Id::EnvUnclear, what).cure(cure),
+        _ if problem.is_error() => Finding::error(Id::EnvBadValue, what, cure),
+        _ => Finding::warning(Id::EnvUnclear, what, cure),
+    }
+}
+
+fn find_mode_is_slow(facts: &Facts, name: &str) -> bool {
+    let value = facts.environment.get("MIOPEN_FIND_MODE");
+    name == "MIOPEN_FIND_MODE"
+        && value.is_some_and(|v| v == "1" || v.eq_ignore_ascii_case("NORMAL"))
 }
 
 /// Settings that make MIOpen search for long, or again and again.
@@ -49,7 +70,7 @@ fn searches(facts: &Facts, out: &mut Vec<Finding>) {
         let value = facts.environment.get(name)?;
         Some(value.to_ascii_uppercase())
     };
-    if let Some("1" | "NORMAL") = value("MIOPEN_FIND_MODE").as_deref() {
+    if find_mode_is_slow(facts, "MIOPEN_FIND_MODE") {
         out.push(
             Finding::warning(
                 Id::FindSlow,
@@ -137,8 +158,17 @@ mod tests {
         assert_eq!(found(&bad, Id::EnvBadValue).severity, Severity::Error);
         let nothing = healthy().with("MIOPEN_FIND_TIME_LIMIT", "30");
         assert_eq!(found(&nothing, Id::EnvNoEffect).severity, Severity::Warning);
-        found(&healthy().with("MIOPEN_FIND_MOOD", "1"), Id::EnvUnknownName);
-        found(&healthy(), Id::EnvironmentOk);
+        let mut unknown = healthy().with("MIOPEN_FIND_MOOD", "1");
+        found(&unknown, Id::EnvUnknownName);
+        unknown
+            .library_mut()
+            .names
+            .insert("MIOPEN_FIND_MOOD".to_owned());
+        assert!(absent(&unknown, Id::EnvUnknownName), "this one reads it");
+        found(&healthy().with("MIOPEN_LOG_LEVEL", "5"), Id::EnvironmentOk);
+        let slow = healthy().with("MIOPEN_FIND_MODE", "1");
+        assert!(absent(&slow, Id::EnvUnclear), "told once");
+        found(&healthy().with("MIOPEN_FIND_MODE", "2"), Id::EnvUnclear);
         assert!(absent(&bad, Id::EnvironmentOk));
     }
 

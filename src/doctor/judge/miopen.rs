@@ -2,11 +2,10 @@
 
 use crate::doctor::facts::{Facts, Libraries, Look, MiopenLibrary};
 use crate::doctor::finding::{Finding, Id};
+use crate::profile::knob::knob;
 
 /// Names that are told one by one.
 const NAMED: usize = 8;
-/// A library with fewer names was not built as we know them; nothing is concluded.
-const FEWEST: usize = 3;
 
 pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     let libraries = match &facts.libraries {
@@ -32,9 +31,7 @@ pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     match &libraries.miopen {
         Some(Look::Known(library)) => {
             out.push(read(&first.path, &first.origin, library));
-            if library.names.len() >= FEWEST {
-                ignored(facts, library, out);
-            }
+            ignored(facts, out);
         }
         Some(Look::Unknown(why)) => out.push(Finding::warning(
             Id::MiopenUnreadable,
@@ -69,8 +66,12 @@ fn of(origin: &str) -> &str {
 }
 
 /// Names that are set although this library does not contain them.
-fn ignored(facts: &Facts, library: &MiopenLibrary, out: &mut Vec<Finding>) {
-    let unknown = |name: &&String| name.starts_with("MIOPEN_") && !library.names.contains(*name);
+fn ignored(facts: &Facts, out: &mut Vec<Finding>) {
+    // what no version reads is told with the environment
+    let dead = |name: &str| knob(name).is_some_and(|k| k.no_effect);
+    let unknown = |name: &&String| {
+        name.starts_with("MIOPEN_") && !dead(name) && facts.miopen_knows(name) == Some(false)
+    };
     let why = "a name that does not stand in libMIOpen.so is never read; it belongs to an older or newer version, or is misspelt";
     let of_user: Vec<&String> = facts.environment.keys().filter(unknown).collect();
     if !of_user.is_empty() {

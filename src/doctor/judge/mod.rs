@@ -13,7 +13,7 @@ mod versions;
 mod workload;
 
 #[cfg(test)]
-pub(super) mod testing;
+pub(crate) mod testing;
 
 use super::facts::Facts;
 use super::finding::{Finding, Id};

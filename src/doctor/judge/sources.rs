@@ -5,7 +5,8 @@ use crate::doctor::finding::{Finding, Id};
 use crate::model::sample::SourceState;
 
 pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
-    out.extend(facts.sources.iter().map(source));
+    let found = !facts.cards.is_empty();
+    out.extend(facts.sources.iter().map(|s| source(s, found)));
     match &facts.system.known() {
         Some(system) if !system.sysfs => out.push(
             Finding::warning(
@@ -23,15 +24,26 @@ pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     }
 }
 
-fn source(source: &SourceFact) -> Finding {
+/// `found`: some card is read, so a source that is not there is not missed.
+fn source(source: &SourceFact, found: bool) -> Finding {
     let SourceFact { name, why, .. } = source;
     let why = why.as_deref().unwrap_or("no reason was given");
     match source.state {
         SourceState::Ok => Finding::ok(Id::SourceOk, format!("{name} answers{}", times(source))),
-        SourceState::Absent => Finding::note(
-            Id::SourceAbsent,
-            format!("{name} is not on this machine: {why}"),
-        ),
+        SourceState::Absent => {
+            let what = format!("{name} is not on this machine: {why}");
+            if found {
+                Finding::ok(Id::SourceAbsent, what)
+            } else {
+                Finding::note(Id::SourceAbsent, what)
+            }
+        }
+        // its absence takes away words, not judgement; most users may not read it
+        SourceState::Failing if name == "kernel log" => {
+            Finding::note(Id::SourceFailing, format!("{name} cannot be read: {why}"))
+                .why("resets and faults of the GPU are then not told as they happen")
+                .cure(cure_of_failing(name))
+        }
         SourceState::Failing => Finding::warning(
             Id::SourceFailing,
             format!("{name} answers with errors: {why}"),
@@ -88,10 +100,16 @@ mod tests {
 
     #[test]
     fn absent_failing_and_silent_are_three_things() {
-        let absent = found(&with(SourceState::Absent, "no library"), Id::SourceAbsent);
-        assert_eq!(absent.severity, Severity::Note);
+        let mut absent = with(SourceState::Absent, "no library");
+        assert_eq!(found(&absent, Id::SourceAbsent).severity, Severity::Ok);
+        absent.cards.clear();
+        assert_eq!(found(&absent, Id::SourceAbsent).severity, Severity::Note);
         let failing = found(&with(SourceState::Failing, "EIO"), Id::SourceFailing);
         assert!(failing.what.ends_with("errors: EIO") && failing.cure.is_some());
+        let mut log = with(SourceState::Failing, "operation not permitted");
+        log.sources[0].name = "kernel log".to_owned();
+        let log = found(&log, Id::SourceFailing);
+        assert_eq!(log.severity, Severity::Note, "most users may not read it");
         let silent = found(
             &with(SourceState::Stale, "the read blocks"),
             Id::SourceNoAnswer,

@@ -12,10 +12,10 @@ use crate::model::sample::SourceState;
 use crate::model::{Bytes, GpuId, GpuSample, HostSample, Metric, Vendor};
 
 /// Address of its card.
-pub(in crate::doctor) const CARD: &str = "0000:03:00.0";
+pub(crate) const CARD: &str = "0000:03:00.0";
 
 /// An RX 7900 XTX with ROCm 6.4 and torch 2.9, nothing wrong.
-pub(in crate::doctor) fn healthy() -> Facts {
+pub(crate) fn healthy() -> Facts {
     Facts {
         sources: vec![SourceFact {
             name: format!("sysfs {CARD}"),
@@ -83,7 +83,7 @@ pub(in crate::doctor) fn healthy() -> Facts {
 }
 
 /// Its card.
-pub(in crate::doctor) fn card() -> GpuSample {
+pub(crate) fn card() -> GpuSample {
     let id = GpuId(CARD.to_owned());
     let name = "AMD Radeon RX 7900 XTX".to_owned();
     let mut card = GpuSample::unread(id, 0, Vendor::Amd, name, "sysfs");
@@ -110,7 +110,7 @@ fn python() -> PythonFacts {
         path: Some("/home/ada/v/bin/python".to_owned()),
         chosen_by: "the command".to_owned(),
         guessed: false,
-        outcome: PythonOutcome::Answered(PythonAnswer {
+        outcome: PythonOutcome::Answered(Box::new(PythonAnswer {
             version: "3.12.3".to_owned(),
             executable: "/home/ada/v/bin/python".to_owned(),
             prefix: "/home/ada/v".to_owned(),
@@ -126,7 +126,7 @@ fn python() -> PythonFacts {
             write_video: Some(true),
             rocm_sdk: Vec::new(),
             took_ms: 180,
-        }),
+        })),
     }
 }
 
@@ -178,21 +178,32 @@ fn folders() -> Vec<FolderFact> {
 
 impl Facts {
     /// With a variable in the environment.
-    pub(in crate::doctor) fn with(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.environment.insert(name.to_owned(), value.to_owned());
         self
     }
 
     /// The interpreter's answer, to be changed.
-    pub(in crate::doctor) fn answer_mut(&mut self) -> &mut PythonAnswer {
+    pub(crate) fn answer_mut(&mut self) -> &mut PythonAnswer {
         match &mut self.python.outcome {
             PythonOutcome::Answered(answer) => answer,
             other => panic!("{other:?}"),
         }
     }
 
+    /// What libMIOpen contains, to be changed.
+    pub(crate) fn library_mut(&mut self) -> &mut MiopenLibrary {
+        match &mut self.libraries {
+            Look::Known(Libraries {
+                miopen: Some(Look::Known(library)),
+                ..
+            }) => library,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// The system, to be changed.
-    pub(in crate::doctor) fn system_mut(&mut self) -> &mut SystemFacts {
+    pub(crate) fn system_mut(&mut self) -> &mut SystemFacts {
         match &mut self.system {
             Look::Known(system) => system,
             Look::Unknown(why) => panic!("{why}"),
@@ -201,7 +212,7 @@ impl Facts {
 }
 
 /// The finding of this id, which must be there once.
-pub(in crate::doctor) fn found(facts: &Facts, id: Id) -> Finding {
+pub(crate) fn found(facts: &Facts, id: Id) -> Finding {
     let all = super::all(facts);
     let mut found: Vec<_> = all.iter().filter(|f| f.id == id).cloned().collect();
     assert_eq!(found.len(), 1, "{id:?} in {all:#?}");
@@ -209,6 +220,6 @@ pub(in crate::doctor) fn found(facts: &Facts, id: Id) -> Finding {
 }
 
 /// Whether there is no finding of this id.
-pub(in crate::doctor) fn absent(facts: &Facts, id: Id) -> bool {
+pub(crate) fn absent(facts: &Facts, id: Id) -> bool {
     super::all(facts).iter().all(|f| f.id != id)
 }
