@@ -197,10 +197,9 @@ pub fn read(line: &str) -> Option<KernelFault> {
 }
 
 fn amd(forms: &Forms, text: &str) -> Option<KernelFault> {
-    let found = forms.messages.iter();
-    let (caps, kind, unit) = found
-        .filter_map(|(form, kind, unit)| Some((form.captures(text)?, *kind, *unit)))
-        .next()?;
+    let mut found = forms.messages.iter();
+    let (caps, kind, unit) =
+        found.find_map(|(form, kind, unit)| Some((form.captures(text)?, *kind, *unit)))?;
     let mut fault = KernelFault::new(kind);
     fault.gpu = forms.address(text);
     fault.part = group(&caps, "part").or_else(|| unit.map(str::to_owned));

@@ -18,146 +18,148 @@ fn short(line: &str) -> String {
 }
 
 /// Forms that public reports show, kernel 5.x to 7.x.
+const AMDGPU: &[(&str, &str)] = &[
+    (
+        "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, signaled seq=120, emitted seq=122",
+        "? ring timeout gfx_0.0.0",
+    ),
+    (
+        "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, but soft recovered",
+        "? ring timeout sdma0",
+    ),
+    (
+        "amdgpu 0000:c5:00.0: amdgpu: ring comp_1.0.1 timeout, signaled seq=45, emitted seq=47",
+        "0000:c5:00.0 ring timeout comp_1.0.1",
+    ),
+    (
+        "amdgpu 0000:28:00.0: ring gfx_0.0.0 timeout, signaled seq=57638, emitted seq=57641",
+        "0000:28:00.0 ring timeout gfx_0.0.0",
+    ),
+    (
+        "amdgpu 0000:0c:00.0: amdgpu: IP block:gfx_v11_0 is hung!",
+        "0000:0c:00.0 engine hang gfx_v11_0",
+    ),
+    (
+        "[drm:mes_v11_0_submit_pkt_and_poll_completion.constprop.0 [amdgpu]] *ERROR* MES failed to response msg=3",
+        "? engine hang MES",
+    ),
+    (
+        "amdgpu 0000:c5:00.0: amdgpu: MES failed to respond to msg=REMOVE_QUEUE",
+        "0000:c5:00.0 engine hang MES",
+    ),
+    (
+        "amdgpu 0000:03:00.0: MES(1) failed to respond to msg=REMOVE_QUEUE",
+        "0000:03:00.0 engine hang MES",
+    ),
+    (
+        "amdgpu 0000:c5:00.0: amdgpu: MES might be in unrecoverable state, issue a GPU reset",
+        "0000:c5:00.0 engine hang MES",
+    ),
+    (
+        "amdgpu: qcm fence wait loop timeout expired",
+        "? engine hang CP",
+    ),
+    (
+        "amdgpu: The cp might be in an unrecoverable state due to an unsuccessful queues preemption",
+        "? engine hang CP",
+    ),
+    (
+        "amdgpu 0000:03:00.0: amdgpu: SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x0000000E",
+        "0000:03:00.0 engine hang SMU",
+    ),
+    (
+        "amdgpu 0000:c5:00.0: amdgpu: Starting gfx_0.0.0 ring reset",
+        "0000:c5:00.0 reset begun gfx_0.0.0",
+    ),
+    (
+        "amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!",
+        "0000:c5:00.0 reset begun",
+    ),
+    (
+        "amdgpu 0000:28:00.0: GPU reset begin!. Source:  1",
+        "0000:28:00.0 reset begun",
+    ),
+    (
+        "amdgpu 0000:04:00.0: amdgpu: Ring gfx_0.0.0 reset succeeded",
+        "0000:04:00.0 reset done gfx_0.0.0",
+    ),
+    (
+        "amdgpu 0000:c6:00.0: amdgpu: GPU reset(2) succeeded!",
+        "0000:c6:00.0 reset done",
+    ),
+    (
+        "amdgpu 0000:c5:00.0: amdgpu: Ring gfx_0.0.0 reset failed",
+        "0000:c5:00.0 reset failed gfx_0.0.0",
+    ),
+    (
+        "amdgpu 0000:0c:00.0: amdgpu: GPU reset(1) failed",
+        "0000:0c:00.0 reset failed",
+    ),
+    (
+        "amdgpu 0000:0c:00.0: amdgpu: GPU reset end with ret = -22",
+        "0000:0c:00.0 reset failed",
+    ),
+    (
+        "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* GPU Recovery Failed: -110",
+        "? reset failed",
+    ),
+    ("[drm] VRAM is lost due to GPU reset!", "? VRAM lost"),
+    (
+        "amdgpu 0000:28:00.0: VRAM is lost due to GPU reset!",
+        "0000:28:00.0 VRAM lost",
+    ),
+    (
+        "amdgpu 0000:0b:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770, for process python pid 1796 thread python pid 1796)",
+        "0000:0b:00.0 page fault gfxhub by python 1796",
+    ),
+    (
+        "amdgpu 0000:03:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:169 vmid:0 pasid:0, for process  pid 0 thread  pid 0)",
+        "0000:03:00.0 page fault gfxhub",
+    ),
+    (
+        "amdgpu 0000:88:00.0: amdgpu: [mmhub0] no-retry page fault (src_id:0 ring:24 vmid:8 pasid:32768, for process ipython3 pid 846049 thread ipython3 pid 846049)",
+        "0000:88:00.0 page fault mmhub0 by ipython3 846049",
+    ),
+    (
+        "amdgpu 0000:05:00.0: [gfxhub] page fault (src_id:0 ring:24 vmid:7 pasid:98)",
+        "0000:05:00.0 page fault gfxhub",
+    ),
+    (
+        "amdgpu 0000:01:00.0: GPU fault detected: 147 0x0a504402",
+        "0000:01:00.0 page fault",
+    ),
+    (
+        "amdgpu 0000:03:00.0: amdgpu: Failed to evict queue 5",
+        "0000:03:00.0 evict failed",
+    ),
+    ("amdgpu: Failed to evict process queues", "? evict failed"),
+    (
+        "amdgpu: Failed to suspend process pid 14368",
+        "? evict failed by 14368",
+    ),
+    ("[TTM] Buffer eviction failed", "? evict failed"),
+    (
+        "[drm:amdgpu_cs_ioctl [amdgpu]] *ERROR* Not enough memory for command submission!",
+        "? out of GPU memory",
+    ),
+    (
+        "amdgpu 0000:03:00.0: amdgpu: ERROR: GPU over temperature range(SW CTF) detected!",
+        "0000:03:00.0 over temperature",
+    ),
+    (
+        "amdgpu 0000:03:00.0: amdgpu: 1 uncorrectable hardware errors detected in umc block",
+        "0000:03:00.0 memory error umc",
+    ),
+    (
+        "amdgpu 0000:03:00.0: amdgpu: device lost from bus!",
+        "0000:03:00.0 lost from the bus",
+    ),
+];
+
 #[test]
 fn lines_of_amdgpu_are_understood() {
-    for (line, want) in [
-        (
-            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, signaled seq=120, emitted seq=122",
-            "? ring timeout gfx_0.0.0",
-        ),
-        (
-            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, but soft recovered",
-            "? ring timeout sdma0",
-        ),
-        (
-            "amdgpu 0000:c5:00.0: amdgpu: ring comp_1.0.1 timeout, signaled seq=45, emitted seq=47",
-            "0000:c5:00.0 ring timeout comp_1.0.1",
-        ),
-        (
-            "amdgpu 0000:28:00.0: ring gfx_0.0.0 timeout, signaled seq=57638, emitted seq=57641",
-            "0000:28:00.0 ring timeout gfx_0.0.0",
-        ),
-        (
-            "amdgpu 0000:0c:00.0: amdgpu: IP block:gfx_v11_0 is hung!",
-            "0000:0c:00.0 engine hang gfx_v11_0",
-        ),
-        (
-            "[drm:mes_v11_0_submit_pkt_and_poll_completion.constprop.0 [amdgpu]] *ERROR* MES failed to response msg=3",
-            "? engine hang MES",
-        ),
-        (
-            "amdgpu 0000:c5:00.0: amdgpu: MES failed to respond to msg=REMOVE_QUEUE",
-            "0000:c5:00.0 engine hang MES",
-        ),
-        (
-            "amdgpu 0000:03:00.0: MES(1) failed to respond to msg=REMOVE_QUEUE",
-            "0000:03:00.0 engine hang MES",
-        ),
-        (
-            "amdgpu 0000:c5:00.0: amdgpu: MES might be in unrecoverable state, issue a GPU reset",
-            "0000:c5:00.0 engine hang MES",
-        ),
-        (
-            "amdgpu: qcm fence wait loop timeout expired",
-            "? engine hang CP",
-        ),
-        (
-            "amdgpu: The cp might be in an unrecoverable state due to an unsuccessful queues preemption",
-            "? engine hang CP",
-        ),
-        (
-            "amdgpu 0000:03:00.0: amdgpu: SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x0000000E",
-            "0000:03:00.0 engine hang SMU",
-        ),
-        (
-            "amdgpu 0000:c5:00.0: amdgpu: Starting gfx_0.0.0 ring reset",
-            "0000:c5:00.0 reset begun gfx_0.0.0",
-        ),
-        (
-            "amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!",
-            "0000:c5:00.0 reset begun",
-        ),
-        (
-            "amdgpu 0000:28:00.0: GPU reset begin!. Source:  1",
-            "0000:28:00.0 reset begun",
-        ),
-        (
-            "amdgpu 0000:04:00.0: amdgpu: Ring gfx_0.0.0 reset succeeded",
-            "0000:04:00.0 reset done gfx_0.0.0",
-        ),
-        (
-            "amdgpu 0000:c6:00.0: amdgpu: GPU reset(2) succeeded!",
-            "0000:c6:00.0 reset done",
-        ),
-        (
-            "amdgpu 0000:c5:00.0: amdgpu: Ring gfx_0.0.0 reset failed",
-            "0000:c5:00.0 reset failed gfx_0.0.0",
-        ),
-        (
-            "amdgpu 0000:0c:00.0: amdgpu: GPU reset(1) failed",
-            "0000:0c:00.0 reset failed",
-        ),
-        (
-            "amdgpu 0000:0c:00.0: amdgpu: GPU reset end with ret = -22",
-            "0000:0c:00.0 reset failed",
-        ),
-        (
-            "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* GPU Recovery Failed: -110",
-            "? reset failed",
-        ),
-        ("[drm] VRAM is lost due to GPU reset!", "? VRAM lost"),
-        (
-            "amdgpu 0000:28:00.0: VRAM is lost due to GPU reset!",
-            "0000:28:00.0 VRAM lost",
-        ),
-        (
-            "amdgpu 0000:0b:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770, for process python pid 1796 thread python pid 1796)",
-            "0000:0b:00.0 page fault gfxhub by python 1796",
-        ),
-        (
-            "amdgpu 0000:03:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:169 vmid:0 pasid:0, for process  pid 0 thread  pid 0)",
-            "0000:03:00.0 page fault gfxhub",
-        ),
-        (
-            "amdgpu 0000:88:00.0: amdgpu: [mmhub0] no-retry page fault (src_id:0 ring:24 vmid:8 pasid:32768, for process ipython3 pid 846049 thread ipython3 pid 846049)",
-            "0000:88:00.0 page fault mmhub0 by ipython3 846049",
-        ),
-        (
-            "amdgpu 0000:05:00.0: [gfxhub] page fault (src_id:0 ring:24 vmid:7 pasid:98)",
-            "0000:05:00.0 page fault gfxhub",
-        ),
-        (
-            "amdgpu 0000:01:00.0: GPU fault detected: 147 0x0a504402",
-            "0000:01:00.0 page fault",
-        ),
-        (
-            "amdgpu 0000:03:00.0: amdgpu: Failed to evict queue 5",
-            "0000:03:00.0 evict failed",
-        ),
-        ("amdgpu: Failed to evict process queues", "? evict failed"),
-        (
-            "amdgpu: Failed to suspend process pid 14368",
-            "? evict failed by 14368",
-        ),
-        ("[TTM] Buffer eviction failed", "? evict failed"),
-        (
-            "[drm:amdgpu_cs_ioctl [amdgpu]] *ERROR* Not enough memory for command submission!",
-            "? out of GPU memory",
-        ),
-        (
-            "amdgpu 0000:03:00.0: amdgpu: ERROR: GPU over temperature range(SW CTF) detected!",
-            "0000:03:00.0 over temperature",
-        ),
-        (
-            "amdgpu 0000:03:00.0: amdgpu: 1 uncorrectable hardware errors detected in umc block",
-            "0000:03:00.0 memory error umc",
-        ),
-        (
-            "amdgpu 0000:03:00.0: amdgpu: device lost from bus!",
-            "0000:03:00.0 lost from the bus",
-        ),
-    ] {
-        assert_eq!(short(line), want, "{line}");
+    for (line, want) in AMDGPU {
+        assert_eq!(short(line), *want, "{line}");
     }
 }
 
