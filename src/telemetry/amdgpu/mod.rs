@@ -8,3 +8,5 @@ mod sysfs;
 
 pub(crate) use card::{CARDS_SOURCE, CardScan, Identity};
 pub(crate) use sysfs::{Attention, CardSource};
+#[cfg(feature = "nvml")]
+pub(crate) use sysfs::{GENTLE_AFTER, GENTLE_PERIOD};

@@ -19,9 +19,9 @@ use crate::model::{Bytes, GpuSample, Metric};
 /// when nothing was supervised for this long, a card with power management is read
 /// only every [`GENTLE_PERIOD`] (autosuspend takes 5 s). The minute covers the wait
 /// for memory to come back after a kill.
-const GENTLE_AFTER: Duration = Duration::from_mins(1);
+pub(crate) const GENTLE_AFTER: Duration = Duration::from_mins(1);
 /// See [`GENTLE_AFTER`].
-const GENTLE_PERIOD: Duration = Duration::from_secs(10);
+pub(crate) const GENTLE_PERIOD: Duration = Duration::from_secs(10);
 /// The architecture is asked for again after so many reads while it is unknown.
 const ARCH_RETRY: u64 = 20;
 
@@ -48,7 +48,8 @@ impl Attention {
         self.job.load(Ordering::Relaxed)
     }
 
-    fn any(&self) -> bool {
+    /// Whether anything is supervised.
+    pub(crate) fn any(&self) -> bool {
         self.job() || self.process.load(Ordering::Relaxed)
     }
 }
