@@ -82,10 +82,12 @@ mod tests {
                 mhz: *mhz,
                 marked: marked == Some(n),
             }).collect();
-            let text: String = levels.iter().enumerate().map(|(n, l)| {
+            let mut text = String::new();
+            for (n, level) in levels.iter().enumerate() {
                 let name = if sleep && n == 0 { "S".to_owned() } else { n.to_string() };
-                format!("{name}: {}Mhz{}{blanks}\n", l.mhz, if l.marked { " *" } else { "" })
-            }).collect();
+                let mark = if level.marked { " *" } else { "" };
+                text += &format!("{name}: {}Mhz{mark}{blanks}\n", level.mhz);
+            }
             prop_assert_eq!(parse(&text), levels.clone());
             let wanted = levels.iter().find(|l| l.marked).map(|l| l.mhz);
             prop_assert_eq!(in_force(&text), wanted);

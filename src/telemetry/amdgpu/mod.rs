@@ -16,3 +16,6 @@ mod values;
 pub(crate) use attention::Attention;
 pub(crate) use card::{CARDS_SOURCE, CardScan, Identity};
 pub(crate) use sysfs::CardSource;
+
+#[cfg(test)]
+mod cards_tests;

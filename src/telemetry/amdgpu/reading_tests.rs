@@ -130,7 +130,7 @@ fn the_table_stands_in_only_for_files_that_never_were() {
         tree.replace(ADDRESS, name, |_missing| ());
     }
     tree.replace(ADDRESS, "hwmon/hwmon3/temp2_input", |p| {
-        fs::create_dir(p).unwrap()
+        fs::create_dir(p).unwrap();
     });
     let mut memory = Memory::default();
     let s = read_with(&tree, &mut memory);

@@ -235,3 +235,7 @@ impl CardSource {
 #[cfg(test)]
 #[path = "sysfs_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod snapshot_tests;
