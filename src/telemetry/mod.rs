@@ -8,6 +8,8 @@
 mod aging;
 mod amdgpu;
 mod file;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod kmsg;
 #[cfg(feature = "nvml")]
