@@ -7,6 +7,7 @@
 
 mod aging;
 mod amdgpu;
+mod clients;
 mod file;
 mod host;
 mod kmsg;
@@ -22,5 +23,6 @@ mod track;
 #[cfg(test)]
 mod testing;
 
+pub use clients::{DrmClient, drm_client};
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 pub use sampler::{Sampler, SamplerConfig};

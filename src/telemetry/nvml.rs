@@ -5,13 +5,16 @@ use std::path::Path;
 use std::time::Instant;
 
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 
 use super::aging::{self, Fail};
+use super::clients::{NvmlCard, NvmlFeed, NvmlProcess};
 use super::file::{ReadError, ReadResult};
 use super::pci::PciAddress;
-use super::source::{Answer, Source, SourceError};
+use super::source::{Answer, Source, SourceError, lock};
 use super::track::Tracker;
 use crate::model::Vendor;
 use crate::model::time::millis;
@@ -26,6 +29,18 @@ pub(crate) struct NvmlSource {
     known: HashMap<u32, GpuSample>,
     lost_since: HashMap<u32, Instant>,
     trackers: HashMap<GpuId, Tracker>,
+    /// Where the processes on each card go.
+    holders: NvmlFeed,
+}
+
+impl NvmlSource {
+    /// A reader that puts the processes on each card there.
+    pub(crate) fn new(holders: NvmlFeed) -> Self {
+        Self {
+            holders,
+            ..Self::default()
+        }
+    }
 }
 
 impl Source for NvmlSource {
@@ -47,10 +62,13 @@ impl Source for NvmlSource {
         }
         let mut samples = Vec::new();
         let mut trouble = None;
+        let mut holders = Vec::new();
         for index in 0..count {
-            let sample = nvml
-                .device_by_index(index)
-                .and_then(|device| read_card(&device, &mut self.trackers));
+            let sample = nvml.device_by_index(index).and_then(|device| {
+                let sample = read_card(&device, &mut self.trackers)?;
+                holders.extend(processes(&device, &sample.id));
+                Ok(sample)
+            });
             match sample {
                 Ok(sample) => {
                     self.known.insert(index, sample.clone());
@@ -70,6 +88,7 @@ impl Source for NvmlSource {
                 }
             }
         }
+        *lock(&self.holders) = holders;
         Ok(Answer {
             reading: samples,
             trouble,
@@ -137,6 +156,28 @@ fn read_card(
     s.mclk_mhz = t.settle("memory clock", clock("memory clock", Clock::Memory));
     s.fan_rpm = t.settle("fan", fan(device));
     Ok(s)
+}
+
+/// The processes on a card; none where NVML does not offer the list.
+fn processes(device: &Device<'_>, gpu: &GpuId) -> Option<NvmlCard> {
+    let one = |p: ProcessInfo| NvmlProcess {
+        pid: p.pid,
+        vram: match p.used_gpu_memory {
+            UsedGpuMemory::Used(bytes) => Some(Bytes(bytes)),
+            UsedGpuMemory::Unavailable => None,
+        },
+        busy: None,
+    };
+    let processes = match answer("processes", device.running_compute_processes()) {
+        Ok(all) => Ok(all.into_iter().map(one).collect()),
+        Err(ReadError::Missing) => return None,
+        Err(error) => Err(error.to_string()),
+    };
+    Some(NvmlCard {
+        gpu: gpu.clone(),
+        at: Instant::now(),
+        processes,
+    })
 }
 
 /// Revolutions a minute; a card without a fan offers none.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::aging::{self, Age, Fail};
 use super::amdgpu::{Attention, CARDS_SOURCE, CardScan, CardSource, Identity};
+use super::clients::{Clients, NvmlFeed};
 use super::host::Host;
 use super::kmsg::{KernelLog, Lines};
 #[cfg(feature = "nvml")]
@@ -75,6 +76,7 @@ pub struct Sampler {
     cards: CardSlots,
     nvml: Option<Arc<Slot<Vec<GpuSample>>>>,
     process: Arc<Slot<ProcReading>>,
+    clients: Clients,
     host: Arc<Slot<HostSample>>,
     kernel: Arc<Slot<()>>,
 }
@@ -131,7 +133,20 @@ impl Sampler {
             .or_else(|| std::env::var_os(KERNEL_LOG_VARIABLE).map(PathBuf::from))
             .unwrap_or_else(|| Path::new("/dev/kmsg").to_owned());
         let host = Host::new(&proc_root, &sys_root);
-        let process = ProcSource::new(&proc_root, Arc::clone(&target), Arc::clone(&threads));
+        let members = Arc::default();
+        let process = ProcSource::new(
+            &proc_root,
+            Arc::clone(&target),
+            Arc::clone(&threads),
+            Arc::clone(&members),
+        );
+        let holders = NvmlFeed::default();
+        let clients = Clients::start(
+            (&proc_root, &sys_root),
+            (members, Arc::clone(&holders)),
+            (period, period * FRESH_PERIODS),
+            &pace,
+        );
         let scan = Cards {
             scan: CardScan { root: sys_root },
             slots: Arc::clone(&cards),
@@ -142,7 +157,8 @@ impl Sampler {
         let log = KernelLog::new(kernel_log, Arc::clone(&lines));
         Self {
             scan: source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace)),
-            nvml: start_nvml(nvml, period, &pace),
+            nvml: start_nvml(nvml, holders, period, &pace),
+            clients,
             process: source::spawn(process, period, Arc::clone(&pace)),
             host: source::spawn(host, period, Arc::clone(&pace)),
             kernel: source::spawn(log, period, Arc::clone(&pace)),
@@ -206,11 +222,17 @@ impl Sampler {
         let process = self.process.view(now);
         let host = self.host.view(now);
         sources.push(process.status.clone());
+        sources.push(self.clients.status(now));
         sources.push(host.status.clone());
         sources.push(self.kernel.view(now).status);
+        let target = *lock(&self.target);
+        let mut process = self.process_of(process, target);
+        if let Some(tree) = &mut process {
+            tree.on_cards = self.clients.on_cards(now, target, &gpus);
+        }
         Sample {
             gpus,
-            process: self.process_of(process),
+            process,
             host: match host.reading {
                 Some((age, sample)) => aging::host(sample, &self.age(age)),
                 None => aging::host(HostSample::default(), &unread(&host.status)),
@@ -231,8 +253,7 @@ impl Sampler {
         }
     }
 
-    fn process_of(&self, view: View<ProcReading>) -> Option<ProcSample> {
-        let target = *lock(&self.target);
+    fn process_of(&self, view: View<ProcReading>, target: Target) -> Option<ProcSample> {
         let (age, reading) = view.reading?;
         let same = (reading.target.pid, reading.target.reaper) == (target.pid, target.reaper);
         let mut sample = reading.sample.filter(|_| same)?;
@@ -321,15 +342,17 @@ fn unread(status: &SourceStatus) -> Fail<'_> {
 #[cfg(feature = "nvml")]
 fn start_nvml(
     wanted: bool,
+    holders: NvmlFeed,
     period: Duration,
     pace: &Arc<Pace>,
 ) -> Option<Arc<Slot<Vec<GpuSample>>>> {
-    wanted.then(|| source::spawn(NvmlSource::default(), period, Arc::clone(pace)))
+    wanted.then(|| source::spawn(NvmlSource::new(holders), period, Arc::clone(pace)))
 }
 
 #[cfg(not(feature = "nvml"))]
 fn start_nvml(
     _wanted: bool,
+    _holders: NvmlFeed,
     _period: Duration,
     _pace: &Arc<Pace>,
 ) -> Option<Arc<Slot<Vec<GpuSample>>>> {
