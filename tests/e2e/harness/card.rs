@@ -1,9 +1,11 @@
 //! The imitated card: made, changed and broken from the test.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use framepack_tui::model::Bytes;
 use tempfile::TempDir;
 
 use super::home::Home;
@@ -85,6 +87,21 @@ impl Card {
             .spawn()
             .unwrap();
         self.follower = Some(child);
+    }
+
+    /// The first words of a command that becomes a client of the card and holds this
+    /// much of its memory; for a command that runs inside the tree.
+    pub(crate) fn client(&self, vram: Bytes) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![python().into(), script().into(), "client".into()];
+        words.push(self.root().into());
+        words.extend([format!("vram={}", vram.0).into(), "--".into()]);
+        words
+    }
+
+    /// Makes a process that is none of the run's hold this much of the card's memory.
+    pub(crate) fn client_elsewhere(&self, pid: u32, vram: Bytes) {
+        let (pid, vram) = (pid.to_string(), format!("vram={}", vram.0));
+        self.tool(&["proc", "ROOT", &pid, &vram]);
     }
 
     /// A command that runs inside the tree; `exec`s, so its process is the program's.
