@@ -11,6 +11,7 @@ mod core_busy;
 mod end;
 mod facts;
 mod helpers;
+mod kernel;
 mod rates;
 mod rule;
 mod signature;
@@ -30,6 +31,7 @@ use context::Context;
 use facts::Facts;
 pub use facts::Job;
 use helpers::{Helpers, is_stopped};
+pub use kernel::{culprit, read as kernel_fault};
 use rule::{Check, Signs};
 pub use threads::Working;
 

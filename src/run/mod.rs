@@ -2,6 +2,7 @@
 
 mod command;
 mod ending;
+mod faults;
 mod follow;
 mod judge;
 mod live;

@@ -22,5 +22,6 @@ mod track;
 #[cfg(test)]
 mod testing;
 
+pub use kmsg::message as kernel_message;
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 pub use sampler::{Sampler, SamplerConfig};

@@ -1,7 +1,7 @@
 //! All sources together: started once, merged at each sample.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,7 +38,8 @@ pub struct SamplerConfig {
     /// Folder that has `proc` in it; `/` on a real machine.
     pub proc_root: PathBuf,
     /// The kernel log: a device like `/dev/kmsg`, or a plain file that grows. None:
-    /// the environment's `FPT_KERNEL_LOG`, else `/dev/kmsg`.
+    /// the environment's `FPT_KERNEL_LOG`, else `/dev/kmsg`, or what `journalctl` says
+    /// where that may not be read.
     pub kernel_log: Option<PathBuf>,
     /// Whether NVIDIA cards are asked for, where the program was built with NVML.
     pub nvml: bool,
@@ -127,9 +128,10 @@ impl Sampler {
         let target = Arc::new(Mutex::new(Target::default()));
         let threads = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::new(Lines::default());
-        let kernel_log = kernel_log
-            .or_else(|| std::env::var_os(KERNEL_LOG_VARIABLE).map(PathBuf::from))
-            .unwrap_or_else(|| Path::new("/dev/kmsg").to_owned());
+        // a log that was asked for takes the place of both, of the device and the journal
+        let asked = kernel_log.or_else(|| std::env::var_os(KERNEL_LOG_VARIABLE).map(PathBuf::from));
+        let journalctl = asked.is_none().then(|| "journalctl".into());
+        let kernel_log = asked.unwrap_or_else(|| PathBuf::from("/dev/kmsg"));
         let host = Host::new(&proc_root, &sys_root);
         let process = ProcSource::new(&proc_root, Arc::clone(&target), Arc::clone(&threads));
         let scan = Cards {
@@ -139,7 +141,7 @@ impl Sampler {
             pace: Arc::clone(&pace),
             period,
         };
-        let log = KernelLog::new(kernel_log, Arc::clone(&lines));
+        let log = KernelLog::new(kernel_log, journalctl, Arc::clone(&lines));
         Self {
             scan: source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace)),
             nvml: start_nvml(nvml, period, &pace),
