@@ -16,6 +16,8 @@ mod failures;
 #[cfg(test)]
 mod follow;
 #[cfg(test)]
+mod gpus;
+#[cfg(test)]
 mod hangs;
 #[cfg(test)]
 mod harness;

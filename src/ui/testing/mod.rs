@@ -13,6 +13,7 @@ use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
 
 mod base;
+pub(super) mod cards;
 pub(super) mod lobby;
 mod random;
 pub(super) mod screen;
