@@ -5,6 +5,7 @@ mod doctor;
 mod error;
 mod find;
 mod follow;
+mod gpus;
 mod run;
 mod runs;
 mod show;
@@ -29,6 +30,7 @@ pub fn main() -> ExitCode {
         None => start::main(args.start),
         Some(Subcommand::Run(run)) => run::main(*run),
         Some(Subcommand::Follow(follow)) => follow::main(&follow),
+        Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
         Some(Subcommand::Runs) => runs::main(),
         Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),

@@ -101,6 +101,8 @@ ids! {
         DriverNotBound = "driver_not_bound",
         /// The performance level is forced.
         PerfLevelForced = "perf_level_forced",
+        /// The card was reset, or hung, a short while ago.
+        CardWasReset = "card_was_reset",
         /// Two sources contradict each other.
         SourcesDisagree = "sources_disagree",
         /// An APU that may map only a part of the memory.

@@ -11,6 +11,7 @@ pub mod profiles;
 pub mod slot;
 pub mod tui;
 
+mod card;
 mod text;
 mod words;
 

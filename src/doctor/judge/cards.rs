@@ -60,6 +60,20 @@ fn one(card: &GpuSample, ram: Option<Bytes>, out: &mut Vec<Finding>) {
             .why("clocks and power of a forced card say nothing about work, and `low` makes everything slow"),
         );
     }
+    if card
+        .resets
+        .last()
+        .is_some_and(|r| r.core_dump == Some(true))
+    {
+        out.push(
+            Finding::warning(
+                Id::CardWasReset,
+                format!("{id} was reset, or hung, in the last minutes"),
+                "see `dmesg | grep amdgpu` for the cause; a card that does not recover needs a restart of the machine",
+            )
+            .why("the driver has left a device core dump, which it keeps for 5 minutes"),
+        );
+    }
     for d in &card.disagreements {
         let note = d
             .note
@@ -136,7 +150,7 @@ mod tests {
     use super::*;
     use crate::doctor::facts::PciDisplay;
     use crate::doctor::finding::Severity;
-    use crate::model::{Disagreement, Metric};
+    use crate::model::{Disagreement, Metric, Resets};
 
     fn fresh(value: &str) -> Metric<String> {
         Metric::Fresh(value.to_owned())
@@ -182,6 +196,10 @@ mod tests {
         let mut facts = healthy();
         facts.cards[0].state = fresh("suspended");
         facts.cards[0].perf_level = fresh("low");
+        facts.cards[0].resets = Metric::Fresh(Resets {
+            core_dump: Some(true),
+            ..Resets::default()
+        });
         facts.cards[0].disagreements = vec![Disagreement {
             value: "busy".to_owned(),
             first: "97 %".to_owned(),
@@ -196,6 +214,7 @@ mod tests {
                 .contains("echo auto")
         );
         assert_eq!(found(&facts, Id::SourcesDisagree).severity, Severity::Note);
+        assert_eq!(found(&facts, Id::CardWasReset).severity, Severity::Warning);
         assert!(absent(&facts, Id::CardOk));
     }
 
