@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::doctor::facts::{Facts, PythonAnswer, PythonFacts, PythonOutcome, TorchFacts};
 use crate::doctor::finding::{Finding, Id};
 
-const INSTALL: &str = "pip install --force-reinstall torch torchvision --index-url https://download.pytorch.org/whl/rocm6.4 (or the newest rocm index of pytorch.org)";
+const INSTALL: &str = "pip install --force-reinstall torch torchvision --index-url https://download.pytorch.org/whl/rocm6.4   # or the newest rocm index there";
 
 pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     let PythonFacts {
