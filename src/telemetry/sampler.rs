@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::aging::{self, Age, Fail};
 use super::amdgpu::{Attention, CARDS_SOURCE, CardScan, CardSource, Identity};
+use super::clients::{Clients, NvmlFeed};
 use super::host::Host;
 use super::kmsg::{KernelLog, Lines};
 #[cfg(feature = "nvml")]
@@ -76,6 +77,7 @@ pub struct Sampler {
     cards: CardSlots,
     nvml: Option<NvmlSlots>,
     process: Arc<Slot<ProcReading>>,
+    clients: Clients,
     host: Arc<Slot<HostSample>>,
     kernel: Arc<Slot<()>>,
 }
@@ -140,8 +142,27 @@ impl Sampler {
         let journalctl = asked.is_none().then(|| "journalctl".into());
         let kernel_log = asked.unwrap_or_else(|| PathBuf::from("/dev/kmsg"));
         let host = Host::new(&proc_root, &sys_root);
-        let process = ProcSource::new(&proc_root, Arc::clone(&target), Arc::clone(&threads));
-        let nvml = start_nvml(nvml, &sys_root, (&attention, &lines), period, &pace);
+        let members = Arc::default();
+        let process = ProcSource::new(
+            &proc_root,
+            Arc::clone(&target),
+            Arc::clone(&threads),
+            Arc::clone(&members),
+        );
+        let holders = NvmlFeed::default();
+        let clients = Clients::start(
+            (&proc_root, &sys_root),
+            (members, Arc::clone(&holders)),
+            (period, period * FRESH_PERIODS),
+            &pace,
+        );
+        let nvml = start_nvml(
+            nvml,
+            &sys_root,
+            (&attention, &lines, holders),
+            period,
+            &pace,
+        );
         let scan = Cards {
             scan: CardScan { root: sys_root },
             slots: Arc::clone(&cards),
@@ -153,6 +174,7 @@ impl Sampler {
         Self {
             scan: source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace)),
             nvml,
+            clients,
             process: source::spawn(process, period, Arc::clone(&pace)),
             host: source::spawn(host, period, Arc::clone(&pace)),
             kernel: source::spawn(log, period, Arc::clone(&pace)),
@@ -216,11 +238,17 @@ impl Sampler {
         let process = self.process.view(now);
         let host = self.host.view(now);
         sources.push(process.status.clone());
+        sources.push(self.clients.status(now));
         sources.push(host.status.clone());
         sources.push(self.kernel.view(now).status);
+        let target = *lock(&self.target);
+        let mut process = self.process_of(process, target);
+        if let Some(tree) = &mut process {
+            tree.on_cards = self.clients.on_cards(now, target, &gpus);
+        }
         Sample {
             gpus,
-            process: self.process_of(process),
+            process,
             host: match host.reading {
                 Some((age, sample)) => aging::host(sample, &self.age(age)),
                 None => aging::host(HostSample::default(), &unread(&host.status)),
@@ -241,8 +269,7 @@ impl Sampler {
         }
     }
 
-    fn process_of(&self, view: View<ProcReading>) -> Option<ProcSample> {
-        let target = *lock(&self.target);
+    fn process_of(&self, view: View<ProcReading>, target: Target) -> Option<ProcSample> {
         let (age, reading) = view.reading?;
         let same = (reading.target.pid, reading.target.reaper) == (target.pid, target.reaper);
         let mut sample = reading.sample.filter(|_| same)?;
@@ -337,12 +364,12 @@ fn unread(status: &SourceStatus) -> Fail<'_> {
 fn start_nvml(
     wanted: bool,
     sys_root: &Path,
-    (attention, lines): (&Arc<Attention>, &Arc<Lines>),
+    (attention, lines, holders): (&Arc<Attention>, &Arc<Lines>, NvmlFeed),
     period: Duration,
     pace: &Arc<Pace>,
 ) -> Option<NvmlSlots> {
     wanted.then(|| {
-        let cards = NvmlSource::new(sys_root.to_owned(), Arc::clone(attention));
+        let cards = NvmlSource::new(sys_root.to_owned(), Arc::clone(attention), holders);
         let (attention, lines) = (Arc::clone(attention), Arc::clone(lines));
         NvmlSlots {
             cards: source::spawn(cards, period, Arc::clone(pace)),
@@ -355,7 +382,7 @@ fn start_nvml(
 fn start_nvml(
     _wanted: bool,
     _sys_root: &Path,
-    _of: (&Arc<Attention>, &Arc<Lines>),
+    _of: (&Arc<Attention>, &Arc<Lines>, NvmlFeed),
     _period: Duration,
     _pace: &Arc<Pace>,
 ) -> Option<NvmlSlots> {
