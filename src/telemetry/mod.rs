@@ -26,6 +26,5 @@ mod track;
 mod testing;
 
 pub use clients::{DrmClient, drm_client};
-pub use kmsg::message as kernel_message;
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 pub use sampler::{Sampler, SamplerConfig};
