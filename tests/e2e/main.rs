@@ -21,6 +21,8 @@ mod hangs;
 mod harness;
 #[cfg(test)]
 mod no_alarm;
+#[cfg(all(test, feature = "rocm-smi"))]
+mod rocm_smi;
 #[cfg(test)]
 mod start;
 #[cfg(test)]

@@ -54,6 +54,8 @@ impl Reader {
     /// Starts it. It is in a process group of its own: Ctrl-C is not for it.
     pub(super) fn start(exe: &Path) -> Result<Self, Trouble> {
         let mut child = Command::new(exe)
+            // by which the library's words name the program
+            .arg0("framepack-tui")
             .arg(OsStr::new(COMMAND))
             .process_group(0)
             .stdin(Stdio::piped())

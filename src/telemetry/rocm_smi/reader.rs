@@ -63,7 +63,7 @@ fn run() -> io::Result<()> {
 /// Lines of standard input, read by a thread that ends this process when there are no
 /// more and a call still blocks after a grace.
 fn requests() -> io::Result<Receiver<String>> {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(1);
     let body = move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             if sender.send(line).is_err() {
@@ -83,8 +83,14 @@ fn requests() -> io::Result<Receiver<String>> {
 
 /// The library, initialised.
 fn load() -> Result<(Library, Ready), Line> {
-    let names = names();
-    let (name, library) = open(&names)?;
+    let (name, library) = match std::env::var_os(LIBRARY_VARIABLE) {
+        Some(only) => {
+            let library = Library::open(&only)
+                .map_err(|why| Line::Broken(format!("{LIBRARY_VARIABLE}: {why}")))?;
+            (only, library)
+        }
+        None => open(names())?,
+    };
     let lacking = library.lacks_needed();
     if !lacking.is_empty() {
         return Err(Line::Lacks(lacking));
@@ -112,9 +118,6 @@ fn load() -> Result<(Library, Ready), Line> {
 /// Names to try, in order: ROCm's own folder, then the versions that the dynamic
 /// linker finds, newest first (`.1` is Debian's).
 fn names() -> Vec<OsString> {
-    if let Some(only) = std::env::var_os(LIBRARY_VARIABLE) {
-        return vec![only];
-    }
     let file = "librocm_smi64.so";
     let mut names = Vec::new();
     if let Some(rocm) = std::env::var_os("ROCM_PATH").filter(|p| !p.is_empty()) {
@@ -127,10 +130,10 @@ fn names() -> Vec<OsString> {
 }
 
 /// The first that loads. Else whether one is there that does not load.
-fn open(names: &[OsString]) -> Result<(&OsString, Library), Line> {
+fn open(names: Vec<OsString>) -> Result<(OsString, Library), Line> {
     let mut broken = None;
     for name in names {
-        match Library::open(name) {
+        match Library::open(&name) {
             Ok(library) => return Ok((name, library)),
             Err(why) if is_not_there(&name.to_string_lossy(), &why) => {}
             Err(why) => {
@@ -238,6 +241,16 @@ mod tests {
         assert_eq!(id(0x0001_0000_0000_c1fa), "10000:c1:1f.2");
         // partition 3 of the same card
         assert_eq!(id(0x3000_0300), "0000:03:00.0");
+    }
+
+    #[test]
+    fn no_library_under_any_name_is_absent_and_one_that_does_not_load_is_broken() {
+        let name = |n: &str| OsString::from(n);
+        let none = vec![name("/no/such/a.so"), name("no_such_b.so.7")];
+        assert_eq!(open(none).err(), Some(Line::Absent));
+        let not_elf = tempfile::NamedTempFile::new().unwrap();
+        let one = vec![name("/no/such/a.so"), not_elf.path().into()];
+        assert!(matches!(open(one).err(), Some(Line::Broken(why)) if !why.is_empty()));
     }
 
     #[test]

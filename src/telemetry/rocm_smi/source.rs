@@ -340,13 +340,19 @@ fn trouble(
 }
 
 fn init_failed(root: &Path, failed: &InitFailed) -> String {
-    let InitFailed { words, took_ms, .. } = failed;
+    let InitFailed {
+        status,
+        words,
+        took_ms,
+    } = failed;
     let cause = locks::in_the_way(root, *took_ms).or_else(|| {
         (!root.join("sys/class/kfd").exists())
             .then(|| "the kernel shows no /sys/class/kfd, which it needs".to_owned())
     });
     match cause {
-        Some(cause) => format!("librocm_smi64 does not start: {cause} ({words})"),
+        Some(cause) => {
+            format!("librocm_smi64 does not start: {cause} (rsmi_init: status {status})")
+        }
         None => format!("librocm_smi64 does not start: it finds no card ({words})"),
     }
 }

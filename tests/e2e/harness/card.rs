@@ -24,6 +24,13 @@ impl Card {
 
     /// An RX 7900 XTX.
     pub(crate) fn rx7900xtx() -> Self {
+        let card = Self::of("rx7900xtx");
+        card.set("busy=0 power_w=18 vram_used=0.5G");
+        card
+    }
+
+    /// A card that `fake-amdgpu profiles` lists, with its own values.
+    pub(crate) fn of(profile: &str) -> Self {
         let tree = tempfile::Builder::new()
             .prefix("fpt-card-")
             .tempdir()
@@ -32,8 +39,7 @@ impl Card {
             tree,
             follower: None,
         };
-        card.tool(&["make", "ROOT", "--card", "rx7900xtx"]);
-        card.set("busy=0 power_w=18 vram_used=0.5G");
+        card.tool(&["make", "ROOT", "--card", profile]);
         card
     }
 
@@ -48,6 +54,22 @@ impl Card {
     /// `empty`, `stall` (reading it blocks), or mends it with `ok`.
     pub(crate) fn break_file(&self, file: &str, how: &str) {
         self.tool(&["break", "ROOT", CARD, file, how]);
+    }
+
+    /// Takes its hwmon folder away, before anything looks at it.
+    pub(crate) fn hide_hwmon(&self) {
+        let mut folders = vec![self.root().join("sys/devices")];
+        while let Some(folder) = folders.pop() {
+            let hwmon = folder.join("hwmon");
+            if folder.ends_with(Self::ADDRESS) && hwmon.is_dir() {
+                std::fs::rename(hwmon, self.root().join("hidden-hwmon")).unwrap();
+                return;
+            }
+            let below = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap());
+            let below = below.filter(|e| e.file_type().unwrap().is_dir());
+            folders.extend(below.map(|e| e.path()));
+        }
+        panic!("no hwmon folder of {}", Self::ADDRESS);
     }
 
     /// From now on the card shows what the Python processes of `home` do: busy and
