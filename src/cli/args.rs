@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -38,6 +39,8 @@ pub(super) enum Subcommand {
     Follow(FollowArgs),
     /// List the recorded runs, newest first: id, when, state, command
     Runs,
+    /// Print what every card reads: once, or as a stream
+    Gpus(GpusArgs),
     /// Started by `run` itself: holds the workload, so that none of it survives us
     #[command(hide = true)]
     Guardian {
@@ -96,9 +99,37 @@ pub(super) struct FollowArgs {
     pub(super) run: Option<String>,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = GPUS_HELP)]
+pub(super) struct GpusArgs {
+    /// One JSON object a line
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Again and again, until Ctrl-C
+    #[arg(long)]
+    pub(super) watch: bool,
+    /// Time between two readings, such as 2 (seconds) or 500ms
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch", value_parser = super::gpus::interval)]
+    pub(super) interval: Duration,
+    /// Only this card: its number in the list of cards, or its PCI address
+    #[arg(long, value_name = "N|PCI")]
+    pub(super) gpu: Option<String>,
+    /// Print ASCII characters only
+    #[arg(long)]
+    pub(super) ascii: bool,
+}
+
 const START_HELP: &str = "\
 Without a command the start screen is shown: the cards, the generations found running,
 the recorded runs and the profiles, with one key to start a command.";
+
+const GPUS_HELP: &str = "\
+Cards are in the order of their PCI addresses; HIP or CUDA and a number is the place in the
+list that programs see. What a card does not offer is `--`, what failed says why, what is
+old says how old; a card that sleeps is not woken.
+
+Exit codes: 0 printed, also where there is no card (it says why); 69 the card that was
+asked for is not there.";
 
 const FOLLOW_HELP: &str = "\
 Leaving (q, Ctrl-C) does not touch the run. Stop, kill, hold and evidence are passed on to

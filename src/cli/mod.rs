@@ -4,6 +4,7 @@ mod args;
 mod error;
 mod find;
 mod follow;
+mod gpus;
 mod run;
 mod runs;
 mod show;
@@ -28,6 +29,7 @@ pub fn main() -> ExitCode {
         None => start::main(args.start),
         Some(Subcommand::Run(run)) => run::main(*run),
         Some(Subcommand::Follow(follow)) => follow::main(&follow),
+        Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
         Some(Subcommand::Runs) => runs::main(),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),
         #[cfg(feature = "rocm-smi")]

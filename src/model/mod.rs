@@ -7,6 +7,7 @@
 pub mod attempt;
 pub mod effect;
 pub mod event;
+pub mod fault;
 pub mod found;
 pub mod gpu;
 pub mod health;
@@ -16,6 +17,7 @@ pub mod progress;
 pub mod sample;
 pub mod setting;
 pub mod time;
+pub mod trust;
 pub mod units;
 pub mod vocab;
 
@@ -24,6 +26,7 @@ pub use attempt::{
 };
 pub use effect::{Effect, Scope, Signal};
 pub use event::{Command, Envelope, Event};
+pub use fault::{FaultKind, KernelFault};
 pub use found::{CardMemory, FoundProcess};
 pub use gpu::{Disagreement, GpuId, GpuSample, Link, Opinion, Resets, ThrottleReason, Vendor};
 pub use health::{Finding, Health, NextStep, Verdict};
@@ -36,5 +39,6 @@ pub use sample::{
 };
 pub use setting::{Chosen, Chosens, Effective, Follow, Origin, Setting};
 pub use time::Mono;
+pub use trust::{BusyTrust, IdleBaseline};
 pub use units::Bytes;
 pub use vocab::{ActionId, Phase, Severity, Tier, VerdictId};

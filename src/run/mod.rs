@@ -1,7 +1,9 @@
 //! The pure fold over the event stream.
 
+mod card;
 mod command;
 mod ending;
+mod faults;
 mod follow;
 mod judge;
 mod live;

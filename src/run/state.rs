@@ -13,6 +13,7 @@ use crate::model::{
 };
 use crate::policy::{BudgetState, Position};
 
+use super::faults::Faults;
 use super::log::Log;
 use super::snapshot::Point;
 
@@ -157,6 +158,8 @@ pub struct RunState {
     pub(super) evidence_at: Option<Mono>,
     pub(super) evidence: Vec<EvidenceReport>,
     pub(super) threads_on: bool,
+    /// That the busy counter is not believed was told.
+    pub(super) trust_told: bool,
     /// The workload has been stopped or traced since.
     pub(super) paused_since: Option<Mono>,
     /// The job ended with an error while the process lives.
@@ -185,6 +188,7 @@ pub struct RunState {
     pub(super) last_output: Option<Mono>,
     pub(super) last_progress: Option<Mono>,
     pub(super) dropped: BTreeMap<String, u64>,
+    pub(super) faults: Faults,
 }
 
 /// What was last told about the health of the run.
@@ -223,6 +227,7 @@ impl RunState {
             evidence_at: None,
             evidence: Vec::new(),
             threads_on: false,
+            trust_told: false,
             paused_since: None,
             job_failed: None,
             latched: None,
@@ -245,6 +250,7 @@ impl RunState {
             last_output: None,
             last_progress: None,
             dropped: BTreeMap::new(),
+            faults: Faults::default(),
             plan,
         }
     }

@@ -7,7 +7,10 @@
 
 mod aging;
 mod amdgpu;
+mod clients;
 mod file;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod kmsg;
 #[cfg(feature = "nvml")]
@@ -28,6 +31,8 @@ mod track;
 #[cfg(test)]
 mod testing;
 
+pub use clients::{DrmClient, drm_client};
+pub use kmsg::message as kernel_message;
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 #[cfg(feature = "rocm-smi")]
 pub use rocm_smi::reader_main as rocm_smi_reader;

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::aging::{self, Age, Fail};
 use super::amdgpu::{Attention, CARDS_SOURCE, CardScan, CardSource, Identity};
+use super::clients::{Clients, NvmlFeed};
 use super::host::Host;
 use super::kmsg::{KernelLog, Lines};
 #[cfg(feature = "nvml")]
-use super::nvml::NvmlSource;
+use super::nvml::{NvmlSource, events};
 use super::procfs::{ProcReading, ProcSource, Target};
 #[cfg(feature = "rocm-smi")]
 use super::second::Second;
@@ -40,7 +41,8 @@ pub struct SamplerConfig {
     /// Folder that has `proc` in it; `/` on a real machine.
     pub proc_root: PathBuf,
     /// The kernel log: a device like `/dev/kmsg`, or a plain file that grows. None:
-    /// the environment's `FPT_KERNEL_LOG`, else `/dev/kmsg`.
+    /// the environment's `FPT_KERNEL_LOG`, else `/dev/kmsg`, or what `journalctl` says
+    /// where that may not be read.
     pub kernel_log: Option<PathBuf>,
     /// Whether NVIDIA cards are asked for, where the program was built with NVML.
     pub nvml: bool,
@@ -83,12 +85,20 @@ pub struct Sampler {
     lines: Arc<Lines>,
     scan: Arc<Slot<Vec<Identity>>>,
     cards: CardSlots,
-    nvml: Option<Arc<Slot<Vec<GpuSample>>>>,
+    nvml: Option<NvmlSlots>,
     #[cfg(feature = "rocm-smi")]
     second: Option<Box<Second>>,
     process: Arc<Slot<ProcReading>>,
+    clients: Clients,
     host: Arc<Slot<HostSample>>,
     kernel: Arc<Slot<()>>,
+}
+
+/// What NVML tells: readings, and error reports into the kernel's lines.
+#[derive(Debug)]
+struct NvmlSlots {
+    cards: Arc<Slot<Vec<GpuSample>>>,
+    events: Arc<Slot<()>>,
 }
 
 /// Looks for cards, and starts a reader for each new one.
@@ -141,12 +151,33 @@ impl Sampler {
         let target = Arc::new(Mutex::new(Target::default()));
         let threads = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::new(Lines::default());
-        let kernel_log = kernel_log
-            .or_else(|| std::env::var_os(KERNEL_LOG_VARIABLE).map(PathBuf::from))
-            .unwrap_or_else(|| Path::new("/dev/kmsg").to_owned());
+        // a log that was asked for takes the place of both, of the device and the journal
+        let asked = kernel_log.or_else(|| std::env::var_os(KERNEL_LOG_VARIABLE).map(PathBuf::from));
+        let journalctl = asked.is_none().then(|| "journalctl".into());
+        let kernel_log = asked.unwrap_or_else(|| PathBuf::from("/dev/kmsg"));
         let host = Host::new(&proc_root, &sys_root);
-        let process = ProcSource::new(&proc_root, Arc::clone(&target), Arc::clone(&threads));
         let second_wanted = rocm_smi && sys_root == Path::new("/");
+        let members = Arc::default();
+        let process = ProcSource::new(
+            &proc_root,
+            Arc::clone(&target),
+            Arc::clone(&threads),
+            Arc::clone(&members),
+        );
+        let holders = NvmlFeed::default();
+        let clients = Clients::start(
+            (&proc_root, &sys_root),
+            (members, Arc::clone(&holders)),
+            (period, period * FRESH_PERIODS),
+            &pace,
+        );
+        let nvml = start_nvml(
+            nvml,
+            &sys_root,
+            (&attention, &lines, holders),
+            period,
+            &pace,
+        );
         let scan = Cards {
             scan: CardScan { root: sys_root },
             slots: Arc::clone(&cards),
@@ -154,7 +185,7 @@ impl Sampler {
             pace: Arc::clone(&pace),
             period,
         };
-        let log = KernelLog::new(kernel_log, Arc::clone(&lines));
+        let log = KernelLog::new(kernel_log, journalctl, Arc::clone(&lines));
         let scan = source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace));
         #[cfg(feature = "rocm-smi")]
         let second = second_wanted
@@ -165,7 +196,8 @@ impl Sampler {
             #[cfg(feature = "rocm-smi")]
             second,
             scan,
-            nvml: start_nvml(nvml, period, &pace),
+            nvml,
+            clients,
             process: source::spawn(process, period, Arc::clone(&pace)),
             host: source::spawn(host, period, Arc::clone(&pace)),
             kernel: source::spawn(log, period, Arc::clone(&pace)),
@@ -192,7 +224,7 @@ impl Sampler {
 
     fn all_cards_answered(&self) -> bool {
         self.scan.answered()
-            && self.nvml.as_ref().is_none_or(|slot| slot.answered())
+            && self.nvml.as_ref().is_none_or(|nvml| nvml.cards.answered())
             && lock(&self.cards).values().all(|(_, slot)| slot.answered())
     }
 
@@ -237,11 +269,17 @@ impl Sampler {
         let process = self.process.view(now);
         let host = self.host.view(now);
         sources.push(process.status.clone());
+        sources.push(self.clients.status(now));
         sources.push(host.status.clone());
         sources.push(self.kernel.view(now).status);
+        let target = *lock(&self.target);
+        let mut process = self.process_of(process, target);
+        if let Some(tree) = &mut process {
+            tree.on_cards = self.clients.on_cards(now, target, &gpus);
+        }
         Sample {
             gpus,
-            process: self.process_of(process),
+            process,
             host: match host.reading {
                 Some((age, sample)) => aging::host(sample, &self.age(age)),
                 None => aging::host(HostSample::default(), &unread(&host.status)),
@@ -262,8 +300,7 @@ impl Sampler {
         }
     }
 
-    fn process_of(&self, view: View<ProcReading>) -> Option<ProcSample> {
-        let target = *lock(&self.target);
+    fn process_of(&self, view: View<ProcReading>, target: Target) -> Option<ProcSample> {
         let (age, reading) = view.reading?;
         let same = (reading.target.pid, reading.target.reaper) == (target.pid, target.reaper);
         let mut sample = reading.sample.filter(|_| same)?;
@@ -288,7 +325,7 @@ impl Sampler {
     fn gpus(&self, now: Instant) -> (Vec<GpuSample>, Vec<SourceStatus>) {
         let mut gpus: BTreeMap<GpuId, GpuSample> = BTreeMap::new();
         let mut sources = Vec::new();
-        let nvml = self.nvml.as_ref().map(|slot| slot.view(now));
+        let nvml = self.nvml.as_ref().map(|nvml| nvml.cards.view(now));
         if let Some(view) = &nvml {
             for sample in self.nvml_cards(view) {
                 gpus.insert(sample.id.clone(), sample);
@@ -311,7 +348,12 @@ impl Sampler {
         if sources.is_empty() || matches!(scan.state, SourceState::Stale | SourceState::Lost) {
             sources.push(scan);
         }
+        // Who hears of errors matters only where there are cards and somebody listens.
+        let events = self.nvml.as_ref().map(|nvml| nvml.events.view(now).status);
+        let cards = nvml.as_ref().is_some_and(|view| view.reading.is_some());
+        let events = events.filter(|e| cards && e.state != SourceState::Starting);
         sources.extend(nvml.map(|view| view.status));
+        sources.extend(events);
         let mut gpus: Vec<GpuSample> = gpus.into_values().collect();
         #[cfg(feature = "rocm-smi")]
         if let Some(second) = &self.second {
@@ -356,18 +398,29 @@ fn unread(status: &SourceStatus) -> Fail<'_> {
 #[cfg(feature = "nvml")]
 fn start_nvml(
     wanted: bool,
+    sys_root: &Path,
+    (attention, lines, holders): (&Arc<Attention>, &Arc<Lines>, NvmlFeed),
     period: Duration,
     pace: &Arc<Pace>,
-) -> Option<Arc<Slot<Vec<GpuSample>>>> {
-    wanted.then(|| source::spawn(NvmlSource::default(), period, Arc::clone(pace)))
+) -> Option<NvmlSlots> {
+    wanted.then(|| {
+        let cards = NvmlSource::new(sys_root.to_owned(), Arc::clone(attention), holders);
+        let (attention, lines) = (Arc::clone(attention), Arc::clone(lines));
+        NvmlSlots {
+            cards: source::spawn(cards, period, Arc::clone(pace)),
+            events: events::spawn(attention, lines, period, Arc::clone(pace)),
+        }
+    })
 }
 
 #[cfg(not(feature = "nvml"))]
 fn start_nvml(
     _wanted: bool,
+    _sys_root: &Path,
+    _of: (&Arc<Attention>, &Arc<Lines>, NvmlFeed),
     _period: Duration,
     _pace: &Arc<Pace>,
-) -> Option<Arc<Slot<Vec<GpuSample>>>> {
+) -> Option<NvmlSlots> {
     None
 }
 

@@ -10,6 +10,7 @@ pub mod profiles;
 pub mod slot;
 pub mod tui;
 
+mod card;
 mod text;
 mod words;
 

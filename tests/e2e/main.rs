@@ -16,9 +16,13 @@ mod failures;
 #[cfg(test)]
 mod follow;
 #[cfg(test)]
+mod gpus;
+#[cfg(test)]
 mod hangs;
 #[cfg(test)]
 mod harness;
+#[cfg(test)]
+mod memory;
 #[cfg(test)]
 mod no_alarm;
 #[cfg(all(test, feature = "rocm-smi"))]

@@ -98,7 +98,8 @@ pub(super) async fn supervise(setup: Setup, front: Front) -> Result<u8, CliError
         });
     }
     shell.run(&mut inbox).await;
-    shell.close(&mut inbox).await
+    // boxed: with the state in it, the future is too large for the stack
+    Box::pin(shell.close(&mut inbox)).await
 }
 
 fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {

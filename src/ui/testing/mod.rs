@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::{
-    ActionId, Budget, Bytes, Finding, GpuId, Health, KillPlan, Metric, Mono, NextStep, Outcome,
-    Phase, Progress, RungId, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, Budget, BusyTrust, Bytes, Finding, GpuId, Health, IdleBaseline, KillPlan, Metric,
+    Mono, NextStep, Outcome, Phase, Progress, RungId, SourceState, SourceStatus, Tier, Verdict,
+    VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
 
 mod base;
+pub(super) mod cards;
 pub(super) mod lobby;
 mod random;
 pub(super) mod screen;
@@ -41,6 +43,13 @@ pub(super) fn healthy() -> Snapshot {
         pid: Some(41_822),
         gpus: vec![card()],
         gpu: Some(GpuId(CARD.to_owned())),
+        card_idle: Some(IdleBaseline {
+            busy: Some(0.0),
+            power_w: Some(24.0),
+            samples: 1,
+            in_use: None,
+        }),
+        busy_trust: BusyTrust::Trusted,
         vram_cap: Some(Bytes::gib(20)),
         process: Some(process()),
         cpu_percent: Some(104.0),
@@ -90,6 +99,7 @@ pub(super) fn healthy() -> Snapshot {
         dropped: Vec::new(),
         evidence: vec![evidence(1, 1)],
         survivors: Vec::new(),
+        faults: Vec::new(),
         result: None,
         results: 0,
         outcome: None,

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::{
-    ActionId, AttemptSpec, Budget, Bytes, Chosens, Effective, Finding, Follow, GpuId, GpuSample,
-    Health, HostSample, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
-    Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Finding, Follow, GpuId,
+    GpuSample, Health, HostSample, IdleBaseline, KillPlan, Metric, Mono, NextStep, Origin, Outcome,
+    Phase, ProcSample, Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict,
+    VerdictId,
 };
-use crate::model::{Disagreement, Link, Opinion, Resets, ThrottleReason, Vendor};
+use crate::model::{
+    Disagreement, FaultKind, KernelFault, Link, Opinion, Resets, ThrottleReason, Vendor,
+};
 use crate::run::Snapshot;
 use crate::run::snapshot::{
     JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage, Working,
@@ -336,6 +339,23 @@ impl Dice {
         }
     }
 
+    fn idle(&mut self) -> IdleBaseline {
+        IdleBaseline {
+            busy: self.some(Self::real),
+            power_w: self.some(Self::real),
+            samples: 3,
+            in_use: self.some(Self::text),
+        }
+    }
+
+    fn trust(&mut self) -> BusyTrust {
+        let untrusted = BusyTrust::Untrusted {
+            since: self.mono(),
+            why: self.text(),
+        };
+        self.pick(&[BusyTrust::Unknown, BusyTrust::Trusted, untrusted])
+    }
+
     fn attempt(&mut self) -> AttemptSpec {
         let mut spec = attempt(2, "", self.pick(ActionId::ALL), self.pick(Tier::ALL));
         spec.number = self.pick(&[1, 2, u32::MAX]);
@@ -393,6 +413,8 @@ impl Dice {
                 vec![self.card(id.clone()); 2]
             },
             gpu: self.some(|_| id),
+            card_idle: self.some(Self::idle),
+            busy_trust: self.trust(),
             vram_cap: self.some(Self::bytes),
             process: self.some(Self::process),
             cpu_percent: self.some(Self::real),
@@ -433,6 +455,7 @@ impl Dice {
             dropped: self.list(4, |d| (d.text(), d.int())),
             evidence: vec![evidence(1, 1)],
             survivors: self.list(3, Self::survivor),
+            faults: self.list(33, |d| (d.mono(), d.fault())),
             result: self.some(|d| Artefact {
                 path: d.text(),
                 size: d.bytes(),
@@ -450,6 +473,17 @@ impl Dice {
     /// Fewer than `most` of something.
     fn list<T>(&mut self, most: usize, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
         (0..self.below(most)).map(|_| one(self)).collect()
+    }
+
+    fn fault(&mut self) -> KernelFault {
+        KernelFault {
+            kind: self.pick(&FaultKind::ALL),
+            gpu: self.some(|d| GpuId(d.text())),
+            part: self.some(Self::text),
+            pid: self.some(|_| u32::MAX),
+            process: self.some(Self::text),
+            code: self.some(|d| d.pick(&[79, u32::MAX])),
+        }
     }
 
     fn origin(&mut self) -> Origin {
