@@ -32,6 +32,8 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
         Some(Subcommand::Runs) => runs::main(),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),
+        #[cfg(feature = "rocm-smi")]
+        Some(Subcommand::RocmSmiReader) => return crate::telemetry::rocm_smi_reader(),
     };
     match done {
         Ok(code) => ExitCode::from(code),

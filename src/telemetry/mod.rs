@@ -15,10 +15,16 @@ mod host;
 mod kmsg;
 #[cfg(feature = "nvml")]
 mod nvml;
+#[cfg(feature = "rocm-smi")]
+mod opinion;
 mod pci;
 mod processes;
 mod procfs;
+#[cfg(feature = "rocm-smi")]
+mod rocm_smi;
 mod sampler;
+#[cfg(feature = "rocm-smi")]
+mod second;
 mod source;
 mod track;
 
@@ -27,4 +33,6 @@ mod testing;
 
 pub use clients::{DrmClient, drm_client};
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
+#[cfg(feature = "rocm-smi")]
+pub use rocm_smi::reader_main as rocm_smi_reader;
 pub use sampler::{Sampler, SamplerConfig};
