@@ -49,6 +49,10 @@ pub(super) enum Subcommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Started by the program itself: asks librocm_smi64, which may abort or block
+    #[cfg(feature = "rocm-smi")]
+    #[command(hide = true)]
+    RocmSmiReader,
 }
 
 #[derive(Debug, clap::Args)]

@@ -34,6 +34,8 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Runs) => runs::main(),
         Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),
+        #[cfg(feature = "rocm-smi")]
+        Some(Subcommand::RocmSmiReader) => return crate::telemetry::rocm_smi_reader(),
     };
     match done {
         Ok(code) => ExitCode::from(code),

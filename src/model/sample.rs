@@ -237,7 +237,7 @@ pub enum SourceState {
 /// State of one source at the time of a sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourceStatus {
-    /// `sysfs 0000:0c:00.0`, `nvml`, `proc`, `clients`, `host`, `kernel log`.
+    /// `sysfs 0000:0c:00.0`, `nvml`, `rocm-smi`, `proc`, `clients`, `host`, `kernel log`.
     pub name: String,
     /// How it is doing.
     pub state: SourceState,

@@ -1,6 +1,6 @@
 //! One change over every metric of a sample: growing old, failing as a whole.
 
-use crate::model::{GpuSample, HostSample, Metric, ProcSample, TreeOnCard};
+use crate::model::{GpuSample, HostSample, Metric, Opinion, ProcSample, TreeOnCard};
 
 /// A change that treats a metric of any type alike.
 pub(crate) trait Change {
@@ -96,6 +96,25 @@ pub(crate) fn gpu(sample: GpuSample, change: &impl Change) -> GpuSample {
         // the second source grows old by itself
         second: sample.second,
         disagreements: sample.disagreements,
+    }
+}
+
+/// Changes every metric of a second opinion.
+pub(crate) fn opinion(opinion: Opinion, change: &impl Change) -> Opinion {
+    Opinion {
+        source: opinion.source,
+        busy: change.apply(opinion.busy),
+        mem_busy: change.apply(opinion.mem_busy),
+        power_w: change.apply(opinion.power_w),
+        power_cap_w: change.apply(opinion.power_cap_w),
+        vram_used: change.apply(opinion.vram_used),
+        vram_total: change.apply(opinion.vram_total),
+        gtt_used: change.apply(opinion.gtt_used),
+        gtt_total: change.apply(opinion.gtt_total),
+        temp_edge: change.apply(opinion.temp_edge),
+        temp_junction: change.apply(opinion.temp_junction),
+        temp_mem: change.apply(opinion.temp_mem),
+        fan_rpm: change.apply(opinion.fan_rpm),
     }
 }
 

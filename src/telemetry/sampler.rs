@@ -14,6 +14,8 @@ use super::kmsg::{KernelLog, Lines};
 #[cfg(feature = "nvml")]
 use super::nvml::{NvmlSource, events};
 use super::procfs::{ProcReading, ProcSource, Target};
+#[cfg(feature = "rocm-smi")]
+use super::second::Second;
 use super::source::{self, Answer, Pace, ReadTime, Slot, Source, SourceError, View, lock};
 use crate::model::Vendor;
 use crate::model::time::millis;
@@ -44,6 +46,12 @@ pub struct SamplerConfig {
     pub kernel_log: Option<PathBuf>,
     /// Whether NVIDIA cards are asked for, where the program was built with NVML.
     pub nvml: bool,
+    /// Whether librocm_smi64 is asked for a second opinion on AMD cards, where the
+    /// program was built with it. It reads `/sys` only, so it is not asked where
+    /// `sys_root` is elsewhere.
+    pub rocm_smi: bool,
+    /// Program that is started as `PROGRAM rocm-smi-reader` for it. None: this program.
+    pub rocm_smi_reader: Option<PathBuf>,
     /// Time between two readings of each source.
     pub period: Duration,
 }
@@ -56,12 +64,14 @@ impl Default for SamplerConfig {
             proc_root: PathBuf::from("/"),
             kernel_log: None,
             nvml: true,
+            rocm_smi: true,
+            rocm_smi_reader: None,
             period: Duration::from_millis(500),
         }
     }
 }
 
-type CardSlots = Arc<Mutex<BTreeMap<GpuId, (Identity, Arc<Slot<GpuSample>>)>>>;
+pub(super) type CardSlots = Arc<Mutex<BTreeMap<GpuId, (Identity, Arc<Slot<GpuSample>>)>>>;
 
 /// The running sources. Dropping it ends their threads; one that is blocked in a
 /// read is left behind and keeps nothing from ending.
@@ -76,6 +86,8 @@ pub struct Sampler {
     scan: Arc<Slot<Vec<Identity>>>,
     cards: CardSlots,
     nvml: Option<NvmlSlots>,
+    #[cfg(feature = "rocm-smi")]
+    second: Option<Box<Second>>,
     process: Arc<Slot<ProcReading>>,
     clients: Clients,
     host: Arc<Slot<HostSample>>,
@@ -129,6 +141,8 @@ impl Sampler {
             proc_root,
             kernel_log,
             nvml,
+            rocm_smi,
+            rocm_smi_reader,
             period,
         } = config;
         let pace = Arc::new(Pace::default());
@@ -142,6 +156,7 @@ impl Sampler {
         let journalctl = asked.is_none().then(|| "journalctl".into());
         let kernel_log = asked.unwrap_or_else(|| PathBuf::from("/dev/kmsg"));
         let host = Host::new(&proc_root, &sys_root);
+        let second_wanted = rocm_smi && sys_root == Path::new("/");
         let members = Arc::default();
         let process = ProcSource::new(
             &proc_root,
@@ -171,8 +186,16 @@ impl Sampler {
             period,
         };
         let log = KernelLog::new(kernel_log, journalctl, Arc::clone(&lines));
+        let scan = source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace));
+        #[cfg(feature = "rocm-smi")]
+        let second = second_wanted
+            .then(|| Box::new(Second::start(rocm_smi_reader, &scan, &cards, period, &pace)));
+        #[cfg(not(feature = "rocm-smi"))]
+        let _ = (second_wanted, rocm_smi_reader);
         Self {
-            scan: source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace)),
+            #[cfg(feature = "rocm-smi")]
+            second,
+            scan,
             nvml,
             clients,
             process: source::spawn(process, period, Arc::clone(&pace)),
@@ -215,6 +238,10 @@ impl Sampler {
             lock(&self.threads).clear();
         }
         self.attention.set_process(pid.is_some());
+        #[cfg(feature = "rocm-smi")]
+        if let Some(second) = &self.second {
+            second.watched().set_process(pid.is_some());
+        }
         self.pace.wake();
     }
 
@@ -227,6 +254,10 @@ impl Sampler {
     /// Whether a job runs. Without one a sleeping card is not woken to be read.
     pub fn set_job_running(&self, running: bool) {
         self.attention.set_job(running);
+        #[cfg(feature = "rocm-smi")]
+        if let Some(second) = &self.second {
+            second.watched().set_job(running);
+        }
         self.pace.wake();
     }
 
@@ -330,6 +361,10 @@ impl Sampler {
         sources.extend(nvml.map(|view| view.status));
         sources.extend(events);
         let mut gpus: Vec<GpuSample> = gpus.into_values().collect();
+        #[cfg(feature = "rocm-smi")]
+        if let Some(second) = &self.second {
+            sources.push(second.join(&mut gpus, now, self.period * FRESH_PERIODS));
+        }
         for (index, gpu) in gpus.iter_mut().enumerate() {
             gpu.index = u32::try_from(index).unwrap_or(u32::MAX);
         }

@@ -11,6 +11,7 @@ fn start(tree: &Tree) -> Sampler {
         kernel_log: Some(tree.root().join("kmsg")),
         nvml: false,
         period: Duration::from_millis(20),
+        ..SamplerConfig::default()
     })
 }
 

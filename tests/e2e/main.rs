@@ -25,6 +25,8 @@ mod harness;
 mod memory;
 #[cfg(test)]
 mod no_alarm;
+#[cfg(all(test, feature = "rocm-smi"))]
+mod rocm_smi;
 #[cfg(test)]
 mod start;
 #[cfg(test)]

@@ -33,6 +33,15 @@ pub(super) struct Member {
     /// Switches of each live thread, and of all threads that have ended.
     switches: HashMap<u32, u64>,
     ended_switches: u64,
+    /// What the last look at the threads told; none yet.
+    threads: Option<Told>,
+}
+
+/// Whether switches could be counted, and the threads in uninterruptible sleep.
+#[derive(Debug, Clone)]
+struct Told {
+    switches: ReadResult<u64>,
+    waiting: ReadResult<u32>,
 }
 
 /// One reading of one process.
@@ -48,14 +57,17 @@ pub(super) struct MemberReading {
     pub(super) swap: ReadResult<u64>,
     /// Whether a tracer is attached, where readable.
     pub(super) traced: bool,
-    /// Threads, and how many of them are in uninterruptible sleep.
-    pub(super) threads: ReadResult<(u32, u32)>,
-    /// The threads one by one, where asked for.
+    /// Threads.
+    pub(super) threads: u32,
+    /// Those in uninterruptible sleep when the threads were last looked at.
+    pub(super) waiting: ReadResult<u32>,
+    /// The threads one by one, where they were looked at.
     pub(super) per_thread: Vec<ThreadSample>,
 }
 
 impl Member {
-    /// Reads the process `pid`. An error: it has ended, or cannot be read at all.
+    /// Reads the process `pid`, and its threads where `detail` is asked for: they are
+    /// many, and each costs as much as a process.
     pub(super) fn read(
         &mut self,
         proc: &Path,
@@ -80,11 +92,22 @@ impl Member {
             Ok(text) => parse::keyed(text, key).ok_or(ReadError::Missing),
             Err(error) => Err(error.clone()),
         };
-        let mut threads = Threads::read(&dir, pid, tick_ns, detail);
-        let switches = threads
-            .switches
-            .as_ref()
-            .map(|now| self.count_switches(now));
+        let mut threads = stat.threads;
+        let mut per_thread = Vec::new();
+        if detail {
+            let read = Threads::read(&dir, pid, tick_ns);
+            let switches = read.switches.map(|now| self.count_switches(now));
+            self.threads = Some(Told {
+                switches,
+                waiting: read.count.clone().map(|(_, waiting)| waiting),
+            });
+            threads = read.count.map_or(threads, |(alive, _)| alive);
+            per_thread = read.samples;
+        }
+        let told = self.threads.clone().unwrap_or(Told {
+            switches: Err(ReadError::Missing),
+            waiting: Err(ReadError::Missing),
+        });
         let values: Counters<ReadResult<u64>> = [
             Ok(stat.ticks.saturating_mul(tick_ns)),
             Ok(stat.minor),
@@ -93,7 +116,7 @@ impl Member {
             of_io("write_bytes"),
             of_io("rchar"),
             of_io("wchar"),
-            switches.map_err(Clone::clone),
+            told.switches,
         ];
         let mut number = 0;
         let counters = values.map(|value| {
@@ -108,19 +131,21 @@ impl Member {
             rss,
             swap,
             traced,
-            threads: threads.count,
-            per_thread: std::mem::take(&mut threads.samples),
+            threads,
+            waiting: told.waiting,
+            per_thread,
         }
     }
 
-    fn count_switches(&mut self, now: &HashMap<u32, u64>) -> u64 {
+    fn count_switches(&mut self, now: HashMap<u32, u64>) -> u64 {
         for (tid, last) in &self.switches {
             if !now.contains_key(tid) {
                 self.ended_switches = self.ended_switches.saturating_add(*last);
             }
         }
-        self.switches.clone_from(now);
-        now.values()
+        self.switches = now;
+        self.switches
+            .values()
             .fold(self.ended_switches, |sum, n| sum.saturating_add(*n))
     }
 }
@@ -132,7 +157,7 @@ struct Threads {
 }
 
 impl Threads {
-    fn read(dir: &Path, pid: u32, tick_ns: u64, detail: bool) -> Self {
+    fn read(dir: &Path, pid: u32, tick_ns: u64) -> Self {
         let tasks = dir.join("task");
         let listed: ReadResult<Vec<(u32, PathBuf)>> = fs::read_dir(&tasks)
             .map(|entries| {
@@ -172,7 +197,7 @@ impl Threads {
                 }
                 _ => {}
             }
-            if let (true, Ok(switches)) = (detail, count) {
+            if let Ok(switches) = count {
                 samples.push(ThreadSample {
                     pid,
                     tid,

@@ -19,6 +19,8 @@ pub(in crate::telemetry) struct Stat {
     pub(in crate::telemetry) minor: u64,
     /// Major page faults.
     pub(in crate::telemetry) major: u64,
+    /// Threads of the process.
+    pub(in crate::telemetry) threads: u32,
     /// User and system time in clock ticks.
     pub(in crate::telemetry) ticks: u64,
     /// Start in ticks since boot; tells a new process from an old one of the
@@ -30,17 +32,24 @@ pub(in crate::telemetry) struct Stat {
 pub(super) fn stat(text: &str) -> Option<Stat> {
     let (head, rest) = text.rsplit_once(')')?;
     let (_, comm) = head.split_once('(')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    // The first of them is field 3 of proc(5).
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    // `n` fields further on; the state is field 3 of proc(5)
+    let mut skip = |n: usize| fields.nth(n - 1);
+    let mut number = |n: usize| skip(n)?.parse::<u64>().ok();
+    let ppid = u32::try_from(number(1)?).ok()?;
+    let (minor, major) = (number(6)?, number(2)?);
+    let ticks = number(2)?.saturating_add(number(1)?);
+    let threads = number(5)?;
     Some(Stat {
         comm: comm.to_owned(),
-        state: fields.first()?.chars().next()?,
-        ppid: u32::try_from(number(4)?).ok()?,
-        minor: number(10)?,
-        major: number(12)?,
-        ticks: number(14)?.saturating_add(number(15)?),
-        start: number(22)?,
+        state,
+        ppid,
+        minor,
+        major,
+        threads: u32::try_from(threads).unwrap_or(u32::MAX),
+        ticks,
+        start: number(2)?,
     })
 }
 
@@ -83,7 +92,7 @@ mod tests {
         let s = stat(STAT).unwrap();
         assert_eq!(s.comm, "a) b (x");
         assert_eq!((s.state, s.ppid, s.start), ('S', 7, 98765));
-        assert_eq!((s.minor, s.major, s.ticks), (311, 3, 17));
+        assert_eq!((s.minor, s.major, s.ticks, s.threads), (311, 3, 17, 3));
     }
 
     #[test]

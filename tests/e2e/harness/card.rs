@@ -76,6 +76,23 @@ impl Card {
         self.tool(&["break", "ROOT", CARD, file, how]);
     }
 
+    /// Takes its hwmon folder away, before anything looks at it.
+    #[cfg(feature = "rocm-smi")]
+    pub(crate) fn hide_hwmon(&self) {
+        let mut folders = vec![self.root().join("sys/devices")];
+        while let Some(folder) = folders.pop() {
+            let hwmon = folder.join("hwmon");
+            if folder.ends_with(Self::ADDRESS) && hwmon.is_dir() {
+                std::fs::rename(hwmon, self.root().join("hidden-hwmon")).unwrap();
+                return;
+            }
+            let below = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap());
+            let below = below.filter(|e| e.file_type().unwrap().is_dir());
+            folders.extend(below.map(|e| e.path()));
+        }
+        panic!("no hwmon folder of {}", Self::ADDRESS);
+    }
+
     /// From now on the card shows what the Python processes of `home` do: busy and
     /// hot while they compute, idle with 17 GiB held while they hang, and the memory
     /// back `linger_s` seconds after they are gone.
@@ -105,8 +122,9 @@ impl Card {
     }
 
     /// A command that runs inside the tree; `exec`s, so its process is the program's.
-    pub(crate) fn inside(&self, program: &str) -> Command {
-        let mut command = self.command(&["run", "ROOT", "--", program]);
+    pub(crate) fn inside(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.command(&["run", "ROOT", "--"]);
+        command.arg(program);
         command.stdin(Stdio::null());
         command
     }
