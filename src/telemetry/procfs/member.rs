@@ -77,21 +77,12 @@ impl Member {
         detail: bool,
     ) -> MemberReading {
         let dir = proc.join(pid.to_string());
-        let status_path = dir.join("status");
-        let status = file::read_text(&status_path);
-        let kib = |key: &str| match &status {
-            Ok(text) => parse::keyed(text, key)
-                .map(|n| n.saturating_mul(1024))
-                .ok_or(ReadError::Missing),
-            Err(error) => Err(error.clone()),
-        };
-        let (rss, swap) = (kib("VmRSS"), kib("VmSwap"));
-        let traced = status.is_ok_and(|t| parse::keyed(&t, "TracerPid").is_some_and(|p| p != 0));
+        let status = file::read_text(&dir.join("status"));
         let io = file::read_text(&dir.join("io"));
-        let of_io = |key: &str| match &io {
-            Ok(text) => parse::keyed(text, key).ok_or(ReadError::Missing),
-            Err(error) => Err(error.clone()),
-        };
+        let [rss, swap, tracer] = values(&status, ["VmRSS", "VmSwap", "TracerPid"]);
+        let bytes = |kib: ReadResult<u64>| kib.map(|n| n.saturating_mul(1024));
+        let [read_bytes, write_bytes, rchar, wchar] =
+            values(&io, ["read_bytes", "write_bytes", "rchar", "wchar"]);
         let mut threads = stat.threads;
         let mut per_thread = Vec::new();
         if detail {
@@ -112,10 +103,10 @@ impl Member {
             Ok(stat.ticks.saturating_mul(tick_ns)),
             Ok(stat.minor),
             Ok(stat.major),
-            of_io("read_bytes"),
-            of_io("write_bytes"),
-            of_io("rchar"),
-            of_io("wchar"),
+            read_bytes,
+            write_bytes,
+            rchar,
+            wchar,
             told.switches,
         ];
         let mut number = 0;
@@ -128,9 +119,9 @@ impl Member {
         MemberReading {
             stat,
             counters,
-            rss,
-            swap,
-            traced,
+            rss: bytes(rss),
+            swap: bytes(swap),
+            traced: tracer.is_ok_and(|p| p != 0),
             threads,
             waiting: told.waiting,
             per_thread,
@@ -147,6 +138,14 @@ impl Member {
         self.switches
             .values()
             .fold(self.ended_switches, |sum, n| sum.saturating_add(*n))
+    }
+}
+
+/// The values of a file, or its error for each of them.
+fn values<const N: usize>(text: &ReadResult<String>, keys: [&str; N]) -> [ReadResult<u64>; N] {
+    match text {
+        Ok(text) => parse::keyed(text, keys).map(|v| v.ok_or(ReadError::Missing)),
+        Err(error) => std::array::from_fn(|_| Err(error.clone())),
     }
 }
 
@@ -231,10 +230,9 @@ fn scheduling(task: &Path) -> (Option<u64>, ReadResult<u64>) {
     }
     let path = task.join("status");
     let switches = file::read_text(&path).and_then(|text| {
-        let own = parse::keyed(&text, "voluntary_ctxt_switches");
-        let forced = parse::keyed(&text, "nonvoluntary_ctxt_switches");
-        match (own, forced) {
-            (Some(a), Some(b)) => Ok(a.saturating_add(b)),
+        let keys = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
+        match parse::keyed(&text, keys) {
+            [Some(own), Some(forced)] => Ok(own.saturating_add(forced)),
             _ => Err(ReadError::Missing),
         }
     });

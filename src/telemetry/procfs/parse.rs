@@ -58,16 +58,16 @@ pub(in crate::telemetry) fn read_stat(path: &Path) -> ReadResult<Stat> {
     stat(&file::read_text(path)?).ok_or_else(|| ReadError::text(path, "not the usual fields"))
 }
 
-/// Value of `key` in a file of `Key: value [kB]` lines (`status`, `io`).
-pub(super) fn keyed(text: &str, key: &str) -> Option<u64> {
-    text.lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(k, _)| *k == key)?
-        .1
-        .split_whitespace()
-        .next()?
-        .parse()
-        .ok()
+/// Values of `keys` in a file of `Key: value [kB]` lines (`status`, `io`), in one pass.
+pub(super) fn keyed<const N: usize>(text: &str, keys: [&str; N]) -> [Option<u64>; N] {
+    let mut values = [None; N];
+    for (key, rest) in text.lines().filter_map(|line| line.split_once(':')) {
+        if let Some(n) = keys.iter().position(|k| *k == key) {
+            let word = rest.split_ascii_whitespace().next();
+            values[n] = values[n].or(word.and_then(|w| w.parse().ok()));
+        }
+    }
+    values
 }
 
 /// Nanoseconds on a CPU and how often put on one, of one thread.
@@ -98,10 +98,8 @@ mod tests {
     #[test]
     fn keys_are_whole_and_a_missing_one_is_none() {
         let text = "Name:\tsh\nVmRSS:\t  1024 kB\nTracerPid:\t0\n";
-        assert_eq!(keyed(text, "VmRSS"), Some(1024));
-        assert_eq!(keyed(text, "TracerPid"), Some(0));
-        assert_eq!(keyed(text, "VmSwap"), None);
-        assert_eq!(keyed(text, "RSS"), None);
+        let found = keyed(text, ["VmRSS", "TracerPid", "VmSwap", "RSS", "Name"]);
+        assert_eq!(found, [Some(1024), Some(0), None, None, None]);
         assert_eq!(schedstat("123 45 6\n"), Some((123, 6)));
         assert_eq!(schedstat("123"), None);
     }
@@ -110,7 +108,7 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes: Vec<u8>, cut in 0usize..160) {
             let text = file::text_of(&bytes);
-            let _ = (stat(&text), keyed(&text, "VmRSS"), schedstat(&text));
+            let _ = (stat(&text), keyed(&text, ["VmRSS", "io"]), schedstat(&text));
             let _ = stat(&STAT[..cut.min(STAT.len())]);
         }
 

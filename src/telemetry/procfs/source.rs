@@ -149,6 +149,7 @@ impl ProcSource {
             .filter(|pid| !readings.contains_key(pid))
             .collect();
         for pid in gone {
+            self.tree.census.forget(pid);
             self.tree.retire(pid);
         }
         readings

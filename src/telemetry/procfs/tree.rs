@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::super::file;
 use super::parse;
 
 /// Every process is asked anew for its parent this often; in between only new ones, and
@@ -18,6 +19,9 @@ const WHOLE_PERIOD: Duration = Duration::from_secs(10);
 pub(super) struct Census {
     parents: HashMap<u32, u32>,
     whole: Option<Instant>,
+    /// The last number that the kernel had given to a process or thread before the last
+    /// look.
+    newest: Option<u32>,
 }
 
 impl Census {
@@ -30,21 +34,28 @@ impl Census {
         root: u32,
         reaper: Option<u32>,
     ) -> io::Result<BTreeSet<u32>> {
-        self.look(proc)?;
+        let newest = newest(proc);
+        let whole = self.whole.is_none_or(|at| at.elapsed() >= WHOLE_PERIOD);
+        // Listing every process costs more than reading the tree.
+        if whole || newest.is_none() || newest != self.newest {
+            self.look(proc, whole)?;
+            self.newest = newest;
+        }
         Ok(descendants(&self.parents, root, reaper))
     }
 
-    /// The number belongs to another process now.
+    /// The process has ended, so its children have another parent; or the number belongs
+    /// to another process now.
     pub(super) fn forget(&mut self, pid: u32) {
         self.parents.remove(&pid);
+        self.newest = None;
     }
 
-    fn look(&mut self, proc: &Path) -> io::Result<()> {
+    fn look(&mut self, proc: &Path, anew: bool) -> io::Result<()> {
         let listed: HashSet<u32> = fs::read_dir(proc)?
             .filter_map(Result::ok)
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .collect();
-        let anew = self.whole.is_none_or(|at| at.elapsed() >= WHOLE_PERIOD);
         if anew {
             self.whole = Some(Instant::now());
             self.parents.clear();
@@ -62,6 +73,12 @@ impl Census {
         }
         Ok(())
     }
+}
+
+/// The last field of `loadavg`: as long as it stays, no process or thread has begun.
+fn newest(proc: &Path) -> Option<u32> {
+    let text = file::read_text(&proc.join("loadavg")).ok()?;
+    text.rsplit(' ').next()?.parse().ok()
 }
 
 fn descendants(parents: &HashMap<u32, u32>, root: u32, reaper: Option<u32>) -> BTreeSet<u32> {
@@ -125,6 +142,21 @@ mod tests {
         // the number of 9 is somebody else's now
         process(9, 1);
         census.forget(9);
+        assert_eq!(all(&mut census), [6]);
+        // nobody began since: nobody is looked for
+        files.write("proc/loadavg", "0.10 0.20 0.30 1/99 9\n");
+        assert_eq!(all(&mut census), [6]);
+        process(10, 6);
+        assert_eq!(all(&mut census), [6]);
+        files.write("proc/loadavg", "0.10 0.20 0.30 1/99 10\n");
+        assert_eq!(all(&mut census), [6, 10]);
+        // 10 ends: its child is asked for
+        process(11, 10);
+        files.write("proc/loadavg", "0.10 0.20 0.30 1/99 11\n");
+        assert_eq!(all(&mut census), [6, 10, 11]);
+        std::fs::remove_dir_all(proc.join("10")).unwrap();
+        process(11, 1);
+        census.forget(10);
         assert_eq!(all(&mut census), [6]);
     }
 
