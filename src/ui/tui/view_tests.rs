@@ -55,6 +55,8 @@ fn the_dashboard_in_every_state() {
     let more = [
         ("waiting_vram", testing::waiting_vram()),
         ("bad_sensors", testing::bad_sensors()),
+        ("odd_cards", testing::odd_cards()),
+        ("on_an_apu", testing::on_an_apu()),
     ];
     for (name, s) in states().into_iter().chain(more) {
         keep(name, &s, &Choices::default());
@@ -123,7 +125,11 @@ fn chart_choices(s: &Snapshot, held: bool, zoom: bool) -> Choices {
 
 #[test]
 fn zoomed_charts_in_every_state() {
-    for (name, s) in states() {
+    let more = [
+        ("odd_cards", testing::odd_cards()),
+        ("on_an_apu", testing::on_an_apu()),
+    ];
+    for (name, s) in states().into_iter().chain(more) {
         let choices = match name {
             "healthy" | "hung" => chart_choices(&s, name == "hung", true),
             _ => Choices {
