@@ -2,9 +2,14 @@
 //!
 //! Readings lie: a busy counter can stay at 100 % after the work has ended, and on an
 //! APU it can stay at 0 % during work. So the counter is weighed against the power,
-//! and both against what the card showed before the launch.
+//! and both against what the card showed before the launch. A counter that claimed
+//! work while nothing worked is not asked again in the run, neither for work nor for
+//! rest: power and the memory controller tell instead.
 
-use crate::model::GpuSample;
+use crate::model::{BusyTrust, GpuSample, IdleBaseline, Mono};
+
+use super::rest::{Spell, holds_little};
+use super::trust::{Doing, Trust};
 
 /// Busy percent above which a card works, unless its own idle level is higher.
 const BUSY_ACTIVE: f64 = 5.0;
@@ -14,19 +19,36 @@ const BUSY_ABOVE_IDLE: f64 = 10.0;
 const BUSY_FULL: f64 = 95.0;
 /// A busy counter at or above this tells of a workload, not of a small copy.
 const BUSY_HARD: f64 = 30.0;
+/// A busy counter at or above this shows the level at work.
+const BUSY_AT_WORK: f64 = 50.0;
+/// Percent of time of the memory controller above which a card works whose busy
+/// counter is not believed: a counter that is stuck stands beside 0 % there.
+const TRAFFIC: f64 = 15.0;
 /// Share of the card's own busy power under which "fully busy" is contradictory.
 const CONTRADICTION: f64 = 0.4;
 /// The same as a share of the board's power limit, for a card that was never seen at
 /// work: real work at full load draws more even where memory is its bottleneck.
 const CONTRADICTION_OF_CAP: f64 = 0.25;
+/// Watts above the level at rest for each percent of busy that are next to nothing:
+/// 5 W for a card that claims full work. For a card that has no power limit to be
+/// measured by and was never seen at work, such as an APU in its first job.
+const NEXT_TO_NOTHING: f64 = 0.05;
+/// A reading of power moves if it was once above the level at rest by this factor and
+/// as many watts more; one that never did says nothing.
+const MOVES: (f64, f64) = (1.25, 2.0);
 
 /// What the card is like when nothing of ours runs, and at work.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct CardLevels {
-    idle_busy: Option<f64>,
-    idle_power: Option<f64>,
+    idle: Option<IdleBaseline>,
+    /// Readings since the last attempt, or before the first.
+    spell: Spell,
+    launched: bool,
     /// Highest smoothed power at which the counter said busy.
     busy_power: Option<f64>,
+    /// Highest power in the run.
+    most_power: f64,
+    trust: Trust,
 }
 
 /// One reading, judged.
@@ -41,14 +63,48 @@ pub(super) struct CardState {
 }
 
 impl CardLevels {
-    /// Before the launch: the card's own idle level.
-    pub(super) fn learn_idle(&mut self, card: &GpuSample) {
-        if let Some(b) = card.busy.fresh() {
-            self.idle_busy = Some(self.idle_busy.map_or(*b, |i| i.midpoint(*b)));
+    /// A reading while no process of ours lives: the card's own level at rest.
+    pub(super) fn rest(&mut self, now: Mono, card: &GpuSample) {
+        let claims = self.claims(card).filter(|_| holds_little(card));
+        self.trust.observe(now, Doing::Nothing, claims);
+        self.spell.add(card);
+        let lies = claims.is_some() || self.trust.state().is_untrusted();
+        let Some(level) = self.spell.level(card, lies) else {
+            return;
+        };
+        // what was read before stands until there is better
+        let rests = level.in_use.is_none();
+        let knows_rest = self.rest_level().is_some();
+        if !self.launched || (self.spell.is_enough() && (rests || !knows_rest)) {
+            self.idle = Some(level);
         }
-        if let Some(p) = card.power_w.fresh() {
-            self.idle_power = Some(self.idle_power.map_or(*p, |i| i.midpoint(*p)));
-        }
+    }
+
+    /// A launch: what is read from now on is no rest.
+    pub(super) fn begin(&mut self) {
+        self.launched = true;
+        self.spell = Spell::default();
+        self.trust.cut();
+    }
+
+    /// A window in which nothing was seen.
+    pub(super) const fn cut(&mut self) {
+        self.trust.cut();
+    }
+
+    /// What the card reads at rest, as far as known.
+    pub(super) const fn idle(&self) -> Option<&IdleBaseline> {
+        self.idle.as_ref()
+    }
+
+    /// Whether the level at rest is known as well as it will be before a launch.
+    pub(super) const fn idle_is_settled(&self) -> bool {
+        self.spell.is_enough()
+    }
+
+    /// Whether the busy counter is believed.
+    pub(super) const fn trust(&self) -> &BusyTrust {
+        self.trust.state()
     }
 
     /// Whether the card was ever seen at work, so that its level there is known.
@@ -56,40 +112,85 @@ impl CardLevels {
         self.busy_power.is_some()
     }
 
-    /// Judges a reading; `None`: neither counter nor power could be read.
-    pub(super) fn judge(&mut self, card: &GpuSample) -> Option<CardState> {
-        let busy = card.busy.fresh().copied();
+    /// Judges a reading of an attempt; `None`: nothing tells whether the card works.
+    pub(super) fn judge(&mut self, now: Mono, card: &GpuSample, doing: Doing) -> Option<CardState> {
+        let told = card.busy.fresh().copied();
         let power = card.power_w.fresh().copied();
-        if busy.is_none() && power.is_none() {
+        self.most_power = self.most_power.max(power.unwrap_or(0.0));
+        let claims = self.claims(card);
+        self.trust.observe(now, doing, claims);
+        let believed = !self.trust.state().is_untrusted();
+        let busy = told.filter(|_| believed);
+        let traffic = card.mem_busy.fresh().copied().filter(|_| !believed);
+        let power_tells = power.is_some() && (self.rest_power().is_some() || self.knows_work());
+        if busy.is_none() && traffic.is_none() && !power_tells {
             return None;
         }
-        let contradicts = busy.is_some_and(|b| b >= BUSY_FULL) && self.too_little(card, power);
-        if let (false, Some(b), Some(p)) = (contradicts, busy, power)
-            && b >= 50.0
-        {
-            let at_work = self.busy_power.get_or_insert(p);
-            // a slow rise: one spike must not set the level of "at work"
-            *at_work += (p - *at_work).max(0.0) * 0.2;
+        let contradicts = believed && claims.is_some();
+        if let (false, Some(b)) = (contradicts, busy) {
+            self.learn_work(b, power, doing);
         }
+        let rest_busy = self.rest_level().and_then(|l| l.busy);
         let above = |floor: f64| {
-            let idle = self.idle_busy.map_or(floor, |i| i + BUSY_ABOVE_IDLE);
+            let idle = rest_busy.map_or(floor, |i| i + BUSY_ABOVE_IDLE);
             busy.is_some_and(|b| b > floor.max(idle)) && !contradicts
         };
         let by_power = self.power_active(card, busy, power);
+        let by_traffic = |floor: f64| traffic.is_some_and(|t| t > floor);
         Some(CardState {
-            active: above(BUSY_ACTIVE) || by_power,
-            hard: above(BUSY_HARD) || by_power,
+            active: above(BUSY_ACTIVE) || by_power || by_traffic(TRAFFIC),
+            hard: above(BUSY_HARD) || by_power || by_traffic(BUSY_HARD),
             contradicts,
         })
     }
 
-    fn too_little(&self, card: &GpuSample, power: Option<f64>) -> bool {
-        let cap = card.power_cap_w.fresh().filter(|_| !card.apu);
-        match (power, self.busy_power, cap) {
-            (Some(p), Some(at_work), _) => p < CONTRADICTION * at_work,
-            (Some(p), None, Some(cap)) => p < CONTRADICTION_OF_CAP * cap,
-            _ => false,
+    /// The counter says that the card works.
+    fn learn_work(&mut self, busy: f64, power: Option<f64>, doing: Doing) {
+        if busy < BUSY_AT_WORK {
+            return;
         }
+        if let Some(p) = power {
+            let at_work = self.busy_power.get_or_insert(p);
+            // a slow rise: one spike must not set the level of "at work"
+            *at_work += (p - *at_work).max(0.0) * 0.2;
+        }
+        let was_low = self.rest_level().and_then(|l| l.busy);
+        if doing == Doing::Job && was_low.is_some_and(|b| b < BUSY_HARD) {
+            self.trust.confirm();
+        }
+    }
+
+    /// The level at rest, unless another program worked on the card then.
+    fn rest_level(&self) -> Option<&IdleBaseline> {
+        self.idle.as_ref().filter(|l| l.in_use.is_none())
+    }
+
+    fn rest_power(&self) -> Option<f64> {
+        self.rest_level().and_then(|l| l.power_w)
+    }
+
+    /// Full work (percent) at little power (watts), where the counter says so.
+    fn claims(&self, card: &GpuSample) -> Option<(f64, f64)> {
+        let busy = *card.busy.fresh().filter(|b| **b >= BUSY_FULL)?;
+        let power = *card.power_w.fresh()?;
+        let cap = card.power_cap_w.fresh().filter(|_| !card.apu);
+        let little = match (self.busy_power, cap) {
+            (Some(at_work), _) => power < CONTRADICTION * at_work,
+            (None, Some(cap)) => power < CONTRADICTION_OF_CAP * cap,
+            (None, None) => self.draws_next_to_nothing(busy, power),
+        };
+        little.then_some((busy, power))
+    }
+
+    /// Power per busy percent against the card's own level at rest. Before the launch
+    /// there is no such level yet.
+    fn draws_next_to_nothing(&self, busy: f64, power: f64) -> bool {
+        let (factor, watts) = MOVES;
+        self.launched
+            && self.rest_power().is_some_and(|idle| {
+                let moves = self.most_power > idle * factor + watts;
+                moves && (power - idle).max(0.0) / busy < NEXT_TO_NOTHING
+            })
     }
 
     /// Power far above the card's own idle level: work that a busy counter stuck at
@@ -98,12 +199,17 @@ impl CardLevels {
     /// by us, driver 580), hence the share of the cap. An APU's reading holds the CPU
     /// as well, so there it only speaks when the counter is silent.
     fn power_active(&self, card: &GpuSample, busy: Option<f64>, power: Option<f64>) -> bool {
-        let (Some(p), Some(idle)) = (power, self.idle_power) else {
+        let Some(p) = power else {
             return false;
         };
         if card.apu && busy.is_some() {
             return false;
         }
+        let Some(idle) = self.rest_power() else {
+            // only the level at work is known
+            let at_work = self.busy_power.filter(|_| busy.is_none());
+            return at_work.is_some_and(|w| p >= CONTRADICTION * w);
+        };
         let above = |level: Option<f64>| level.map_or(0.0, |l| (l - idle).max(0.0));
         let at_work = 0.35 * above(self.busy_power);
         let of_cap = 0.25 * above(card.power_cap_w.last().copied());

@@ -11,6 +11,7 @@ use super::card::CardLevels;
 use super::core_busy::CoreBusy;
 use super::rates::{fresh_pool_used, max_known, rate, without_threads};
 use super::threads::{CpuActivity, ThreadTracker};
+use super::trust::Doing;
 
 /// A sample older than this many milliseconds no longer tells anything (3 periods).
 const LIVE_FOR: Duration = Duration::from_secs(2);
@@ -70,7 +71,10 @@ impl Channel {
 /// Present figures, for sentences.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Figures {
+    /// Where the counter is believed.
     pub(crate) busy: Option<f64>,
+    /// Where it is not.
+    pub(crate) busy_untrusted: Option<f64>,
     pub(crate) power: Option<f64>,
     pub(crate) cpu_percent: Option<f64>,
     pub(crate) io_bps: Option<f64>,
@@ -107,7 +111,7 @@ pub(crate) struct Channels {
     /// Whether the supervised card was ever readable in this run.
     pub(crate) gpu_expected: bool,
     pub(crate) figures: Figures,
-    levels: CardLevels,
+    pub(super) levels: CardLevels,
     threads: ThreadTracker,
     cpu_mean: f64,
     /// Denoising steps that ended while the card never showed itself busy.
@@ -156,22 +160,19 @@ impl Channels {
         }
     }
 
-    pub(crate) fn levels(&self) -> CardLevels {
-        self.levels
-    }
-
     /// Folds one sample in. `net_counts`: what comes from the network may be the
-    /// program's (the counter is the whole machine's).
+    /// program's (the counter is the whole machine's). `doing`: what the card is used for.
     pub(crate) fn observe(
         &mut self,
         now: Mono,
         sample: &Sample,
         gpu: Option<&GpuId>,
         net_counts: bool,
+        doing: Doing,
     ) {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
         let card = gpu.and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
-        self.observe_card(now, card);
+        self.observe_card(now, card, doing);
         self.core
             .set_pressure(sample.host.psi_cpu.last().copied().unwrap_or(0.0));
         if let Some(process) = &sample.process {
@@ -198,10 +199,14 @@ impl Channels {
         });
     }
 
-    fn observe_card(&mut self, now: Mono, card: Option<&GpuSample>) {
-        self.figures.busy = card.and_then(|g| g.busy.fresh().copied());
+    fn observe_card(&mut self, now: Mono, card: Option<&GpuSample>, doing: Doing) {
         self.figures.power = card.and_then(|g| g.power_w.fresh().copied());
-        let Some(state) = card.and_then(|g| self.levels.judge(g)) else {
+        let state = card.and_then(|g| self.levels.judge(now, g, doing));
+        let busy = card.and_then(|g| g.busy.fresh().copied());
+        let believed = !self.levels.trust().is_untrusted();
+        self.figures.busy = busy.filter(|_| believed);
+        self.figures.busy_untrusted = busy.filter(|_| !believed);
+        let Some(state) = state else {
             return;
         };
         self.gpu_expected = true;
@@ -376,6 +381,7 @@ impl Channels {
             c.active = c.active.max(now);
         }
         self.core.cut();
+        self.levels.cut();
         self.hard_since = None;
         self.contradiction_since = None;
         self.previous = None;

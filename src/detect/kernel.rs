@@ -137,7 +137,7 @@ impl Forms {
             )?,
             amd_process: Regex::new(r"(?i)\bprocess (?:(?P<name>\S.{0,30}?) +)?pid (?P<pid>\d+)")?,
             xid: Regex::new(
-                r"^NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<code>\d+)\b(?:, pid='?(?P<pid>\d+)'?)?(?:, name='?(?P<name>[^,']{1,31}))?",
+                r"^NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.?]+)\): (?P<code>\d+)\b(?:, pid='?(?P<pid>\d+)'?)?(?:, name='?(?P<name>[^,']{1,31}))?",
             )?,
             fallen: Regex::new(
                 r"^NVRM: (?:GPU [0-9a-fA-F:.]+: GPU has fallen off the bus|.{0,120}\bfallen off the bus and is not responding)",

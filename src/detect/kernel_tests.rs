@@ -183,6 +183,14 @@ fn lines_of_nvidia_and_of_the_oom_killer_are_understood() {
             "0000:03:00.0 Xid 14",
         ),
         (
+            "NVRM: Xid (PCI:0000:41:00): 79 (told by NVML)",
+            "0000:41:00.0 Xid 79 (fallen off the bus)",
+        ),
+        (
+            "NVRM: Xid (PCI:?): 79 (told by NVML)",
+            "? Xid 79 (fallen off the bus)",
+        ),
+        (
             "NVRM: GPU 0000:06:00.0: GPU has fallen off the bus.",
             "0000:06:00.0 lost from the bus",
         ),

@@ -13,15 +13,18 @@ mod facts;
 mod helpers;
 mod kernel;
 mod rates;
+mod rest;
 mod rule;
 mod signature;
 mod threads;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::{
-    ActionId, Envelope, Event, Finding, GpuId, Health, Limits, Mono, NextStep, Verdict, VerdictId,
+    ActionId, BusyTrust, Envelope, Event, Finding, GpuId, Health, IdleBaseline, Limits, Mono,
+    NextStep, Verdict, VerdictId,
 };
 
 use alarm::Alarm;
@@ -34,6 +37,7 @@ use helpers::{Helpers, is_stopped};
 pub use kernel::{culprit, read as kernel_fault};
 use rule::{Check, Signs};
 pub use threads::Working;
+use trust::Doing;
 
 /// Right after the launch nothing has been read yet: no judgement, no blindness.
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -44,6 +48,9 @@ const RATCHET: f64 = 1.5;
 /// Samples and ticks come several times a second. Where none came for this long, we
 /// ourselves or the machine stood still, and what was not seen is no silence (R7).
 const UNSEEN: Duration = Duration::from_secs(5);
+
+/// After an attempt the card's averages need this long to come to rest.
+const SETTLE: Duration = Duration::from_secs(3);
 
 /// Where the process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +65,12 @@ enum Life {
 pub struct Detector {
     limits: Limits,
     gpu: Option<GpuId>,
-    levels: CardLevels,
     channels: Channels,
     context: Context,
     attempt_since: Mono,
     life: Life,
+    /// When the last attempt ended.
+    over_since: Mono,
     helpers: Helpers,
     paused: bool,
     tracer_is_ours: bool,
@@ -77,15 +85,14 @@ pub struct Detector {
 impl Detector {
     /// A detector for a run with these limits that supervises this card.
     pub fn new(limits: Limits, gpu: Option<GpuId>) -> Self {
-        let levels = CardLevels::default();
         Self {
-            channels: Channels::new(Mono::ZERO, levels, false),
+            channels: Channels::new(Mono::ZERO, CardLevels::default(), false),
             limits,
             gpu,
-            levels,
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
+            over_since: Mono::ZERO,
             helpers: Helpers::None,
             paused: false,
             tracer_is_ours: false,
@@ -99,10 +106,9 @@ impl Detector {
 
     /// A new process: windows empty, learned levels and limits kept.
     pub fn begin_attempt(&mut self, now: Mono, on_cpu: bool) {
-        if self.life != Life::NotLaunched {
-            self.levels = self.channels.levels();
-        }
-        self.channels = Channels::new(now, self.levels, self.channels.gpu_expected);
+        let mut levels = std::mem::take(&mut self.channels.levels);
+        levels.begin();
+        self.channels = Channels::new(now, levels, self.channels.gpu_expected);
         let longest = std::mem::take(&mut self.context.longest);
         self.context = Context::new(now, on_cpu, longest);
         self.attempt_since = now;
@@ -125,6 +131,9 @@ impl Detector {
 
     /// The process is gone: nothing is judged until the next attempt.
     pub fn end_attempt(&mut self) {
+        if self.life != Life::Over {
+            self.over_since = self.last_at;
+        }
         self.life = Life::Over;
         self.alarm = Alarm::Quiet;
     }
@@ -160,14 +169,8 @@ impl Detector {
     }
 
     fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
-        if self.life == Life::NotLaunched {
-            let card = self
-                .gpu
-                .as_ref()
-                .and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
-            if let Some(card) = card {
-                self.levels.learn_idle(card);
-            }
+        if self.life != Life::Running {
+            self.observe_rest(now, sample);
             return;
         }
         if let Some(p) = &sample.process {
@@ -179,8 +182,30 @@ impl Detector {
             self.channels.cut(now);
         }
         let net_counts = self.context.may_fetch();
+        let doing = match self.context.job {
+            _ if self.paused => Doing::Unknown,
+            Job::InFlight(_) => Doing::Job,
+            Job::Waiting(_) => Doing::Waiting,
+            Job::Unknown | Job::Ended => Doing::Unknown,
+        };
         self.channels
-            .observe(now, sample, self.gpu.as_ref(), net_counts);
+            .observe(now, sample, self.gpu.as_ref(), net_counts, doing);
+    }
+
+    /// Readings while none of our processes lives. Those that come right after an
+    /// attempt are of its end: power and counter are averages.
+    fn observe_rest(&mut self, now: Mono, sample: &crate::model::Sample) {
+        let over = self.life == Life::Over;
+        if sample.process.is_some() || (over && now.since(self.over_since) < SETTLE) {
+            return;
+        }
+        let card = self
+            .gpu
+            .as_ref()
+            .and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
+        if let Some(card) = card {
+            self.channels.levels.rest(now, card);
+        }
     }
 
     /// The judgement at this moment.
@@ -256,6 +281,21 @@ impl Detector {
     /// Whether the workload is stopped or traced at present.
     pub fn is_paused(&self) -> bool {
         self.paused
+    }
+
+    /// What the supervised card reads at rest, as far as known.
+    pub fn idle(&self) -> Option<&IdleBaseline> {
+        self.channels.levels.idle()
+    }
+
+    /// Whether that was read often enough since the last attempt, or before the first.
+    pub fn idle_is_settled(&self) -> bool {
+        self.channels.levels.idle_is_settled()
+    }
+
+    /// Whether the busy counter of the card is believed.
+    pub fn busy_trust(&self) -> &BusyTrust {
+        self.channels.levels.trust()
     }
 
     /// Whether every thread should be looked at each second.

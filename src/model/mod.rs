@@ -17,6 +17,7 @@ pub mod progress;
 pub mod sample;
 pub mod setting;
 pub mod time;
+pub mod trust;
 pub mod units;
 pub mod vocab;
 
@@ -38,5 +39,6 @@ pub use sample::{
 };
 pub use setting::{Chosen, Chosens, Effective, Follow, Origin, Setting};
 pub use time::Mono;
+pub use trust::{BusyTrust, IdleBaseline};
 pub use units::Bytes;
 pub use vocab::{ActionId, Phase, Severity, Tier, VerdictId};

@@ -3,19 +3,13 @@
 //! The same envelopes give the same effects, bit for bit; verdicts and decisions
 //! that the fold itself emitted change nothing when they come back.
 
-use std::time::Duration;
-
 use crate::model::event::Level;
 use crate::model::{
-    AttemptSpec, Effect, Envelope, Event, JobChange, Mono, Outcome, RungId, Sample, Verdict,
-    VerdictId,
+    AttemptSpec, Effect, Envelope, Event, JobChange, Outcome, RungId, Sample, Verdict, VerdictId,
 };
 
 use super::log::words;
 use super::state::{RunState, Stage, Step};
-
-/// Longest wait for a first reading before the first launch.
-const FIRST_READING: Duration = Duration::from_millis(1500);
 
 /// Folds one envelope into the state.
 pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
@@ -28,6 +22,7 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
     state.detector.observe(env);
     let mut effects = Vec::new();
     state.apply(&env.event, &mut effects);
+    state.tell_trust(&mut effects);
     if matches!(env.event, Event::Sample(_) | Event::Tick) {
         state.judge(&mut effects);
         state.advance(&mut effects);
@@ -161,11 +156,7 @@ impl RunState {
     fn advance(&mut self, out: &mut Vec<Effect>) {
         match self.stage.clone() {
             Stage::Preparing => {
-                let no_card = self.plan.gpu.is_none();
-                if no_card
-                    || self.vram_before.is_some()
-                    || self.now.since(Mono::ZERO) >= FIRST_READING
-                {
+                if self.card_is_read() {
                     self.launch(None, out);
                 }
             }
@@ -193,6 +184,9 @@ impl RunState {
             self.position.take(rung);
         }
         let spec = self.position.attempt(&self.plan, number, rung);
+        if number == 1 {
+            self.tell_others(out);
+        }
         self.begin_attempt(&spec);
         out.push(emit(Event::AttemptStarted(Box::new(spec.clone()))));
         out.push(Effect::Launch(Box::new(spec)));

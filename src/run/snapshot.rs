@@ -7,9 +7,9 @@ pub use crate::detect::{Working, kernel_fault};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Survivor};
 use crate::model::{
-    ActionId, AttemptSpec, Budget, Bytes, Chosens, Effective, Follow, GpuId, GpuSample, HostSample,
-    KernelFault, KillPlan, Mono, Origin, Outcome, Phase, ProcSample, Progress, RungId, Setting,
-    SourceStatus, Tier, Verdict,
+    ActionId, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow, GpuId, GpuSample,
+    HostSample, IdleBaseline, KernelFault, KillPlan, Mono, Origin, Outcome, Phase, ProcSample,
+    Progress, RungId, Setting, SourceStatus, Tier, Verdict,
 };
 
 /// One point of the charts; a missing reading is a gap, never a zero.
@@ -219,6 +219,10 @@ pub struct Snapshot {
     pub gpus: Vec<GpuSample>,
     /// The supervised one.
     pub gpu: Option<GpuId>,
+    /// What the supervised card reads at rest; absent: never read at rest.
+    pub card_idle: Option<IdleBaseline>,
+    /// Whether its busy counter is believed.
+    pub busy_trust: BusyTrust,
     /// VRAM cap.
     pub vram_cap: Option<Bytes>,
     /// Supervised tree.

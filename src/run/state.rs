@@ -158,6 +158,8 @@ pub struct RunState {
     pub(super) evidence_at: Option<Mono>,
     pub(super) evidence: Vec<EvidenceReport>,
     pub(super) threads_on: bool,
+    /// That the busy counter is not believed was told.
+    pub(super) trust_told: bool,
     /// The workload has been stopped or traced since.
     pub(super) paused_since: Option<Mono>,
     /// The job ended with an error while the process lives.
@@ -225,6 +227,7 @@ impl RunState {
             evidence_at: None,
             evidence: Vec::new(),
             threads_on: false,
+            trust_told: false,
             paused_since: None,
             job_failed: None,
             latched: None,

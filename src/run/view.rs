@@ -23,6 +23,8 @@ impl RunState {
             pid: self.pid,
             gpus: self.sample.gpus.clone(),
             gpu: self.plan.gpu.clone(),
+            card_idle: self.detector.idle().cloned(),
+            busy_trust: self.detector.busy_trust().clone(),
             vram_cap: self.plan.vram_cap,
             process: self.sample.process.clone(),
             cpu_percent,

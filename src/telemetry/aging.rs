@@ -1,6 +1,6 @@
 //! One change over every metric of a sample: growing old, failing as a whole.
 
-use crate::model::{GpuSample, HostSample, Metric, ProcSample};
+use crate::model::{GpuSample, HostSample, Metric, ProcSample, TreeOnCard};
 
 /// A change that treats a metric of any type alike.
 pub(crate) trait Change {
@@ -123,6 +123,24 @@ pub(crate) fn process(sample: ProcSample, change: &impl Change) -> ProcSample {
         per_thread: sample.per_thread,
         // of a source of its own, which grows old by itself
         on_cards: sample.on_cards,
+    }
+}
+
+/// Changes every metric of what a tree does on a card.
+pub(crate) fn on_card(on: TreeOnCard, change: &impl Change) -> TreeOnCard {
+    TreeOnCard {
+        gpu: on.gpu,
+        source: on.source,
+        processes: on.processes,
+        vram: change.apply(on.vram),
+        gtt: change.apply(on.gtt),
+        evicted: change.apply(on.evicted),
+        evicted_ms: change.apply(on.evicted_ms),
+        queues: change.apply(on.queues),
+        cu_occupancy: change.apply(on.cu_occupancy),
+        engines: on.engines,
+        busy: change.apply(on.busy),
+        compute_note: on.compute_note,
     }
 }
 

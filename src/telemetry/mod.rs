@@ -7,7 +7,10 @@
 
 mod aging;
 mod amdgpu;
+mod clients;
 mod file;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod kmsg;
 #[cfg(feature = "nvml")]
@@ -22,6 +25,7 @@ mod track;
 #[cfg(test)]
 mod testing;
 
+pub use clients::{DrmClient, drm_client};
 pub use kmsg::message as kernel_message;
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 pub use sampler::{Sampler, SamplerConfig};

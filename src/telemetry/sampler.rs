@@ -1,17 +1,18 @@
 //! All sources together: started once, merged at each sample.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::aging::{self, Age, Fail};
 use super::amdgpu::{Attention, CARDS_SOURCE, CardScan, CardSource, Identity};
+use super::clients::{Clients, NvmlFeed};
 use super::host::Host;
 use super::kmsg::{KernelLog, Lines};
 #[cfg(feature = "nvml")]
-use super::nvml::NvmlSource;
+use super::nvml::{NvmlSource, events};
 use super::procfs::{ProcReading, ProcSource, Target};
 use super::source::{self, Answer, Pace, Slot, Source, SourceError, View, lock};
 use crate::model::Vendor;
@@ -74,10 +75,18 @@ pub struct Sampler {
     lines: Arc<Lines>,
     scan: Arc<Slot<Vec<Identity>>>,
     cards: CardSlots,
-    nvml: Option<Arc<Slot<Vec<GpuSample>>>>,
+    nvml: Option<NvmlSlots>,
     process: Arc<Slot<ProcReading>>,
+    clients: Clients,
     host: Arc<Slot<HostSample>>,
     kernel: Arc<Slot<()>>,
+}
+
+/// What NVML tells: readings, and error reports into the kernel's lines.
+#[derive(Debug)]
+struct NvmlSlots {
+    cards: Arc<Slot<Vec<GpuSample>>>,
+    events: Arc<Slot<()>>,
 }
 
 /// Looks for cards, and starts a reader for each new one.
@@ -133,7 +142,27 @@ impl Sampler {
         let journalctl = asked.is_none().then(|| "journalctl".into());
         let kernel_log = asked.unwrap_or_else(|| PathBuf::from("/dev/kmsg"));
         let host = Host::new(&proc_root, &sys_root);
-        let process = ProcSource::new(&proc_root, Arc::clone(&target), Arc::clone(&threads));
+        let members = Arc::default();
+        let process = ProcSource::new(
+            &proc_root,
+            Arc::clone(&target),
+            Arc::clone(&threads),
+            Arc::clone(&members),
+        );
+        let holders = NvmlFeed::default();
+        let clients = Clients::start(
+            (&proc_root, &sys_root),
+            (members, Arc::clone(&holders)),
+            (period, period * FRESH_PERIODS),
+            &pace,
+        );
+        let nvml = start_nvml(
+            nvml,
+            &sys_root,
+            (&attention, &lines, holders),
+            period,
+            &pace,
+        );
         let scan = Cards {
             scan: CardScan { root: sys_root },
             slots: Arc::clone(&cards),
@@ -144,7 +173,8 @@ impl Sampler {
         let log = KernelLog::new(kernel_log, journalctl, Arc::clone(&lines));
         Self {
             scan: source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace)),
-            nvml: start_nvml(nvml, period, &pace),
+            nvml,
+            clients,
             process: source::spawn(process, period, Arc::clone(&pace)),
             host: source::spawn(host, period, Arc::clone(&pace)),
             kernel: source::spawn(log, period, Arc::clone(&pace)),
@@ -171,7 +201,7 @@ impl Sampler {
 
     fn all_cards_answered(&self) -> bool {
         self.scan.answered()
-            && self.nvml.as_ref().is_none_or(|slot| slot.answered())
+            && self.nvml.as_ref().is_none_or(|nvml| nvml.cards.answered())
             && lock(&self.cards).values().all(|(_, slot)| slot.answered())
     }
 
@@ -208,11 +238,17 @@ impl Sampler {
         let process = self.process.view(now);
         let host = self.host.view(now);
         sources.push(process.status.clone());
+        sources.push(self.clients.status(now));
         sources.push(host.status.clone());
         sources.push(self.kernel.view(now).status);
+        let target = *lock(&self.target);
+        let mut process = self.process_of(process, target);
+        if let Some(tree) = &mut process {
+            tree.on_cards = self.clients.on_cards(now, target, &gpus);
+        }
         Sample {
             gpus,
-            process: self.process_of(process),
+            process,
             host: match host.reading {
                 Some((age, sample)) => aging::host(sample, &self.age(age)),
                 None => aging::host(HostSample::default(), &unread(&host.status)),
@@ -233,8 +269,7 @@ impl Sampler {
         }
     }
 
-    fn process_of(&self, view: View<ProcReading>) -> Option<ProcSample> {
-        let target = *lock(&self.target);
+    fn process_of(&self, view: View<ProcReading>, target: Target) -> Option<ProcSample> {
         let (age, reading) = view.reading?;
         let same = (reading.target.pid, reading.target.reaper) == (target.pid, target.reaper);
         let mut sample = reading.sample.filter(|_| same)?;
@@ -259,7 +294,7 @@ impl Sampler {
     fn gpus(&self, now: Instant) -> (Vec<GpuSample>, Vec<SourceStatus>) {
         let mut gpus: BTreeMap<GpuId, GpuSample> = BTreeMap::new();
         let mut sources = Vec::new();
-        let nvml = self.nvml.as_ref().map(|slot| slot.view(now));
+        let nvml = self.nvml.as_ref().map(|nvml| nvml.cards.view(now));
         if let Some(view) = &nvml {
             for sample in self.nvml_cards(view) {
                 gpus.insert(sample.id.clone(), sample);
@@ -282,7 +317,12 @@ impl Sampler {
         if sources.is_empty() || matches!(scan.state, SourceState::Stale | SourceState::Lost) {
             sources.push(scan);
         }
+        // Who hears of errors matters only where there are cards and somebody listens.
+        let events = self.nvml.as_ref().map(|nvml| nvml.events.view(now).status);
+        let cards = nvml.as_ref().is_some_and(|view| view.reading.is_some());
+        let events = events.filter(|e| cards && e.state != SourceState::Starting);
         sources.extend(nvml.map(|view| view.status));
+        sources.extend(events);
         let mut gpus: Vec<GpuSample> = gpus.into_values().collect();
         for (index, gpu) in gpus.iter_mut().enumerate() {
             gpu.index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -323,18 +363,29 @@ fn unread(status: &SourceStatus) -> Fail<'_> {
 #[cfg(feature = "nvml")]
 fn start_nvml(
     wanted: bool,
+    sys_root: &Path,
+    (attention, lines, holders): (&Arc<Attention>, &Arc<Lines>, NvmlFeed),
     period: Duration,
     pace: &Arc<Pace>,
-) -> Option<Arc<Slot<Vec<GpuSample>>>> {
-    wanted.then(|| source::spawn(NvmlSource::default(), period, Arc::clone(pace)))
+) -> Option<NvmlSlots> {
+    wanted.then(|| {
+        let cards = NvmlSource::new(sys_root.to_owned(), Arc::clone(attention), holders);
+        let (attention, lines) = (Arc::clone(attention), Arc::clone(lines));
+        NvmlSlots {
+            cards: source::spawn(cards, period, Arc::clone(pace)),
+            events: events::spawn(attention, lines, period, Arc::clone(pace)),
+        }
+    })
 }
 
 #[cfg(not(feature = "nvml"))]
 fn start_nvml(
     _wanted: bool,
+    _sys_root: &Path,
+    _of: (&Arc<Attention>, &Arc<Lines>, NvmlFeed),
     _period: Duration,
     _pace: &Arc<Pace>,
-) -> Option<Arc<Slot<Vec<GpuSample>>>> {
+) -> Option<NvmlSlots> {
     None
 }
 

@@ -22,6 +22,8 @@ mod hangs;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod no_alarm;
 #[cfg(test)]
 mod start;

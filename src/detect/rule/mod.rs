@@ -87,6 +87,14 @@ pub(crate) fn running(facts: &Facts<'_>) -> Check {
     best
 }
 
+/// A busy counter that is not believed is named, not weighed.
+fn untrusted(f: &Facts<'_>) -> Option<String> {
+    let busy = f.channels.figures.busy_untrusted?;
+    Some(format!(
+        "the busy counter reads {busy:.0} % and is not trusted"
+    ))
+}
+
 /// The beginning of a line, for a sentence.
 fn short(text: &str) -> String {
     let mut s: String = text.chars().take(80).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::detect::facts::Facts;
 use crate::model::{Phase, VerdictId};
 
-use super::{Check, Signs, short, span};
+use super::{Check, Signs, short, span, untrusted};
 
 /// Silence shorter than this is no sign of anything (R1: first *Suspect* within 20 s).
 const FIRST_SIGN: Duration = Duration::from_secs(15);
@@ -31,6 +31,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             span(f.now.since(c.gpu.active))
         ));
     }
+    numbers.extend(untrusted(f));
     if let Some(power) = c.figures.power {
         numbers.push(format!("{power:.0} W, the level of an idle card"));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::detect::facts::Facts;
 use crate::model::{Phase, VerdictId};
 
-use super::{Check, Signs, span};
+use super::{Check, Signs, span, untrusted};
 
 /// Without a card, honest CPU work and a spin look alike; so they do in the texture
 /// steps, where views are rendered and baked by either.
@@ -54,6 +54,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     if let Some(busy) = c.figures.busy {
         numbers.push(format!("GPU {busy:.0} %"));
     }
+    numbers.extend(untrusted(f));
     Signs {
         // an error in the text that nothing followed explains the loop
         verdict: f.seen.map_or(VerdictId::SpinHang, |s| s.verdict),

@@ -52,7 +52,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    fn push(&self, line: String) {
+    /// Adds one.
+    pub(crate) fn push(&self, line: String) {
         let mut queue = lock(&self.queue);
         if queue.0.len() >= KEEP {
             queue.0.pop_front();

@@ -31,6 +31,15 @@ pub(crate) struct Target {
     pub(crate) detail: bool,
 }
 
+/// Who lives in the tree, for sources that read more of its processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Members {
+    /// Root and reaper of the tree.
+    pub(crate) of: (Option<u32>, Option<u32>),
+    /// Start time of each process by its number, zombies left out: they hold nothing.
+    pub(crate) pids: BTreeMap<u32, u64>,
+}
+
 /// The tree, and whose it is.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProcReading {
@@ -48,6 +57,8 @@ pub(crate) struct ProcSource {
     target: Arc<Mutex<Target>>,
     /// Threads of the last slow round; taken by the sampler.
     threads: Arc<Mutex<Vec<ThreadSample>>>,
+    /// Kept up to date for other sources.
+    living: Arc<Mutex<Members>>,
     tree: Tree,
 }
 
@@ -68,12 +79,14 @@ impl ProcSource {
         root: &Path,
         target: Arc<Mutex<Target>>,
         threads: Arc<Mutex<Vec<ThreadSample>>>,
+        living: Arc<Mutex<Members>>,
     ) -> Self {
         Self {
             proc: root.join("proc"),
             tick_ns: 1_000_000_000 / ::procfs::ticks_per_second().max(1),
             target,
             threads,
+            living,
             tree: Tree::default(),
         }
     }
@@ -150,12 +163,21 @@ impl Source for ProcSource {
             sample: None,
         };
         let Some(root) = target.pid else {
+            *lock(&self.living) = Members::default();
             return Ok(Answer::good(reading));
         };
         let slow = self.tree.slow.is_none_or(|at| at.elapsed() >= SLOW_ROUND);
         let detail = target.detail || slow;
         let pids = self.members(root, target.reaper)?;
         let mut members = self.read_members(&pids, detail);
+        *lock(&self.living) = Members {
+            of: self.tree.of,
+            pids: members
+                .iter()
+                .filter(|(_, m)| !matches!(m.stat.state, 'Z' | 'X' | 'x'))
+                .map(|(pid, m)| (*pid, m.stat.start))
+                .collect(),
+        };
         if members.is_empty() {
             return Ok(Answer::good(reading));
         }

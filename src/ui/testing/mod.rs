@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::{
-    ActionId, Budget, Bytes, FaultKind, Finding, GpuId, Health, KernelFault, KillPlan, Metric,
-    Mono, NextStep, Outcome, Phase, Progress, RungId, SourceState, SourceStatus, Tier, Verdict,
-    VerdictId,
+    ActionId, Budget, BusyTrust, Bytes, FaultKind, Finding, GpuId, Health, IdleBaseline,
+    KernelFault, KillPlan, Metric, Mono, NextStep, Outcome, Phase, Progress, RungId, SourceState,
+    SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
@@ -43,6 +43,13 @@ pub(super) fn healthy() -> Snapshot {
         pid: Some(41_822),
         gpus: vec![card()],
         gpu: Some(GpuId(CARD.to_owned())),
+        card_idle: Some(IdleBaseline {
+            busy: Some(0.0),
+            power_w: Some(24.0),
+            samples: 1,
+            in_use: None,
+        }),
+        busy_trust: BusyTrust::Trusted,
         vram_cap: Some(Bytes::gib(20)),
         process: Some(process()),
         cpu_percent: Some(104.0),
@@ -152,6 +159,10 @@ pub(super) fn on_an_apu() -> Snapshot {
     apu.gtt_used = Metric::Fresh(Bytes::gib(38));
     s.gpu = Some(apu.id.clone());
     s.vram_cap = None;
+    s.busy_trust = BusyTrust::Untrusted {
+        since: Mono::from_secs(640),
+        why: "it read 99 % at 24 W while no job ran".to_owned(),
+    };
     if let Some(p) = &mut s.process {
         p.on_cards[0].gpu = apu.id.clone();
         p.on_cards[0].gtt = Metric::Fresh(Bytes::gib(36));

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::{
-    ActionId, AttemptSpec, Budget, Bytes, Chosens, Effective, Finding, Follow, GpuId, GpuSample,
-    Health, HostSample, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
-    Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Finding, Follow, GpuId,
+    GpuSample, Health, HostSample, IdleBaseline, KillPlan, Metric, Mono, NextStep, Origin, Outcome,
+    Phase, ProcSample, Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict,
+    VerdictId,
 };
 use crate::model::{
     Disagreement, FaultKind, KernelFault, Link, Opinion, Resets, ThrottleReason, Vendor,
@@ -360,6 +361,23 @@ impl Dice {
         }
     }
 
+    fn idle(&mut self) -> IdleBaseline {
+        IdleBaseline {
+            busy: self.some(Self::real),
+            power_w: self.some(Self::real),
+            samples: 3,
+            in_use: self.some(Self::text),
+        }
+    }
+
+    fn trust(&mut self) -> BusyTrust {
+        let untrusted = BusyTrust::Untrusted {
+            since: self.mono(),
+            why: self.text(),
+        };
+        self.pick(&[BusyTrust::Unknown, BusyTrust::Trusted, untrusted])
+    }
+
     fn attempt(&mut self) -> AttemptSpec {
         let mut spec = attempt(2, "", self.pick(ActionId::ALL), self.pick(Tier::ALL));
         spec.number = self.pick(&[1, 2, u32::MAX]);
@@ -395,6 +413,19 @@ impl Dice {
         }
     }
 
+    /// The card of the run with others, or none at all.
+    fn cards(&mut self, ours: &GpuId) -> Vec<GpuSample> {
+        if self.below(4) == 0 {
+            return Vec::new();
+        }
+        let ours = self.card(ours.clone());
+        let others = self.list(5, |d| {
+            let id = GpuId(d.text());
+            d.card(id)
+        });
+        std::iter::once(ours).chain(others).collect()
+    }
+
     /// A snapshot of which anything can be expected but sense.
     pub(in crate::ui) fn snapshot(&mut self) -> Snapshot {
         let id = GpuId(self.text());
@@ -412,17 +443,10 @@ impl Dice {
             attempt: self.some(|_| spec),
             attempt_since: self.mono(),
             pid: self.some(|_| u32::MAX),
-            gpus: if self.below(4) == 0 {
-                Vec::new()
-            } else {
-                let ours = self.card(id.clone());
-                let others = self.list(5, |d| {
-                    let id = GpuId(d.text());
-                    d.card(id)
-                });
-                std::iter::once(ours).chain(others).collect()
-            },
+            gpus: self.cards(&id),
             gpu: self.some(|_| id),
+            card_idle: self.some(Self::idle),
+            busy_trust: self.trust(),
             vram_cap: self.some(Self::bytes),
             process: self.some(|d| d.process(&on)),
             cpu_percent: self.some(Self::real),

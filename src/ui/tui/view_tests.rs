@@ -238,7 +238,7 @@ fn questions_and_lists() {
 
 #[test]
 fn what_matters_is_on_every_larger_screen() {
-    let cases: [(Snapshot, &[&str]); 6] = [
+    let cases: Vec<(Snapshot, &[&str])> = vec![
         (
             testing::hung(),
             &[
@@ -259,6 +259,25 @@ fn what_matters_is_on_every_larger_screen() {
             &["FINISHED", "exit code 10", "260714_140311_884_5712_37.mp4"],
         ),
         (testing::no_gpu(), &["no GPU"]),
+        (
+            testing::odd_cards(),
+            &[
+                "97 % disputed",
+                "sysfs 97 %, rocm-smi 0 %",
+                "throttled: power, thermal",
+                "ring timeout gfx_0.0.0 12 s ago",
+                "GPU 1 (HIP 0) 8060S",
+            ],
+        ),
+        (
+            testing::on_an_apu(),
+            &[
+                "99 % untrusted",
+                "it read 99 % at 24 W",
+                "117 W package",
+                "GPU 0 RX 7900 XTX",
+            ],
+        ),
         (
             testing::bad_sensors(),
             &[

@@ -1,8 +1,11 @@
 //! The imitated card: made, changed and broken from the test.
 
+use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use framepack_tui::model::Bytes;
 use tempfile::TempDir;
 
 use super::home::Home;
@@ -24,6 +27,13 @@ impl Card {
 
     /// An RX 7900 XTX.
     pub(crate) fn rx7900xtx() -> Self {
+        let card = Self::several(&["rx7900xtx"]);
+        card.set("busy=0 power_w=18 vram_used=0.5G");
+        card
+    }
+
+    /// Several cards, `card0` first: profile and options of `fake-amdgpu make`.
+    pub(crate) fn several(cards: &[&str]) -> Self {
         let tree = tempfile::Builder::new()
             .prefix("fpt-card-")
             .tempdir()
@@ -32,9 +42,25 @@ impl Card {
             tree,
             follower: None,
         };
-        card.tool(&["make", "ROOT", "--card", "rx7900xtx"]);
-        card.set("busy=0 power_w=18 vram_used=0.5G");
+        let mut args = vec!["make", "ROOT"];
+        args.extend(cards.iter().flat_map(|c| ["--card", *c]));
+        card.tool(&args);
         card
+    }
+
+    /// Takes a card off the bus: its folder leaves sysfs, and its links lead nowhere.
+    pub(crate) fn vanish(&self, address: &str) {
+        fs::rename(self.device(address), self.root().join("away")).unwrap();
+    }
+
+    /// Puts it back.
+    pub(crate) fn come_back(&self, address: &str) {
+        fs::rename(self.root().join("away"), self.device(address)).unwrap();
+    }
+
+    fn device(&self, address: &str) -> PathBuf {
+        let bus = "sys/devices/pci0000:f0/0000:f0:01.0";
+        self.root().join(bus).join(address)
     }
 
     /// Sets readings: `busy=0 vram_used=17G`.
@@ -61,6 +87,21 @@ impl Card {
             .spawn()
             .unwrap();
         self.follower = Some(child);
+    }
+
+    /// The first words of a command that becomes a client of the card and holds this
+    /// much of its memory; for a command that runs inside the tree.
+    pub(crate) fn client(&self, vram: Bytes) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![python().into(), script().into(), "client".into()];
+        words.push(self.root().into());
+        words.extend([format!("vram={}", vram.0).into(), "--".into()]);
+        words
+    }
+
+    /// Makes a process that is none of the run's hold this much of the card's memory.
+    pub(crate) fn client_elsewhere(&self, pid: u32, vram: Bytes) {
+        let (pid, vram) = (pid.to_string(), format!("vram={}", vram.0));
+        self.tool(&["proc", "ROOT", &pid, &vram]);
     }
 
     /// A command that runs inside the tree; `exec`s, so its process is the program's.

@@ -4,8 +4,7 @@
 use crate::model::GpuSample;
 use crate::run::Snapshot;
 use crate::ui::card;
-use crate::ui::text::pad;
-use crate::ui::text::width;
+use crate::ui::text::{number, pad, width};
 use crate::ui::tui::parts::{Parts, Row, paragraph};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{Reading, Tone, quantity};
@@ -31,9 +30,26 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
             rank,
         ));
     }
+    rows.extend(idle(s, theme, columns));
     rows.extend(holding::on_card(s, theme, columns));
     rows.extend(holding::engines(s, theme, columns));
     rows
+}
+
+/// What the card reads at rest, by which its power is judged.
+fn idle(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
+    let idle = s.card_idle.as_ref()?;
+    let say = |v: Option<f64>, unit| {
+        v.map_or_else(|| "--".to_owned(), |v| format!("{} {unit}", number(v, 0)))
+    };
+    let row = Parts::labelled(theme, "idle")
+        .put(0, Tone::Plain, format!("busy {}", say(idle.busy, "%")))
+        .put(0, Tone::Plain, format!("power {}", say(idle.power_w, "W")));
+    let row = match &idle.in_use {
+        Some(why) => row.put(1, Tone::Warn, format!("not at rest: {why}")),
+        None => row.put(1, Tone::Dim, "of the card at rest"),
+    };
+    Some(row.row(columns, rank::DETAIL))
 }
 
 /// The first source and the second, value under value.

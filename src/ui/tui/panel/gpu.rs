@@ -81,10 +81,20 @@ fn memory(g: &GpuSample, cap: Option<Bytes>) -> Level {
     }
 }
 
-fn busy(g: &GpuSample) -> Level {
+/// The busy counter, with a word where it is not to be believed.
+fn busy_reading(s: &Snapshot, g: &GpuSample) -> Reading {
+    let mut r = card::busy(g);
+    if s.busy_trust.is_untrusted() && g.busy.last().is_some() {
+        r.text = format!("{} untrusted", quantity(&g.busy, 0, "%").text);
+        r.tone = Tone::Warn;
+    }
+    r
+}
+
+fn busy(s: &Snapshot, g: &GpuSample) -> Level {
     Level {
         label: "busy",
-        reading: card::busy(g),
+        reading: busy_reading(s, g),
         share: g.busy.last().copied().filter(|v| v.is_finite()),
         alarm: None,
         further: None,
@@ -189,7 +199,7 @@ pub(in crate::ui::tui) fn rows(
         return missing(s, theme, columns);
     };
     let room = columns.saturating_sub(LABEL + VALUE + GAUGE + PERCENT + 4 + 2);
-    let levels = [memory(g, s.vram_cap), busy(g), power(g)];
+    let levels = [memory(g, s.vram_cap), busy(s, g), power(g)];
     let sparks = sparks.filter(|_| room >= MIN_CHART);
     let mut charts = sparks
         .map(|c| charts::sparks(s, g, c, theme, room))
@@ -214,7 +224,7 @@ pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> V
     let Some(g) = supervised(s) else {
         return missing(s, theme, columns);
     };
-    let (b, p) = (busy(g).reading, quantity(&g.power_w, 0, "W"));
+    let (b, p) = (busy_reading(s, g), quantity(&g.power_w, 0, "W"));
     let second = Parts::new(theme)
         .put(0, b.tone, format!("busy {}", b.short()))
         .put(1, p.tone, format!("{} {}", card::power_label(g), p.short()));

@@ -1,7 +1,7 @@
 //! What has to be known of a card beside its levels: throttled, forced, asleep, reset;
 //! sources that contradict each other; what the kernel said.
 
-use crate::model::GpuSample;
+use crate::model::{BusyTrust, GpuSample, KernelFault};
 use crate::run::Snapshot;
 use crate::ui::card;
 use crate::ui::text::ago;
@@ -17,6 +17,19 @@ const SHOWN: usize = 2;
 /// All of it; nothing for a card that is well.
 pub(super) fn rows(s: &Snapshot, g: &GpuSample, theme: Theme, columns: usize) -> Vec<Row> {
     let mut rows: Vec<Row> = marks(g, theme, columns).into_iter().collect();
+    if let BusyTrust::Untrusted { why, .. } = &s.busy_trust {
+        let words = format!("busy counter not believed: {why}");
+        let rank = rank::TROUBLE;
+        rows.extend(paragraph(
+            theme,
+            "trust",
+            Tone::Warn,
+            &words,
+            columns,
+            2,
+            rank,
+        ));
+    }
     rows.extend(disagreements(g, theme, columns));
     rows.extend(kernel(s, theme, columns));
     rows
@@ -84,7 +97,7 @@ fn disagreements(g: &GpuSample, theme: Theme, columns: usize) -> Vec<Row> {
 
 /// The last fault of the card, or of none that is named, and how many there were.
 fn kernel(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
-    let ours = |f: &&crate::model::KernelFault| !f.is_of_another(s.gpu.as_ref());
+    let ours = |f: &&KernelFault| !f.is_of_another(s.gpu.as_ref());
     let of_ours = s.faults.iter().filter(|(_, fault)| ours(&fault));
     let (at, fault) = of_ours.clone().next_back()?;
     let when = format!("{} {} ago", fault.words(), ago(s.now.since(*at)));
