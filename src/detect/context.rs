@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::{
-    Event, FindMark, JobChange, Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
+    Event, FaultKind, FindMark, JobChange, Mono, Phase, PhaseChange, ProcSample, Progress,
+    VerdictId,
 };
 
 use super::facts::{Job, OpenFind, Seen};
-use super::signature;
+use super::{kernel, signature};
 
 /// Processes of a tree that are remembered.
 const MOST_PIDS: usize = 4096;
@@ -105,7 +106,8 @@ impl Context {
             Event::Job(change) => self.observe_job(now, seq, change),
             Event::Find(mark) => self.observe_find(now, seq, mark),
             Event::Kernel { text } => {
-                let victim = signature::oom_killed_pid(text);
+                let killed = kernel::read(text).filter(|f| f.kind == FaultKind::OomKill);
+                let victim = killed.and_then(|f| f.pid);
                 if victim.is_some_and(|v| self.pids.contains(&v)) {
                     self.oom_killer = Some((text.clone(), seq));
                 }

@@ -114,14 +114,6 @@ pub(crate) fn is_no_activity(text: &str) -> bool {
     REQUEST.as_ref().is_some_and(|r| r.is_match(text)) || of_line(text).is_some()
 }
 
-/// What the kernel says about the end of a process by its OOM killer: the pid.
-pub(crate) fn oom_killed_pid(text: &str) -> Option<u32> {
-    static KILLED: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?i)\bkilled process (\d+)|oom-kill:.*\bpid=(\d+)").ok());
-    let caps = KILLED.as_ref()?.captures(text)?;
-    caps.get(1).or_else(|| caps.get(2))?.as_str().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,18 +189,5 @@ mod tests {
             "INFO:     127.0.0.1:5124 - \"GET /queue/status HTTP/1.1\" 200 OK"
         ));
         assert!(!is_no_activity("Decoding"));
-    }
-
-    #[test]
-    fn the_kernel_names_its_victim() {
-        assert_eq!(
-            oom_killed_pid("Out of memory: Killed process 4123 (python3) total-vm:1kB"),
-            Some(4123)
-        );
-        assert_eq!(
-            oom_killed_pid("oom-kill:constraint=CONSTRAINT_MEMCG,task=python,pid=77,uid=0"),
-            Some(77)
-        );
-        assert_eq!(oom_killed_pid("ring gfx_0.0.0 timeout"), None);
     }
 }

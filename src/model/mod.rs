@@ -7,6 +7,7 @@
 pub mod attempt;
 pub mod effect;
 pub mod event;
+pub mod fault;
 pub mod found;
 pub mod gpu;
 pub mod health;
@@ -25,6 +26,7 @@ pub use attempt::{
 };
 pub use effect::{Effect, Scope, Signal};
 pub use event::{Command, Envelope, Event};
+pub use fault::{FaultKind, KernelFault};
 pub use found::{CardMemory, FoundProcess};
 pub use gpu::{Disagreement, GpuId, GpuSample, Link, Opinion, Resets, ThrottleReason, Vendor};
 pub use health::{Finding, Health, NextStep, Verdict};

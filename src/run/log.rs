@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::detect::kernel_fault;
 use crate::model::event::Choice;
 use crate::model::{Event, Health, Line, Mono, Phase, Stream, Verdict, VerdictId};
 
@@ -127,7 +128,10 @@ pub(super) fn words(event: &Event) -> Option<String> {
             _ => format!("-- {}", p.phase),
         },
         Event::Artefact(a) => format!("wrote {} ({})", a.path, a.size),
-        Event::Kernel { text } => format!("kernel: {text}"),
+        Event::Kernel { text } => match kernel_fault(text) {
+            Some(fault) => format!("kernel: {}: {text}", fault.words()),
+            None => format!("kernel: {text}"),
+        },
         Event::Verdict(v) => verdict_words(v),
         Event::Decision(d) => {
             let head = match &d.choice {

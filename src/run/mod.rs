@@ -3,6 +3,7 @@
 mod card;
 mod command;
 mod ending;
+mod faults;
 mod follow;
 mod judge;
 mod live;

@@ -55,6 +55,7 @@ impl RunState {
                 self.last_progress = Some(env.at);
             }
             Event::Dropped { what, n } => *self.dropped.entry(what.clone()).or_default() += n,
+            Event::Kernel { text } => self.faults.line(env.at, text),
             Event::Survivors { processes, .. } => self.survivors.clone_from(processes),
             _ => {}
         }

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-pub use crate::detect::Working;
+pub use crate::detect::{Working, kernel_fault};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Survivor};
 use crate::model::{
     ActionId, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow, GpuId, GpuSample,
-    HostSample, IdleBaseline, KillPlan, Mono, Origin, Outcome, Phase, ProcSample, Progress, RungId,
-    Setting, SourceStatus, Tier, Verdict,
+    HostSample, IdleBaseline, KernelFault, KillPlan, Mono, Origin, Outcome, Phase, ProcSample,
+    Progress, RungId, Setting, SourceStatus, Tier, Verdict,
 };
 
 /// One point of the charts; a missing reading is a gap, never a zero.
@@ -291,6 +291,9 @@ pub struct Snapshot {
     pub chatter: u64,
     /// What was dropped: (what, how many).
     pub dropped: Vec<(String, u64)>,
+    /// The last faults that the kernel told of, oldest first, at most 32; those of
+    /// another card as well: see [`KernelFault::is_of_another`].
+    pub faults: Vec<(Mono, KernelFault)>,
     /// Evidence taken.
     pub evidence: Vec<EvidenceReport>,
     /// Processes that survive SIGKILL.

@@ -13,6 +13,7 @@ use crate::model::{
 };
 use crate::policy::{BudgetState, Position};
 
+use super::faults::Faults;
 use super::log::Log;
 use super::snapshot::Point;
 
@@ -187,6 +188,7 @@ pub struct RunState {
     pub(super) last_output: Option<Mono>,
     pub(super) last_progress: Option<Mono>,
     pub(super) dropped: BTreeMap<String, u64>,
+    pub(super) faults: Faults,
 }
 
 /// What was last told about the health of the run.
@@ -248,6 +250,7 @@ impl RunState {
             last_output: None,
             last_progress: None,
             dropped: BTreeMap::new(),
+            faults: Faults::default(),
             plan,
         }
     }

@@ -64,6 +64,7 @@ impl RunState {
             log: self.log.lines.clone(),
             chatter: self.log.chatter,
             dropped: self.dropped.iter().map(|(k, v)| (k.clone(), *v)).collect(),
+            faults: self.faults.list(),
             evidence: self.evidence.clone(),
             survivors: self.survivors.clone(),
             result: self.result.clone(),

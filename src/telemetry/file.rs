@@ -72,13 +72,18 @@ fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
-/// The file's text without surrounding blanks.
-pub(crate) fn read_text(path: &Path) -> ReadResult<String> {
+/// The file's bytes.
+pub(crate) fn read_bytes(path: &Path) -> ReadResult<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LIMIT).read_to_end(&mut bytes))
         .map_err(|e| ReadError::os(path, &e))?;
-    Ok(text_of(&bytes))
+    Ok(bytes)
+}
+
+/// The file's text without surrounding blanks.
+pub(crate) fn read_text(path: &Path) -> ReadResult<String> {
+    Ok(text_of(&read_bytes(path)?))
 }
 
 /// Text up to the first NUL: some drivers pad their files to a page.
@@ -102,7 +107,7 @@ pub(crate) fn number<T: FromStr>(path: &Path, text: &str) -> ReadResult<T> {
 }
 
 /// The beginning of a text, for messages.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control())
         .take(24)

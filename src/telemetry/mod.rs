@@ -8,6 +8,8 @@
 mod aging;
 mod amdgpu;
 mod file;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod kmsg;
 #[cfg(feature = "nvml")]
@@ -22,5 +24,6 @@ mod track;
 #[cfg(test)]
 mod testing;
 
+pub use kmsg::message as kernel_message;
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 pub use sampler::{Sampler, SamplerConfig};

@@ -11,7 +11,7 @@ use super::amdgpu::{Attention, CARDS_SOURCE, CardScan, CardSource, Identity};
 use super::host::Host;
 use super::kmsg::{KernelLog, Lines};
 #[cfg(feature = "nvml")]
-use super::nvml::NvmlSource;
+use super::nvml::{NvmlSource, events};
 use super::procfs::{ProcReading, ProcSource, Target};
 use super::source::{self, Answer, Pace, Slot, Source, SourceError, View, lock};
 use crate::model::Vendor;
@@ -38,7 +38,8 @@ pub struct SamplerConfig {
     /// Folder that has `proc` in it; `/` on a real machine.
     pub proc_root: PathBuf,
     /// The kernel log: a device like `/dev/kmsg`, or a plain file that grows. None:
-    /// the environment's `FPT_KERNEL_LOG`, else `/dev/kmsg`.
+    /// the environment's `FPT_KERNEL_LOG`, else `/dev/kmsg`, or what `journalctl` says
+    /// where that may not be read.
     pub kernel_log: Option<PathBuf>,
     /// Whether NVIDIA cards are asked for, where the program was built with NVML.
     pub nvml: bool,
@@ -73,10 +74,17 @@ pub struct Sampler {
     lines: Arc<Lines>,
     scan: Arc<Slot<Vec<Identity>>>,
     cards: CardSlots,
-    nvml: Option<Arc<Slot<Vec<GpuSample>>>>,
+    nvml: Option<NvmlSlots>,
     process: Arc<Slot<ProcReading>>,
     host: Arc<Slot<HostSample>>,
     kernel: Arc<Slot<()>>,
+}
+
+/// What NVML tells: readings, and error reports into the kernel's lines.
+#[derive(Debug)]
+struct NvmlSlots {
+    cards: Arc<Slot<Vec<GpuSample>>>,
+    events: Arc<Slot<()>>,
 }
 
 /// Looks for cards, and starts a reader for each new one.
@@ -127,11 +135,13 @@ impl Sampler {
         let target = Arc::new(Mutex::new(Target::default()));
         let threads = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::new(Lines::default());
-        let kernel_log = kernel_log
-            .or_else(|| std::env::var_os(KERNEL_LOG_VARIABLE).map(PathBuf::from))
-            .unwrap_or_else(|| Path::new("/dev/kmsg").to_owned());
+        // a log that was asked for takes the place of both, of the device and the journal
+        let asked = kernel_log.or_else(|| std::env::var_os(KERNEL_LOG_VARIABLE).map(PathBuf::from));
+        let journalctl = asked.is_none().then(|| "journalctl".into());
+        let kernel_log = asked.unwrap_or_else(|| PathBuf::from("/dev/kmsg"));
         let host = Host::new(&proc_root, &sys_root);
         let process = ProcSource::new(&proc_root, Arc::clone(&target), Arc::clone(&threads));
+        let nvml = start_nvml(nvml, &sys_root, (&attention, &lines), period, &pace);
         let scan = Cards {
             scan: CardScan { root: sys_root },
             slots: Arc::clone(&cards),
@@ -139,10 +149,10 @@ impl Sampler {
             pace: Arc::clone(&pace),
             period,
         };
-        let log = KernelLog::new(kernel_log, Arc::clone(&lines));
+        let log = KernelLog::new(kernel_log, journalctl, Arc::clone(&lines));
         Self {
             scan: source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace)),
-            nvml: start_nvml(nvml, period, &pace),
+            nvml,
             process: source::spawn(process, period, Arc::clone(&pace)),
             host: source::spawn(host, period, Arc::clone(&pace)),
             kernel: source::spawn(log, period, Arc::clone(&pace)),
@@ -169,7 +179,7 @@ impl Sampler {
 
     fn all_cards_answered(&self) -> bool {
         self.scan.answered()
-            && self.nvml.as_ref().is_none_or(|slot| slot.answered())
+            && self.nvml.as_ref().is_none_or(|nvml| nvml.cards.answered())
             && lock(&self.cards).values().all(|(_, slot)| slot.answered())
     }
 
@@ -257,7 +267,7 @@ impl Sampler {
     fn gpus(&self, now: Instant) -> (Vec<GpuSample>, Vec<SourceStatus>) {
         let mut gpus: BTreeMap<GpuId, GpuSample> = BTreeMap::new();
         let mut sources = Vec::new();
-        let nvml = self.nvml.as_ref().map(|slot| slot.view(now));
+        let nvml = self.nvml.as_ref().map(|nvml| nvml.cards.view(now));
         if let Some(view) = &nvml {
             for sample in self.nvml_cards(view) {
                 gpus.insert(sample.id.clone(), sample);
@@ -280,7 +290,12 @@ impl Sampler {
         if sources.is_empty() || matches!(scan.state, SourceState::Stale | SourceState::Lost) {
             sources.push(scan);
         }
+        // Who hears of errors matters only where there are cards and somebody listens.
+        let events = self.nvml.as_ref().map(|nvml| nvml.events.view(now).status);
+        let cards = nvml.as_ref().is_some_and(|view| view.reading.is_some());
+        let events = events.filter(|e| cards && e.state != SourceState::Starting);
         sources.extend(nvml.map(|view| view.status));
+        sources.extend(events);
         let mut gpus: Vec<GpuSample> = gpus.into_values().collect();
         for (index, gpu) in gpus.iter_mut().enumerate() {
             gpu.index = u32::try_from(index).unwrap_or(u32::MAX);
@@ -321,18 +336,29 @@ fn unread(status: &SourceStatus) -> Fail<'_> {
 #[cfg(feature = "nvml")]
 fn start_nvml(
     wanted: bool,
+    sys_root: &Path,
+    (attention, lines): (&Arc<Attention>, &Arc<Lines>),
     period: Duration,
     pace: &Arc<Pace>,
-) -> Option<Arc<Slot<Vec<GpuSample>>>> {
-    wanted.then(|| source::spawn(NvmlSource::default(), period, Arc::clone(pace)))
+) -> Option<NvmlSlots> {
+    wanted.then(|| {
+        let cards = NvmlSource::new(sys_root.to_owned(), Arc::clone(attention));
+        let (attention, lines) = (Arc::clone(attention), Arc::clone(lines));
+        NvmlSlots {
+            cards: source::spawn(cards, period, Arc::clone(pace)),
+            events: events::spawn(attention, lines, period, Arc::clone(pace)),
+        }
+    })
 }
 
 #[cfg(not(feature = "nvml"))]
 fn start_nvml(
     _wanted: bool,
+    _sys_root: &Path,
+    _of: (&Arc<Attention>, &Arc<Lines>),
     _period: Duration,
     _pace: &Arc<Pace>,
-) -> Option<Arc<Slot<Vec<GpuSample>>>> {
+) -> Option<NvmlSlots> {
     None
 }
 

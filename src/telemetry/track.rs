@@ -21,6 +21,11 @@ struct Track {
 }
 
 impl Tracker {
+    /// Whether the value called `key` was ever there.
+    pub(crate) fn seen(&self, key: &'static str) -> bool {
+        self.tracks.get(key).is_some_and(|track| track.seen)
+    }
+
     /// The metric that follows from this answer for the value called `key`.
     pub(crate) fn settle<T>(&mut self, key: &'static str, answer: ReadResult<T>) -> Metric<T> {
         let track = self.tracks.entry(key).or_default();

@@ -1,5 +1,6 @@
 //! The card fails, blocks or vanishes; its memory does not come back at once.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use framepack_tui::model::sample::SourceState;
@@ -98,6 +99,63 @@ fn blocking_read_is_a_lost_source() {
             Event::Source(s) if s.state == wanted && s.name.contains(Card::ADDRESS) => Some(()),
             _ => None,
         });
+    }
+}
+
+/// An APU that was probed first and two cards: the list goes by address and tells HIP's
+/// order; one of them vanishes and comes back, and the others do not notice.
+#[test]
+fn one_of_three_cards_vanishes_and_comes_back() {
+    let lost = "0000:13:00.0";
+    let home = Home::new();
+    let card = Card::several(&[
+        "strixhalo:bdf=0000:c5:00.0",
+        "rx9070xt:bdf=0000:13:00.0",
+        "rx7900xtx:bdf=0000:03:00.0",
+    ]);
+    let mut run = start(&home, &card, "2");
+    let seen = Cell::new("there");
+    let follow = |wanted: &'static str| {
+        let seen = &seen;
+        move |e: &Event| {
+            let Event::Sample(s) = e else { return false };
+            let Some(gpu) = s.gpus.iter().find(|g| g.id.0 == lost) else {
+                return false;
+            };
+            let gone = gpu.state.fresh().is_some_and(|s| s == "gone");
+            match (seen.get(), gone) {
+                ("there", true) => seen.set("gone"),
+                ("gone", false) if gpu.busy.fresh().is_some() => seen.set("back"),
+                _ => {}
+            }
+            seen.get() == wanted
+        }
+    };
+    card.vanish(lost);
+    run.wait_for("a card that is gone", LIMIT, follow("gone"));
+    card.come_back(lost);
+    seen.set("there");
+    run.wait_for("the card again", LIMIT, follow("back"));
+    let run = run.finish(LIMIT);
+    assert_finished_in_peace(&run);
+    let all = run.all(|e| match e {
+        Event::Sample(s) => Some(s.gpus.clone()),
+        _ => None,
+    });
+    for gpus in &all {
+        let order: Vec<_> = gpus
+            .iter()
+            .map(|g| (g.index, g.id.0.as_str(), g.compute_index))
+            .collect();
+        assert_eq!(order[0], (0, "0000:03:00.0", Some(2)));
+        assert_eq!((order[1].0, order[1].1), (1, lost));
+        assert_eq!(order[2], (2, "0000:c5:00.0", Some(0)));
+        for other in [&gpus[0], &gpus[2]] {
+            let failed = matches!(other.busy, Metric::Failed { .. });
+            assert!(!failed, "{}: {:?}", other.id, other.busy);
+        }
+        let zero = gpus[1].vram_total.last().is_some_and(|total| total.0 == 0);
+        assert!(!zero, "memory that was not measured");
     }
 }
 

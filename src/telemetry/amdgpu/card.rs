@@ -10,7 +10,7 @@ use super::{kfd, names};
 use crate::model::GpuId;
 
 /// PCI vendor id of AMD's GPUs.
-const AMD: u32 = 0x1002;
+pub(super) const AMD: u32 = 0x1002;
 /// Name of the source that looks for cards.
 pub(crate) const CARDS_SOURCE: &str = "sysfs";
 
@@ -81,12 +81,13 @@ impl Identity {
         })
     }
 
-    /// Architecture: from KFD, else by PCI id.
-    pub(super) fn arch(&self, root: &Path) -> Option<String> {
-        kfd::arch(root, self.address, self.render_minor()).or_else(|| {
-            let chip = names::chip(self.device_id?)?;
-            Some(chip.arch.to_owned())
-        })
+    /// Architecture and place among the cards of HIP from KFD; else the architecture by
+    /// PCI id.
+    pub(super) fn topology(&self, root: &Path) -> kfd::Found {
+        let mut found = kfd::find(root, self.address, self.render_minor()).unwrap_or_default();
+        let by_id = || names::chip(self.device_id?).map(|chip| chip.arch.to_owned());
+        found.arch = found.arch.or_else(by_id);
+        found
     }
 
     /// Whether the PCI id is known as an APU's; none where the id is unknown.

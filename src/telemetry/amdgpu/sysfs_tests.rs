@@ -2,6 +2,7 @@ use std::fs;
 
 use super::super::super::testing::{Tree, snapshots};
 use super::*;
+use crate::model::Bytes;
 
 const ADDRESS: &str = "0000:0c:00.0";
 
@@ -225,23 +226,6 @@ fn a_driver_that_only_fails_is_in_trouble() {
     assert_eq!(answer.reading.power_w, Metric::Unsupported);
 }
 
-#[test]
-fn the_drivers_errors_are_told_apart() {
-    let words = |errno| {
-        let error = std::io::Error::from_raw_os_error(errno);
-        in_words_of_amdgpu(ReadError::os(Path::new("busy"), &error)).to_string()
-    };
-    assert_eq!(words(5), "busy: Input/output error (os error 5)");
-    assert_eq!(words(22), "busy: Invalid argument (os error 22)");
-    assert_eq!(words(1), "busy: the card is asleep or in reset");
-    assert_eq!(words(16), "busy: the card is asleep or in reset");
-    assert_eq!(words(13), "busy: Permission denied (os error 13)");
-    for errno in [2, 95] {
-        let error = std::io::Error::from_raw_os_error(errno);
-        assert_eq!(ReadError::os(Path::new("busy"), &error), ReadError::Missing);
-    }
-}
-
 /// Folder, address, name, architecture, APU, busy, watts, cap, edge °C.
 type Snapshot = (
     &'static str,
@@ -359,11 +343,6 @@ fn snapshots_of_seven_real_cards_are_read() {
             "{folder}"
         );
         assert_eq!(s.temp_edge, Metric::Fresh(edge), "{folder}");
-        assert_eq!(
-            looks_like_apu(&s),
-            apu,
-            "{folder}: the files alone must tell it, too"
-        );
         assert_eq!(s.temp_junction.fresh().is_some(), !apu, "{folder}");
         assert_eq!(s.fan_rpm.fresh().is_some(), !apu, "{folder}");
         assert!(

@@ -1,31 +1,68 @@
 //! Who holds memory of NVIDIA's cards, by NVML.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nvml_wrapper::Nvml;
-use nvml_wrapper::enums::device::UsedGpuMemory;
 
-use super::super::pci::PciAddress;
-use crate::model::{Bytes, CardMemory, GpuId};
+use super::super::amdgpu::GENTLE_PERIOD;
+use super::super::nvml::{card_id, power, processes};
+use crate::model::CardMemory;
 
 /// A driver that is not there is looked for again this often.
 const AGAIN: Duration = Duration::from_secs(15);
 
 /// The library, loaded when it is there.
-#[derive(Default)]
 pub(super) struct Holders {
+    root: PathBuf,
+    cards: Vec<power::Card>,
     nvml: Option<Nvml>,
     tried: Option<Instant>,
+    last: Option<(Instant, HashMap<u32, Vec<CardMemory>>)>,
 }
 
 impl Holders {
-    /// Memory by process. Nothing where there is no driver of NVIDIA; a card that does
-    /// not answer is left out.
+    /// Of the machine whose `sys` is in `root`.
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self {
+            cards: power::cards(&root),
+            root,
+            nvml: None,
+            tried: None,
+            last: None,
+        }
+    }
+
+    /// Memory by process. Nothing where there is no driver of NVIDIA, or where every
+    /// card sleeps; a card that does not answer is left out. Cards that fall asleep
+    /// when they are left alone are asked seldom, and let go of in between.
     pub(super) fn read(&mut self) -> HashMap<u32, Vec<CardMemory>> {
+        if power::all_asleep(&self.cards) {
+            self.nvml = None;
+            return HashMap::new();
+        }
+        let may_sleep = power::any_may_sleep(&self.cards);
+        if let Some((at, told)) = &self.last
+            && may_sleep
+            && at.elapsed() < GENTLE_PERIOD
+        {
+            return told.clone();
+        }
+        let told = self.ask();
+        if may_sleep {
+            self.nvml = None;
+            self.tried = None;
+            self.last = Some((Instant::now(), told.clone()));
+        }
+        told
+    }
+
+    fn ask(&mut self) -> HashMap<u32, Vec<CardMemory>> {
         let mut out: HashMap<u32, Vec<CardMemory>> = HashMap::new();
         if self.nvml.is_none() && self.tried.is_none_or(|at| at.elapsed() >= AGAIN) {
             self.tried = Some(Instant::now());
+            self.cards = power::cards(&self.root);
             self.nvml = Nvml::init().ok();
         }
         let Some(nvml) = &self.nvml else { return out };
@@ -33,21 +70,13 @@ impl Holders {
             let Ok(device) = nvml.device_by_index(index) else {
                 continue;
             };
-            let (Ok(pci), Ok(holders)) = (device.pci_info(), device.running_compute_processes())
-            else {
+            let (Ok(gpu), Ok(holders)) = (card_id(&device), processes::on(&device)) else {
                 continue;
             };
-            let bus = pci.bus_id;
-            let gpu =
-                PciAddress::parse(&bus).map_or_else(|| GpuId(bus.to_lowercase()), PciAddress::id);
             for holder in holders {
-                let vram = match holder.used_gpu_memory {
-                    UsedGpuMemory::Used(bytes) => Some(Bytes(bytes)),
-                    UsedGpuMemory::Unavailable => None,
-                };
                 out.entry(holder.pid).or_default().push(CardMemory {
                     gpu: gpu.clone(),
-                    vram,
+                    vram: holder.vram,
                     gtt: None,
                 });
             }

@@ -61,6 +61,10 @@ struct Known {
 
 impl Scan {
     pub(super) fn new(config: ProcessesConfig, at: Arc<AtomicU32>) -> Self {
+        #[cfg(feature = "nvml")]
+        let nvml = config
+            .nvml
+            .then(|| super::nvml::Holders::new(config.root.clone()));
         Self {
             root: config.root,
             classify: config.classify,
@@ -69,7 +73,7 @@ impl Scan {
             look: 0,
             known: HashMap::new(),
             #[cfg(feature = "nvml")]
-            nvml: config.nvml.then(super::nvml::Holders::default),
+            nvml,
         }
     }
 

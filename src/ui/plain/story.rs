@@ -5,6 +5,7 @@ use crate::model::progress::PhaseChange;
 use crate::model::{
     AttemptSpec, Command, EnvOrigin, Event, Health, JobChange, Mono, Outcome, Scope, Verdict,
 };
+use crate::run::snapshot::kernel_fault;
 use crate::ui::text::{ago, left, number};
 use crate::ui::words::{self, gib};
 
@@ -157,6 +158,14 @@ fn command(c: &Command) -> String {
     word.to_owned()
 }
 
+/// The kernel's line, behind our words for it where we have some.
+fn kernel(text: &str) -> String {
+    match kernel_fault(text) {
+        Some(fault) => format!("{}: {text}", fault.words()),
+        None => text.to_owned(),
+    }
+}
+
 /// What an event that needs no memory says, and about what.
 pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
     Some(match event {
@@ -184,7 +193,7 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
                 a.path, a.size, a.attempt, a.rung
             ),
         ),
-        Event::Kernel { text } => ("kernel", text.clone()),
+        Event::Kernel { text } => ("kernel", kernel(text)),
         Event::EvidenceTaken(e) => ("evidence", evidence(e)),
         Event::SignalSent {
             signal,

@@ -98,6 +98,7 @@ pub(super) fn healthy() -> Snapshot {
         dropped: Vec::new(),
         evidence: vec![evidence(1, 1)],
         survivors: Vec::new(),
+        faults: Vec::new(),
         result: None,
         results: 0,
         outcome: None,

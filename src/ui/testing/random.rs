@@ -11,7 +11,9 @@ use crate::model::{
     Phase, ProcSample, Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict,
     VerdictId,
 };
-use crate::model::{Disagreement, Link, Opinion, Resets, ThrottleReason, Vendor};
+use crate::model::{
+    Disagreement, FaultKind, KernelFault, Link, Opinion, Resets, ThrottleReason, Vendor,
+};
 use crate::run::Snapshot;
 use crate::run::snapshot::{
     JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage, Working,
@@ -453,6 +455,7 @@ impl Dice {
             dropped: self.list(4, |d| (d.text(), d.int())),
             evidence: vec![evidence(1, 1)],
             survivors: self.list(3, Self::survivor),
+            faults: self.list(33, |d| (d.mono(), d.fault())),
             result: self.some(|d| Artefact {
                 path: d.text(),
                 size: d.bytes(),
@@ -470,6 +473,17 @@ impl Dice {
     /// Fewer than `most` of something.
     fn list<T>(&mut self, most: usize, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
         (0..self.below(most)).map(|_| one(self)).collect()
+    }
+
+    fn fault(&mut self) -> KernelFault {
+        KernelFault {
+            kind: self.pick(&FaultKind::ALL),
+            gpu: self.some(|d| GpuId(d.text())),
+            part: self.some(Self::text),
+            pid: self.some(|_| u32::MAX),
+            process: self.some(Self::text),
+            code: self.some(|d| d.pick(&[79, u32::MAX])),
+        }
     }
 
     fn origin(&mut self) -> Origin {

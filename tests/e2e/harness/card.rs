@@ -1,5 +1,6 @@
 //! The imitated card: made, changed and broken from the test.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -24,6 +25,13 @@ impl Card {
 
     /// An RX 7900 XTX.
     pub(crate) fn rx7900xtx() -> Self {
+        let card = Self::several(&["rx7900xtx"]);
+        card.set("busy=0 power_w=18 vram_used=0.5G");
+        card
+    }
+
+    /// Several cards, `card0` first: profile and options of `fake-amdgpu make`.
+    pub(crate) fn several(cards: &[&str]) -> Self {
         let tree = tempfile::Builder::new()
             .prefix("fpt-card-")
             .tempdir()
@@ -32,9 +40,25 @@ impl Card {
             tree,
             follower: None,
         };
-        card.tool(&["make", "ROOT", "--card", "rx7900xtx"]);
-        card.set("busy=0 power_w=18 vram_used=0.5G");
+        let mut args = vec!["make", "ROOT"];
+        args.extend(cards.iter().flat_map(|c| ["--card", *c]));
+        card.tool(&args);
         card
+    }
+
+    /// Takes a card off the bus: its folder leaves sysfs, and its links lead nowhere.
+    pub(crate) fn vanish(&self, address: &str) {
+        fs::rename(self.device(address), self.root().join("away")).unwrap();
+    }
+
+    /// Puts it back.
+    pub(crate) fn come_back(&self, address: &str) {
+        fs::rename(self.root().join("away"), self.device(address)).unwrap();
+    }
+
+    fn device(&self, address: &str) -> PathBuf {
+        let bus = "sys/devices/pci0000:f0/0000:f0:01.0";
+        self.root().join(bus).join(address)
     }
 
     /// Sets readings: `busy=0 vram_used=17G`.

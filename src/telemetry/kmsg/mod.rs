@@ -1,14 +1,19 @@
 //! Lines of the kernel log about GPUs, and about processes that were killed.
 
+mod journal;
+
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use super::file;
 use super::source::{Answer, Source, SourceError, lock};
+use journal::Journal;
 
 /// Lines that wait to be fetched; more push the oldest out.
 const KEEP: usize = 500;
@@ -18,6 +23,8 @@ const RECORD: usize = 16 << 10;
 const READS: usize = 2000;
 /// Longest line that is kept.
 const LONGEST: usize = 1024;
+/// A journal that ended is started again after this time at the earliest.
+const AGAIN: Duration = Duration::from_mins(1);
 
 /// Lower-case words of which a line must have one.
 const WORDS: &[&str] = &[
@@ -25,6 +32,7 @@ const WORDS: &[&str] = &[
     "kfd",
     "gpu",
     "[drm",
+    "[ttm]",
     "drm:",
     "nvrm",
     "xid",
@@ -44,7 +52,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    fn push(&self, line: String) {
+    /// Adds one.
+    pub(crate) fn push(&self, line: String) {
         let mut queue = lock(&self.queue);
         if queue.0.len() >= KEEP {
             queue.0.pop_front();
@@ -62,12 +71,18 @@ impl Lines {
     }
 }
 
-/// Follows `/dev/kmsg`, or a plain file that grows.
+/// Follows `/dev/kmsg`, or a plain file that grows; where it may not be opened, and a
+/// journal reader is given, that one's output.
 #[derive(Debug)]
 pub(crate) struct KernelLog {
     path: PathBuf,
     lines: Arc<Lines>,
     open: Option<Open>,
+    /// `journalctl`, or nothing: then only the file counts.
+    journalctl: Option<OsString>,
+    journal: Option<Journal>,
+    /// Why the journal is of no use either, and when that was found.
+    no_journal: Option<(Instant, SourceError)>,
     /// The first opening skips what is old; a file that appears later is new.
     seen_absent: bool,
 }
@@ -82,11 +97,14 @@ struct Open {
 
 impl KernelLog {
     /// A follower of `path` from its present end on.
-    pub(crate) fn new(path: PathBuf, lines: Arc<Lines>) -> Self {
+    pub(crate) fn new(path: PathBuf, journalctl: Option<OsString>, lines: Arc<Lines>) -> Self {
         Self {
             path,
             lines,
             open: None,
+            journalctl,
+            journal: None,
+            no_journal: None,
             seen_absent: false,
         }
     }
@@ -125,6 +143,44 @@ impl KernelLog {
         };
         self.open = Some(open);
         result
+    }
+}
+
+impl KernelLog {
+    /// The device is closed to us: the journal may be open.
+    fn through_journal(&mut self) -> Result<Answer<()>, SourceError> {
+        let closed = format!(
+            "{} cannot be read: needs root, or kernel.dmesg_restrict 0",
+            self.path.display()
+        );
+        let Some(program) = &self.journalctl else {
+            return Err(SourceError::Absent(closed));
+        };
+        if let Some((at, why)) = &self.no_journal
+            && at.elapsed() < AGAIN
+        {
+            return Err(why.clone());
+        }
+        match Journal::start(program) {
+            Ok(journal) => {
+                self.journal = Some(journal);
+                Ok(Answer::good(()))
+            }
+            Err(error) => {
+                let why = if error.kind() == io::ErrorKind::NotFound {
+                    "and there is no journalctl".to_owned()
+                } else {
+                    format!("and journalctl could not be started: {error}")
+                };
+                Err(self.give_up_journal(SourceError::Absent(format!("{closed}; {why}"))))
+            }
+        }
+    }
+
+    fn give_up_journal(&mut self, error: SourceError) -> SourceError {
+        self.journal = None;
+        self.no_journal = Some((Instant::now(), error.clone()));
+        error
     }
 }
 
@@ -177,7 +233,7 @@ fn keep(record: &[u8], lines: &Lines) {
 
 /// The message of a record: `6,1234,98765,-;text`, with further lines of
 /// `KEY=value` below. A line without such a head is taken as it is.
-fn message(record: &[u8]) -> Option<String> {
+pub fn message(record: &[u8]) -> Option<String> {
     let text = file::text_of(record);
     let first = text.lines().next()?;
     let is_head = |head: &str| {
@@ -213,125 +269,27 @@ impl Source for KernelLog {
     }
 
     fn read(&mut self) -> Result<Answer<()>, SourceError> {
-        self.follow().map(Answer::good).map_err(|error| {
-            self.open = None;
-            let path = self.path.display();
-            match error.kind() {
-                io::ErrorKind::NotFound => {
-                    self.seen_absent = true;
-                    SourceError::Absent(format!("{path} is not there"))
-                }
-                io::ErrorKind::PermissionDenied => SourceError::Absent(format!(
-                    "{path} cannot be read: needs root or group adm, and kernel.dmesg_restrict 0"
-                )),
-                _ => SourceError::Failed(format!("{path}: {error}")),
+        if let Some(journal) = &mut self.journal {
+            return match journal.read(&self.lines) {
+                Ok(()) => Ok(Answer::good(())),
+                Err(error) => Err(self.give_up_journal(error)),
+            };
+        }
+        let Err(error) = self.follow() else {
+            return Ok(Answer::good(()));
+        };
+        self.open = None;
+        let path = self.path.display();
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                self.seen_absent = true;
+                Err(SourceError::Absent(format!("{path} is not there")))
             }
-        })
+            io::ErrorKind::PermissionDenied => self.through_journal(),
+            _ => Err(SourceError::Failed(format!("{path}: {error}"))),
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::OpenOptions;
-    use std::io::Write;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn append(path: &Path, text: &str) {
-        let mut file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-    }
-
-    #[test]
-    fn a_growing_file_is_followed_from_its_end() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("kmsg");
-        append(&path, "amdgpu: old news\n");
-        let lines = Arc::new(Lines::default());
-        let mut log = KernelLog::new(path.clone(), Arc::clone(&lines));
-        log.read().unwrap();
-        assert_eq!(lines.drain(), Vec::<String>::new());
-        append(
-            &path,
-            "6,1,2,-;usb 1-1: new device\n3,2,3,-;amdgpu 0000:0c:00.0: amdgpu: ring ",
-        );
-        log.read().unwrap();
-        assert_eq!(lines.drain(), Vec::<String>::new());
-        append(
-            &path,
-            "gfx_0.0.0 timeout\nOut of memory: Killed process 7 (python3)\n",
-        );
-        log.read().unwrap();
-        assert_eq!(
-            lines.drain(),
-            [
-                "amdgpu 0000:0c:00.0: amdgpu: ring gfx_0.0.0 timeout",
-                "Out of memory: Killed process 7 (python3)"
-            ]
-        );
-        std::fs::write(&path, "NVRM: Xid 79\n").unwrap();
-        log.read().unwrap();
-        assert_eq!(lines.drain(), ["NVRM: Xid 79"]);
-    }
-
-    #[test]
-    fn a_file_that_comes_later_is_read_from_its_beginning() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("kmsg");
-        let lines = Arc::new(Lines::default());
-        let mut log = KernelLog::new(path.clone(), Arc::clone(&lines));
-        assert!(matches!(log.read(), Err(SourceError::Absent(_))));
-        append(&path, "amdgpu: GPU reset begin!\n");
-        log.read().unwrap();
-        assert_eq!(lines.drain(), ["amdgpu: GPU reset begin!"]);
-    }
-
-    #[test]
-    fn lines_about_other_things_are_left_out() {
-        for line in [
-            "amdgpu: MES failed",
-            "NVRM: Xid (PCI:0000:03:00): 79",
-            "python3[7]: segfault at 0",
-            "python3 invoked oom-killer: gfp_mask=0x0",
-            "[drm:foo] *ERROR* x",
-        ] {
-            assert!(matters(line), "{line}");
-        }
-        for line in ["usb 1-1: room for zoom", "EXT4-fs (sda1): mounted", ""] {
-            assert!(!matters(line), "{line}");
-        }
-    }
-
-    #[test]
-    fn the_queue_is_bounded_and_says_what_was_dropped() {
-        let lines = Lines::default();
-        for n in 0..KEEP + 3 {
-            lines.push(n.to_string());
-        }
-        let all = lines.drain();
-        assert_eq!(all.len(), KEEP + 1);
-        assert_eq!(all[0], "(3 earlier kernel lines were dropped)");
-        assert_eq!(all[1], "3");
-    }
-
-    proptest! {
-        #[test]
-        fn any_record_is_survived(bytes: Vec<u8>) {
-            if let Some(line) = message(&bytes) {
-                prop_assert!(!line.is_empty() && !line.contains('\n'));
-            }
-        }
-
-        #[test]
-        fn the_head_is_cut_off(level in 0u8..192, seq: u64, us: u64, text in "[a-z][a-z ;,]{0,40}[a-z]") {
-            let record = format!("{level},{seq},{us},-;{text}\n SUBSYSTEM=pci\n");
-            prop_assert_eq!(message(record.as_bytes()), Some(text));
-        }
-    }
-}
+mod tests;

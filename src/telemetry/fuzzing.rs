@@ -1,0 +1,14 @@
+//! The parsers of foreign bytes, for the fuzz targets only: no interface to build upon.
+
+use super::amdgpu::{dpm, metrics};
+
+/// Reads a `gpu_metrics` table; whether it was one.
+pub fn gpu_metrics(bytes: &[u8]) -> bool {
+    metrics::parse(bytes).is_ok()
+}
+
+/// Reads a `pp_dpm_*` table: its levels in MHz, and the one in force.
+pub fn pp_dpm(text: &str) -> (Vec<u32>, Option<u32>) {
+    let levels = dpm::parse(text).iter().map(|level| level.mhz).collect();
+    (levels, dpm::in_force(text))
+}
