@@ -14,7 +14,7 @@ use crate::sim::{OTHER, Sim, World, plan};
 
 /// One thing that the world does.
 #[derive(Debug, Clone)]
-enum Act {
+pub(crate) enum Act {
     World(World),
     Phase(Phase),
     Line(&'static str),
@@ -66,7 +66,7 @@ fn world() -> impl Strategy<Value = World> {
         )
 }
 
-fn act() -> impl Strategy<Value = Act> {
+pub(crate) fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => world().prop_map(Act::World),
         2 => Just(Act::World(World::silent())),
@@ -106,7 +106,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn play(acts: &[Act], countdown: Duration) -> Sim {
+pub(crate) fn play(acts: &[Act], countdown: Duration) -> Sim {
     let mut p = plan();
     p.countdown = countdown;
     let mut sim = Sim::running_in(p, Phase::VaeDecode);

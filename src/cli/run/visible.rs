@@ -142,6 +142,9 @@ fn by_rocm(cards: &[GpuSample], vars: &Vars, uuid: UuidOf<'_>) -> Visible {
     }
     let said: Vec<String> = lists.iter().map(|(n, v)| format!("{n}={v}")).collect();
     let by = said.join(" and ");
+    if lists.iter().any(|(_, list)| names_none(list)) {
+        return Visible::Nothing { by };
+    }
     let Some(mut shown) = in_order(cards, Vendor::Amd) else {
         let why = "the order in which HIP counts the cards is not known";
         return Visible::Unknown { by, why };
@@ -165,6 +168,9 @@ fn by_rocm(cards: &[GpuSample], vars: &Vars, uuid: UuidOf<'_>) -> Visible {
 
 fn by_cuda(cards: &[GpuSample], vars: &Vars, list: &str, uuid: UuidOf<'_>) -> Visible {
     let by = format!("{CUDA}={list}");
+    if names_none(list) {
+        return Visible::Nothing { by };
+    }
     let by_address = vars.get(ORDER).is_some_and(|o| o == "PCI_BUS_ID");
     let order = if by_address {
         let mut all = of(cards, Vendor::Nvidia);
@@ -201,6 +207,14 @@ fn shown_by(cards: Vec<usize>, by: String) -> Visible {
     } else {
         Visible::These { cards, by }
     }
+}
+
+/// Whether the first entry is no card on any machine: `-1`, an empty list.
+fn names_none(list: &str) -> bool {
+    let first = list.split(',').next().unwrap_or_default().trim();
+    let uuid = first.to_ascii_uppercase();
+    let is_number = !first.is_empty() && first.bytes().all(|b| b.is_ascii_digit());
+    !is_number && !uuid.starts_with("GPU-") && !uuid.starts_with("MIG-")
 }
 
 /// Entries up to the first invalid one, each card once.
