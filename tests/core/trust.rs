@@ -16,7 +16,7 @@ fn secs(s: u64) -> Duration {
 }
 
 fn idle(sim: &Sim) -> IdleBaseline {
-    sim.state.snapshot().card_idle.expect("read")
+    sim.state.snapshot().card_idle.unwrap_or_default()
 }
 
 fn notices(sim: &Sim, with: &str) -> usize {

@@ -116,14 +116,16 @@ fn a_silent_decode_under_a_counter_that_was_full_from_the_start() {
 #[test]
 fn an_apu_that_is_wedged_in_its_first_job() {
     let mut s = Script::new(STRIX_HALO, "diffusers", "python3 generate.py");
-    s.act_with(60, Act::Startup, |r| r.power = Some(34.0));
+    s.act(5, Act::Startup);
+    // the CPU shares the package
+    s.act_with(55, Act::Startup, |r| r.power = Some(34.0));
     s.bar(20, 20, "");
-    s.act_with(1, Act::Idle, |r| r.power = Some(34.0));
+    s.act_with(20, Act::Startup, |r| r.power = Some(34.0));
     let onset = s.now();
     s.act_with(240, Act::Wedged, |r| r.power = Some(14.0));
     s.is_fault(
         VerdictId::BusyIdle,
-        Phase::Sampling,
+        Phase::VaeDecode,
         onset + 60.0,
         onset + 200.0,
     );
