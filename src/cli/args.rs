@@ -64,7 +64,8 @@ pub(super) struct RunArgs {
     /// VRAM cap, such as 20GiB; wins over the profile's
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(super) cap: Option<Bytes>,
-    /// Card to supervise: its number in the list of cards, or its PCI address
+    /// Card to supervise: its number in the list of cards, or its PCI address. Without
+    /// it the one that `HIP_VISIBLE_DEVICES` and the like show the command first
     #[arg(long, value_name = "N|PCI")]
     pub(super) gpu: Option<String>,
     /// Working directory of the command

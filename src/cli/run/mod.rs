@@ -10,6 +10,9 @@ mod results;
 mod saving;
 pub(super) mod setup;
 mod shell;
+mod visible;
+#[cfg(test)]
+mod visible_tests;
 
 use std::time::Duration;
 
