@@ -1,5 +1,6 @@
 //! Build information: the revision that `--version` names, where there is a
-//! repository to ask.
+//! repository to ask. With the feature `bindgen` also the bindings of rocm-smi, made
+//! anew (docs/decisions/0007-rocm-smi-bindings.md).
 
 use std::path::Path;
 use std::process::Command;
@@ -14,6 +15,46 @@ fn main() {
         None => env!("CARGO_PKG_VERSION").to_owned(),
     };
     println!("cargo:rustc-env=FPT_VERSION={version}");
+    #[cfg(feature = "bindgen")]
+    if let Err(e) = bindings::generate() {
+        println!("cargo::error=no bindings of rocm-smi: {e}");
+    }
+}
+
+#[cfg(feature = "bindgen")]
+mod bindings {
+    //! `OUT_DIR/rocm_smi.rs` from our own header.
+
+    use std::error::Error;
+    use std::path::PathBuf;
+
+    const HEADER: &str = "src/telemetry/rocm_smi/rocm_smi_safe.h";
+
+    pub(crate) fn generate() -> Result<(), Box<dyn Error>> {
+        println!("cargo:rerun-if-changed={HEADER}");
+        let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo sets no OUT_DIR")?);
+        // panics with a clear word where there is no libclang
+        let bindings = bindgen::Builder::default()
+            .header(HEADER)
+            // the header includes nothing, so that libclang alone is enough
+            .clang_arg("-nostdinc")
+            .allowlist_function("rsmi_.*")
+            .allowlist_type("rsmi_.*")
+            .allowlist_var("RSMI_.*")
+            .dynamic_library_name("RocmSmi")
+            // an older library may lack some: each is asked for before it is called
+            .dynamic_link_require_all(false)
+            .prepend_enum_name(false)
+            .use_core()
+            .derive_debug(false)
+            .wrap_unsafe_ops(true)
+            .generate_comments(false)
+            .disable_header_comment()
+            .formatter(bindgen::Formatter::Prettyplease)
+            .generate()?;
+        bindings.write_to_file(out.join("rocm_smi.rs"))?;
+        Ok(())
+    }
 }
 
 /// Short hash of the commit that is checked out.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -38,12 +39,20 @@ pub(super) enum Subcommand {
     Follow(FollowArgs),
     /// List the recorded runs, newest first: id, when, state, command
     Runs,
+    /// Look the machine over: sources, rights, versions, MIOpen, environment, room
+    Doctor(DoctorArgs),
+    /// Print what every card reads: once, or as a stream
+    Gpus(GpusArgs),
     /// Started by `run` itself: holds the workload, so that none of it survives us
     #[command(hide = true)]
     Guardian {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Started by the program itself: asks librocm_smi64, which may abort or block
+    #[cfg(feature = "rocm-smi")]
+    #[command(hide = true)]
+    RocmSmiReader,
 }
 
 #[derive(Debug, clap::Args)]
@@ -93,9 +102,74 @@ pub(super) struct FollowArgs {
     pub(super) run: Option<String>,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = DOCTOR_HELP)]
+pub(super) struct DoctorArgs {
+    /// One JSON object on standard output (docs/doctor.md)
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Only what is wrong or worth knowing: nothing that is in order, no facts
+    #[arg(long, short, conflicts_with = "json")]
+    pub(super) quiet: bool,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub(super) ascii: bool,
+    /// Python to ask for its versions; without it that of the command, else the active one
+    #[arg(long, value_name = "PATH")]
+    pub(super) python: Option<PathBuf>,
+    /// Seconds that Python may take to answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(super) timeout: u64,
+    /// Profile to look at; without it the one that a run would take
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(super) profile: Option<String>,
+    /// Working directory of the command
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+    /// The command that is to be run, and its arguments; it is not started
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<String>,
+}
+
+const DOCTOR_HELP: &str = "\
+Nothing is changed, no card is woken, neither the command nor torch is started; Python is
+asked for the versions of its packages and killed if it does not answer.
+
+Exit codes: 0 clean, 1 warnings, 2 errors; 64 usage, 65 broken profile, 66 profile or folder not found.
+
+Example: framepack-tui doctor -- python demo_gradio.py";
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = GPUS_HELP)]
+pub(super) struct GpusArgs {
+    /// One JSON object a line
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Again and again, until Ctrl-C
+    #[arg(long)]
+    pub(super) watch: bool,
+    /// Time between two readings, such as 2 (seconds) or 500ms
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch", value_parser = super::gpus::interval)]
+    pub(super) interval: Duration,
+    /// Only this card: its number in the list of cards, or its PCI address
+    #[arg(long, value_name = "N|PCI")]
+    pub(super) gpu: Option<String>,
+    /// Print ASCII characters only
+    #[arg(long)]
+    pub(super) ascii: bool,
+}
+
 const START_HELP: &str = "\
 Without a command the start screen is shown: the cards, the generations found running,
 the recorded runs and the profiles, with one key to start a command.";
+
+const GPUS_HELP: &str = "\
+Cards are in the order of their PCI addresses; HIP or CUDA and a number is the place in the
+list that programs see. What a card does not offer is `--`, what failed says why, what is
+old says how old; a card that sleeps is not woken.
+
+Exit codes: 0 printed, also where there is no card (it says why); 69 the card that was
+asked for is not there.";
 
 const FOLLOW_HELP: &str = "\
 Leaving (q, Ctrl-C) does not touch the run. Stop, kill, hold and evidence are passed on to

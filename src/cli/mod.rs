@@ -1,9 +1,11 @@
 //! The command line: the composition root.
 
 mod args;
+mod doctor;
 mod error;
 mod find;
 mod follow;
+mod gpus;
 mod run;
 mod runs;
 mod show;
@@ -28,8 +30,12 @@ pub fn main() -> ExitCode {
         None => start::main(args.start),
         Some(Subcommand::Run(run)) => run::main(*run),
         Some(Subcommand::Follow(follow)) => follow::main(&follow),
+        Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
         Some(Subcommand::Runs) => runs::main(),
+        Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),
+        #[cfg(feature = "rocm-smi")]
+        Some(Subcommand::RocmSmiReader) => return crate::telemetry::rocm_smi_reader(),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -283,7 +283,8 @@ impl GpuSample {
     }
 
     /// Memory of the pool that counts held by processes outside the supervised tree:
-    /// all of it less what the tree holds. `None` where either is not known. What the
+    /// all of it less what the tree holds, so all of it where the tree has not opened the
+    /// card (it is then listed with zeros). `None` where either is not known. What the
     /// driver itself takes is among it.
     pub fn held_by_others(&self, tree: Option<&ProcSample>) -> Option<Bytes> {
         let gtt = self.pool_is_gtt();

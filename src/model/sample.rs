@@ -115,14 +115,15 @@ pub struct ProcSample {
     /// time for the slow round (every 5 s).
     pub per_thread: Vec<ThreadSample>,
     /// What the tree holds and does on each card, by PCI address. A card that none of
-    /// its processes has opened is not listed; a list that could not be read at all is
-    /// empty, and the source `clients` says why.
+    /// its processes has opened is listed with zero processes and zeros, so that all
+    /// that is used there is known to be others'. A card of which nothing can be told is
+    /// not listed, and the source `clients` (`nvml` for NVIDIA) says why.
     #[serde(default)]
     pub on_cards: Vec<TreeOnCard>,
 }
 
 impl ProcSample {
-    /// What the tree holds on a card; `None`: it has not opened it, or that is not known.
+    /// What the tree holds on a card; `None`: that is not known.
     pub fn on_card(&self, gpu: &GpuId) -> Option<&TreeOnCard> {
         self.on_cards.iter().find(|c| c.gpu == *gpu)
     }
@@ -133,9 +134,10 @@ impl ProcSample {
 pub struct TreeOnCard {
     /// The card.
     pub gpu: GpuId,
-    /// Which source told the memory: `kfd`, `fdinfo`, `nvml`.
+    /// Which source told the memory: `kfd`, `fdinfo`, `fdinfo+kfd` (of some processes the
+    /// one, of others the other), `nvml`.
     pub source: String,
-    /// Processes of the tree that have the card open.
+    /// Processes of the tree that have the card open; 0: none has.
     pub processes: u32,
     /// VRAM held.
     pub vram: Metric<Bytes>,
@@ -143,15 +145,15 @@ pub struct TreeOnCard {
     pub gtt: Metric<Bytes>,
     /// VRAM that was moved out to make room, for lack of it.
     pub evicted: Metric<Bytes>,
-    /// Time for which KFD kept the tree's queues off the card, total, in milliseconds: memory pressure
-    /// between processes.
+    /// Time for which KFD kept the queues of the processes alive off the card, total, in
+    /// milliseconds: memory pressure between processes.
     pub evicted_ms: Metric<u64>,
     /// Compute queues (KFD) open on the card. One that stays while the card is idle is
     /// work accepted and not done.
     pub queues: Metric<u32>,
     /// Compute units occupied, where the part tells.
     pub cu_occupancy: Metric<u32>,
-    /// Time of each engine, total, nanoseconds. ROCm's work passes by the engines that
+    /// Time of each engine, total of the processes alive, nanoseconds. ROCm's work passes by the engines that
     /// fdinfo counts, so zero there is no idleness: see `compute_note`.
     pub engines: Vec<EngineTime>,
     /// Percent of the card's multiprocessors used by the tree, where the driver tells it process by process (NVML).
@@ -235,7 +237,7 @@ pub enum SourceState {
 /// State of one source at the time of a sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourceStatus {
-    /// `sysfs 0000:0c:00.0`, `nvml`, `proc`, `host`, `kernel log`.
+    /// `sysfs 0000:0c:00.0`, `nvml`, `rocm-smi`, `proc`, `clients`, `host`, `kernel log`.
     pub name: String,
     /// How it is doing.
     pub state: SourceState,

@@ -1,6 +1,6 @@
 //! One change over every metric of a sample: growing old, failing as a whole.
 
-use crate::model::{GpuSample, HostSample, Metric, ProcSample};
+use crate::model::{GpuSample, HostSample, Metric, Opinion, ProcSample, TreeOnCard};
 
 /// A change that treats a metric of any type alike.
 pub(crate) trait Change {
@@ -99,6 +99,25 @@ pub(crate) fn gpu(sample: GpuSample, change: &impl Change) -> GpuSample {
     }
 }
 
+/// Changes every metric of a second opinion.
+pub(crate) fn opinion(opinion: Opinion, change: &impl Change) -> Opinion {
+    Opinion {
+        source: opinion.source,
+        busy: change.apply(opinion.busy),
+        mem_busy: change.apply(opinion.mem_busy),
+        power_w: change.apply(opinion.power_w),
+        power_cap_w: change.apply(opinion.power_cap_w),
+        vram_used: change.apply(opinion.vram_used),
+        vram_total: change.apply(opinion.vram_total),
+        gtt_used: change.apply(opinion.gtt_used),
+        gtt_total: change.apply(opinion.gtt_total),
+        temp_edge: change.apply(opinion.temp_edge),
+        temp_junction: change.apply(opinion.temp_junction),
+        temp_mem: change.apply(opinion.temp_mem),
+        fan_rpm: change.apply(opinion.fan_rpm),
+    }
+}
+
 /// Changes every metric of a process tree.
 pub(crate) fn process(sample: ProcSample, change: &impl Change) -> ProcSample {
     ProcSample {
@@ -123,6 +142,24 @@ pub(crate) fn process(sample: ProcSample, change: &impl Change) -> ProcSample {
         per_thread: sample.per_thread,
         // of a source of its own, which grows old by itself
         on_cards: sample.on_cards,
+    }
+}
+
+/// Changes every metric of what a tree does on a card.
+pub(crate) fn on_card(on: TreeOnCard, change: &impl Change) -> TreeOnCard {
+    TreeOnCard {
+        gpu: on.gpu,
+        source: on.source,
+        processes: on.processes,
+        vram: change.apply(on.vram),
+        gtt: change.apply(on.gtt),
+        evicted: change.apply(on.evicted),
+        evicted_ms: change.apply(on.evicted_ms),
+        queues: change.apply(on.queues),
+        cu_occupancy: change.apply(on.cu_occupancy),
+        engines: on.engines,
+        busy: change.apply(on.busy),
+        compute_note: on.compute_note,
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod aging;
 mod amdgpu;
+mod clients;
 mod file;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -14,16 +15,25 @@ mod host;
 mod kmsg;
 #[cfg(feature = "nvml")]
 mod nvml;
+#[cfg(feature = "rocm-smi")]
+mod opinion;
 mod pci;
 mod processes;
 mod procfs;
+#[cfg(feature = "rocm-smi")]
+mod rocm_smi;
 mod sampler;
+#[cfg(feature = "rocm-smi")]
+mod second;
 mod source;
 mod track;
 
 #[cfg(test)]
 mod testing;
 
-pub use kmsg::message as kernel_message;
+pub use clients::{DrmClient, drm_client};
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
+#[cfg(feature = "rocm-smi")]
+pub use rocm_smi::reader_main as rocm_smi_reader;
 pub use sampler::{Sampler, SamplerConfig};
+pub use source::ReadTime;

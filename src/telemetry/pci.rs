@@ -52,6 +52,17 @@ impl PciAddress {
         ))
     }
 
+    /// The address that KFD writes as `domain` and `location_id`.
+    pub(crate) fn at(domain: u32, location: u32) -> Option<Self> {
+        let [device, bus] = u16::try_from(location).ok()?.to_le_bytes();
+        Some(Self {
+            domain,
+            bus,
+            device: device >> 3,
+            function: device & 7,
+        })
+    }
+
     /// KFD's `location_id`: bus, device and function in 16 bits.
     pub(crate) fn location(self) -> u32 {
         u32::from(self.bus) << 8 | u32::from(self.device) << 3 | u32::from(self.function)

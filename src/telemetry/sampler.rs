@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use super::aging::{self, Age, Fail};
 use super::amdgpu::{Attention, CARDS_SOURCE, CardScan, CardSource, Identity};
+use super::clients::{Clients, NvmlFeed};
 use super::host::Host;
 use super::kmsg::{KernelLog, Lines};
 #[cfg(feature = "nvml")]
 use super::nvml::{NvmlSource, events};
 use super::procfs::{ProcReading, ProcSource, Target};
-use super::source::{self, Answer, Pace, Slot, Source, SourceError, View, lock};
+#[cfg(feature = "rocm-smi")]
+use super::second::Second;
+use super::source::{self, Answer, Pace, ReadTime, Slot, Source, SourceError, View, lock};
 use crate::model::Vendor;
 use crate::model::time::millis;
 use crate::model::{
@@ -43,6 +46,12 @@ pub struct SamplerConfig {
     pub kernel_log: Option<PathBuf>,
     /// Whether NVIDIA cards are asked for, where the program was built with NVML.
     pub nvml: bool,
+    /// Whether librocm_smi64 is asked for a second opinion on AMD cards, where the
+    /// program was built with it. It reads `/sys` only, so it is not asked where
+    /// `sys_root` is elsewhere.
+    pub rocm_smi: bool,
+    /// Program that is started as `PROGRAM rocm-smi-reader` for it. None: this program.
+    pub rocm_smi_reader: Option<PathBuf>,
     /// Time between two readings of each source.
     pub period: Duration,
 }
@@ -55,12 +64,14 @@ impl Default for SamplerConfig {
             proc_root: PathBuf::from("/"),
             kernel_log: None,
             nvml: true,
+            rocm_smi: true,
+            rocm_smi_reader: None,
             period: Duration::from_millis(500),
         }
     }
 }
 
-type CardSlots = Arc<Mutex<BTreeMap<GpuId, (Identity, Arc<Slot<GpuSample>>)>>>;
+pub(super) type CardSlots = Arc<Mutex<BTreeMap<GpuId, (Identity, Arc<Slot<GpuSample>>)>>>;
 
 /// The running sources. Dropping it ends their threads; one that is blocked in a
 /// read is left behind and keeps nothing from ending.
@@ -75,7 +86,10 @@ pub struct Sampler {
     scan: Arc<Slot<Vec<Identity>>>,
     cards: CardSlots,
     nvml: Option<NvmlSlots>,
+    #[cfg(feature = "rocm-smi")]
+    second: Option<Box<Second>>,
     process: Arc<Slot<ProcReading>>,
+    clients: Clients,
     host: Arc<Slot<HostSample>>,
     kernel: Arc<Slot<()>>,
 }
@@ -127,6 +141,8 @@ impl Sampler {
             proc_root,
             kernel_log,
             nvml,
+            rocm_smi,
+            rocm_smi_reader,
             period,
         } = config;
         let pace = Arc::new(Pace::default());
@@ -140,8 +156,28 @@ impl Sampler {
         let journalctl = asked.is_none().then(|| "journalctl".into());
         let kernel_log = asked.unwrap_or_else(|| PathBuf::from("/dev/kmsg"));
         let host = Host::new(&proc_root, &sys_root);
-        let process = ProcSource::new(&proc_root, Arc::clone(&target), Arc::clone(&threads));
-        let nvml = start_nvml(nvml, &sys_root, (&attention, &lines), period, &pace);
+        let second_wanted = rocm_smi && sys_root == Path::new("/");
+        let members = Arc::default();
+        let process = ProcSource::new(
+            &proc_root,
+            Arc::clone(&target),
+            Arc::clone(&threads),
+            Arc::clone(&members),
+        );
+        let holders = NvmlFeed::default();
+        let clients = Clients::start(
+            (&proc_root, &sys_root),
+            (members, Arc::clone(&holders)),
+            (period, period * FRESH_PERIODS),
+            &pace,
+        );
+        let nvml = start_nvml(
+            nvml,
+            &sys_root,
+            (&attention, &lines, holders),
+            period,
+            &pace,
+        );
         let scan = Cards {
             scan: CardScan { root: sys_root },
             slots: Arc::clone(&cards),
@@ -150,9 +186,18 @@ impl Sampler {
             period,
         };
         let log = KernelLog::new(kernel_log, journalctl, Arc::clone(&lines));
+        let scan = source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace));
+        #[cfg(feature = "rocm-smi")]
+        let second = second_wanted
+            .then(|| Box::new(Second::start(rocm_smi_reader, &scan, &cards, period, &pace)));
+        #[cfg(not(feature = "rocm-smi"))]
+        let _ = (second_wanted, rocm_smi_reader);
         Self {
-            scan: source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace)),
+            #[cfg(feature = "rocm-smi")]
+            second,
+            scan,
             nvml,
+            clients,
             process: source::spawn(process, period, Arc::clone(&pace)),
             host: source::spawn(host, period, Arc::clone(&pace)),
             kernel: source::spawn(log, period, Arc::clone(&pace)),
@@ -193,6 +238,10 @@ impl Sampler {
             lock(&self.threads).clear();
         }
         self.attention.set_process(pid.is_some());
+        #[cfg(feature = "rocm-smi")]
+        if let Some(second) = &self.second {
+            second.watched().set_process(pid.is_some());
+        }
         self.pace.wake();
     }
 
@@ -205,6 +254,10 @@ impl Sampler {
     /// Whether a job runs. Without one a sleeping card is not woken to be read.
     pub fn set_job_running(&self, running: bool) {
         self.attention.set_job(running);
+        #[cfg(feature = "rocm-smi")]
+        if let Some(second) = &self.second {
+            second.watched().set_job(running);
+        }
         self.pace.wake();
     }
 
@@ -216,17 +269,29 @@ impl Sampler {
         let process = self.process.view(now);
         let host = self.host.view(now);
         sources.push(process.status.clone());
+        sources.push(self.clients.status(now));
         sources.push(host.status.clone());
         sources.push(self.kernel.view(now).status);
+        let target = *lock(&self.target);
+        let mut process = self.process_of(process, target);
+        if let Some(tree) = &mut process {
+            tree.on_cards = self.clients.on_cards(now, target, &gpus);
+        }
         Sample {
             gpus,
-            process: self.process_of(process),
+            process,
             host: match host.reading {
                 Some((age, sample)) => aging::host(sample, &self.age(age)),
                 None => aging::host(HostSample::default(), &unread(&host.status)),
             },
             sources,
         }
+    }
+
+    /// How long the reads of each source take, by its name in [`Sample::sources`]; a
+    /// source whose first read has not ended is not among them.
+    pub fn read_times(&self) -> BTreeMap<String, ReadTime> {
+        self.pace.times()
     }
 
     /// Lines of the kernel log about GPUs and killed processes since the last call.
@@ -241,8 +306,7 @@ impl Sampler {
         }
     }
 
-    fn process_of(&self, view: View<ProcReading>) -> Option<ProcSample> {
-        let target = *lock(&self.target);
+    fn process_of(&self, view: View<ProcReading>, target: Target) -> Option<ProcSample> {
         let (age, reading) = view.reading?;
         let same = (reading.target.pid, reading.target.reaper) == (target.pid, target.reaper);
         let mut sample = reading.sample.filter(|_| same)?;
@@ -297,6 +361,10 @@ impl Sampler {
         sources.extend(nvml.map(|view| view.status));
         sources.extend(events);
         let mut gpus: Vec<GpuSample> = gpus.into_values().collect();
+        #[cfg(feature = "rocm-smi")]
+        if let Some(second) = &self.second {
+            sources.push(second.join(&mut gpus, now, self.period * FRESH_PERIODS));
+        }
         for (index, gpu) in gpus.iter_mut().enumerate() {
             gpu.index = u32::try_from(index).unwrap_or(u32::MAX);
         }
@@ -337,12 +405,12 @@ fn unread(status: &SourceStatus) -> Fail<'_> {
 fn start_nvml(
     wanted: bool,
     sys_root: &Path,
-    (attention, lines): (&Arc<Attention>, &Arc<Lines>),
+    (attention, lines, holders): (&Arc<Attention>, &Arc<Lines>, NvmlFeed),
     period: Duration,
     pace: &Arc<Pace>,
 ) -> Option<NvmlSlots> {
     wanted.then(|| {
-        let cards = NvmlSource::new(sys_root.to_owned(), Arc::clone(attention));
+        let cards = NvmlSource::new(sys_root.to_owned(), Arc::clone(attention), holders);
         let (attention, lines) = (Arc::clone(attention), Arc::clone(lines));
         NvmlSlots {
             cards: source::spawn(cards, period, Arc::clone(pace)),
@@ -355,7 +423,7 @@ fn start_nvml(
 fn start_nvml(
     _wanted: bool,
     _sys_root: &Path,
-    _of: (&Arc<Attention>, &Arc<Lines>),
+    _of: (&Arc<Attention>, &Arc<Lines>, NvmlFeed),
     _period: Duration,
     _pace: &Arc<Pace>,
 ) -> Option<NvmlSlots> {

@@ -2,7 +2,7 @@ use std::fs;
 
 use super::super::testing::{Tree, fifo};
 use super::*;
-use crate::model::Metric;
+use crate::model::{Bytes, Metric};
 
 fn start(tree: &Tree) -> Sampler {
     Sampler::start(SamplerConfig {
@@ -11,6 +11,7 @@ fn start(tree: &Tree) -> Sampler {
         kernel_log: Some(tree.root().join("kmsg")),
         nvml: false,
         period: Duration::from_millis(20),
+        ..SamplerConfig::default()
     })
 }
 
@@ -191,4 +192,54 @@ fn kernel_lines_are_handed_over_once() {
     });
     assert_eq!(lines, ["amdgpu: GPU reset begin!"]);
     assert_eq!(sampler.kernel_lines(), Vec::<String>::new());
+}
+
+#[test]
+fn the_trees_memory_is_told_apart_from_that_of_others() {
+    let (used, idle) = ("0000:03:00.0", "0000:c1:00.0");
+    let tree = Tree::new();
+    tree.card("card0", used).card("card1", idle);
+    let stat = "7 (python3) S 1 1 1 0 -1 0 10 0 2 0 5 0 0 0 20 0 1 0 500 0 0\n";
+    tree.write("proc/7/stat", stat);
+    tree.write("proc/7/task/7/stat", stat);
+    let kfd = |path: &str, text: &str| tree.write(&format!("sys/class/kfd/kfd/{path}"), text);
+    kfd("topology/nodes/1/gpu_id", "21432\n");
+    kfd("topology/nodes/1/properties", "location_id 768\ndomain 0\n");
+    kfd("proc/7/vram_21432", "17179869184\n");
+    kfd("proc/8/vram_21432", "3221225472\n");
+    let sampler = start(&tree);
+    assert_eq!(sampler.cards().len(), 2);
+    sampler.set_target(Some(7), None);
+    let mut told = None;
+    until("the tree on its cards", || {
+        let sample = sampler.sample();
+        let found = sample
+            .process
+            .as_ref()
+            .is_some_and(|p| !p.on_cards.is_empty());
+        told = found.then_some(sample);
+        found
+    });
+    let sample = told.unwrap();
+    assert_eq!(status(&sample, "clients").state, SourceState::Ok);
+    let process = sample.process.as_ref();
+    let on = &process.unwrap().on_cards;
+    assert_eq!(on.len(), 2, "{on:?}");
+    assert_eq!(on[0].vram, Metric::Fresh(Bytes::gib(16)));
+    assert_eq!(
+        (on[1].processes, &on[1].vram),
+        (0, &Metric::Fresh(Bytes(0)))
+    );
+    let others: Vec<_> = sample
+        .gpus
+        .iter()
+        .map(|g| g.held_by_others(process))
+        .collect();
+    assert_eq!(others, [Some(Bytes::gib(4)), Some(Bytes::gib(20))]);
+    sampler.set_target(Some(8), None);
+    let process = sampler.sample().process;
+    assert!(
+        process.is_none_or(|p| p.on_cards.is_empty()),
+        "of another tree"
+    );
 }

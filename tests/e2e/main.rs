@@ -16,11 +16,17 @@ mod failures;
 #[cfg(test)]
 mod follow;
 #[cfg(test)]
+mod gpus;
+#[cfg(test)]
 mod hangs;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod no_alarm;
+#[cfg(all(test, feature = "rocm-smi"))]
+mod rocm_smi;
 #[cfg(test)]
 mod start;
 #[cfg(test)]

@@ -150,7 +150,7 @@ pub(super) fn total(card: &GpuSample) -> Option<Bytes> {
 }
 
 /// The profile that was asked for, or the best match, with the reason.
-pub(super) fn profile(
+pub(in crate::cli) fn profile(
     catalog: &Catalog,
     asked: Option<&str>,
     card: Option<&GpuSample>,

@@ -8,7 +8,7 @@ mod outputs;
 mod planner;
 mod results;
 mod saving;
-mod setup;
+pub(super) mod setup;
 mod shell;
 mod visible;
 #[cfg(test)]

@@ -178,7 +178,7 @@ fn record(
     Ok((store, dir))
 }
 
-fn working_directory(asked: Option<&Path>) -> Result<PathBuf, CliError> {
+pub(in crate::cli) fn working_directory(asked: Option<&Path>) -> Result<PathBuf, CliError> {
     let path = asked.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     let enter = || -> io::Result<PathBuf> {
         let full = path.canonicalize()?;
@@ -192,7 +192,7 @@ fn working_directory(asked: Option<&Path>) -> Result<PathBuf, CliError> {
 }
 
 /// Names in the working directory, for the adapter's look; bounded.
-fn names_in(cwd: &Path) -> Vec<String> {
+pub(in crate::cli) fn names_in(cwd: &Path) -> Vec<String> {
     std::fs::read_dir(cwd).map_or_else(
         |_unreadable| Vec::new(),
         |entries| {
@@ -206,7 +206,7 @@ fn names_in(cwd: &Path) -> Vec<String> {
 }
 
 /// The user's exported variables; those that are no UTF-8 concern nobody here.
-fn exported() -> BTreeMap<String, String> {
+pub(in crate::cli) fn exported() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
         .collect()

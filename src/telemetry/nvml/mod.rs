@@ -10,12 +10,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
 
 use super::aging::{self, Age, Fail};
 use super::amdgpu::{Attention, GENTLE_AFTER, GENTLE_PERIOD};
-use super::source::{Answer, Source, SourceError};
+use super::clients::{NvmlCard, NvmlFeed};
+use super::file::ReadError;
+use super::source::{Answer, Source, SourceError, lock};
 use super::track::Tracker;
 use crate::model::Vendor;
 use crate::model::time::millis;
@@ -36,11 +38,14 @@ pub(crate) struct NvmlSource {
     cards: Vec<power::Card>,
     last_watched: Instant,
     last_read: Option<Instant>,
+    /// Where the processes on each card go.
+    holders: NvmlFeed,
 }
 
 impl NvmlSource {
-    /// A reader; `root` has `sys` in it, which tells whether cards sleep.
-    pub(crate) fn new(root: PathBuf, attention: Arc<Attention>) -> Self {
+    /// A reader; `root` has `sys` in it, which tells whether cards sleep. The processes
+    /// on each card are put into `holders`.
+    pub(crate) fn new(root: PathBuf, attention: Arc<Attention>, holders: NvmlFeed) -> Self {
         Self {
             cards: power::cards(&root),
             root,
@@ -51,6 +56,7 @@ impl NvmlSource {
             trackers: HashMap::new(),
             last_watched: Instant::now(),
             last_read: None,
+            holders,
         }
     }
 
@@ -121,10 +127,13 @@ impl NvmlSource {
         }
         let mut samples = Vec::new();
         let mut trouble = None;
+        let mut holders = Vec::new();
         for index in 0..count {
-            let sample = nvml
-                .device_by_index(index)
-                .and_then(|device| card::read(&device, &mut self.trackers));
+            let sample = nvml.device_by_index(index).and_then(|device| {
+                let sample = card::read(&device, &mut self.trackers)?;
+                holders.extend(held(&device, &sample.id));
+                Ok(sample)
+            });
             match sample {
                 Ok(sample) => {
                     self.lost_since.remove(&index);
@@ -144,6 +153,7 @@ impl NvmlSource {
                 }
             }
         }
+        *lock(&self.holders) = holders;
         let any_cut = card::any_cut(nvml, count);
         card::number(&mut samples, any_cut);
         for (index, sample) in &samples {
@@ -174,6 +184,19 @@ impl Source for NvmlSource {
     }
 }
 
+/// The processes on a card; none where NVML does not offer the list.
+fn held(device: &Device<'_>, gpu: &GpuId) -> Option<NvmlCard> {
+    let processes = match processes::on(device) {
+        Err(ReadError::Missing) => return None,
+        told => told.map_err(|error| error.to_string()),
+    };
+    Some(NvmlCard {
+        gpu: gpu.clone(),
+        at: Instant::now(),
+        processes,
+    })
+}
+
 fn absent(error: &NvmlError) -> SourceError {
     match error {
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
@@ -198,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_the_library_says_so_and_one_with_it_has_cards() {
-        let mut source = NvmlSource::new(PathBuf::from("/"), Arc::default());
+        let mut source = NvmlSource::new(PathBuf::from("/"), Arc::default(), Arc::default());
         source.attention.set_process(true);
         match source.read() {
             Err(SourceError::Absent(why)) => assert!(why.contains("NVIDIA"), "{why}"),
@@ -216,7 +239,7 @@ mod tests {
     fn a_sleeping_card_is_not_woken_while_nothing_is_supervised() {
         let tree = Tree::new();
         power::tests::laptop(&tree, "auto\n", "suspended\n");
-        let mut source = NvmlSource::new(tree.root().to_owned(), Arc::default());
+        let mut source = NvmlSource::new(tree.root().to_owned(), Arc::default(), Arc::default());
         let first = source.read().unwrap().reading;
         assert_eq!(first.len(), 1);
         assert_eq!(first[0].id.0, "0000:01:00.0");
@@ -240,7 +263,7 @@ mod tests {
     fn an_awake_card_that_may_sleep_is_read_gently_when_nothing_runs_for_long() {
         let tree = Tree::new();
         power::tests::laptop(&tree, "auto\n", "active\n");
-        let mut source = NvmlSource::new(tree.root().to_owned(), Arc::default());
+        let mut source = NvmlSource::new(tree.root().to_owned(), Arc::default(), Arc::default());
         assert!(source.left_alone().is_none(), "the first minute");
         let long_ago = Instant::now().checked_sub(GENTLE_AFTER).unwrap();
         source.last_watched = long_ago;

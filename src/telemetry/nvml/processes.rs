@@ -8,6 +8,7 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::{ProcessInfo, ProcessUtilizationSample};
 
+use super::super::clients::NvmlProcess;
 use super::super::file::ReadResult;
 use super::card::answer;
 use crate::model::Bytes;
@@ -15,19 +16,6 @@ use crate::model::Bytes;
 /// The driver samples each process every 1/6 to 1 s, so that in this time one has at
 /// least one sample.
 const WINDOW: Duration = Duration::from_secs(2);
-
-/// One process on one card.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct NvmlProcess {
-    /// Process id, of the host: in a container with process numbers of its own it
-    /// matches none of ours.
-    pub(crate) pid: u32,
-    /// Memory held; absent where the driver does not tell.
-    pub(crate) vram: Option<Bytes>,
-    /// Percent of the time in which it used the multiprocessors; absent where the
-    /// driver does not tell.
-    pub(crate) busy: Option<f64>,
-}
 
 /// The processes with a compute context on the card. Missing where the card does not
 /// offer the list.

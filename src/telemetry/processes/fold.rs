@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::fdinfo::{self, Client};
+use super::super::clients::DrmClient;
+use super::memory;
 use crate::model::{CardMemory, FoundProcess};
 
 /// One process as it was read.
@@ -14,7 +15,7 @@ pub(super) struct Seen {
     pub(super) name: String,
     pub(super) argv: Vec<String>,
     pub(super) kind: Option<&'static str>,
-    pub(super) clients: Vec<Client>,
+    pub(super) clients: Vec<DrmClient>,
     /// What other sources than its descriptors tell.
     pub(super) told: Vec<CardMemory>,
     pub(super) hidden: Option<String>,
@@ -24,7 +25,7 @@ pub(super) struct Seen {
 
 impl Seen {
     fn holds_memory(&self) -> bool {
-        !self.told.is_empty() || !fdinfo::by_card(&self.clients).is_empty()
+        !self.told.is_empty() || !memory::by_card(&self.clients).is_empty()
     }
 }
 
@@ -116,11 +117,11 @@ fn told(group: &Group, by_pid: &HashMap<u32, &Seen>, seen: &[Seen]) -> Option<Fo
         .iter()
         .filter_map(|p| by_pid.get(p).copied())
         .collect();
-    let mut memory = fdinfo::by_card(members.iter().flat_map(|m| &m.clients));
+    let mut held = memory::by_card(members.iter().flat_map(|m| &m.clients));
     for m in members.iter().flat_map(|m| &m.told) {
-        fdinfo::add(&mut memory, &m.gpu, m.vram, m.gtt);
+        memory::add(&mut held, &m.gpu, m.vram, m.gtt);
     }
-    memory.sort_by(|a, b| a.gpu.cmp(&b.gpu));
+    held.sort_by(|a, b| a.gpu.cmp(&b.gpu));
     // of a terminal or a desktop that draws with the card, what runs in it is no part
     let whole = root.kind.is_some() || group.supervisor.is_some();
     let belongs = |s: &Seen| {
@@ -140,7 +141,7 @@ fn told(group: &Group, by_pid: &HashMap<u32, &Seen>, seen: &[Seen]) -> Option<Fo
         kind: root.kind.map(str::to_owned),
         name: root.name.clone(),
         argv: root.argv.clone(),
-        memory,
+        memory: held,
         hidden: members.iter().find_map(|m| m.hidden.clone()),
         cpu_percent: root.cpu_percent.map(|_known| cpu.iter().sum()),
         age_ms: root.age_ms,
@@ -157,11 +158,13 @@ mod tests {
     use crate::model::{Bytes, GpuId};
 
     fn seen(pid: u32, parent: u32, kind: Option<&'static str>, mib: u64) -> Seen {
-        let client = Client {
+        let client = DrmClient {
             gpu: GpuId("0000:03:00.0".to_owned()),
             id: pid.into(),
             vram: Some(Bytes::mib(mib)),
             gtt: None,
+            evicted: None,
+            engines: Vec::new(),
         };
         Seen {
             pid,

@@ -4,8 +4,8 @@
 //! entry blocks holds up this list and nothing else, and the list then says at which
 //! process it waits.
 
-mod fdinfo;
 mod fold;
+mod memory;
 #[cfg(feature = "nvml")]
 mod nvml;
 mod scan;

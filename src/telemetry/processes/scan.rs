@@ -4,16 +4,15 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use super::super::clients::{Descriptors, DrmClient};
 use super::super::file;
 use super::super::procfs::parse::{self, Stat};
 use super::super::source::SourceError;
-use super::fdinfo::{self, Client};
 use super::fold::Seen;
 use super::{Classify, Guess, ProcessesConfig};
 use crate::model::CardMemory;
@@ -23,8 +22,6 @@ const COMMAND: u64 = 32 << 10;
 const WORDS: usize = 256;
 /// Bytes of a memory map that are searched for PyTorch.
 const MAPS: u64 = 2 << 20;
-/// Descriptors of one process that are looked at.
-const DESCRIPTORS: usize = 1024;
 /// Names in a working directory that are looked at.
 const NAMES: usize = 1000;
 /// What is costly is read of each process only in every so many looks, unless it
@@ -51,7 +48,7 @@ struct Known {
     argv: Vec<String>,
     guess: Option<Guess>,
     has_torch: bool,
-    clients: Vec<Client>,
+    clients: Vec<DrmClient>,
     hidden: Option<String>,
     /// CPU ticks at the last look.
     cpu: Option<(Instant, u64)>,
@@ -180,8 +177,8 @@ impl Known {
         }
         let promising = self.guess.is_some() || !self.clients.is_empty() || told;
         if promising || pid_turn || self.looks == 1 {
-            match clients(dir) {
-                Ok(clients) => {
+            match Descriptors::look(dir) {
+                Ok((_, clients)) => {
                     self.clients = clients;
                     self.hidden = None;
                 }
@@ -248,33 +245,6 @@ fn guess(argv: &[String], dir: &Path, classify: Classify) -> Option<Guess> {
 fn has_torch(maps: &Path) -> bool {
     let bytes = limited(maps, MAPS).unwrap_or_default();
     bytes.windows(8).any(|w| w == b"libtorch")
-}
-
-/// The clients of amdgpu among its descriptors; an error in words: they cannot be seen.
-fn clients(dir: &Path) -> Result<Vec<Client>, String> {
-    let descriptors = match fs::read_dir(dir.join("fd")) {
-        Ok(d) => d,
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(owner(dir)),
-        // ended meanwhile
-        Err(_) => return Ok(Vec::new()),
-    };
-    let found = descriptors
-        .flatten()
-        .take(DESCRIPTORS)
-        .filter(|fd| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with("/dev/dri")))
-        .filter_map(|fd| file::read_text(&dir.join("fdinfo").join(fd.file_name())).ok())
-        .filter_map(|text| fdinfo::client(&text))
-        .collect();
-    Ok(found)
-}
-
-/// Why the descriptors of a process are not ours to see.
-fn owner(dir: &Path) -> String {
-    let us = rustix::process::geteuid().as_raw();
-    match fs::metadata(dir) {
-        Ok(m) if m.uid() != us => "another user's".to_owned(),
-        _ => "the kernel does not show it to us".to_owned(),
-    }
 }
 
 /// Seconds since boot.

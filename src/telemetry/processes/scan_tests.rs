@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
+use super::super::clients::texts::text;
 use super::super::testing::Tree;
 use super::*;
 use crate::model::Bytes;
@@ -76,13 +77,13 @@ fn a_machine_with_a_generation_a_script_and_a_desktop() {
     m.process(1, 0, 'S', "init");
     m.process(2, 0, 'S', "");
     m.process(40, 1, 'R', "python demo_gradio.py --port 7860");
-    m.descriptor(40, 3, RENDER, &fdinfo::tests::text(7, "18664448 KiB"));
+    m.descriptor(40, 3, RENDER, &text(7, "18664448 KiB"));
     // the same client once more, and a file that only looks like one
-    m.descriptor(40, 4, RENDER, &fdinfo::tests::text(7, "18664448 KiB"));
-    m.descriptor(40, 5, "/tmp/x", &fdinfo::tests::text(8, "4 KiB"));
+    m.descriptor(40, 4, RENDER, &text(7, "18664448 KiB"));
+    m.descriptor(40, 5, "/tmp/x", &text(8, "4 KiB"));
     m.process(50, 1, 'S', "python plain_script.py");
     m.process(60, 1, 'S', "compositor");
-    m.descriptor(60, 9, RENDER, &fdinfo::tests::text(9, "90 MiB"));
+    m.descriptor(60, 9, RENDER, &text(9, "90 MiB"));
     let found = m.look();
     let pids: Vec<_> = found.iter().map(|f| (f.pid, f.kind.as_deref())).collect();
     assert_eq!(pids, [(40, Some("framepack")), (60, None)]);
@@ -112,7 +113,7 @@ fn a_machine_with_a_generation_a_script_and_a_desktop() {
 fn a_process_stuck_in_the_driver_is_not_asked_again() {
     let mut m = Machine::new();
     m.process(40, 1, 'R', "python demo_gradio.py");
-    m.descriptor(40, 3, RENDER, &fdinfo::tests::text(7, "1 GiB"));
+    m.descriptor(40, 3, RENDER, &text(7, "1 GiB"));
     assert_eq!(m.look().len(), 1);
     m.process(40, 1, 'D', "python demo_gradio.py");
     // reading it would block for ever

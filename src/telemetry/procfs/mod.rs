@@ -5,4 +5,4 @@ pub(super) mod parse;
 mod source;
 mod tree;
 
-pub(crate) use source::{ProcReading, ProcSource, Target};
+pub(crate) use source::{Members, ProcReading, ProcSource, Target};

@@ -18,7 +18,12 @@ fn fixture(root: &Path, pid: u32, reaper: Option<u32>) -> Fixture {
         detail: true,
     }));
     let threads = Arc::new(Mutex::new(Vec::new()));
-    let source = ProcSource::new(root, Arc::clone(&target), Arc::clone(&threads));
+    let source = ProcSource::new(
+        root,
+        Arc::clone(&target),
+        Arc::clone(&threads),
+        Arc::default(),
+    );
     Fixture {
         source,
         target,

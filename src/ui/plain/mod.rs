@@ -4,10 +4,12 @@
 //! movement, no colour, no line that is rewritten. The child's own lines are passed
 //! on behind `out| ` and `err| `.
 
+mod cards;
 mod child;
 mod lobby;
 mod story;
 
+pub use cards::cards_text;
 pub use lobby::lobby_text;
 
 use std::io::{self, Write};

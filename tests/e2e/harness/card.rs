@@ -1,9 +1,11 @@
 //! The imitated card: made, changed and broken from the test.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use framepack_tui::model::Bytes;
 use tempfile::TempDir;
 
 use super::home::Home;
@@ -74,6 +76,23 @@ impl Card {
         self.tool(&["break", "ROOT", CARD, file, how]);
     }
 
+    /// Takes its hwmon folder away, before anything looks at it.
+    #[cfg(feature = "rocm-smi")]
+    pub(crate) fn hide_hwmon(&self) {
+        let mut folders = vec![self.root().join("sys/devices")];
+        while let Some(folder) = folders.pop() {
+            let hwmon = folder.join("hwmon");
+            if folder.ends_with(Self::ADDRESS) && hwmon.is_dir() {
+                std::fs::rename(hwmon, self.root().join("hidden-hwmon")).unwrap();
+                return;
+            }
+            let below = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap());
+            let below = below.filter(|e| e.file_type().unwrap().is_dir());
+            folders.extend(below.map(|e| e.path()));
+        }
+        panic!("no hwmon folder of {}", Self::ADDRESS);
+    }
+
     /// From now on the card shows what the Python processes of `home` do: busy and
     /// hot while they compute, idle with 17 GiB held while they hang, and the memory
     /// back `linger_s` seconds after they are gone.
@@ -87,9 +106,25 @@ impl Card {
         self.follower = Some(child);
     }
 
+    /// The first words of a command that becomes a client of the card and holds this
+    /// much of its memory; for a command that runs inside the tree.
+    pub(crate) fn client(&self, vram: Bytes) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![python().into(), script().into(), "client".into()];
+        words.push(self.root().into());
+        words.extend([format!("vram={}", vram.0).into(), "--".into()]);
+        words
+    }
+
+    /// Makes a process that is none of the run's hold this much of the card's memory.
+    pub(crate) fn client_elsewhere(&self, pid: u32, vram: Bytes) {
+        let (pid, vram) = (pid.to_string(), format!("vram={}", vram.0));
+        self.tool(&["proc", "ROOT", &pid, &vram]);
+    }
+
     /// A command that runs inside the tree; `exec`s, so its process is the program's.
-    pub(crate) fn inside(&self, program: &str) -> Command {
-        let mut command = self.command(&["run", "ROOT", "--", program]);
+    pub(crate) fn inside(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.command(&["run", "ROOT", "--"]);
+        command.arg(program);
         command.stdin(Stdio::null());
         command
     }

@@ -30,6 +30,7 @@ pub(crate) struct Heard {
 pub(crate) struct Start<'a> {
     home: &'a Home,
     card: Option<&'a Card>,
+    through: Vec<OsString>,
     options: Vec<OsString>,
     command: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
@@ -41,6 +42,7 @@ impl<'a> Start<'a> {
         Self {
             home,
             card: None,
+            through: Vec::new(),
             options: vec!["--headless".into()],
             command: Vec::new(),
             env: Vec::new(),
@@ -50,6 +52,14 @@ impl<'a> Start<'a> {
     /// With this card at `/sys`.
     pub(crate) fn card(mut self, card: &'a Card) -> Self {
         self.card = Some(card);
+        self
+    }
+
+    /// Beginning of a command line that executes the rest: a shell that prepares something
+    /// inside the card's tree.
+    #[cfg(feature = "rocm-smi")]
+    pub(crate) fn through(mut self, words: &[&str]) -> Self {
+        self.through.extend(words.iter().map(OsString::from));
         self
     }
 
@@ -86,11 +96,13 @@ impl<'a> Start<'a> {
 
     /// Starts it.
     pub(crate) fn start(self) -> Running<'a> {
+        let mut words = self.through.iter().cloned().chain([BINARY.into()]);
+        let program = words.next().unwrap_or_else(|| BINARY.into());
         let mut command = match self.card {
-            Some(card) => card.inside(BINARY),
-            None => Command::new(BINARY),
+            Some(card) => card.inside(&program),
+            None => Command::new(&program),
         };
-        command.arg("run").args(&self.options);
+        command.args(words).arg("run").args(&self.options);
         if !self.command.is_empty() {
             command.arg("--").args(&self.command);
         }
