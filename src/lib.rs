@@ -17,14 +17,15 @@
 //! | `detect`, `policy` | `model` (`policy` also `profile`'s types) | each other, I/O, clocks, threads |
 //! | `profile` | `model` | clocks; I/O only in `catalog` |
 //! | `run` | `model`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
-//! | `telemetry`, `workload`, `supervise`, `record` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
-//! | `ui` | `model`, `run::snapshot`, `profile` | `telemetry`, `workload`, `supervise` |
+//! | `telemetry`, `workload`, `supervise`, `record`, `doctor` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
+//! | `ui` | `model`, `run::snapshot`, `profile`, `doctor`'s report | `telemetry`, `workload`, `supervise` |
 //! | `cli` | all | |
 //!
 //! `tests/layering.rs` enforces the table.
 
 pub mod cli;
 pub mod detect;
+pub mod doctor;
 pub mod model;
 pub mod policy;
 pub mod profile;

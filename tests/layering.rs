@@ -30,7 +30,7 @@ mod tests {
     }
 
     /// The table of `src/lib.rs`. `a::b`: only that part of the layer.
-    const LAYERS: [Layer; 11] = [
+    const LAYERS: [Layer; 12] = [
         layer("model", &[], true),
         layer("detect", &["model"], true),
         layer("policy", &["model", "profile"], true),
@@ -40,9 +40,18 @@ mod tests {
         layer("workload", &["model", "profile"], false),
         layer("supervise", &["model", "profile", "workload"], false),
         layer("record", &["model", "profile"], false),
+        layer("doctor", &["model", "profile"], false),
         layer(
             "ui",
-            &["model", "run::snapshot", "run::Snapshot", "profile"],
+            &[
+                "model",
+                "run::snapshot",
+                "run::Snapshot",
+                "profile",
+                "doctor::finding",
+                "doctor::report",
+                "doctor::facts",
+            ],
             false,
         ),
         layer("cli", &["*"], false),

@@ -9,7 +9,7 @@ use procfs::process::{Process, all_processes};
 use crate::figures::{Figure, quick};
 use crate::home::Home;
 use crate::pty::Pty;
-use crate::{BINARY, Outcome, peer, printer, usage};
+use crate::{BINARY, Outcome, peer, printer, tree, usage};
 
 const GROUP: &str = "A minute on the screen, 120x36, 2 readings a second";
 /// What happens at the start does not count.
@@ -22,7 +22,14 @@ pub(crate) fn measure() -> Outcome<Vec<Figure>> {
     let minute = Duration::from_secs(if quick() { 10 } else { 60 });
     let mut all = Vec::new();
     let silent: Vec<OsString> = ["sleep", "3600"].map(OsString::from).to_vec();
-    let mut workloads = vec![("a silent workload".to_owned(), silent, true)];
+    let mut workloads = vec![
+        ("a silent workload".to_owned(), silent, true),
+        (
+            format!("a silent workload of {} threads", tree::THREADS),
+            tree::command()?,
+            true,
+        ),
+    ];
     for rate in LINES {
         workloads.push((
             format!("a workload that prints {rate} lines a second"),

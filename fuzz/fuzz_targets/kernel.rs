@@ -3,7 +3,7 @@
 #![no_main]
 
 use framepack_tui::detect::{culprit, kernel_fault};
-use framepack_tui::telemetry::kernel_message;
+use framepack_tui::telemetry::fuzzing::kernel_message;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -39,6 +39,8 @@ pub(super) enum Subcommand {
     Follow(FollowArgs),
     /// List the recorded runs, newest first: id, when, state, command
     Runs,
+    /// Look the machine over: sources, rights, versions, MIOpen, environment, room
+    Doctor(DoctorArgs),
     /// Print what every card reads: once, or as a stream
     Gpus(GpusArgs),
     /// Started by `run` itself: holds the workload, so that none of it survives us
@@ -62,7 +64,8 @@ pub(super) struct RunArgs {
     /// VRAM cap, such as 20GiB; wins over the profile's
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(super) cap: Option<Bytes>,
-    /// Card to supervise: its number in the list of cards, or its PCI address
+    /// Card to supervise: its number in the list of cards, or its PCI address. Without
+    /// it the one that `HIP_VISIBLE_DEVICES` and the like show the command first
     #[arg(long, value_name = "N|PCI")]
     pub(super) gpu: Option<String>,
     /// Working directory of the command
@@ -98,6 +101,43 @@ pub(super) struct FollowArgs {
     /// it the newest that still runs, else the newest
     pub(super) run: Option<String>,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = DOCTOR_HELP)]
+pub(super) struct DoctorArgs {
+    /// One JSON object on standard output (docs/doctor.md)
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Only what is wrong or worth knowing: nothing that is in order, no facts
+    #[arg(long, short, conflicts_with = "json")]
+    pub(super) quiet: bool,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub(super) ascii: bool,
+    /// Python to ask for its versions; without it that of the command, else the active one
+    #[arg(long, value_name = "PATH")]
+    pub(super) python: Option<PathBuf>,
+    /// Seconds that Python may take to answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(super) timeout: u64,
+    /// Profile to look at; without it the one that a run would take
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(super) profile: Option<String>,
+    /// Working directory of the command
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+    /// The command that is to be run, and its arguments; it is not started
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<String>,
+}
+
+const DOCTOR_HELP: &str = "\
+Nothing is changed, no card is woken, neither the command nor torch is started; Python is
+asked for the versions of its packages and killed if it does not answer.
+
+Exit codes: 0 clean, 1 warnings, 2 errors; 64 usage, 65 broken profile, 66 profile or folder not found.
+
+Example: framepack-tui doctor -- python demo_gradio.py";
 
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = GPUS_HELP)]

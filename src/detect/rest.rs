@@ -111,7 +111,9 @@ mod tests {
 
     fn level(readings: &[GpuSample]) -> IdleBaseline {
         let mut spell = Spell::default();
-        readings.iter().for_each(|g| spell.add(g));
+        for reading in readings {
+            spell.add(reading);
+        }
         spell.level(readings.last().unwrap(), false).unwrap()
     }
 

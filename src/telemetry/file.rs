@@ -83,7 +83,41 @@ pub(crate) fn read_bytes(path: &Path) -> ReadResult<Vec<u8>> {
 
 /// The file's text without surrounding blanks.
 pub(crate) fn read_text(path: &Path) -> ReadResult<String> {
-    Ok(text_of(&read_bytes(path)?))
+    // Nearly all of them fit: two calls, where a growing buffer takes four and a stat.
+    let mut page = [0; 4096];
+    let mut whole = Vec::new();
+    File::open(path)
+        .and_then(|mut file| {
+            let length = fill(&mut file, &mut page)?;
+            if length == page.len() {
+                whole.extend_from_slice(&page);
+                let rest = LIMIT - length as u64;
+                file.take(rest).read_to_end(&mut whole)?;
+            }
+            Ok(length)
+        })
+        .map(|length| {
+            text_of(if whole.is_empty() {
+                &page[..length]
+            } else {
+                &whole
+            })
+        })
+        .map_err(|e| ReadError::os(path, &e))
+}
+
+/// Reads until the file ends or the buffer is full.
+fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(length)
 }
 
 /// Text up to the first NUL: some drivers pad their files to a page.
@@ -143,6 +177,18 @@ mod tests {
         assert_eq!(error.to_string(), "value: `N/A` is no number");
         std::fs::write(&path, "42\n\0\0\0").unwrap();
         assert_eq!(read_number::<u64>(&path), Ok(42));
+    }
+
+    #[test]
+    fn a_file_is_read_whole_whatever_its_length() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("long");
+        for length in [0, 1, 4095, 4096, 4097, 20_000] {
+            std::fs::write(&path, "x".repeat(length)).unwrap();
+            assert_eq!(read_text(&path).unwrap().len(), length);
+        }
+        std::fs::write(&path, vec![b'x'; (2 << 20) + 1]).unwrap();
+        assert_eq!(read_text(&path).unwrap().len(), 1 << 20);
     }
 
     proptest! {

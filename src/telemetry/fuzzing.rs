@@ -1,6 +1,7 @@
 //! The parsers of foreign bytes, for the fuzz targets only: no interface to build upon.
 
 use super::amdgpu::{dpm, metrics};
+use super::kmsg;
 
 /// Reads a `gpu_metrics` table; whether it was one.
 pub fn gpu_metrics(bytes: &[u8]) -> bool {
@@ -11,4 +12,9 @@ pub fn gpu_metrics(bytes: &[u8]) -> bool {
 pub fn pp_dpm(text: &str) -> (Vec<u32>, Option<u32>) {
     let levels = dpm::parse(text).iter().map(|level| level.mhz).collect();
     (levels, dpm::in_force(text))
+}
+
+/// The message of a record of the kernel log: a line without control characters.
+pub fn kernel_message(record: &[u8]) -> Option<String> {
+    kmsg::message(record)
 }

@@ -32,8 +32,8 @@ mod track;
 mod testing;
 
 pub use clients::{DrmClient, drm_client};
-pub use kmsg::message as kernel_message;
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 #[cfg(feature = "rocm-smi")]
 pub use rocm_smi::reader_main as rocm_smi_reader;
 pub use sampler::{Sampler, SamplerConfig};
+pub use source::ReadTime;

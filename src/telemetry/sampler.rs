@@ -16,7 +16,7 @@ use super::nvml::{NvmlSource, events};
 use super::procfs::{ProcReading, ProcSource, Target};
 #[cfg(feature = "rocm-smi")]
 use super::second::Second;
-use super::source::{self, Answer, Pace, Slot, Source, SourceError, View, lock};
+use super::source::{self, Answer, Pace, ReadTime, Slot, Source, SourceError, View, lock};
 use crate::model::Vendor;
 use crate::model::time::millis;
 use crate::model::{
@@ -286,6 +286,12 @@ impl Sampler {
             },
             sources,
         }
+    }
+
+    /// How long the reads of each source take, by its name in [`Sample::sources`]; a
+    /// source whose first read has not ended is not among them.
+    pub fn read_times(&self) -> BTreeMap<String, ReadTime> {
+        self.pace.times()
     }
 
     /// Lines of the kernel log about GPUs and killed processes since the last call.

@@ -1,5 +1,6 @@
 //! A source that may block for ever, and the slot in which its last answer lies.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -192,6 +193,16 @@ pub(crate) struct Pace {
 struct PaceState {
     round: u64,
     stopped: bool,
+    times: BTreeMap<String, ReadTime>,
+}
+
+/// How long the reads of one source take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadTime {
+    /// The first, with whatever had to be opened or loaded.
+    pub first: Duration,
+    /// The latest after that, where there was one.
+    pub latest: Option<Duration>,
 }
 
 impl Pace {
@@ -205,6 +216,25 @@ impl Pace {
     pub(crate) fn stop(&self) {
         lock(&self.state).stopped = true;
         self.changed.notify_all();
+    }
+
+    /// A read of the source called `name` has ended.
+    pub(crate) fn took(&self, name: &str, time: Duration) {
+        let mut state = lock(&self.state);
+        if let Some(known) = state.times.get_mut(name) {
+            known.latest = Some(time);
+        } else {
+            let first = ReadTime {
+                first: time,
+                latest: None,
+            };
+            state.times.insert(name.to_owned(), first);
+        }
+    }
+
+    /// What the reads took, by the name of the source.
+    pub(crate) fn times(&self) -> BTreeMap<String, ReadTime> {
+        lock(&self.state).times.clone()
     }
 
     /// The present round; to be passed to [`Pace::wait`].
@@ -237,10 +267,13 @@ pub(crate) fn spawn<S: Source>(
         let end = EndMark(&of_thread);
         loop {
             let seen = pace.round();
-            end.0.begin(Instant::now());
+            let begun = Instant::now();
+            end.0.begin(begun);
             let result = source.read();
             let absent = matches!(result, Err(SourceError::Absent(_)));
-            end.0.finish(Instant::now(), result);
+            let ended = Instant::now();
+            pace.took(&end.0.name, ended - begun);
+            end.0.finish(ended, result);
             let pause = if absent {
                 period.max(ABSENT_PERIOD)
             } else {
@@ -358,11 +391,13 @@ mod tests {
             SourceState::Failing
         );
         assert!(!blocked.answered());
+        assert!(!pace.times().contains_key("blocked"), "it has not ended");
         release.send(()).unwrap();
         while !blocked.answered() {
             assert!(begin.elapsed() < Duration::from_secs(5));
             thread::sleep(Duration::from_millis(1));
         }
+        assert!(pace.times().contains_key("blocked"));
         pace.stop();
         assert_eq!(blocked.view(Instant::now()).reading.map(|r| r.1), Some(1));
     }

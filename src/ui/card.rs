@@ -18,6 +18,16 @@ pub(super) fn compute_index(g: &GpuSample) -> Option<String> {
     g.compute_index.map(|index| format!("{list} {index}"))
 }
 
+/// The busy counter, with a word where another source contradicts it.
+pub(super) fn busy(g: &GpuSample) -> Reading {
+    let mut r = quantity(&g.busy, 0, "%");
+    if g.busy.fresh().is_some() && g.disagreements.iter().any(|d| d.value == "busy") {
+        r.text = format!("{} disputed", r.text);
+        r.tone = Tone::Warn;
+    }
+    r
+}
+
 /// An APU tells the power of the whole package, its CPU included.
 pub(super) const fn power_label(g: &GpuSample) -> &'static str {
     if g.apu { "package" } else { "power" }
@@ -180,7 +190,7 @@ pub(super) fn disagreement(g: &GpuSample, d: &Disagreement) -> String {
     }
 }
 
-/// What both sources were asked for: a word, what the first says, what the second says.
+/// What both sources speak of: a word, what the first says, what the second says.
 pub(super) fn opinions(g: &GpuSample, o: &Opinion) -> Vec<(&'static str, Reading, Reading)> {
     let size = |m: &Metric<Bytes>| reading(m, |b| format!("{} GiB", gib(*b)));
     let all = [
@@ -218,9 +228,8 @@ pub(super) fn opinions(g: &GpuSample, o: &Opinion) -> Vec<(&'static str, Reading
             quantity(&o.fan_rpm, 0, "rpm"),
         ),
     ];
-    let told =
-        |(_, first, second): &(_, Reading, Reading)| first.text != "--" || second.text != "--";
-    all.into_iter().filter(told).collect()
+    // what the second source does not know is no opinion
+    all.into_iter().filter(|told| told.2.text != "--").collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::model::{Bytes, FoundProcess, GpuId, GpuSample, HostSample, SourceState, SourceStatus};
 use crate::profile::{Condition, Fit, Holds, ShelfEntry};
 
+use super::card;
 use super::text::number;
 use super::words::{self, Reading, Tone, gib, pool, quantity, reading};
 
@@ -245,8 +246,8 @@ pub(super) fn levels(g: &GpuSample) -> [(&'static str, Reading); 4] {
     };
     [
         (label, reading(used, |b| format!("{}{tail}", gib(*b)))),
-        ("busy", quantity(&g.busy, 0, "%")),
-        ("power", quantity(&g.power_w, 0, "W")),
+        ("busy", card::busy(g)),
+        (card::power_label(g), quantity(&g.power_w, 0, "W")),
         (hot.0, quantity(hot.1, 0, "C")),
     ]
 }

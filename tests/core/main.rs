@@ -5,3 +5,4 @@ mod live;
 mod props;
 mod sim;
 mod story;
+mod trust;

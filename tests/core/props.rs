@@ -14,8 +14,8 @@ use crate::sim::{OTHER, Sim, World, plan};
 
 /// One thing that the world does.
 #[derive(Debug, Clone)]
-enum Act {
-    World(World),
+pub(crate) enum Act {
+    World(Box<World>),
     Phase(Phase),
     Line(&'static str),
     Bar(f64),
@@ -66,10 +66,10 @@ fn world() -> impl Strategy<Value = World> {
         )
 }
 
-fn act() -> impl Strategy<Value = Act> {
+pub(crate) fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        3 => world().prop_map(Act::World),
-        2 => Just(Act::World(World::silent())),
+        3 => world().prop_map(|w| Act::World(Box::new(w))),
+        2 => Just(Act::World(Box::new(World::silent()))),
         2 => proptest::sample::select(Phase::ALL).prop_map(Act::Phase),
         1 => proptest::sample::select(vec![
             "HSA exception: MemoryRegion::BlockAllocator::alloc failed.",
@@ -106,13 +106,13 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn play(acts: &[Act], countdown: Duration) -> Sim {
+pub(crate) fn play(acts: &[Act], countdown: Duration) -> Sim {
     let mut p = plan();
     p.countdown = countdown;
     let mut sim = Sim::running_in(p, Phase::VaeDecode);
     for a in acts {
         match a.clone() {
-            Act::World(w) => sim.world = w,
+            Act::World(w) => sim.world = *w,
             Act::Phase(p) => sim.phase(p),
             Act::Line(t) => sim.line(t),
             Act::Bar(d) => sim.step_bar(d),

@@ -32,6 +32,9 @@ pub(crate) struct World {
     pub(crate) power: Metric<f64>,
     /// Watts before the launch and between attempts.
     pub(crate) idle_power: f64,
+    /// Busy percent and memory in use then.
+    pub(crate) idle_busy: f64,
+    pub(crate) idle_vram: Bytes,
     pub(crate) power_cap: Metric<f64>,
     /// Percent of time in which some task waits for a CPU.
     pub(crate) cpu_pressure: f64,
@@ -60,6 +63,8 @@ impl Default for World {
             busy: Metric::Fresh(97.0),
             power: Metric::Fresh(310.0),
             idle_power: 20.0,
+            idle_busy: 0.0,
+            idle_vram: Bytes::mib(600),
             power_cap: Metric::Unsupported,
             cpu_pressure: 0.0,
             vram: Metric::Fresh(Bytes::gib(18)),
@@ -478,7 +483,7 @@ impl Sim {
             );
             let resting = self.idle || !self.alive;
             g.busy = if resting {
-                Metric::Fresh(0.0)
+                Metric::Fresh(w.idle_busy)
             } else {
                 w.busy.clone()
             };
@@ -490,7 +495,7 @@ impl Sim {
             g.vram_used = if self.vram_high {
                 w.vram.clone()
             } else {
-                Metric::Fresh(Bytes::mib(600))
+                Metric::Fresh(w.idle_vram)
             };
             g.power_cap_w = w.power_cap.clone();
             g.vram_total = Metric::Fresh(Bytes::gib(24));

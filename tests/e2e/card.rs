@@ -113,7 +113,7 @@ fn one_of_three_cards_vanishes_and_comes_back() {
         "rx9070xt:bdf=0000:13:00.0",
         "rx7900xtx:bdf=0000:03:00.0",
     ]);
-    let mut run = start(&home, &card, "2");
+    let mut run = start(&home, &card, "1");
     let seen = Cell::new("there");
     let follow = |wanted: &'static str| {
         let seen = &seen;

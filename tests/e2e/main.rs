@@ -25,7 +25,8 @@ mod harness;
 mod memory;
 #[cfg(test)]
 mod no_alarm;
-#[cfg(all(test, feature = "rocm-smi"))]
+#[cfg(test)]
+#[cfg(feature = "rocm-smi")]
 mod rocm_smi;
 #[cfg(test)]
 mod start;

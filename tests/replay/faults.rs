@@ -3,7 +3,7 @@
 use framepack_tui::model::event::Choice;
 use framepack_tui::model::{ActionId, ExitStatus, Phase, VerdictId};
 
-use crate::script::{Act, MI300X, RTX4090, RX6700XT, RX7900XTX, RX9070XT, Script};
+use crate::script::{Act, MI300X, RTX4090, RX6700XT, RX7900XTX, RX9070XT, STRIX_HALO, Script};
 
 #[test]
 fn a_silent_decode_under_the_prefixes_of_2026() {
@@ -109,6 +109,25 @@ fn a_silent_decode_under_a_counter_that_was_full_from_the_start() {
         Phase::VaeDecode,
         onset + 45.0,
         onset + 180.0,
+    );
+}
+
+/// No power limit, and never seen at work: power per busy percent against its own rest.
+#[test]
+fn an_apu_that_is_wedged_in_its_first_job() {
+    let mut s = Script::new(STRIX_HALO, "diffusers", "python3 generate.py");
+    s.act(5, Act::Startup);
+    // the CPU shares the package
+    s.act_with(55, Act::Startup, |r| r.power = Some(34.0));
+    s.bar(20, 20, "");
+    s.act_with(20, Act::Startup, |r| r.power = Some(34.0));
+    let onset = s.now();
+    s.act_with(240, Act::Wedged, |r| r.power = Some(14.0));
+    s.is_fault(
+        VerdictId::BusyIdle,
+        Phase::VaeDecode,
+        onset + 60.0,
+        onset + 200.0,
     );
 }
 

@@ -35,6 +35,17 @@ fn a_counter_that_stays_full_after_the_job() {
 }
 
 #[test]
+fn an_apu_whose_power_does_not_move_and_that_is_honestly_busy() {
+    let mut s = Script::diffusers(STRIX_HALO);
+    s.always = Some(|r| r.power = Some(12.0));
+    s.bar(20, 100, "");
+    s.act(100, Act::Sample);
+    s.act(600, Act::Vae);
+    s.exit(ExitStatus::Code(0));
+    s.is_calm(&[], VerdictId::Finished);
+}
+
+#[test]
 fn weights_from_a_slow_disk() {
     let mut s = Script::comfyui_prompt(RX7900XTX, "[INFO] ");
     s.act(600, Act::Hdd);

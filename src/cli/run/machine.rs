@@ -5,6 +5,93 @@ use crate::model::Vendor;
 use crate::model::{Bytes, GpuSample};
 use crate::profile::{Card, Catalog, Machine, Profile, best};
 
+use super::visible::Visible;
+
+/// The card that the run supervises, where nobody names one: the first that the
+/// program is shown.
+pub(super) fn choose_shown(
+    cards: &[GpuSample],
+    asked: Option<&str>,
+    shown: &Visible,
+) -> Result<Option<GpuSample>, CliError> {
+    match shown {
+        Visible::These { cards: list, .. } if asked.is_none() => {
+            Ok(list.first().and_then(|i| cards.get(*i)).cloned())
+        }
+        _ => choose(cards, asked),
+    }
+}
+
+/// Where the program may use another card than the one that is supervised.
+pub(super) fn mismatch(cards: &[GpuSample], card: &GpuSample, shown: &Visible) -> Option<String> {
+    let name = |c: &GpuSample| format!("{} at {}", c.name, c.id);
+    let chosen = name(card);
+    match shown {
+        Visible::Nothing { by } => Some(format!(
+            "{by} shows the program no card; {chosen} is supervised all the same"
+        )),
+        Visible::Unknown { .. } if cards.len() < 2 => None,
+        Visible::Unknown { by, why } => Some(format!(
+            "which card {by} means is not known ({why}); {chosen} is supervised, name another with --gpu"
+        )),
+        Visible::These { cards: list, by } => {
+            let named: Vec<&GpuSample> = list.iter().filter_map(|i| cards.get(*i)).collect();
+            let first = named.first()?;
+            if !named.iter().any(|c| c.id == card.id) {
+                return Some(format!(
+                    "{by} makes the program use {}, but {chosen} is supervised: give --gpu {} or change the variable",
+                    name(first),
+                    first.id
+                ));
+            }
+            let others: Vec<String> = named
+                .iter()
+                .filter(|c| c.id != card.id)
+                .map(|c| name(c))
+                .collect();
+            (!others.is_empty()).then(|| {
+                let begins = if first.id == card.id {
+                    ""
+                } else {
+                    " (it begins with the first of its list)"
+                };
+                format!(
+                    "{by} shows the program {} cards{begins}; {chosen} is supervised, not {}",
+                    named.len(),
+                    others.join(" and ")
+                )
+            })
+        }
+        Visible::All => unguided(cards, card, &chosen),
+    }
+}
+
+/// Nothing tells the program which card to use: it takes its runtime's first.
+fn unguided(cards: &[GpuSample], card: &GpuSample, chosen: &str) -> Option<String> {
+    let (runtime, variable) = runtime(card.vendor);
+    let mut alike = cards.iter().filter(|c| c.vendor == card.vendor);
+    let first = alike.clone().find(|c| c.compute_index == Some(0));
+    match (card.compute_index, first) {
+        (Some(0), _) => None,
+        (Some(place), Some(first)) => Some(format!(
+            "{chosen} is supervised, but {runtime} puts {} at {} first, and a program that is not told otherwise uses that: export {variable}={place} for the supervised one",
+            first.name, first.id
+        )),
+        _ if alike.nth(1).is_none() => None,
+        _ => Some(format!(
+            "{chosen} is supervised; in which order {runtime} counts the cards is not known, so the program may use another"
+        )),
+    }
+}
+
+/// What a vendor's compute runtime is called, and the variable that chooses its cards.
+const fn runtime(vendor: Vendor) -> (&'static str, &'static str) {
+    match vendor {
+        Vendor::Amd => ("HIP", "HIP_VISIBLE_DEVICES"),
+        Vendor::Nvidia => ("CUDA", "CUDA_VISIBLE_DEVICES"),
+    }
+}
+
 /// The card that the run supervises; `None`: there is no GPU, which is a notice.
 pub(in crate::cli) fn choose(
     cards: &[GpuSample],
@@ -41,7 +128,18 @@ fn describe(cards: &[GpuSample]) -> String {
     }
     let list: Vec<String> = cards
         .iter()
-        .map(|c| format!("{} = {} at {}", c.index, c.name, c.id))
+        .map(|c| {
+            let place = c
+                .compute_index
+                .map(|n| format!(" ({} {n})", runtime(c.vendor).0));
+            format!(
+                "{} = {} at {}{}",
+                c.index,
+                c.name,
+                c.id,
+                place.unwrap_or_default()
+            )
+        })
         .collect();
     format!("there are: {}", list.join(", "))
 }
@@ -52,7 +150,7 @@ pub(super) fn total(card: &GpuSample) -> Option<Bytes> {
 }
 
 /// The profile that was asked for, or the best match, with the reason.
-pub(super) fn profile(
+pub(in crate::cli) fn profile(
     catalog: &Catalog,
     asked: Option<&str>,
     card: Option<&GpuSample>,
@@ -84,7 +182,12 @@ pub(in crate::cli) fn as_card(card: &GpuSample) -> Card {
         sm: (card.vendor == Vendor::Nvidia)
             .then(|| arch("sm_"))
             .flatten(),
-        vram: card.vram_total.last().copied(),
+        // on an APU the pool that models lie in, not the carve-out
+        vram: if card.apu {
+            total(card)
+        } else {
+            card.vram_total.last().copied()
+        },
         unified: card.apu,
     }
 }

@@ -8,8 +8,11 @@ mod outputs;
 mod planner;
 mod results;
 mod saving;
-mod setup;
+pub(super) mod setup;
 mod shell;
+mod visible;
+#[cfg(test)]
+mod visible_tests;
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::show::Output;
 use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
-use crate::model::{Chosens, GpuSample, SourceStatus};
+use crate::model::{Chosens, EnvChange, EnvOrigin, GpuSample, SourceStatus};
 use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
 use crate::supervise::GpuLock;
@@ -21,6 +21,7 @@ use crate::workload::adapter::AdapterKind;
 
 use super::machine;
 use super::planner::{Planned, Planner};
+use super::visible::{self, Visible};
 
 /// Countdown before a kill when a person is at the keys.
 const COUNTDOWN: Duration = Duration::from_secs(3);
@@ -29,6 +30,8 @@ const COUNTDOWN: Duration = Duration::from_secs(3);
 pub(super) struct Setup {
     pub(super) started: RunStarted,
     pub(super) notices: Vec<String>,
+    /// Notices of something that is not as it should be.
+    pub(super) warnings: Vec<String>,
     pub(super) sampler: Sampler,
     pub(super) store: Store,
     pub(super) dir: RunDir,
@@ -81,7 +84,12 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     } = asked;
     let sampler = Sampler::start(SamplerConfig::default());
     let cards = sampler.cards();
-    let card = machine::choose(&cards, args.gpu.as_deref())?;
+    let shown = |of: &[EnvChange]| shown(&cards, &exported, of, &args.command);
+    let asked_for = match &args.profile {
+        Some(asked) => profile_vars(&catalog.get(asked)?, &exported),
+        None => Vec::new(),
+    };
+    let card = machine::choose_shown(&cards, args.gpu.as_deref(), &shown(&asked_for))?;
     for broken in catalog.broken() {
         notices.push(format!("a profile was left out: {broken}"));
     }
@@ -94,7 +102,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         card_unknown: silent_card(&sources).is_some(),
         card,
         detected,
-        exported,
+        exported: exported.clone(),
         countdown: countdown(output),
     };
     let Planned {
@@ -108,6 +116,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let card = planner.card.as_ref();
     notices.extend(host_notice(&sampler, &profile));
     notices.extend(card_notices(&cards, card, &sources));
+    let warnings = card.and_then(|c| machine::mismatch(&cards, c, &shown(&plan.env)));
 
     let now = Zoned::now();
     let (store, dir) = record(&args.command, &now, &mut notices)?;
@@ -137,6 +146,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     Ok(Setup {
         started,
         notices,
+        warnings: warnings.into_iter().collect(),
         sampler,
         store,
         dir,
@@ -168,7 +178,7 @@ fn record(
     Ok((store, dir))
 }
 
-fn working_directory(asked: Option<&Path>) -> Result<PathBuf, CliError> {
+pub(in crate::cli) fn working_directory(asked: Option<&Path>) -> Result<PathBuf, CliError> {
     let path = asked.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     let enter = || -> io::Result<PathBuf> {
         let full = path.canonicalize()?;
@@ -182,7 +192,7 @@ fn working_directory(asked: Option<&Path>) -> Result<PathBuf, CliError> {
 }
 
 /// Names in the working directory, for the adapter's look; bounded.
-fn names_in(cwd: &Path) -> Vec<String> {
+pub(in crate::cli) fn names_in(cwd: &Path) -> Vec<String> {
     std::fs::read_dir(cwd).map_or_else(
         |_unreadable| Vec::new(),
         |entries| {
@@ -196,7 +206,7 @@ fn names_in(cwd: &Path) -> Vec<String> {
 }
 
 /// The user's exported variables; those that are no UTF-8 concern nobody here.
-fn exported() -> BTreeMap<String, String> {
+pub(in crate::cli) fn exported() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
         .collect()
@@ -226,6 +236,33 @@ fn countdown(output: Output) -> Duration {
     } else {
         Duration::ZERO
     }
+}
+
+/// What the program is shown of the cards.
+fn shown(
+    cards: &[GpuSample],
+    exported: &BTreeMap<String, String>,
+    changes: &[EnvChange],
+    argv: &[String],
+) -> Visible {
+    let changes = changes
+        .iter()
+        .map(|c| (c.name.as_str(), c.value.as_deref()));
+    let vars = visible::child_vars(exported, changes, argv);
+    visible::visible(cards, &vars, &visible::uuid_of)
+}
+
+/// What a profile sets, unless the user has exported it.
+fn profile_vars(profile: &Profile, exported: &BTreeMap<String, String>) -> Vec<EnvChange> {
+    let set = profile.env.set.iter();
+    set.filter(|(name, _)| !exported.contains_key(*name))
+        .map(|(name, setting)| EnvChange {
+            name: name.clone(),
+            value: Some(setting.value.value.clone()),
+            origin: EnvOrigin::Profile,
+            overrides: None,
+        })
+        .collect()
 }
 
 /// A source of cards that has not answered: its card is not one that is not there.

@@ -89,13 +89,13 @@ struct Inbox {
 pub(super) async fn supervise(setup: Setup, front: Front) -> Result<u8, CliError> {
     let started = setup.started.clone();
     let notices = setup.notices.clone();
+    let warnings = setup.warnings.clone();
     let (mut shell, mut inbox) = open(setup, front)?;
     shell.post(Event::RunStarted(Box::new(started)));
-    for text in notices {
-        shell.post(Event::Notice {
-            level: Level::Info,
-            text,
-        });
+    let notices = notices.into_iter().map(|text| (Level::Info, text));
+    let warnings = warnings.into_iter().map(|text| (Level::Warn, text));
+    for (level, text) in notices.chain(warnings) {
+        shell.post(Event::Notice { level, text });
     }
     shell.run(&mut inbox).await;
     // boxed: with the state in it, the future is too large for the stack

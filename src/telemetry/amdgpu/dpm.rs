@@ -40,6 +40,8 @@ fn level(line: &str) -> Option<Level> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -86,7 +88,8 @@ mod tests {
             for (n, level) in levels.iter().enumerate() {
                 let name = if sleep && n == 0 { "S".to_owned() } else { n.to_string() };
                 let mark = if level.marked { " *" } else { "" };
-                text += &format!("{name}: {}Mhz{mark}{blanks}\n", level.mhz);
+                let mhz = level.mhz;
+                writeln!(text, "{name}: {mhz}Mhz{mark}{blanks}").unwrap();
             }
             prop_assert_eq!(parse(&text), levels.clone());
             let wanted = levels.iter().find(|l| l.marked).map(|l| l.mhz);

@@ -8,6 +8,7 @@ mod kfd;
 mod link;
 pub(super) mod metrics;
 mod names;
+mod numbers;
 mod reading;
 mod resets;
 mod sysfs;

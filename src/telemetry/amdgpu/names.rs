@@ -14,6 +14,7 @@ pub(super) struct Chip {
 /// Device id, architecture, APU, name where the revision is not in [`CARDS`].
 const CHIPS: &[(u32, &str, bool, &str)] = &[
     (0x1114, "gfx1152", true, "AMD Radeon 840M/860M Graphics"),
+    (0x13C0, "gfx1036", true, "AMD Radeon Graphics"),
     (0x1435, "gfx1033", true, "AMD Custom GPU 0932"),
     (0x1506, "gfx1037", true, "AMD Radeon 610M"),
     (0x150E, "gfx1150", true, "AMD Radeon 880M/890M Graphics"),
@@ -97,8 +98,12 @@ const CARDS: &[(u32, u32, &str)] = &[
     (0x150E, 0xC5, "AMD Radeon 890M Graphics"),
     (0x1586, 0xC1, "AMD Radeon 8060S Graphics"),
     (0x1586, 0xC2, "AMD Radeon 8050S Graphics"),
+    (0x1586, 0xC3, "AMD Radeon 8060S Graphics"),
+    (0x1586, 0xC4, "AMD Radeon 8050S Graphics"),
+    (0x1586, 0xC6, "AMD Radeon 8060S Graphics"),
     (0x1586, 0xD1, "AMD Radeon 8060S Graphics"),
     (0x1586, 0xD2, "AMD Radeon 8050S Graphics"),
+    (0x1586, 0xD4, "AMD Radeon 8050S Graphics"),
     (0x1586, 0xD5, "AMD Radeon 8040S Graphics"),
     (0x15BF, 0xC1, "AMD Radeon 780M Graphics"),
     (0x15BF, 0xC2, "AMD Radeon 780M Graphics"),
@@ -140,7 +145,9 @@ const CARDS: &[(u32, u32, &str)] = &[
     (0x7550, 0xC2, "AMD Radeon RX 9070 GRE"),
     (0x7550, 0xC3, "AMD Radeon RX 9070"),
     (0x7551, 0xC0, "AMD Radeon AI PRO R9700"),
+    (0x7551, 0xC8, "AMD Radeon AI PRO R9600D"),
     (0x7590, 0xC0, "AMD Radeon RX 9060 XT"),
+    (0x7590, 0xC1, "AMD Radeon RX 9060 XT LP"),
     (0x7590, 0xC7, "AMD Radeon RX 9060"),
 ];
 

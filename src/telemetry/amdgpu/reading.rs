@@ -10,6 +10,7 @@ use super::super::file::{self, ReadError, ReadResult};
 use super::super::track::Tracker;
 use super::hwmon::Hwmon;
 use super::metrics::{self, Metrics, Watch};
+use super::numbers::{in_words_of_amdgpu, percent, read, real, scaled};
 use super::{dpm, link, resets};
 use crate::model::{Bytes, GpuSample, Metric, Resets};
 
@@ -396,55 +397,6 @@ fn asleep_if<T>(there: bool, for_ms: u64) -> Metric<T> {
         }
     } else {
         Metric::Unsupported
-    }
-}
-
-/// A number of amdgpu's.
-fn read<T: std::str::FromStr>(path: &Path) -> ReadResult<T> {
-    file::read_number(path).map_err(in_words_of_amdgpu)
-}
-
-/// Old kernels answer EPERM, new ones EBUSY, while the card sleeps or resets: that
-/// must not read as a lack of rights.
-fn in_words_of_amdgpu(error: ReadError) -> ReadError {
-    const EPERM: i32 = 1;
-    const EBUSY: i32 = 16;
-    match error {
-        ReadError::Os {
-            file,
-            errno: errno @ (EPERM | EBUSY),
-            ..
-        } => ReadError::Os {
-            file,
-            errno,
-            words: "the card is asleep or in reset".to_owned(),
-        },
-        other => other,
-    }
-}
-
-/// A number that is one: the text `nan` parses, too.
-fn real(path: &Path) -> ReadResult<f64> {
-    let value: f64 = read(path)?;
-    if value.is_finite() {
-        Ok(value)
-    } else {
-        Err(ReadError::text(path, format!("{value} is no number")))
-    }
-}
-
-/// A number of a file that may not be there, in our unit.
-fn scaled(path: Option<&PathBuf>, unit: f64) -> ReadResult<f64> {
-    real(path.ok_or(ReadError::Missing)?).map(|n| n / unit)
-}
-
-/// A percentage; some firmware answers 65535 for "not there".
-fn percent(path: &Path) -> ReadResult<f64> {
-    let value = real(path)?;
-    if (0.0..=100.0).contains(&value) {
-        Ok(value)
-    } else {
-        Err(ReadError::text(path, format!("{value} is no percentage")))
     }
 }
 

@@ -1,5 +1,4 @@
 use std::fs;
-use std::path::Path;
 
 use super::super::super::testing::Tree;
 use super::super::card;
@@ -254,21 +253,4 @@ fn an_apu_has_no_link_of_its_own() {
     let s = read_once(&tree);
     assert!(s.apu);
     assert_eq!(s.link, Metric::Unsupported);
-}
-
-#[test]
-fn the_drivers_errors_are_told_apart() {
-    let words = |errno| {
-        let error = std::io::Error::from_raw_os_error(errno);
-        in_words_of_amdgpu(ReadError::os(Path::new("busy"), &error)).to_string()
-    };
-    assert_eq!(words(5), "busy: Input/output error (os error 5)");
-    assert_eq!(words(22), "busy: Invalid argument (os error 22)");
-    assert_eq!(words(1), "busy: the card is asleep or in reset");
-    assert_eq!(words(16), "busy: the card is asleep or in reset");
-    assert_eq!(words(13), "busy: Permission denied (os error 13)");
-    for errno in [2, 95] {
-        let error = std::io::Error::from_raw_os_error(errno);
-        assert_eq!(ReadError::os(Path::new("busy"), &error), ReadError::Missing);
-    }
 }

@@ -1,7 +1,7 @@
 //! The source over an imitated `/proc` and KFD.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::super::super::testing::Tree;
 use super::super::sum::{CONTAINER, ROCM_NOTE};
@@ -175,12 +175,11 @@ fn descriptors_that_are_hidden_are_a_failure_in_words() {
         println!("nothing is hidden from root: not tested; the sums are, see `sum_tests.rs`");
         return;
     }
-    use std::os::unix::fs::PermissionsExt;
     let mut m = Machine::new(&[7]);
     m.kfd();
     m.descriptor(7, 4, RENDER, &text(5, "1 GiB"));
     let dir = m.tree.root().join("proc/7/fdinfo");
-    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o000)).unwrap();
     let on = m.on();
     let words = "process 7: the kernel does not show it to us";
     assert!(

@@ -223,16 +223,13 @@ impl Sums {
 
 /// A value, unless there is a reason why it is not known.
 fn known_unless<T>(why: Option<String>, since: &mut Option<Instant>, value: T) -> Metric<T> {
-    match why {
-        Some(why) => Metric::Failed {
-            why,
-            for_ms: millis(since.get_or_insert_with(Instant::now).elapsed()),
-        },
-        None => {
-            *since = None;
-            Metric::Fresh(value)
-        }
-    }
+    let Some(why) = why else {
+        *since = None;
+        return Metric::Fresh(value);
+    };
+    let since = *since.get_or_insert_with(Instant::now);
+    let for_ms = millis(since.elapsed());
+    Metric::Failed { why, for_ms }
 }
 
 impl Card {

@@ -233,7 +233,7 @@ fn keep(record: &[u8], lines: &Lines) {
 
 /// The message of a record: `6,1234,98765,-;text`, with further lines of
 /// `KEY=value` below. A line without such a head is taken as it is.
-pub fn message(record: &[u8]) -> Option<String> {
+pub(crate) fn message(record: &[u8]) -> Option<String> {
     let text = file::text_of(record);
     let first = text.lines().next()?;
     let is_head = |head: &str| {

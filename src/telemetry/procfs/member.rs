@@ -33,6 +33,15 @@ pub(super) struct Member {
     /// Switches of each live thread, and of all threads that have ended.
     switches: HashMap<u32, u64>,
     ended_switches: u64,
+    /// What the last look at the threads told; none yet.
+    threads: Option<Told>,
+}
+
+/// Whether switches could be counted, and the threads in uninterruptible sleep.
+#[derive(Debug, Clone)]
+struct Told {
+    switches: ReadResult<u64>,
+    waiting: ReadResult<u32>,
 }
 
 /// One reading of one process.
@@ -48,14 +57,17 @@ pub(super) struct MemberReading {
     pub(super) swap: ReadResult<u64>,
     /// Whether a tracer is attached, where readable.
     pub(super) traced: bool,
-    /// Threads, and how many of them are in uninterruptible sleep.
-    pub(super) threads: ReadResult<(u32, u32)>,
-    /// The threads one by one, where asked for.
+    /// Threads.
+    pub(super) threads: u32,
+    /// Those in uninterruptible sleep when the threads were last looked at.
+    pub(super) waiting: ReadResult<u32>,
+    /// The threads one by one, where they were looked at.
     pub(super) per_thread: Vec<ThreadSample>,
 }
 
 impl Member {
-    /// Reads the process `pid`. An error: it has ended, or cannot be read at all.
+    /// Reads the process `pid`, and its threads where `detail` is asked for: they are
+    /// many, and each costs as much as a process.
     pub(super) fn read(
         &mut self,
         proc: &Path,
@@ -65,35 +77,37 @@ impl Member {
         detail: bool,
     ) -> MemberReading {
         let dir = proc.join(pid.to_string());
-        let status_path = dir.join("status");
-        let status = file::read_text(&status_path);
-        let kib = |key: &str| match &status {
-            Ok(text) => parse::keyed(text, key)
-                .map(|n| n.saturating_mul(1024))
-                .ok_or(ReadError::Missing),
-            Err(error) => Err(error.clone()),
-        };
-        let (rss, swap) = (kib("VmRSS"), kib("VmSwap"));
-        let traced = status.is_ok_and(|t| parse::keyed(&t, "TracerPid").is_some_and(|p| p != 0));
+        let status = file::read_text(&dir.join("status"));
         let io = file::read_text(&dir.join("io"));
-        let of_io = |key: &str| match &io {
-            Ok(text) => parse::keyed(text, key).ok_or(ReadError::Missing),
-            Err(error) => Err(error.clone()),
-        };
-        let mut threads = Threads::read(&dir, pid, tick_ns, detail);
-        let switches = threads
-            .switches
-            .as_ref()
-            .map(|now| self.count_switches(now));
+        let [rss, swap, tracer] = values(&status, ["VmRSS", "VmSwap", "TracerPid"]);
+        let bytes = |kib: ReadResult<u64>| kib.map(|n| n.saturating_mul(1024));
+        let [read_bytes, write_bytes, rchar, wchar] =
+            values(&io, ["read_bytes", "write_bytes", "rchar", "wchar"]);
+        let mut threads = stat.threads;
+        let mut per_thread = Vec::new();
+        if detail {
+            let read = Threads::read(&dir, pid, tick_ns);
+            let switches = read.switches.map(|now| self.count_switches(now));
+            self.threads = Some(Told {
+                switches,
+                waiting: read.count.clone().map(|(_, waiting)| waiting),
+            });
+            threads = read.count.map_or(threads, |(alive, _)| alive);
+            per_thread = read.samples;
+        }
+        let told = self.threads.clone().unwrap_or(Told {
+            switches: Err(ReadError::Missing),
+            waiting: Err(ReadError::Missing),
+        });
         let values: Counters<ReadResult<u64>> = [
             Ok(stat.ticks.saturating_mul(tick_ns)),
             Ok(stat.minor),
             Ok(stat.major),
-            of_io("read_bytes"),
-            of_io("write_bytes"),
-            of_io("rchar"),
-            of_io("wchar"),
-            switches.map_err(Clone::clone),
+            read_bytes,
+            write_bytes,
+            rchar,
+            wchar,
+            told.switches,
         ];
         let mut number = 0;
         let counters = values.map(|value| {
@@ -105,23 +119,33 @@ impl Member {
         MemberReading {
             stat,
             counters,
-            rss,
-            swap,
-            traced,
-            threads: threads.count,
-            per_thread: std::mem::take(&mut threads.samples),
+            rss: bytes(rss),
+            swap: bytes(swap),
+            traced: tracer.is_ok_and(|p| p != 0),
+            threads,
+            waiting: told.waiting,
+            per_thread,
         }
     }
 
-    fn count_switches(&mut self, now: &HashMap<u32, u64>) -> u64 {
+    fn count_switches(&mut self, now: HashMap<u32, u64>) -> u64 {
         for (tid, last) in &self.switches {
             if !now.contains_key(tid) {
                 self.ended_switches = self.ended_switches.saturating_add(*last);
             }
         }
-        self.switches.clone_from(now);
-        now.values()
+        self.switches = now;
+        self.switches
+            .values()
             .fold(self.ended_switches, |sum, n| sum.saturating_add(*n))
+    }
+}
+
+/// The values of a file, or its error for each of them.
+fn values<const N: usize>(text: &ReadResult<String>, keys: [&str; N]) -> [ReadResult<u64>; N] {
+    match text {
+        Ok(text) => parse::keyed(text, keys).map(|v| v.ok_or(ReadError::Missing)),
+        Err(error) => std::array::from_fn(|_| Err(error.clone())),
     }
 }
 
@@ -132,7 +156,7 @@ struct Threads {
 }
 
 impl Threads {
-    fn read(dir: &Path, pid: u32, tick_ns: u64, detail: bool) -> Self {
+    fn read(dir: &Path, pid: u32, tick_ns: u64) -> Self {
         let tasks = dir.join("task");
         let listed: ReadResult<Vec<(u32, PathBuf)>> = fs::read_dir(&tasks)
             .map(|entries| {
@@ -172,7 +196,7 @@ impl Threads {
                 }
                 _ => {}
             }
-            if let (true, Ok(switches)) = (detail, count) {
+            if let Ok(switches) = count {
                 samples.push(ThreadSample {
                     pid,
                     tid,
@@ -206,10 +230,9 @@ fn scheduling(task: &Path) -> (Option<u64>, ReadResult<u64>) {
     }
     let path = task.join("status");
     let switches = file::read_text(&path).and_then(|text| {
-        let own = parse::keyed(&text, "voluntary_ctxt_switches");
-        let forced = parse::keyed(&text, "nonvoluntary_ctxt_switches");
-        match (own, forced) {
-            (Some(a), Some(b)) => Ok(a.saturating_add(b)),
+        let keys = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
+        match parse::keyed(&text, keys) {
+            [Some(own), Some(forced)] => Ok(own.saturating_add(forced)),
             _ => Err(ReadError::Missing),
         }
     });

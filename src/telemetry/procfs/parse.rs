@@ -19,6 +19,8 @@ pub(in crate::telemetry) struct Stat {
     pub(in crate::telemetry) minor: u64,
     /// Major page faults.
     pub(in crate::telemetry) major: u64,
+    /// Threads of the process.
+    pub(in crate::telemetry) threads: u32,
     /// User and system time in clock ticks.
     pub(in crate::telemetry) ticks: u64,
     /// Start in ticks since boot; tells a new process from an old one of the
@@ -30,17 +32,24 @@ pub(in crate::telemetry) struct Stat {
 pub(super) fn stat(text: &str) -> Option<Stat> {
     let (head, rest) = text.rsplit_once(')')?;
     let (_, comm) = head.split_once('(')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    // The first of them is field 3 of proc(5).
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    // `n` fields further on; the state is field 3 of proc(5)
+    let mut skip = |n: usize| fields.nth(n - 1);
+    let mut number = |n: usize| skip(n)?.parse::<u64>().ok();
+    let ppid = u32::try_from(number(1)?).ok()?;
+    let (minor, major) = (number(6)?, number(2)?);
+    let ticks = number(2)?.saturating_add(number(1)?);
+    let threads = number(5)?;
     Some(Stat {
         comm: comm.to_owned(),
-        state: fields.first()?.chars().next()?,
-        ppid: u32::try_from(number(4)?).ok()?,
-        minor: number(10)?,
-        major: number(12)?,
-        ticks: number(14)?.saturating_add(number(15)?),
-        start: number(22)?,
+        state,
+        ppid,
+        minor,
+        major,
+        threads: u32::try_from(threads).unwrap_or(u32::MAX),
+        ticks,
+        start: number(2)?,
     })
 }
 
@@ -49,16 +58,16 @@ pub(in crate::telemetry) fn read_stat(path: &Path) -> ReadResult<Stat> {
     stat(&file::read_text(path)?).ok_or_else(|| ReadError::text(path, "not the usual fields"))
 }
 
-/// Value of `key` in a file of `Key: value [kB]` lines (`status`, `io`).
-pub(super) fn keyed(text: &str, key: &str) -> Option<u64> {
-    text.lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(k, _)| *k == key)?
-        .1
-        .split_whitespace()
-        .next()?
-        .parse()
-        .ok()
+/// Values of `keys` in a file of `Key: value [kB]` lines (`status`, `io`), in one pass.
+pub(super) fn keyed<const N: usize>(text: &str, keys: [&str; N]) -> [Option<u64>; N] {
+    let mut values = [None; N];
+    for (key, rest) in text.lines().filter_map(|line| line.split_once(':')) {
+        if let Some(n) = keys.iter().position(|k| *k == key) {
+            let word = rest.split_ascii_whitespace().next();
+            values[n] = values[n].or(word.and_then(|w| w.parse().ok()));
+        }
+    }
+    values
 }
 
 /// Nanoseconds on a CPU and how often put on one, of one thread.
@@ -83,16 +92,14 @@ mod tests {
         let s = stat(STAT).unwrap();
         assert_eq!(s.comm, "a) b (x");
         assert_eq!((s.state, s.ppid, s.start), ('S', 7, 98765));
-        assert_eq!((s.minor, s.major, s.ticks), (311, 3, 17));
+        assert_eq!((s.minor, s.major, s.ticks, s.threads), (311, 3, 17, 3));
     }
 
     #[test]
     fn keys_are_whole_and_a_missing_one_is_none() {
         let text = "Name:\tsh\nVmRSS:\t  1024 kB\nTracerPid:\t0\n";
-        assert_eq!(keyed(text, "VmRSS"), Some(1024));
-        assert_eq!(keyed(text, "TracerPid"), Some(0));
-        assert_eq!(keyed(text, "VmSwap"), None);
-        assert_eq!(keyed(text, "RSS"), None);
+        let found = keyed(text, ["VmRSS", "TracerPid", "VmSwap", "RSS", "Name"]);
+        assert_eq!(found, [Some(1024), Some(0), None, None, None]);
         assert_eq!(schedstat("123 45 6\n"), Some((123, 6)));
         assert_eq!(schedstat("123"), None);
     }
@@ -101,7 +108,7 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes: Vec<u8>, cut in 0usize..160) {
             let text = file::text_of(&bytes);
-            let _ = (stat(&text), keyed(&text, "VmRSS"), schedstat(&text));
+            let _ = (stat(&text), keyed(&text, ["VmRSS", "io"]), schedstat(&text));
             let _ = stat(&STAT[..cut.min(STAT.len())]);
         }
 

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::super::aging::{Age, Change};
 use super::super::file::{self, ReadError, ReadResult};
 use super::super::source::{Answer, Source, SourceError, lock};
 use super::super::track::Tracker;
 use super::member::{COUNTERS, Counters, Member, MemberReading};
-use super::{parse, tree};
+use super::parse;
+use super::tree::Census;
+use crate::model::time::millis;
 use crate::model::{Bytes, Metric, ProcSample, ThreadSample};
 
 /// Who belongs to the tree is found out this often: it costs a look at every
@@ -17,6 +20,8 @@ use crate::model::{Bytes, Metric, ProcSample, ThreadSample};
 const SCAN_PERIOD: Duration = Duration::from_millis(900);
 /// The threads one by one, where nobody asks for them each time.
 const SLOW_ROUND: Duration = Duration::from_secs(5);
+/// What they told is fresh for so long.
+const THREADS_FRESH: Duration = Duration::from_millis(1500);
 /// Names of children in a sample.
 const NAMES: usize = 16;
 
@@ -66,7 +71,9 @@ pub(crate) struct ProcSource {
 #[derive(Debug, Default)]
 struct Tree {
     of: (Option<u32>, Option<u32>),
+    census: Census,
     scanned: Option<(Instant, BTreeSet<u32>)>,
+    /// When the threads were last looked at.
     slow: Option<Instant>,
     live: HashMap<u32, Member>,
     ended: Counters<u64>,
@@ -97,13 +104,17 @@ impl ProcSource {
         {
             return Ok(members.clone());
         }
-        let members = tree::members(&self.proc, root, reaper).map_err(|error| {
-            let path = self.proc.display();
-            match error.kind() {
-                std::io::ErrorKind::NotFound => SourceError::Absent(format!("no {path} here")),
-                _ => SourceError::Failed(format!("{path}: {error}")),
-            }
-        })?;
+        let members = self
+            .tree
+            .census
+            .members(&self.proc, root, reaper)
+            .map_err(|error| {
+                let path = self.proc.display();
+                match error.kind() {
+                    std::io::ErrorKind::NotFound => SourceError::Absent(format!("no {path} here")),
+                    _ => SourceError::Failed(format!("{path}: {error}")),
+                }
+            })?;
         self.tree.scanned = Some((Instant::now(), members.clone()));
         Ok(members)
     }
@@ -123,6 +134,7 @@ impl ProcSource {
                 .is_some_and(|m| m.start != stat.start)
             {
                 self.tree.retire(*pid);
+                self.tree.census.forget(*pid);
             }
             let member = self.tree.live.entry(*pid).or_default();
             member.start = stat.start;
@@ -137,6 +149,7 @@ impl ProcSource {
             .filter(|pid| !readings.contains_key(pid))
             .collect();
         for pid in gone {
+            self.tree.census.forget(pid);
             self.tree.retire(pid);
         }
         readings
@@ -226,8 +239,9 @@ impl Tree {
                 .map(|all| Bytes(all.iter().fold(0, |sum: u64, n| sum.saturating_add(*n))))
         };
         let (rss, swap) = (memory(|m| &m.rss), memory(|m| &m.swap));
-        let threads = any_good(members.values().map(|m| m.threads.clone()));
-        let waiting = threads.clone().map(|t| t.iter().map(|(_, d)| d).sum());
+        let waiting = any_good(members.values().map(|m| m.waiting.clone()));
+        let waiting = waiting.map(|all| all.iter().sum());
+        let look = self.slow;
         let state = members
             .get(&root)
             .map(|m| m.stat.state)
@@ -237,7 +251,9 @@ impl Tree {
         ProcSample {
             pid: root,
             processes: u32::try_from(members.len()).unwrap_or(u32::MAX),
-            threads: threads.map_or(0, |t| t.iter().map(|(n, _)| n).sum()),
+            threads: members
+                .values()
+                .fold(0, |sum, m| sum.saturating_add(m.threads)),
             children: children.collect(),
             traced: members.values().any(|m| m.traced),
             cpu_ns: self.counter(0, members),
@@ -247,15 +263,28 @@ impl Tree {
             write_bytes: self.counter(4, members),
             read_chars: self.counter(5, members),
             write_chars: self.counter(6, members),
-            switches: self.counter(7, members),
+            switches: as_old_as(look, self.counter(7, members)),
             state: self.tracker.settle("state", state),
-            d_state: self.tracker.settle("threads", waiting),
+            d_state: as_old_as(look, self.tracker.settle("threads", waiting)),
             wait_channel: self.tracker.settle("wchan", wait),
             rss: self.tracker.settle("VmRSS", rss),
             swap: self.tracker.settle("VmSwap", swap),
             per_thread: Vec::new(),
             on_cards: Vec::new(),
         }
+    }
+}
+
+/// What the threads told is as old as the last look at them. A failure already counts
+/// its time.
+fn as_old_as<T>(look: Option<Instant>, told: Metric<T>) -> Metric<T> {
+    let age = Age {
+        age_ms: look.map_or(0, |at| millis(at.elapsed())),
+        fresh_ms: millis(THREADS_FRESH),
+    };
+    match told {
+        Metric::Fresh(_) => age.apply(told),
+        other => other,
     }
 }
 

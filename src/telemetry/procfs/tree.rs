@@ -1,31 +1,84 @@
 //! Which processes belong to the supervised tree.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use super::super::file;
 use super::parse;
 
-/// The processes of the tree: every descendant of `reaper` without itself, or of
-/// `root` with itself where there is no reaper. `root` is always among them while
-/// it lives.
-pub(super) fn members(proc: &Path, root: u32, reaper: Option<u32>) -> io::Result<BTreeSet<u32>> {
-    let parents = parents(proc)?;
-    Ok(descendants(&parents, root, reaper))
+/// Every process is asked anew for its parent this often; in between only new ones, and
+/// those whose parent has gone.
+const WHOLE_PERIOD: Duration = Duration::from_secs(10);
+
+/// The processes of the machine and their parents.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    parents: HashMap<u32, u32>,
+    whole: Option<Instant>,
+    /// The last number that the kernel had given to a process or thread before the last
+    /// look.
+    newest: Option<u32>,
 }
 
-/// Parent of every process that is visible.
-fn parents(proc: &Path) -> io::Result<HashMap<u32, u32>> {
-    let pids = fs::read_dir(proc)?
-        .filter_map(Result::ok)
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    Ok(pids
-        .filter_map(|pid| {
-            let stat = parse::read_stat(&proc.join(pid.to_string()).join("stat")).ok()?;
-            Some((pid, stat.ppid))
-        })
-        .collect())
+impl Census {
+    /// The processes of the tree: every descendant of `reaper` without itself, or of
+    /// `root` with itself where there is no reaper. `root` is always among them while
+    /// it lives.
+    pub(super) fn members(
+        &mut self,
+        proc: &Path,
+        root: u32,
+        reaper: Option<u32>,
+    ) -> io::Result<BTreeSet<u32>> {
+        let newest = newest(proc);
+        let whole = self.whole.is_none_or(|at| at.elapsed() >= WHOLE_PERIOD);
+        // Listing every process costs more than reading the tree.
+        if whole || newest.is_none() || newest != self.newest {
+            self.look(proc, whole)?;
+            self.newest = newest;
+        }
+        Ok(descendants(&self.parents, root, reaper))
+    }
+
+    /// The process has ended, so its children have another parent; or the number belongs
+    /// to another process now.
+    pub(super) fn forget(&mut self, pid: u32) {
+        self.parents.remove(&pid);
+        self.newest = None;
+    }
+
+    fn look(&mut self, proc: &Path, anew: bool) -> io::Result<()> {
+        let listed: HashSet<u32> = fs::read_dir(proc)?
+            .filter_map(Result::ok)
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect();
+        if anew {
+            self.whole = Some(Instant::now());
+            self.parents.clear();
+        }
+        // an orphan has another parent: 0 stays 0
+        self.parents.retain(|pid, parent| {
+            listed.contains(pid) && (*parent == 0 || listed.contains(parent))
+        });
+        for pid in listed {
+            if let Entry::Vacant(new) = self.parents.entry(pid)
+                && let Ok(stat) = parse::read_stat(&proc.join(pid.to_string()).join("stat"))
+            {
+                new.insert(stat.ppid);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The last field of `loadavg`: as long as it stays, no process or thread has begun.
+fn newest(proc: &Path) -> Option<u32> {
+    let text = file::read_text(&proc.join("loadavg")).ok()?;
+    text.rsplit(' ').next()?.parse().ok()
 }
 
 fn descendants(parents: &HashMap<u32, u32>, root: u32, reaper: Option<u32>) -> BTreeSet<u32> {
@@ -52,6 +105,7 @@ fn descendants(parents: &HashMap<u32, u32>, root: u32, reaper: Option<u32>) -> B
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::super::testing::Tree as Files;
     use super::*;
 
     #[test]
@@ -64,6 +118,46 @@ mod tests {
         assert_eq!(all(6, Some(5)), [6, 7, 8]);
         assert_eq!(all(99, None), Vec::<u32>::new());
         assert_eq!(all(99, Some(5)), [6, 7, 8]);
+    }
+
+    #[test]
+    fn a_process_that_lost_its_parent_is_asked_for_the_new_one() {
+        let files = Files::new();
+        let process = |pid: u32, parent: u32| {
+            let text = format!("{pid} (x) S {parent} 1 1 0 -1 0 1 0 1 0 1 0 0 0 20 0 1 0 500 0 0");
+            files.write(&format!("proc/{pid}/stat"), &text);
+        };
+        for (pid, parent) in [(5, 1), (6, 5), (7, 6), (8, 7)] {
+            process(pid, parent);
+        }
+        let proc = files.root().join("proc");
+        let mut census = Census::default();
+        let all = |census: &mut Census| Vec::from_iter(census.members(&proc, 6, None).unwrap());
+        assert_eq!(all(&mut census), [6, 7, 8]);
+        // 7 ends and its child falls to 1; 9 is new
+        std::fs::remove_dir_all(proc.join("7")).unwrap();
+        process(8, 1);
+        process(9, 6);
+        assert_eq!(all(&mut census), [6, 9]);
+        // the number of 9 is somebody else's now
+        process(9, 1);
+        census.forget(9);
+        assert_eq!(all(&mut census), [6]);
+        // nobody began since: nobody is looked for
+        files.write("proc/loadavg", "0.10 0.20 0.30 1/99 9\n");
+        assert_eq!(all(&mut census), [6]);
+        process(10, 6);
+        assert_eq!(all(&mut census), [6]);
+        files.write("proc/loadavg", "0.10 0.20 0.30 1/99 10\n");
+        assert_eq!(all(&mut census), [6, 10]);
+        // 10 ends: its child is asked for
+        process(11, 10);
+        files.write("proc/loadavg", "0.10 0.20 0.30 1/99 11\n");
+        assert_eq!(all(&mut census), [6, 10, 11]);
+        std::fs::remove_dir_all(proc.join("10")).unwrap();
+        process(11, 1);
+        census.forget(10);
+        assert_eq!(all(&mut census), [6]);
     }
 
     proptest! {

@@ -205,16 +205,12 @@ fn memory(g: &GpuSample, page: &mut Page) {
 /// What another source says, and where the two contradict each other.
 fn second(g: &GpuSample, page: &mut Page) {
     if let Some(o) = &g.second {
-        let told = card::opinions(g, o);
-        let theirs: Vec<_> = told
-            .iter()
-            .filter(|(_, _, theirs)| theirs.text != "--")
-            .map(|(name, _, theirs)| (*name, theirs.clone()))
-            .collect();
+        let both = card::opinions(g, o).into_iter();
+        let theirs: Vec<_> = both.map(|(name, _, theirs)| (name, theirs)).collect();
         page.list(&o.source, &theirs);
     }
     for d in &g.disagreements {
-        page.row("DISAGREE", &card::disagreement(g, d));
+        page.row("differ", &card::disagreement(g, d));
     }
 }
 

@@ -163,6 +163,7 @@ pub(super) fn process() -> ProcSample {
         wait_channel: Metric::Unsupported,
         rss: Metric::Fresh(Bytes::mib(18_637)),
         swap: Metric::Fresh(Bytes(0)),
+        on_cards: vec![super::cards::held()],
         ..ProcSample::default()
     }
 }

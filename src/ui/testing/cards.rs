@@ -136,7 +136,7 @@ pub(in crate::ui) fn held() -> TreeOnCard {
         }],
         busy: Metric::Unsupported,
         compute_note: Some(
-            "no per-process % for ROCm: its queues pass by the engines that fdinfo counts"
+            "no per-process % for ROCm: its work goes through KFD queues, which fdinfo does not count"
                 .to_owned(),
         ),
     }

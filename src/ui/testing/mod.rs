@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::{
-    ActionId, Budget, BusyTrust, Bytes, Finding, GpuId, Health, IdleBaseline, KillPlan, Metric,
-    Mono, NextStep, Outcome, Phase, Progress, RungId, SourceState, SourceStatus, Tier, Verdict,
-    VerdictId,
+    ActionId, Budget, BusyTrust, Bytes, FaultKind, Finding, GpuId, Health, IdleBaseline,
+    KernelFault, KillPlan, Metric, Mono, NextStep, Outcome, Phase, Progress, RungId, SourceState,
+    SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
@@ -113,7 +113,66 @@ fn sources() -> Vec<SourceStatus> {
         source("proc", SourceState::Ok),
         source("host", SourceState::Ok),
         source("kernel log", SourceState::Ok),
+        source("clients", SourceState::Ok),
     ]
+}
+
+/// A run on a card that much is the matter with, an APU beside it.
+pub(super) fn odd_cards() -> Snapshot {
+    let mut s = healthy();
+    s.gpus = vec![cards::disagreeing(), cards::apu()];
+    let mut fault = KernelFault::new(FaultKind::RingTimeout);
+    fault.gpu = Some(GpuId(CARD.to_owned()));
+    fault.part = Some("gfx_0.0.0".to_owned());
+    s.faults = vec![(Mono(s.now.0 - 12_000), fault)];
+    s
+}
+
+/// A run on an APU, with three cards beside it that are idle, asleep and silent.
+pub(super) fn on_an_apu() -> Snapshot {
+    let mut s = healthy();
+    let mut idle = cards::complete();
+    idle.busy = Metric::Fresh(0.0);
+    idle.power_w = Metric::Fresh(18.0);
+    idle.vram_used = Metric::Fresh(Bytes::mib(512));
+    let mut asleep = base::card();
+    asleep.id = GpuId("0000:d1:00.0".to_owned());
+    asleep.index = 2;
+    asleep.state = Metric::Fresh("suspended".to_owned());
+    let stale = |value| Metric::Stale {
+        value,
+        age_ms: 61_000,
+    };
+    (asleep.busy, asleep.power_w) = (stale(0.0), stale(9.0));
+    let mut silent = asleep.clone();
+    silent.id = GpuId("0000:e1:00.0".to_owned());
+    silent.index = 3;
+    silent.state = Metric::Unsupported;
+    let why = "no answer".to_owned();
+    silent.busy = Metric::Failed { why, for_ms: 9_000 };
+    silent.power_w = silent.busy.clone();
+    silent.vram_used = silent.busy.clone().map(|_| Bytes(0));
+    (silent.gtt_used, silent.gtt_total) = (Metric::Unsupported, Metric::Unsupported);
+    let mut apu = cards::apu();
+    apu.busy = Metric::Fresh(99.0);
+    apu.power_w = Metric::Fresh(117.0);
+    apu.gtt_used = Metric::Fresh(Bytes::gib(38));
+    s.gpu = Some(apu.id.clone());
+    s.vram_cap = None;
+    s.busy_trust = BusyTrust::Untrusted {
+        since: Mono::from_secs(640),
+        why: "it read 99 % at 24 W while no job ran".to_owned(),
+    };
+    if let Some(p) = &mut s.process {
+        p.on_cards[0].gpu = apu.id.clone();
+        p.on_cards[0].gtt = Metric::Fresh(Bytes::gib(36));
+        p.on_cards[0].vram = Metric::Fresh(Bytes::mib(300));
+        p.on_cards[0].engines[0].ns = 41_000_000_000;
+        p.on_cards[0].evicted = Metric::Fresh(Bytes::mib(700));
+        p.on_cards[0].evicted_ms = Metric::Fresh(4_200);
+    }
+    s.gpus = vec![idle, apu, asleep, silent];
+    s
 }
 
 /// The verdict of a run that advances.

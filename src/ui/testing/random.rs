@@ -14,6 +14,7 @@ use crate::model::{
 use crate::model::{
     Disagreement, FaultKind, KernelFault, Link, Opinion, Resets, ThrottleReason, Vendor,
 };
+use crate::model::{EngineTime, TreeOnCard};
 use crate::run::Snapshot;
 use crate::run::snapshot::{
     JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage, Working,
@@ -183,16 +184,36 @@ impl Dice {
                     ..Opinion::default()
                 })
             }),
-            disagreements: vec![Disagreement {
-                value: self.text(),
-                first: self.text(),
-                second: self.text(),
-                note: self.some(Self::text),
-            }],
+            disagreements: self.list(5, |d| Disagreement {
+                value: d.text(),
+                first: d.text(),
+                second: d.text(),
+                note: d.some(Self::text),
+            }),
         }
     }
 
-    fn process(&mut self) -> ProcSample {
+    fn on_card(&mut self, gpu: GpuId) -> TreeOnCard {
+        TreeOnCard {
+            gpu,
+            source: self.text(),
+            processes: u32::MAX,
+            vram: self.metric(Self::bytes),
+            gtt: self.metric(Self::bytes),
+            evicted: self.metric(Self::bytes),
+            evicted_ms: self.metric(Self::int),
+            queues: self.metric(|_| u32::MAX),
+            cu_occupancy: self.metric(|_| u32::MAX),
+            engines: self.list(7, |d| EngineTime {
+                engine: d.text(),
+                ns: d.int(),
+            }),
+            busy: self.num(),
+            compute_note: self.some(Self::text),
+        }
+    }
+
+    fn process(&mut self, gpu: &GpuId) -> ProcSample {
         ProcSample {
             pid: u32::MAX,
             processes: u32::MAX,
@@ -203,6 +224,7 @@ impl Dice {
             swap: self.metric(Self::bytes),
             d_state: self.metric(|_| u32::MAX),
             traced: self.below(2) == 0,
+            on_cards: self.list(3, |d| d.on_card(gpu.clone())),
             ..ProcSample::default()
         }
     }
@@ -391,9 +413,23 @@ impl Dice {
         }
     }
 
+    /// The card of the run with others, or none at all.
+    fn cards(&mut self, ours: &GpuId) -> Vec<GpuSample> {
+        if self.below(4) == 0 {
+            return Vec::new();
+        }
+        let ours = self.card(ours.clone());
+        let others = self.list(5, |d| {
+            let id = GpuId(d.text());
+            d.card(id)
+        });
+        std::iter::once(ours).chain(others).collect()
+    }
+
     /// A snapshot of which anything can be expected but sense.
     pub(in crate::ui) fn snapshot(&mut self) -> Snapshot {
         let id = GpuId(self.text());
+        let on = id.clone();
         let spec = self.attempt();
         let rungs = self.pick(&[0, 1, 5, 30]);
         Snapshot {
@@ -407,16 +443,12 @@ impl Dice {
             attempt: self.some(|_| spec),
             attempt_since: self.mono(),
             pid: self.some(|_| u32::MAX),
-            gpus: if self.below(4) == 0 {
-                Vec::new()
-            } else {
-                vec![self.card(id.clone()); 2]
-            },
+            gpus: self.cards(&id),
             gpu: self.some(|_| id),
             card_idle: self.some(Self::idle),
             busy_trust: self.trust(),
             vram_cap: self.some(Self::bytes),
-            process: self.some(Self::process),
+            process: self.some(|d| d.process(&on)),
             cpu_percent: self.some(Self::real),
             working: self.some(|d| Working {
                 at: d.mono(),

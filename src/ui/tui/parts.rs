@@ -79,7 +79,8 @@ impl Parts {
     pub(super) fn labelled(theme: Theme, label: &str) -> Self {
         let mut parts = Self::new(theme);
         // The gap that follows every piece is a part of the column.
-        let text = text::pad(label, LABEL - GAP, theme.ellipsis());
+        let label = text::clean(label, theme.ascii);
+        let text = text::pad(&label, LABEL - GAP, theme.ellipsis());
         parts.list.push(Part {
             text,
             style: theme.style(Tone::Dim),

@@ -55,6 +55,8 @@ fn the_dashboard_in_every_state() {
     let more = [
         ("waiting_vram", testing::waiting_vram()),
         ("bad_sensors", testing::bad_sensors()),
+        ("odd_cards", testing::odd_cards()),
+        ("on_an_apu", testing::on_an_apu()),
     ];
     for (name, s) in states().into_iter().chain(more) {
         keep(name, &s, &Choices::default());
@@ -123,7 +125,11 @@ fn chart_choices(s: &Snapshot, held: bool, zoom: bool) -> Choices {
 
 #[test]
 fn zoomed_charts_in_every_state() {
-    for (name, s) in states() {
+    let more = [
+        ("odd_cards", testing::odd_cards()),
+        ("on_an_apu", testing::on_an_apu()),
+    ];
+    for (name, s) in states().into_iter().chain(more) {
         let choices = match name {
             "healthy" | "hung" => chart_choices(&s, name == "hung", true),
             _ => Choices {
@@ -232,7 +238,7 @@ fn questions_and_lists() {
 
 #[test]
 fn what_matters_is_on_every_larger_screen() {
-    let cases: [(Snapshot, &[&str]); 6] = [
+    let cases: Vec<(Snapshot, &[&str])> = vec![
         (
             testing::hung(),
             &[
@@ -253,6 +259,25 @@ fn what_matters_is_on_every_larger_screen() {
             &["FINISHED", "exit code 10", "260714_140311_884_5712_37.mp4"],
         ),
         (testing::no_gpu(), &["no GPU"]),
+        (
+            testing::odd_cards(),
+            &[
+                "97 % disputed",
+                "sysfs 97 %, rocm-smi 0 %",
+                "throttled: power, thermal",
+                "ring timeout gfx_0.0.0 12 s ago",
+                "GPU 1 (HIP 0) 8060S",
+            ],
+        ),
+        (
+            testing::on_an_apu(),
+            &[
+                "99 % untrusted",
+                "it read 99 % at 24 W",
+                "117 W package",
+                "GPU 0 RX 7900 XTX",
+            ],
+        ),
         (
             testing::bad_sensors(),
             &[

@@ -31,7 +31,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, kind: K
     let inner = titled(frame, o.theme, card, &gpu_title(s, o), kind == Kind::Wide);
     let (columns, height) = (usize::from(inner.width), usize::from(inner.height));
     let c = &o.choices.charts;
-    let mut lines = shed(panel::gpu_short(s, o.theme, columns), height);
+    let mut words = panel::gpu_short(s, o.theme, columns);
+    words.extend(panel::gpu_detail(s, o.theme, columns));
+    // the charts are what the view is zoomed for
+    let most = if small { 3 } else { height / 2 };
+    let mut lines = shed(words, most);
     lines.extend(panel::readout(s, c, o.theme, columns).map(|row| row.line));
     let left = height.saturating_sub(lines.len());
     lines.extend(panel::charts(s, c, o.theme, columns, left));

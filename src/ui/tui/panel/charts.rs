@@ -12,7 +12,7 @@ use crate::ui::tui::parts::{LABEL, Parts, Row};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{Tone, pool};
 
-use super::gpu::{MIN_CHART, card};
+use super::gpu::{MIN_CHART, supervised};
 use super::rank;
 
 type Value = fn(&Point) -> Option<f64>;
@@ -111,7 +111,7 @@ pub(super) fn sparks(
 /// How far the charts go back; absent without a card or a reading.
 pub(in crate::ui::tui) fn title(s: &Snapshot, c: &ChartChoices) -> Option<String> {
     let picture = c.picture(s);
-    if card(s).is_none() || picture.history.is_empty() {
+    if supervised(s).is_none() || picture.history.is_empty() {
         return None;
     }
     Some(format!("charts: last {}", c.span(&picture).1))
@@ -155,7 +155,7 @@ pub(in crate::ui::tui) fn charts(
     columns: usize,
     height: usize,
 ) -> Vec<Line<'static>> {
-    let g = card(s);
+    let g = supervised(s);
     let room = columns.saturating_sub(LABEL);
     if g.is_none() || height < 4 || room < MIN_CHART {
         return Vec::new();

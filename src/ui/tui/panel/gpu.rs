@@ -3,13 +3,14 @@
 use crate::model::{Bytes, GpuSample, SourceState};
 use crate::run::Snapshot;
 use crate::run::snapshot::watts_per_busy as watts_per_busy_of;
+use crate::ui::card;
 use crate::ui::text::{self, number, percent};
 use crate::ui::tui::chart_choices::ChartChoices;
 use crate::ui::tui::parts::{LABEL, Parts, Row, gauge};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Reading, Tone, gib, pool, quantity, reading};
 
-use super::{charts, rank};
+use super::{charts, holding, marks, rank, strip};
 
 /// Columns of value, gauge and percent in a wide row.
 const VALUE: usize = 17;
@@ -21,20 +22,23 @@ const WITH_GAUGE: usize = 62;
 pub(super) const MIN_CHART: usize = 8;
 
 /// The supervised card.
-pub(super) fn card(s: &Snapshot) -> Option<&GpuSample> {
+pub(super) fn supervised(s: &Snapshot) -> Option<&GpuSample> {
     s.gpus.iter().find(|g| s.gpu.as_ref() == Some(&g.id))
 }
 
 /// `GPU 0  Radeon RX 7900 XTX  gfx1100`.
 pub(in crate::ui::tui) fn title(s: &Snapshot) -> String {
-    match (card(s), &s.gpu) {
+    match (supervised(s), &s.gpu) {
         (Some(g), _) => {
             let arch = g.arch.as_deref().unwrap_or("");
+            let list = card::compute_index(g)
+                .filter(|_| g.compute_index != Some(g.index))
+                .map_or_else(String::new, |list| format!("  {list}"));
             let others = match s.gpus.len() {
                 0 | 1 => String::new(),
                 n => format!("  (1 of {n} cards)"),
             };
-            format!("GPU {}  {}  {arch}{others}", g.index, g.name)
+            format!("GPU {}  {}  {arch}{list}{others}", g.index, g.name)
         }
         (None, Some(id)) => format!("GPU {id}"),
         (None, None) => "GPU  none".to_owned(),
@@ -77,10 +81,20 @@ fn memory(g: &GpuSample, cap: Option<Bytes>) -> Level {
     }
 }
 
-fn busy(g: &GpuSample) -> Level {
+/// The busy counter, with a word where it is not to be believed.
+fn busy_reading(s: &Snapshot, g: &GpuSample) -> Reading {
+    let mut r = card::busy(g);
+    if s.busy_trust.is_untrusted() && g.busy.last().is_some() {
+        r.text = format!("{} untrusted", quantity(&g.busy, 0, "%").text);
+        r.tone = Tone::Warn;
+    }
+    r
+}
+
+fn busy(s: &Snapshot, g: &GpuSample) -> Level {
     Level {
         label: "busy",
-        reading: quantity(&g.busy, 0, "%"),
+        reading: busy_reading(s, g),
         share: g.busy.last().copied().filter(|v| v.is_finite()),
         alarm: None,
         further: None,
@@ -91,9 +105,13 @@ fn busy(g: &GpuSample) -> Level {
 fn power(g: &GpuSample) -> Level {
     let cap = g.power_cap_w.last().copied();
     let tail = cap.map_or_else(String::new, |c| format!("/{}", number(c, 0)));
+    // the word is too long for the column of labels
+    let package = if g.apu { " package" } else { "" };
     Level {
         label: "power",
-        reading: reading(&g.power_w, |w| format!("{}{tail} W", number(*w, 0))),
+        reading: reading(&g.power_w, |w| {
+            format!("{}{tail} W{package}", number(*w, 0))
+        }),
         share: g.power_w.last().zip(cap).and_then(|(w, c)| percent(*w, c)),
         alarm: None,
         further: watts_per_busy(g),
@@ -177,11 +195,11 @@ pub(in crate::ui::tui) fn rows(
     columns: usize,
     sparks: Option<&ChartChoices>,
 ) -> Vec<Row> {
-    let Some(g) = card(s) else {
+    let Some(g) = supervised(s) else {
         return missing(s, theme, columns);
     };
     let room = columns.saturating_sub(LABEL + VALUE + GAUGE + PERCENT + 4 + 2);
-    let levels = [memory(g, s.vram_cap), busy(g), power(g)];
+    let levels = [memory(g, s.vram_cap), busy(s, g), power(g)];
     let sparks = sparks.filter(|_| room >= MIN_CHART);
     let mut charts = sparks
         .map(|c| charts::sparks(s, g, c, theme, room))
@@ -193,24 +211,37 @@ pub(in crate::ui::tui) fn rows(
         .collect();
     rows.extend(sparks.and_then(|c| charts::readout(s, c, theme, columns)));
     rows.push(temperatures(g, theme, columns, sparks.is_some()));
+    let held = holding::shares(s, g, theme, columns);
+    // under the memory
+    rows.splice(1..1, held);
+    rows.extend(marks::rows(s, g, theme, columns));
+    rows.extend(strip::row(s, theme, columns));
     rows
 }
 
-/// One short row for a small screen: busy, power, the hottest place.
+/// For a small screen: busy, power and the hottest place in one row.
 pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
-    let Some(g) = card(s) else {
+    let Some(g) = supervised(s) else {
         return missing(s, theme, columns);
     };
-    let (b, p) = (busy(g).reading, quantity(&g.power_w, 0, "W"));
+    let (b, p) = (busy_reading(s, g), quantity(&g.power_w, 0, "W"));
     let second = Parts::new(theme)
         .put(0, b.tone, format!("busy {}", b.short()))
-        .put(1, p.tone, format!("power {}", p.short()));
-    let hot = quantity(&g.temp_junction, 0, "C");
-    let second = second.put(2, hot.tone, format!("junction {}", hot.short()));
-    vec![
+        .put(1, p.tone, format!("{} {}", card::power_label(g), p.short()));
+    let (place, hot) = if g.temp_junction.is_supported() || !g.apu {
+        ("junction", quantity(&g.temp_junction, 0, "C"))
+    } else {
+        ("edge", quantity(&g.temp_edge, 0, "C"))
+    };
+    let second = second.put(2, hot.tone, format!("{place} {}", hot.short()));
+    let mut rows = vec![
         level_row(theme, &memory(g, s.vram_cap), columns, None),
         second.row(columns, rank::NEXT),
-    ]
+    ];
+    rows.splice(1..1, holding::shares(s, g, theme, columns));
+    rows.extend(marks::rows(s, g, theme, columns));
+    rows.extend(strip::row(s, theme, columns));
+    rows
 }
 
 /// What is said where there is no card to show.

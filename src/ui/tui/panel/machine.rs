@@ -9,7 +9,7 @@ use crate::ui::tui::parts::{Parts, Row, paragraph};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone, gib, reading};
 
-use super::rank;
+use super::{holding, rank};
 
 /// Bytes a second; `--` while they are not known.
 fn rate(bps: Option<f64>) -> String {
@@ -33,6 +33,7 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
     if s.outcome.is_none() {
         rows.push(process(s, theme, columns));
         rows.extend(work(s, theme, columns));
+        rows.extend(holding::on_card(s, theme, columns));
     }
     // the output of a process that is not ours is not seen
     if !s.is_foreign() {

@@ -1,16 +1,21 @@
 //! The panels of the view: each makes rows out of a snapshot for a given width.
 
 mod charts;
+mod detail;
 mod foreign;
 mod gpu;
 mod health;
+mod holding;
 mod ladder;
 mod log;
 mod machine;
+mod marks;
 pub(super) mod profile;
 mod settings;
+mod strip;
 
 pub(super) use charts::{charts, readout, title as charts_title};
+pub(super) use detail::rows as gpu_detail;
 pub(super) use foreign::title as ladder_title;
 pub(super) use gpu::{rows as gpu, short as gpu_short, title as gpu_title};
 pub(super) use health::{Room, result, rows as health};
@@ -29,8 +34,12 @@ pub(super) mod rank {
     pub(in crate::ui::tui) const NEXT: u8 = 2;
     /// What is wrong with the readings, the budget.
     pub(in crate::ui::tui) const TROUBLE: u8 = 3;
+    /// The other cards.
+    pub(in crate::ui::tui) const STRIP: u8 = 4;
     /// The ladder, the decision.
     pub(in crate::ui::tui) const LADDER: u8 = 5;
+    /// Details of the card, where the view is zoomed.
+    pub(in crate::ui::tui) const DETAIL: u8 = 7;
     /// The process.
     pub(in crate::ui::tui) const PROCESS: u8 = 6;
     /// Temperatures.

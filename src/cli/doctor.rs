@@ -1,0 +1,168 @@
+//! `framepack-tui doctor`: looks the machine over, says what is wrong and how to cure it.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::doctor::facts::{Look, ProfileFacts, SourceFact};
+use crate::doctor::{Ask, Gathering, Report, Rest};
+use crate::model::{GpuSample, Sample, SourceState};
+use crate::profile::{Catalog, Profile};
+use crate::record::Store;
+use crate::telemetry::{ReadTime, Sampler, SamplerConfig};
+use crate::ui::doctor::{Layout, text};
+use crate::workload::adapter::AdapterKind;
+
+use super::CliError;
+use super::args::DoctorArgs;
+use super::run::{machine, setup};
+
+/// Time between two readings of a source, so that more than one is timed.
+const PERIOD: Duration = Duration::from_millis(200);
+/// How long the sources are read.
+const READ_FOR: Duration = Duration::from_millis(700);
+/// Longest wait for the first answer of every source.
+const ANSWERS: Duration = Duration::from_secs(4);
+/// Columns where no terminal tells its own.
+const COLUMNS: usize = 80;
+
+/// Looks, judges, prints.
+pub(super) fn main(args: &DoctorArgs) -> Result<u8, CliError> {
+    let cwd = setup::working_directory(args.cwd.as_deref())?;
+    let env = setup::exported();
+    let catalog = Catalog::load();
+    if let Some(asked) = &args.profile {
+        catalog.get(asked)?;
+    }
+    let begun = Instant::now();
+    let sampler = Sampler::start(SamplerConfig {
+        period: PERIOD,
+        ..SamplerConfig::default()
+    });
+    // what reads the supervised process is timed on this one
+    sampler.set_target(Some(std::process::id()), None);
+    let adapter = adapter(&args.command, &cwd);
+    let looks = Gathering::start(&Ask {
+        argv: args.command.clone(),
+        adapter: adapter.to_owned(),
+        cwd,
+        python: args.python.clone(),
+        timeout: Duration::from_secs(args.timeout),
+        env,
+        root: PathBuf::from("/"),
+        state: Store::open_default().ok().map(|s| s.root().to_owned()),
+        temp: std::env::temp_dir(),
+    });
+    let sample = settled(&sampler, begun);
+    let profile = profile(&catalog, args.profile.as_deref(), &sample.gpus, adapter);
+    let sources = sources(&sample, &sampler.read_times());
+    let report = Report::of(looks.finish(Rest {
+        sources,
+        cards: sample.gpus,
+        host: sample.host,
+        profile,
+        broken_profiles: catalog.broken().iter().map(ToString::to_string).collect(),
+    }));
+    print(args, &report)?;
+    Ok(report.exit_code)
+}
+
+/// The sample once every source has answered and was read more than once, or has had
+/// its time.
+fn settled(sampler: &Sampler, begun: Instant) -> Sample {
+    // waits for the cards itself
+    let _cards = sampler.cards();
+    loop {
+        let sample = sampler.sample();
+        let waits = sample
+            .sources
+            .iter()
+            .any(|s| s.state == SourceState::Starting);
+        let passed = begun.elapsed();
+        if (!waits && passed >= READ_FOR) || passed >= ANSWERS {
+            return sample;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn sources(sample: &Sample, times: &BTreeMap<String, ReadTime>) -> Vec<SourceFact> {
+    let ms = |d: Duration| (d.as_secs_f64() * 1e6).round() / 1e3;
+    let fact = |s: &crate::model::SourceStatus| {
+        let time = times.get(&s.name);
+        SourceFact {
+            name: s.name.clone(),
+            state: s.state,
+            why: s.why.clone(),
+            first_ms: time.map(|t| ms(t.first)),
+            read_ms: time.and_then(|t| t.latest).map(ms),
+        }
+    };
+    sample.sources.iter().map(fact).collect()
+}
+
+/// The family that the command suggests; without one, what lies in the folder.
+fn adapter(argv: &[String], cwd: &Path) -> &'static str {
+    let names = setup::names_in(cwd);
+    let folder = cwd.display().to_string();
+    let kind = if argv.is_empty() && names.iter().any(|n| n == "main.py") {
+        let main = ["python", "main.py"].map(str::to_owned);
+        AdapterKind::detect(&main, &folder, &names)
+    } else {
+        AdapterKind::detect(argv, &folder, &names)
+    };
+    kind.as_str()
+}
+
+/// The profile that a run would take here.
+fn profile(
+    catalog: &Catalog,
+    asked: Option<&str>,
+    cards: &[GpuSample],
+    adapter: &str,
+) -> Look<ProfileFacts> {
+    let card = machine::choose(cards, None).ok().flatten();
+    match machine::profile(catalog, asked, card.as_ref(), adapter) {
+        Ok((profile, why)) => Look::Known(profile_facts(&profile, why)),
+        Err(e) => Look::Unknown(e.to_string()),
+    }
+}
+
+fn profile_facts(profile: &Profile, why: String) -> ProfileFacts {
+    ProfileFacts {
+        id: profile.id.value.clone(),
+        why,
+        sets: profile.env.set.keys().cloned().collect(),
+        host_ram_min: profile.limits.host_ram_min.as_ref().map(|at| at.value),
+    }
+}
+
+fn print(args: &DoctorArgs, report: &Report) -> Result<(), CliError> {
+    let failed = |why: io::Error| CliError::System {
+        what: "write to standard output",
+        why,
+    };
+    let printed = if args.json {
+        serde_json::to_string_pretty(report).map_err(|e| failed(e.into()))?
+    } else {
+        let terminal = io::stdout().is_terminal();
+        let columns = crossterm::terminal::size().map(|(columns, _)| usize::from(columns));
+        let theme = crate::ui::Theme::detect(args.ascii, |n| std::env::var(n).ok());
+        text(
+            report,
+            Layout {
+                columns: columns.ok().filter(|_| terminal).unwrap_or(COLUMNS),
+                ascii: theme.ascii,
+                color: theme.color && terminal,
+                quiet: args.quiet,
+            },
+        )
+    };
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{}", printed.trim_end()).and_then(|()| out.flush()) {
+        // `doctor | head`
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(failed),
+    }
+}
