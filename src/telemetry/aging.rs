@@ -1,6 +1,8 @@
 //! One change over every metric of a sample: growing old, failing as a whole.
 
-use crate::model::{GpuSample, HostSample, Metric, Opinion, ProcSample, TreeOnCard};
+#[cfg(feature = "rocm-smi")]
+use crate::model::Opinion;
+use crate::model::{GpuSample, HostSample, Metric, ProcSample, TreeOnCard};
 
 /// A change that treats a metric of any type alike.
 pub(crate) trait Change {
@@ -100,6 +102,7 @@ pub(crate) fn gpu(sample: GpuSample, change: &impl Change) -> GpuSample {
 }
 
 /// Changes every metric of a second opinion.
+#[cfg(feature = "rocm-smi")]
 pub(crate) fn opinion(opinion: Opinion, change: &impl Change) -> Opinion {
     Opinion {
         source: opinion.source,

@@ -105,7 +105,8 @@ fn what_an_apu_does_not_offer_is_not_supported_and_no_zero() {
     if !library_is_there() {
         return;
     }
-    let mut reader = Reader::start(&Card::several(&["strixhalo"]));
+    let tree = Card::several(&["strixhalo"]);
+    let mut reader = Reader::start(&tree);
     reader.line();
     let card = reader.ask();
     for name in [

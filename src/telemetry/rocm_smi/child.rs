@@ -77,6 +77,11 @@ impl Reader {
         })
     }
 
+    /// Its process; none once it has ended.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Asks for these cards.
     pub(super) fn ask<'a>(
         &mut self,

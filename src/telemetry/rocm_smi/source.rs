@@ -226,7 +226,7 @@ impl RocmSmi {
                 SourceError::Failed(format!("this librocm_smi64 is of no use: it lacks {names}"))
             }
             Line::InitFailed(failed) => {
-                let why = init_failed(&self.root, &failed);
+                let why = init_failed(&self.root, &failed, reader.pid());
                 if self.failed_once.is_some() {
                     return Err(self.strike(why));
                 }
@@ -339,13 +339,13 @@ fn trouble(
     }
 }
 
-fn init_failed(root: &Path, failed: &InitFailed) -> String {
+fn init_failed(root: &Path, failed: &InitFailed, reader: Option<u32>) -> String {
     let InitFailed {
         status,
         words,
         took_ms,
     } = failed;
-    let cause = locks::in_the_way(root, *took_ms).or_else(|| {
+    let cause = locks::in_the_way(root, *took_ms, reader.unwrap_or_default()).or_else(|| {
         (!root.join("sys/class/kfd").exists())
             .then(|| "the kernel shows no /sys/class/kfd, which it needs".to_owned())
     });
