@@ -35,7 +35,9 @@ pub(crate) struct NvmlSource {
     known: HashMap<u32, GpuSample>,
     lost_since: HashMap<u32, Instant>,
     trackers: HashMap<GpuId, Tracker>,
-    cards: Vec<power::Card>,
+    /// Cards on the bus; looked for by the first read, on its own thread: the files of a
+    /// wedged card may block.
+    cards: Option<Vec<power::Card>>,
     last_watched: Instant,
     last_read: Option<Instant>,
     /// Where the processes on each card go.
@@ -47,7 +49,7 @@ impl NvmlSource {
     /// on each card are put into `holders`.
     pub(crate) fn new(root: PathBuf, attention: Arc<Attention>, holders: NvmlFeed) -> Self {
         Self {
-            cards: power::cards(&root),
+            cards: None,
             root,
             attention,
             nvml: None,
@@ -67,12 +69,13 @@ impl NvmlSource {
             self.last_watched = Instant::now();
             return None;
         }
-        if power::all_asleep(&self.cards) {
+        let cards = self.cards.get_or_insert_with(|| power::cards(&self.root));
+        if power::all_asleep(cards) {
             // our own open handle is what would wake it
             self.nvml = None;
             return Some(self.asleep());
         }
-        if self.last_watched.elapsed() < GENTLE_AFTER || !power::any_may_sleep(&self.cards) {
+        if self.last_watched.elapsed() < GENTLE_AFTER || !power::any_may_sleep(cards) {
             return None;
         }
         self.nvml = None;
@@ -109,7 +112,7 @@ impl NvmlSource {
             sample.state = Metric::Fresh("suspended".to_owned());
             sample
         };
-        self.cards.iter().map(sleeping).collect()
+        self.cards.iter().flatten().map(sleeping).collect()
     }
 
     fn read_all(&mut self) -> Result<Answer<Vec<GpuSample>>, SourceError> {
@@ -117,7 +120,7 @@ impl NvmlSource {
             nvml
         } else {
             // a card may have come meanwhile
-            self.cards = power::cards(&self.root);
+            self.cards = Some(power::cards(&self.root));
             Nvml::init().map_err(|e| absent(&e))?
         };
         let nvml = self.nvml.insert(nvml);

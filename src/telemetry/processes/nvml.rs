@@ -16,7 +16,8 @@ const AGAIN: Duration = Duration::from_secs(15);
 /// The library, loaded when it is there.
 pub(super) struct Holders {
     root: PathBuf,
-    cards: Vec<power::Card>,
+    /// Looked for by the first read.
+    cards: Option<Vec<power::Card>>,
     nvml: Option<Nvml>,
     tried: Option<Instant>,
     last: Option<(Instant, HashMap<u32, Vec<CardMemory>>)>,
@@ -26,7 +27,7 @@ impl Holders {
     /// Of the machine whose `sys` is in `root`.
     pub(super) fn new(root: PathBuf) -> Self {
         Self {
-            cards: power::cards(&root),
+            cards: None,
             root,
             nvml: None,
             tried: None,
@@ -38,11 +39,12 @@ impl Holders {
     /// card sleeps; a card that does not answer is left out. Cards that fall asleep
     /// when they are left alone are asked seldom, and let go of in between.
     pub(super) fn read(&mut self) -> HashMap<u32, Vec<CardMemory>> {
-        if power::all_asleep(&self.cards) {
+        let cards = self.cards.get_or_insert_with(|| power::cards(&self.root));
+        if power::all_asleep(cards) {
             self.nvml = None;
             return HashMap::new();
         }
-        let may_sleep = power::any_may_sleep(&self.cards);
+        let may_sleep = power::any_may_sleep(cards);
         if let Some((at, told)) = &self.last
             && may_sleep
             && at.elapsed() < GENTLE_PERIOD
@@ -62,7 +64,7 @@ impl Holders {
         let mut out: HashMap<u32, Vec<CardMemory>> = HashMap::new();
         if self.nvml.is_none() && self.tried.is_none_or(|at| at.elapsed() >= AGAIN) {
             self.tried = Some(Instant::now());
-            self.cards = power::cards(&self.root);
+            self.cards = Some(power::cards(&self.root));
             self.nvml = Nvml::init().ok();
         }
         let Some(nvml) = &self.nvml else { return out };
