@@ -221,6 +221,13 @@ fn the_real_probe_reads_torch_without_starting_it() {
     );
     let site = world.at("site");
     world.env("PYTHONPATH", &site);
+    // modules of the working directory with names of the standard library
+    for name in ["json", "re", "sysconfig", "email", "csv"] {
+        world.put(
+            &format!("work/{name}.py"),
+            format!("open({started:?}, 'w')\nraise RuntimeError('imported')\n"),
+        );
+    }
     let seen = world.doctor(&["--", "python3", "demo_gradio.py"]);
     assert_eq!(seen.code, 2, "{}", seen.text);
     let what = seen.text_of("torch_wrong_build", "what");
