@@ -91,7 +91,7 @@ fn without_rights_no_group_that_opens_nothing_is_advised() {
     assert!(what.ends_with("permission denied"), "{what}");
     let cure = seen.text_of("kfd_not_accessible", "cure");
     // the mode opens it to no group, and the group may be root
-    assert!(cure.contains("udev"), "{cure}");
+    assert!(cure.contains("to the group render"), "{cure}");
     assert!(!cure.contains("-aG root"), "{cure}");
     assert!(seen.has("render_not_accessible"));
     let devices = seen.json["facts"]["devices"]["known"].as_array().unwrap();
