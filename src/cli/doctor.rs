@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::doctor::facts::{Look, ProfileFacts, SourceFact};
 use crate::doctor::{Ask, Gathering, Report, Rest};
+use crate::model::visible::Visible;
 use crate::model::{GpuSample, Sample, SourceState};
 use crate::profile::{Catalog, Profile};
 use crate::record::Store;
@@ -43,6 +44,7 @@ pub(super) fn main(args: &DoctorArgs) -> Result<u8, CliError> {
     // what reads the supervised process is timed on this one
     sampler.set_target(Some(std::process::id()), None);
     let adapter = adapter(&args.command, &cwd);
+    let exported = env.clone();
     let looks = Gathering::start(&Ask {
         argv: args.command.clone(),
         adapter: adapter.to_owned(),
@@ -55,11 +57,15 @@ pub(super) fn main(args: &DoctorArgs) -> Result<u8, CliError> {
         temp: std::env::temp_dir(),
     });
     let sample = settled(&sampler, begun);
-    let profile = profile(&catalog, args.profile.as_deref(), &sample.gpus, adapter);
+    let (card, visible) = supervised(args, &catalog, &exported, &sample.gpus)?;
+    let asked = args.profile.as_deref();
+    let profile = profile(&catalog, asked, card.as_ref(), adapter);
     let sources = sources(&sample, &sampler.read_times());
     let report = Report::of(looks.finish(Rest {
         sources,
         cards: sample.gpus,
+        supervised: card.map(|c| c.id),
+        visible,
         host: sample.host,
         profile,
         broken_profiles: catalog.broken().iter().map(ToString::to_string).collect(),
@@ -115,15 +121,29 @@ fn adapter(argv: &[String], cwd: &Path) -> &'static str {
     kind.as_str()
 }
 
+/// The card that a run of the command would supervise, and what the command is shown.
+fn supervised(
+    args: &DoctorArgs,
+    catalog: &Catalog,
+    exported: &BTreeMap<String, String>,
+    cards: &[GpuSample],
+) -> Result<(Option<GpuSample>, Visible), CliError> {
+    let changes = match &args.profile {
+        Some(asked) => setup::profile_vars(&catalog.get(asked)?, exported),
+        None => Vec::new(),
+    };
+    let visible = setup::shown(cards, exported, &changes, &args.command);
+    Ok((machine::choose_shown(cards, None, &visible)?, visible))
+}
+
 /// The profile that a run would take here.
 fn profile(
     catalog: &Catalog,
     asked: Option<&str>,
-    cards: &[GpuSample],
+    card: Option<&GpuSample>,
     adapter: &str,
 ) -> Look<ProfileFacts> {
-    let card = machine::choose(cards, None).ok().flatten();
-    match machine::profile(catalog, asked, card.as_ref(), adapter) {
+    match machine::profile(catalog, asked, card, adapter) {
         Ok((profile, why)) => Look::Known(profile_facts(&profile, why)),
         Err(e) => Look::Unknown(e.to_string()),
     }

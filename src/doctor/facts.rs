@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::model::sample::SourceState;
-use crate::model::{Bytes, GpuSample, HostSample, Vendor};
+use crate::model::visible::Visible;
+use crate::model::{Bytes, GpuId, GpuSample, HostSample, Vendor};
 
 /// Something that was looked at: known, or why it is not.
 ///
@@ -44,6 +45,10 @@ pub struct Facts {
     pub sources: Vec<SourceFact>,
     /// The cards, each as in a `sample` of the event stream (`docs/events.md`).
     pub cards: Vec<GpuSample>,
+    /// The card that a run of this command would supervise; absent: there is none.
+    pub supervised: Option<GpuId>,
+    /// What the environment of the command shows of the cards.
+    pub visible: Visible,
     /// The host, likewise.
     pub host: HostSample,
     /// Kernel, driver, ROCm, container.
@@ -79,6 +84,36 @@ impl Facts {
     /// AMD cards that are read.
     pub(super) fn amd_cards(&self) -> impl Iterator<Item = &GpuSample> {
         self.cards.iter().filter(|c| c.vendor == Vendor::Amd)
+    }
+
+    /// The card that a run would supervise.
+    pub(super) fn supervised(&self) -> Option<&GpuSample> {
+        let id = self.supervised.as_ref()?;
+        self.cards.iter().find(|c| c.id == *id)
+    }
+
+    /// The card that a run would supervise, where it is AMD's.
+    pub(super) fn supervised_amd(&self) -> Option<&GpuSample> {
+        self.supervised().filter(|c| c.vendor == Vendor::Amd)
+    }
+
+    /// AMD cards beside the supervised one that the command may see as well.
+    pub(super) fn other_amd(&self) -> impl Iterator<Item = &GpuSample> {
+        let shown = move |at: usize| match &self.visible {
+            Visible::These { cards, .. } => cards.contains(&at),
+            // where it is not known, one too many does less harm
+            Visible::All | Visible::Nothing { .. } | Visible::Unknown { .. } => true,
+        };
+        let all = self.cards.iter().enumerate();
+        all.filter(move |(at, c)| {
+            c.vendor == Vendor::Amd && shown(*at) && self.supervised.as_ref() != Some(&c.id)
+        })
+        .map(|(_, c)| c)
+    }
+
+    /// Whether a run here would use ROCm.
+    pub(super) fn rocm_matters(&self) -> bool {
+        self.supervised_amd().is_some() || self.torch().is_some_and(|t| t.hip.is_some())
     }
 
     /// AMD display devices that another driver holds, or none.
@@ -246,6 +281,10 @@ pub struct PythonAnswer {
     pub torch: Option<TorchFacts>,
     /// Whether torchvision defines `write_video`; absent without torchvision.
     pub write_video: Option<bool>,
+    /// Its environment was made by uv, which puts no pip into it.
+    pub uv: bool,
+    /// It belongs to the distribution and refuses pip (PEP 668).
+    pub externally_managed: bool,
     /// Folders of the `_rocm_sdk_…` wheels.
     pub rocm_sdk: Vec<String>,
     /// How long it took, in milliseconds.

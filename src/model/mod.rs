@@ -19,6 +19,7 @@ pub mod setting;
 pub mod time;
 pub mod trust;
 pub mod units;
+pub mod visible;
 pub mod vocab;
 
 pub use attempt::{

@@ -234,6 +234,9 @@ mod tests {
             devices[0].accessible = false;
             devices[0].why = Some("permission denied".to_owned());
         }
+        if let Look::Known(user) = &mut facts.user {
+            user.groups = vec!["ada".to_owned()];
+        }
         Report::of(facts)
     }
 

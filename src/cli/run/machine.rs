@@ -2,14 +2,13 @@
 
 use crate::cli::CliError;
 use crate::model::Vendor;
+use crate::model::visible::Visible;
 use crate::model::{Bytes, GpuSample};
 use crate::profile::{Card, Catalog, Machine, Profile, best};
 
-use super::visible::Visible;
-
 /// The card that the run supervises, where nobody names one: the first that the
 /// program is shown.
-pub(super) fn choose_shown(
+pub(in crate::cli) fn choose_shown(
     cards: &[GpuSample],
     asked: Option<&str>,
     shown: &Visible,

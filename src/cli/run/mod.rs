@@ -10,7 +10,6 @@ mod results;
 mod saving;
 pub(super) mod setup;
 mod shell;
-mod visible;
 #[cfg(test)]
 mod visible_tests;
 

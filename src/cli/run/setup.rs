@@ -12,7 +12,8 @@ use crate::cli::args::RunArgs;
 use crate::cli::show::Output;
 use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
-use crate::model::{Chosens, EnvChange, EnvOrigin, GpuSample, SourceStatus};
+use crate::model::visible::{self, Visible};
+use crate::model::{Chosens, EnvChange, EnvOrigin, GpuSample, SourceStatus, Vendor};
 use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
 use crate::supervise::GpuLock;
@@ -21,7 +22,6 @@ use crate::workload::adapter::AdapterKind;
 
 use super::machine;
 use super::planner::{Planned, Planner};
-use super::visible::{self, Visible};
 
 /// Countdown before a kill when a person is at the keys.
 const COUNTDOWN: Duration = Duration::from_secs(3);
@@ -239,7 +239,7 @@ fn countdown(output: Output) -> Duration {
 }
 
 /// What the program is shown of the cards.
-fn shown(
+pub(in crate::cli) fn shown(
     cards: &[GpuSample],
     exported: &BTreeMap<String, String>,
     changes: &[EnvChange],
@@ -249,11 +249,35 @@ fn shown(
         .iter()
         .map(|c| (c.name.as_str(), c.value.as_deref()));
     let vars = visible::child_vars(exported, changes, argv);
-    visible::visible(cards, &vars, &visible::uuid_of)
+    visible::visible(cards, &vars, &uuid_of)
+}
+
+/// The UUID of a card as its driver tells it: `GPU-` and amdgpu's unique id, or the one
+/// of NVIDIA's `information` file. Small files that touch no hardware.
+fn uuid_of(card: &GpuSample) -> Option<String> {
+    let id = &card.id;
+    match card.vendor {
+        Vendor::Amd => {
+            let text =
+                std::fs::read_to_string(format!("/sys/bus/pci/devices/{id}/unique_id")).ok()?;
+            let unique = text.trim();
+            (!unique.is_empty()).then(|| format!("GPU-{unique}"))
+        }
+        Vendor::Nvidia => {
+            let text =
+                std::fs::read_to_string(format!("/proc/driver/nvidia/gpus/{id}/information"));
+            let text = text.ok()?;
+            let line = text.lines().find_map(|l| l.strip_prefix("GPU UUID:"))?;
+            Some(line.trim().to_owned())
+        }
+    }
 }
 
 /// What a profile sets, unless the user has exported it.
-fn profile_vars(profile: &Profile, exported: &BTreeMap<String, String>) -> Vec<EnvChange> {
+pub(in crate::cli) fn profile_vars(
+    profile: &Profile,
+    exported: &BTreeMap<String, String>,
+) -> Vec<EnvChange> {
     let set = profile.env.set.iter();
     set.filter(|(name, _)| !exported.contains_key(*name))
         .map(|(name, setting)| EnvChange {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::cli::run::machine::{choose_shown, mismatch};
-use crate::cli::run::visible::{Vars, Visible, child_vars, visible};
+use crate::model::visible::{Vars, Visible, child_vars, visible};
 use crate::model::{Bytes, GpuId, GpuSample, Metric, Vendor};
 
 fn card(at: u32, vendor: Vendor, place: Option<u32>) -> GpuSample {

@@ -21,7 +21,8 @@ use super::facts::{
     DeviceNode, Facts, FolderFact, FolderState, Libraries, Look, PlaceFact, PlaceState,
     ProfileFacts, PythonFacts, PythonOutcome, SourceFact, SystemFacts, UserFacts, WorkloadFacts,
 };
-use crate::model::{GpuSample, HostSample};
+use crate::model::visible::Visible;
+use crate::model::{GpuId, GpuSample, HostSample};
 use crate::profile::knob::knob;
 
 /// Deadline of a look at small files.
@@ -63,6 +64,10 @@ pub struct Rest {
     pub sources: Vec<SourceFact>,
     /// The cards.
     pub cards: Vec<GpuSample>,
+    /// The card that a run would supervise.
+    pub supervised: Option<GpuId>,
+    /// What the environment of the command shows of the cards.
+    pub visible: Visible,
     /// The host.
     pub host: HostSample,
     /// The profile that a run would take, or why there is none.
@@ -116,6 +121,8 @@ impl Gathering {
         Facts {
             sources: rest.sources,
             cards: rest.cards,
+            supervised: rest.supervised,
+            visible: rest.visible,
             host: rest.host,
             system: self.system.take(),
             user: self.user.take(),

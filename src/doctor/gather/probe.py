@@ -1,8 +1,14 @@
+import sys
+
+# `-c` puts the working directory first: what lies there (a json.py, say) must not run
+WHOLE = sys.path[:]
+sys.path[:] = [p for p in WHOLE if p]
+
 import importlib.util
 import json
 import os
 import re
-import sys
+import sysconfig
 
 from importlib import metadata
 
@@ -14,11 +20,16 @@ NAMES = (
 
 
 def folder(name):
+    # finding runs nothing of a package that is at the top
+    clean = sys.path[:]
+    sys.path[:] = WHOLE
     try:
         spec = importlib.util.find_spec(name)
         return list(spec.submodule_search_locations)[0]
     except Exception:
         return None
+    finally:
+        sys.path[:] = clean
 
 
 def read(*parts):
@@ -31,7 +42,7 @@ def read(*parts):
 
 def version(name):
     try:
-        return metadata.version(name)
+        return next(iter(metadata.distributions(name=name, path=WHOLE))).version
     except Exception:
         return None
 
@@ -64,13 +75,25 @@ def write_video():
 
 def rocm_sdk():
     found = []
-    for place in sys.path:
+    for place in WHOLE:
         try:
             names = sorted(os.listdir(place or "."))
         except OSError:
             continue
         found += [os.path.join(place, n) for n in names if n.startswith("_rocm_sdk_")]
     return found[:20]
+
+
+def uv():
+    # uv names itself there, and puts no pip into the environment
+    return re.search(r"(?m)^uv\s*=", read(sys.prefix, "pyvenv.cfg")) is not None
+
+
+def externally_managed():
+    # PEP 668: only outside of virtual environments
+    if sys.prefix != sys.base_prefix:
+        return False
+    return os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
 
 
 answer = {
@@ -80,6 +103,8 @@ answer = {
     "packages": {n: v for n, v in ((n, version(n)) for n in NAMES) if v},
     "torch": torch(),
     "write_video": write_video(),
+    "uv": uv(),
+    "externally_managed": externally_managed(),
     "rocm_sdk": rocm_sdk(),
 }
 sys.stdout.write("\n" + sys.argv[1] + json.dumps(answer) + "\n")

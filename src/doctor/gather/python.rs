@@ -34,6 +34,10 @@ struct Raw {
     packages: BTreeMap<String, String>,
     torch: Option<RawTorch>,
     write_video: Option<bool>,
+    #[serde(default)]
+    uv: bool,
+    #[serde(default)]
+    externally_managed: bool,
     rocm_sdk: Vec<String>,
 }
 
@@ -155,6 +159,8 @@ fn read_answer(output: &str) -> Result<PythonAnswer, String> {
             folder: t.folder,
         }),
         write_video: raw.write_video,
+        uv: raw.uv,
+        externally_managed: raw.externally_managed,
         rocm_sdk: raw.rocm_sdk,
         took_ms: 0,
     })

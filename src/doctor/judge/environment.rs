@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Finding, Group, Id};
+use crate::model::visible::Visible;
 use crate::profile::{Problem, check_environment};
 
-/// Variables that choose cards, outermost first.
-const VISIBLE: [&str; 4] = [
-    "ROCR_VISIBLE_DEVICES",
-    "GPU_DEVICE_ORDINAL",
-    "HIP_VISIBLE_DEVICES",
-    "CUDA_VISIBLE_DEVICES",
-];
+const ROCR: &str = "ROCR_VISIBLE_DEVICES";
+const HIP: &str = "HIP_VISIBLE_DEVICES";
+const CUDA: &str = "CUDA_VISIBLE_DEVICES";
 
 pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     values(facts, out);
@@ -105,44 +102,53 @@ fn searches(facts: &Facts, out: &mut Vec<Finding>) {
     }
 }
 
-/// Each of these filters what the one before has left, and numbers it anew.
+/// What chooses cards, read as a run reads it ([`Visible`]).
 fn visible(facts: &Facts, out: &mut Vec<Finding>) {
-    let set: Vec<(&str, &str)> = VISIBLE
-        .iter()
-        .filter_map(|n| Some((*n, facts.environment.get(*n)?.as_str())))
-        .collect();
-    for (name, value) in &set {
-        if value.trim().is_empty() || value.trim() == "-1" {
-            out.push(
-                Finding::warning(
-                    Id::VisibleDevicesNone,
-                    format!("{name}={value} hides every card"),
-                    format!("unset {name}"),
-                )
-                .why("torch then sees no GPU"),
-            );
-        }
+    if let Visible::Nothing { by } = &facts.visible {
+        let names: Vec<&str> = [ROCR, HIP, CUDA]
+            .into_iter()
+            .filter(|name| by.contains(&format!("{name}=")))
+            .collect();
+        out.push(
+            Finding::warning(
+                Id::VisibleDevicesNone,
+                format!("{by} shows the program no card"),
+                format!("unset {}", names.join(" ")),
+            )
+            .why("torch may find no GPU then"),
+        );
     }
-    let amd = set
-        .iter()
-        .filter(|(name, _)| facts.amd() || *name != "ROCR_VISIBLE_DEVICES");
-    let amd: Vec<&(&str, &str)> = amd.collect();
-    if let [first, rest @ .., last] = &amd[..] {
-        let same = rest.iter().chain([last]).all(|(name, value)| {
-            // HIP reads either of the two; the same value twice is one choice
-            first.0 != "ROCR_VISIBLE_DEVICES" && *value == first.1 && *name != first.0
-        });
-        if !same {
-            let all: Vec<String> = amd.iter().map(|(n, v)| format!("{n}={v}")).collect();
-            out.push(
-                Finding::warning(
-                    Id::VisibleDevicesStacked,
-                    format!("several variables choose the cards: {}", all.join(", ")),
-                    "keep one: HIP_VISIBLE_DEVICES for torch on ROCm",
-                )
-                .why("ROCR_VISIBLE_DEVICES filters first and numbers what is left from 0; HIP_VISIBLE_DEVICES (or CUDA_VISIBLE_DEVICES) then counts in that list, so 1 after 1 is no card at all"),
-            );
-        }
+    if facts.amd_cards().next().is_none() {
+        return;
+    }
+    let set = |name: &str| facts.environment.get(name).map(String::as_str);
+    // HIP takes an empty list for none, and CUDA's only in place of its own
+    let filled = |name| set(name).filter(|v| !v.is_empty());
+    let (hip, cuda) = (filled(HIP), filled(CUDA));
+    let own = hip.map(|v| (HIP, v)).or_else(|| cuda.map(|v| (CUDA, v)));
+    if let (Some(rocr), Some((name, value))) = (set(ROCR), own) {
+        out.push(
+            Finding::warning(
+                Id::VisibleDevicesStacked,
+                format!("two variables choose the cards one after another: {ROCR}={rocr}, {name}={value}"),
+                format!("keep one: {HIP} for torch on ROCm"),
+            )
+            .why(format!("{ROCR} filters first and numbers what is left from 0; {name} then counts in that list, so 1 after 1 is no card at all")),
+        );
+    }
+    // beside a card of NVIDIA's the second is for that one
+    if let (Some(hip), Some(cuda)) = (hip, cuda)
+        && hip != cuda
+        && !facts.nvidia()
+    {
+        out.push(
+            Finding::note(
+                Id::VisibleDevicesStacked,
+                format!("{HIP}={hip} counts, {CUDA}={cuda} does not"),
+            )
+            .why("HIP reads the second only where the first is not set or empty")
+            .cure(format!("unset {CUDA}")),
+        );
     }
 }
 
@@ -151,6 +157,7 @@ mod tests {
     use super::super::testing::{absent, found, healthy};
     use super::*;
     use crate::doctor::finding::Severity;
+    use crate::model::visible::visible as visible_to;
 
     #[test]
     fn the_catalogue_is_heard() {
@@ -203,9 +210,45 @@ mod tests {
             .with("HIP_VISIBLE_DEVICES", "1")
             .with("CUDA_VISIBLE_DEVICES", "1");
         assert!(absent(&twins, Id::VisibleDevicesStacked));
-        found(
-            &healthy().with("HIP_VISIBLE_DEVICES", "-1"),
-            Id::VisibleDevicesNone,
+        let differ = healthy().with(HIP, "1").with(CUDA, "0");
+        let note = found(&differ, Id::VisibleDevicesStacked);
+        assert_eq!(note.severity, Severity::Note);
+        let empty = healthy().with(HIP, "").with(ROCR, "0");
+        assert!(
+            absent(&empty, Id::VisibleDevicesStacked),
+            "an empty one is none"
         );
+        let ordinal = healthy().with(HIP, "0").with("GPU_DEVICE_ORDINAL", "1");
+        assert!(
+            absent(&ordinal, Id::VisibleDevicesStacked),
+            "HIP does not read it"
+        );
+    }
+
+    /// As the command line does it.
+    fn shown(name: &str, value: &str) -> Facts {
+        let mut facts = healthy().with(name, value);
+        facts.visible = visible_to(&facts.cards, &facts.environment, &|_| None);
+        facts
+    }
+
+    #[test]
+    fn what_hides_every_card_is_told_by_how_it_is_read() {
+        for (name, value) in [(HIP, "-1"), (CUDA, "-1"), (ROCR, ""), (HIP, "7")] {
+            let none = found(&shown(name, value), Id::VisibleDevicesNone);
+            assert_eq!(
+                none.what,
+                format!("{name}={value} shows the program no card")
+            );
+            assert_eq!(none.cure.unwrap(), format!("unset {name}"));
+            assert!(none.why.unwrap().contains("may"));
+        }
+        for name in [HIP, CUDA] {
+            let empty = shown(name, "");
+            assert!(
+                absent(&empty, Id::VisibleDevicesNone),
+                "HIP takes {name}= for unset"
+            );
+        }
     }
 }

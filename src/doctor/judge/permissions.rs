@@ -4,6 +4,8 @@ use crate::doctor::facts::{DeviceNode, Facts, Look, UserFacts};
 use crate::doctor::finding::{Finding, Id};
 
 const KFD: &str = "/dev/kfd";
+/// The group may read and write.
+const GROUP_MAY: u32 = 0o060;
 
 pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     surroundings(facts, out);
@@ -21,23 +23,40 @@ pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     if !facts.amd() || facts.wsl() {
         return;
     }
-    let contained = facts.system.known().is_some_and(|s| s.container.is_some());
-    let cure = if contained {
+    let cure = if contained(facts) {
         "start the container with --device /dev/kfd --device /dev/dri --group-add video --group-add render"
     } else {
         "sudo modprobe amdgpu, and see `dmesg | grep -e amdgpu -e kfd`; a kernel without CONFIG_HSA_AMD has no /dev/kfd"
     };
+    // a card that amdgpu does not hold has no node to miss, and is told with the cards
+    let needed = facts.rocm_matters() && facts.amd_cards().next().is_some();
+    let missing = |id, what: &str, why: &str| graded(needed, id, what.to_owned(), cure).why(why);
     if !devices.iter().any(|d| d.path == KFD) {
-        out.push(
-            Finding::error(Id::KfdMissing, "there is no /dev/kfd", cure)
-                .why("ROCm reaches the card through it; without it torch sees no GPU"),
-        );
+        out.push(missing(
+            Id::KfdMissing,
+            "there is no /dev/kfd",
+            "ROCm reaches the card through it; without it torch for ROCm sees no GPU",
+        ));
     }
     if !devices.iter().any(|d| d.path != KFD) {
-        out.push(
-            Finding::error(Id::RenderMissing, "there is no /dev/dri/renderD*", cure)
-                .why("ROCm needs the render node of the card as well"),
-        );
+        out.push(missing(
+            Id::RenderMissing,
+            "there is no /dev/dri/renderD*",
+            "ROCm needs the render node of the card as well",
+        ));
+    }
+}
+
+fn contained(facts: &Facts) -> bool {
+    facts.system.known().is_some_and(|s| s.container.is_some())
+}
+
+/// An error where a run needs it, else a note.
+fn graded(needed: bool, id: Id, what: String, cure: impl Into<String>) -> Finding {
+    if needed {
+        Finding::error(id, what, cure)
+    } else {
+        Finding::note(id, what).cure(cure)
     }
 }
 
@@ -70,49 +89,98 @@ fn of_node(node: &DeviceNode, facts: &Facts, user: Option<&UserFacts>) -> Option
             format!("{path} may be opened (group {group}, mode {mode})"),
         ));
     }
-    let is_kfd = path == KFD;
-    let amd = |pci: &String| facts.amd_cards().any(|c| c.id.0 == *pci);
-    let id = if is_kfd {
-        Id::KfdNotAccessible
-    } else if node.pci.as_ref().is_some_and(|pci| !amd(pci)) {
-        // another maker's card: nobody needs it here
-        return None;
+    let (id, needed) = if path == KFD {
+        (Id::KfdNotAccessible, facts.rocm_matters())
     } else {
-        Id::RenderNotAccessible
+        // of a card that is not AMD's nobody needs it here
+        if let Some(pci) = &node.pci
+            && !facts.amd_cards().any(|c| c.id.0 == *pci)
+        {
+            return None;
+        }
+        (Id::RenderNotAccessible, render_needed(node, facts))
     };
     let refused = node.why.as_deref().unwrap_or("refused");
     let name = user.and_then(|u| u.name.as_deref()).unwrap_or("you");
     let what = format!("{path} may not be opened by {name}: {refused}");
-    let waits = user.is_some_and(|u| u.not_in_force.contains(group));
-    let cure = if waits {
-        format!("log in again: {name} is in the group {group} by now, this session is not")
-    } else if group.parse::<u32>().is_ok() {
-        // a number without a name: the group of the host, seen from a container
-        format!("start the container with --group-add {group}")
-    } else {
-        format!(
-            "sudo usermod -aG {group} {}, then log in again",
-            user_word(user)
-        )
-    };
+    let groups = user.map_or_else(
+        || "not known".to_owned(),
+        |u| super::list(u.groups.iter().map(String::as_str), 12),
+    );
     Some(
-        Finding::error(id, what, cure).why(format!(
-            "its group is {group}, its mode {mode}; your groups are {}. Judged by its rights: it was not opened",
-            user.map_or_else(|| "not known".to_owned(), |u| {
-                super::list(u.groups.iter().map(String::as_str), 12)
-            })
+        graded(needed, id, what, cure(node, contained(facts), user)).why(format!(
+            "its group is {group}, its mode {mode}; your groups are {groups}. Judged by its rights: it was not opened"
         )),
     )
 }
 
-fn user_word(user: Option<&UserFacts>) -> &str {
-    user.and_then(|u| u.name.as_deref()).unwrap_or("$USER")
+/// The node of the card that a run would use, as far as that is known.
+fn render_needed(node: &DeviceNode, facts: &Facts) -> bool {
+    let supervised = facts.supervised_amd().map(|c| &c.id.0);
+    match (supervised, &node.pci) {
+        (Some(card), Some(pci)) => card == pci,
+        _ => facts.rocm_matters(),
+    }
+}
+
+/// What opens the node to the user. To join its group is a cure only where the group
+/// may read and write, and is not the one of the superuser.
+fn cure(node: &DeviceNode, contained: bool, user: Option<&UserFacts>) -> String {
+    let DeviceNode { path, group, .. } = node;
+    let mode = u32::from_str_radix(&node.mode, 8).unwrap_or(0);
+    let has = |groups: &[String]| groups.contains(group);
+    let root = group == "root" || group == "0";
+    if mode & GROUP_MAY != GROUP_MAY || root {
+        return open_to_render(path, contained, user);
+    }
+    if user.is_some_and(|u| has(&u.groups)) {
+        return format!(
+            "the group {group} may open it and you are in it, so something else refuses: see `getfacl {path}`, and the device rules of a container or service"
+        );
+    }
+    if user.is_some_and(|u| has(&u.not_in_force)) {
+        let name = user.and_then(|u| u.name.as_deref()).unwrap_or("the user");
+        return format!(
+            "log out and in again: {name} is in the group {group} by now, this session is not"
+        );
+    }
+    if group.parse::<u32>().is_ok() {
+        // a number without a name: the group of the host, seen from a container
+        return format!("start the container with --group-add {group}");
+    }
+    join(group, user)
+}
+
+fn join(group: &str, user: Option<&UserFacts>) -> String {
+    let user = user.and_then(|u| u.name.as_deref()).unwrap_or("$USER");
+    format!("sudo usermod -aG {group} {user}, then log out and in again")
+}
+
+/// The rights of the node itself are wrong: udev sets them.
+fn open_to_render(path: &str, contained: bool, user: Option<&UserFacts>) -> String {
+    if contained {
+        return format!(
+            "no group that you could join opens {path}: let the host give it to the group render (mode 0660), and start the container with --group-add of that group's number there"
+        );
+    }
+    let kernel = if path == KFD { "kfd" } else { "renderD*" };
+    let member = user.is_some_and(|u| u.groups.iter().any(|g| g == "render"));
+    let joined = if member {
+        String::new()
+    } else {
+        format!("; {}", join("render", user))
+    };
+    format!(
+        "give the node to the group render: a line KERNEL==\"{kernel}\", GROUP=\"render\", MODE=\"0660\" in /etc/udev/rules.d/70-amdgpu.rules, then sudo udevadm control --reload && sudo udevadm trigger{joined}"
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{absent, found, healthy};
+    use super::super::testing::{APU, CARD, absent, beside_an_apu, found, healthy};
     use super::*;
+    use crate::doctor::finding::Severity;
+    use crate::model::Vendor;
 
     fn refused(facts: &mut Facts, nth: usize) {
         let Look::Known(devices) = &mut facts.devices else {
@@ -122,11 +190,32 @@ mod tests {
         devices[nth].why = Some("permission denied".to_owned());
     }
 
+    /// The user is in these groups, and given those beside them.
+    fn groups(facts: &mut Facts, in_force: &[&str], not_in_force: &[&str]) {
+        let Look::Known(user) = &mut facts.user else {
+            panic!()
+        };
+        user.groups = in_force.iter().map(|g| (*g).to_owned()).collect();
+        user.not_in_force = not_in_force.iter().map(|g| (*g).to_owned()).collect();
+    }
+
+    /// What is advised where `/dev/kfd` has this group and mode.
+    fn advice(facts: &Facts, group: &str, mode: &str) -> String {
+        let mut facts = facts.clone();
+        refused(&mut facts, 0);
+        if let Look::Known(devices) = &mut facts.devices {
+            devices[0].group = group.to_owned();
+            devices[0].mode = mode.to_owned();
+        }
+        found(&facts, Id::KfdNotAccessible).cure.unwrap()
+    }
+
     #[test]
     fn the_cure_names_the_group_of_the_node() {
         let mut facts = healthy();
         refused(&mut facts, 0);
         refused(&mut facts, 1);
+        groups(&mut facts, &["ada"], &[]);
         let kfd = found(&facts, Id::KfdNotAccessible);
         assert_eq!(
             kfd.what,
@@ -134,14 +223,108 @@ mod tests {
         );
         assert_eq!(
             kfd.cure.as_deref(),
-            Some("sudo usermod -aG render ada, then log in again")
+            Some("sudo usermod -aG render ada, then log out and in again")
         );
         found(&facts, Id::RenderNotAccessible);
-        if let Look::Known(user) = &mut facts.user {
-            user.not_in_force = vec!["render".to_owned()];
-        }
+        groups(&mut facts, &["ada"], &["render"]);
         let kfd = found(&facts, Id::KfdNotAccessible);
-        assert!(kfd.cure.unwrap().starts_with("log in again"));
+        assert!(kfd.cure.unwrap().starts_with("log out and in again"));
+    }
+
+    #[test]
+    fn to_join_a_group_is_no_cure_where_it_opens_nothing() {
+        let mut facts = healthy();
+        groups(&mut facts, &["ada"], &["root"]);
+        for (group, mode) in [
+            ("root", "0600"),
+            ("root", "0660"),
+            ("0", "0660"),
+            ("render", "0600"),
+            ("render", "0640"),
+            ("render", "0000"),
+        ] {
+            let cure = advice(&facts, group, mode);
+            assert!(cure.contains("udev") && cure.contains("\"kfd\""), "{cure}");
+            assert!(
+                !cure.contains("-aG root") && !cure.contains("-aG 0"),
+                "{cure}"
+            );
+            assert!(cure.ends_with("usermod -aG render ada, then log out and in again"));
+        }
+        facts.system_mut().container = Some("docker".to_owned());
+        let cure = advice(&facts, "root", "0600");
+        assert!(
+            !cure.contains("usermod") && cure.contains("the host"),
+            "{cure}"
+        );
+        assert_eq!(
+            advice(&facts, "993", "0660"),
+            "start the container with --group-add 993"
+        );
+        let member = advice(&healthy(), "render", "0660");
+        assert!(
+            !member.contains("usermod") && member.contains("getfacl"),
+            "{member}"
+        );
+        assert!(
+            !advice(&healthy(), "root", "0600").contains("usermod"),
+            "in it already"
+        );
+    }
+
+    #[test]
+    fn rights_of_rocm_are_errors_only_where_rocm_matters() {
+        let mut facts = healthy();
+        facts.answer_mut().torch.as_mut().unwrap().hip = None;
+        facts.answer_mut().torch.as_mut().unwrap().cuda = Some("12.8".to_owned());
+        let mut rtx = facts.cards[0].clone();
+        rtx.vendor = Vendor::Nvidia;
+        rtx.id = crate::model::GpuId("0000:01:00.0".to_owned());
+        facts.supervised = Some(rtx.id.clone());
+        facts.cards.insert(0, rtx);
+        refused(&mut facts, 0);
+        refused(&mut facts, 1);
+        groups(&mut facts, &["ada"], &[]);
+        for id in [Id::KfdNotAccessible, Id::RenderNotAccessible] {
+            let f = found(&facts, id);
+            assert_eq!(f.severity, Severity::Note);
+            assert!(f.cure.is_some());
+        }
+        let mut missing = facts.clone();
+        missing.devices = Look::Known(Vec::new());
+        assert_eq!(found(&missing, Id::KfdMissing).severity, Severity::Note);
+        facts.answer_mut().torch.as_mut().unwrap().hip = Some("6.4".to_owned());
+        assert_eq!(
+            found(&facts, Id::KfdNotAccessible).severity,
+            Severity::Error
+        );
+    }
+
+    #[test]
+    fn the_render_node_of_an_apu_beside_the_card_is_a_note() {
+        let mut facts = beside_an_apu(false);
+        refused(&mut facts, 1);
+        let of = |facts: &mut Facts, pci: &str| {
+            if let Look::Known(devices) = &mut facts.devices {
+                devices[1].pci = Some(pci.to_owned());
+            }
+            found(facts, Id::RenderNotAccessible).severity
+        };
+        assert_eq!(of(&mut facts, APU), Severity::Note);
+        assert_eq!(of(&mut facts, CARD), Severity::Error);
+    }
+
+    #[test]
+    fn a_card_that_amdgpu_does_not_hold_misses_no_node() {
+        for driver in [None, Some("radeon".to_owned())] {
+            let mut facts = healthy();
+            facts.devices = Look::Known(Vec::new());
+            facts.cards.clear();
+            facts.supervised = None;
+            facts.system_mut().amd_devices[0].driver = driver;
+            assert_eq!(found(&facts, Id::KfdMissing).severity, Severity::Note);
+            assert_eq!(found(&facts, Id::RenderMissing).severity, Severity::Note);
+        }
     }
 
     #[test]

@@ -30,6 +30,13 @@ fn source(source: &SourceFact, found: bool) -> Finding {
     let why = why.as_deref().unwrap_or("no reason was given");
     match source.state {
         SourceState::Ok => Finding::ok(Id::SourceOk, format!("{name} answers{}", times(source))),
+        // its absence takes away words, not judgement; most users may not read it
+        SourceState::Absent if is_log(name) && of_rights(why) => Finding::note(
+            Id::SourceFailing,
+            format!("{name} is closed to this user: {why}"),
+        )
+        .why("resets and faults of the GPU are then not told as they happen")
+        .cure(cure_of_failing(name)),
         SourceState::Absent => {
             let what = format!("{name} is not on this machine: {why}");
             if found {
@@ -38,8 +45,7 @@ fn source(source: &SourceFact, found: bool) -> Finding {
                 Finding::note(Id::SourceAbsent, what)
             }
         }
-        // its absence takes away words, not judgement; most users may not read it
-        SourceState::Failing if name == "kernel log" => {
+        SourceState::Failing if is_log(name) => {
             Finding::note(Id::SourceFailing, format!("{name} cannot be read: {why}"))
                 .why("resets and faults of the GPU are then not told as they happen")
                 .cure(cure_of_failing(name))
@@ -58,10 +64,34 @@ fn source(source: &SourceFact, found: bool) -> Finding {
     }
 }
 
+/// The kernel's own words about a card.
+fn is_log(name: &str) -> bool {
+    matches!(name, "kernel log" | "nvml events")
+}
+
+/// Whether a reason speaks of missing rights: the thing itself is there.
+fn of_rights(why: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "may not",
+        "rights",
+        "permission",
+        "permitted",
+        "cannot be read",
+        "needs root",
+        "to this user",
+        "dmesg_restrict",
+    ];
+    let why = why.to_lowercase();
+    WORDS.iter().any(|word| why.contains(word))
+}
+
 fn cure_of_failing(name: &str) -> &'static str {
     match name {
         "kernel log" => {
             "to see GPU resets as they happen: sudo usermod -aG adm $USER (or systemd-journal) and log in again, or sudo sysctl kernel.dmesg_restrict=0"
+        }
+        "nvml events" => {
+            "error reports (Xid) stand in the kernel log as well: make that readable, sudo usermod -aG adm $USER (or systemd-journal) and log in again"
         }
         "nvml" => "see what `nvidia-smi` says; after a driver update restart the machine",
         _ => "see `dmesg` for errors of amdgpu; in a container pass /dev/kfd and /dev/dri",
@@ -110,6 +140,31 @@ mod tests {
         log.sources[0].name = "kernel log".to_owned();
         let log = found(&log, Id::SourceFailing);
         assert_eq!(log.severity, Severity::Note, "most users may not read it");
+        for (name, why) in [
+            ("kernel log", "journalctl may not show kernel lines"),
+            (
+                "kernel log",
+                "/dev/kmsg cannot be read: needs root, or kernel.dmesg_restrict 0; and there is no journalctl",
+            ),
+            (
+                "nvml events",
+                "error reports (Xid) are not told to this user",
+            ),
+        ] {
+            let mut closed = with(SourceState::Absent, why);
+            closed.sources[0].name = name.to_owned();
+            let closed = found(&closed, Id::SourceFailing);
+            assert_eq!(closed.severity, Severity::Note);
+            assert!(closed.what.starts_with(name) && !closed.what.contains("this machine"));
+            assert!(closed.cure.unwrap().contains("adm"));
+        }
+        let mut gone = with(SourceState::Absent, "/dev/kmsg is not there");
+        gone.sources[0].name = "kernel log".to_owned();
+        assert!(
+            found(&gone, Id::SourceAbsent)
+                .what
+                .contains("is not on this machine")
+        );
         let silent = found(
             &with(SourceState::Stale, "the read blocks"),
             Id::SourceNoAnswer,

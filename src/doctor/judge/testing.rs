@@ -9,6 +9,7 @@ use crate::doctor::facts::{
 };
 use crate::doctor::finding::{Finding, Id};
 use crate::model::sample::SourceState;
+use crate::model::visible::Visible;
 use crate::model::{Bytes, GpuId, GpuSample, HostSample, Metric, Vendor};
 
 /// Address of its card.
@@ -25,6 +26,8 @@ pub(crate) fn healthy() -> Facts {
             read_ms: Some(0.4),
         }],
         cards: vec![card()],
+        supervised: Some(GpuId(CARD.to_owned())),
+        visible: Visible::All,
         host: HostSample {
             mem_total: Metric::Fresh(Bytes::gib(64)),
             mem_available: Metric::Fresh(Bytes::gib(50)),
@@ -82,6 +85,28 @@ pub(crate) fn healthy() -> Facts {
     }
 }
 
+/// The healthy machine with the graphics of a Ryzen beside the card, before or after it
+/// on the bus; the card is supervised and HIP counts it as 0.
+pub(crate) fn beside_an_apu(apu_first: bool) -> Facts {
+    let mut facts = healthy();
+    facts.cards[0].compute_index = Some(0);
+    let mut apu = card();
+    apu.id = GpuId(if apu_first { "0000:01:00.0" } else { APU }.to_owned());
+    apu.name = "AMD Raphael".to_owned();
+    apu.arch = Some("gfx1036".to_owned());
+    apu.apu = true;
+    apu.compute_index = Some(1);
+    facts.system_mut().amd_devices.push(PciDisplay {
+        address: apu.id.0.clone(),
+        driver: Some("amdgpu".to_owned()),
+    });
+    facts.cards.insert(usize::from(!apu_first), apu);
+    facts
+}
+
+/// Address of an APU behind the card.
+pub(crate) const APU: &str = "0000:7a:00.0";
+
 /// Its card.
 pub(crate) fn card() -> GpuSample {
     let id = GpuId(CARD.to_owned());
@@ -124,6 +149,8 @@ fn python() -> PythonFacts {
                 folder: "/home/ada/v/torch".to_owned(),
             }),
             write_video: Some(true),
+            uv: false,
+            externally_managed: false,
             rocm_sdk: Vec::new(),
             took_ms: 180,
         })),

@@ -4,8 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::doctor::facts::{Facts, PythonAnswer, PythonFacts, PythonOutcome, TorchFacts};
 use crate::doctor::finding::{Finding, Id};
+use crate::model::GpuSample;
 
-const INSTALL: &str = "pip install --force-reinstall torch torchvision --index-url https://download.pytorch.org/whl/rocm6.4   # or the newest rocm index there";
+use super::gfx;
+
+/// Where torch for ROCm lies.
+const ROCM: &str =
+    " --index-url https://download.pytorch.org/whl/rocm6.4   # or the newest rocm index there";
 
 pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     let PythonFacts {
@@ -94,20 +99,34 @@ fn torch(facts: &Facts, answer: &PythonAnswer, shown: &str) -> Finding {
         (None, _) if amd && !nvidia => Finding::error(
             Id::TorchWrongBuild,
             format!("{what}; the card is AMD's"),
-            format!("{shown} -m {INSTALL}"),
+            install(answer, shown, ROCM),
         )
         .why("pip installs the CUDA build unless it is given the index of ROCm; everything then runs on the CPU, or not at all"),
         (Some(_), _) if nvidia && !amd => Finding::error(
             Id::TorchWrongBuild,
             format!("{what}; the card is NVIDIA's"),
-            format!("{shown} -m pip install --force-reinstall torch torchvision"),
+            install(answer, shown, ""),
         ),
         (None, None) if nvidia => Finding::error(
             Id::TorchWrongBuild,
             format!("{what}; the card is not used"),
-            format!("{shown} -m pip install --force-reinstall torch torchvision"),
+            install(answer, shown, ""),
         ),
         _ => Finding::ok(Id::TorchOk, what),
+    }
+}
+
+/// How torch gets into this environment; `index`: from where.
+fn install(answer: &PythonAnswer, shown: &str, index: &str) -> String {
+    if answer.uv {
+        format!("uv pip install --python {shown} --reinstall torch torchvision{index}")
+    } else if answer.externally_managed {
+        // pip refuses to change what belongs to the distribution
+        format!(
+            "make an environment and start the generation with its python: {shown} -m venv .venv && .venv/bin/python -m pip install torch torchvision{index}"
+        )
+    } else {
+        format!("{shown} -m pip install --force-reinstall torch torchvision{index}")
     }
 }
 
@@ -123,23 +142,41 @@ fn archs(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let override_set = facts.environment.contains_key("HSA_OVERRIDE_GFX_VERSION");
-    let cards = facts
-        .amd_cards()
-        .filter_map(|c| Some((c, c.arch.as_deref()?)));
-    cards
-        .filter(|(_, arch)| !override_set && !known.contains(*arch))
-        .map(|(card, arch)| {
+    let lacks = |card: &GpuSample| {
+        let arch = card.arch.clone()?;
+        (!override_set && !known.contains(&arch)).then_some(arch)
+    };
+    let supervised = facts.supervised_amd();
+    let main = supervised.and_then(|card| {
+        let arch = lacks(card)?;
+        Some(
             Finding::warning(
                 Id::TorchLacksArch,
                 format!("the libraries of this torch have no kernels for {arch} ({})", card.name),
-                cure_of_arch(arch, known),
+                cure_of_arch(facts, card, &arch, known),
             )
             .why(format!(
                 "rocBLAS has {}; a program then ends with `no kernel image` or `invalid device function`",
                 super::list(known.iter().map(String::as_str), 12)
-            ))
+            )),
+        )
+    });
+    let others = facts.other_amd().filter_map(|card| {
+        let arch = lacks(card)?;
+        let note = Finding::note(
+            Id::TorchLacksArch,
+            format!(
+                "the libraries of this torch have no kernels for {arch} ({}), which is not supervised",
+                card.name
+            ),
+        )
+        .why("a program that uses this card ends with `no kernel image` or `invalid device function`");
+        Some(match supervised {
+            Some(supervised) => note.cure(gfx::alone(facts, supervised)),
+            None => note,
         })
-        .collect()
+    });
+    main.into_iter().chain(others).collect()
 }
 
 /// A relative whose kernels run on the card, where that is known to work.
@@ -153,8 +190,13 @@ pub(super) fn relative(arch: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-fn cure_of_arch(arch: &str, known: &BTreeSet<String>) -> String {
+fn cure_of_arch(facts: &Facts, card: &GpuSample, arch: &str, known: &BTreeSet<String>) -> String {
     match relative(arch).filter(|(of, _)| known.contains(*of)) {
+        // the variable would give another card a wrong name
+        Some((of, _)) if gfx::misnames_another(facts, of) => format!(
+            "{}, then run doctor again; or install a build that has {arch}",
+            gfx::alone(facts, card)
+        ),
         Some((of, version)) => {
             format!(
                 "export HSA_OVERRIDE_GFX_VERSION={version} (the kernels of {of} run on {arch}), or install a build that has {arch}"
@@ -168,10 +210,11 @@ fn cure_of_arch(arch: &str, known: &BTreeSet<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{absent, found, healthy};
+    use super::super::testing::{absent, beside_an_apu, found, healthy};
     use super::*;
     use crate::doctor::finding::Severity;
     use crate::model::Vendor;
+    use crate::model::visible::Visible;
 
     fn with_torch(hip: Option<&str>, cuda: Option<&str>) -> Facts {
         let mut facts = healthy();
@@ -213,6 +256,47 @@ mod tests {
         assert!(!lacks.cure.unwrap().contains("HSA_OVERRIDE"));
         let facts = facts.with("HSA_OVERRIDE_GFX_VERSION", "11.0.0");
         assert!(absent(&facts, Id::TorchLacksArch));
+    }
+
+    #[test]
+    fn graphics_beside_the_card_are_a_note_and_never_an_override() {
+        for apu_first in [true, false] {
+            let mut facts = beside_an_apu(apu_first);
+            let beside = found(&facts, Id::TorchLacksArch);
+            assert_eq!(beside.severity, Severity::Note);
+            assert!(beside.what.contains("gfx1036"), "{}", beside.what);
+            let cure = beside.cure.unwrap();
+            assert!(cure.starts_with("export HIP_VISIBLE_DEVICES=0"), "{cure}");
+            facts.visible = Visible::These {
+                cards: vec![usize::from(apu_first)],
+                by: "HIP_VISIBLE_DEVICES=0".to_owned(),
+            };
+            assert!(absent(&facts, Id::TorchLacksArch), "it is not shown");
+            // now the card itself has none, and both are shown
+            facts.cards[usize::from(apu_first)].arch = Some("gfx1101".to_owned());
+            let alone = found(&facts, Id::TorchLacksArch).cure.unwrap();
+            assert!(alone.contains("GFX_VERSION=11.0.0"), "{alone}");
+            facts.visible = Visible::All;
+            for f in crate::doctor::judge::all(&facts) {
+                let cure = f.cure.unwrap_or_default();
+                assert!(!cure.contains("HSA_OVERRIDE"), "{cure}");
+            }
+        }
+    }
+
+    #[test]
+    fn torch_comes_into_an_environment_as_that_environment_allows() {
+        let cure = |change: fn(&mut PythonAnswer)| {
+            let mut facts = with_torch(None, Some("12.8"));
+            change(facts.answer_mut());
+            found(&facts, Id::TorchWrongBuild).cure.unwrap()
+        };
+        assert!(cure(|_| {}).starts_with("/home/ada/v/bin/python -m pip install --force"));
+        let uv = cure(|a| a.uv = true);
+        assert!(uv.starts_with("uv pip install --python /home/ada/v/bin/python --reinstall"));
+        let system = cure(|a| a.externally_managed = true);
+        assert!(system.contains("-m venv .venv && .venv/bin/python -m pip install torch"));
+        assert!(system.contains("whl/rocm"), "{system}");
     }
 
     #[test]

@@ -8,9 +8,10 @@
 //! where `CUDA_DEVICE_ORDER=PCI_BUS_ID` (CUDA C programming guide, environment variables).
 
 use std::collections::BTreeMap;
-use std::fs;
 
-use crate::model::{GpuSample, Vendor};
+use serde::Serialize;
+
+use super::{GpuSample, Vendor};
 
 const ROCR: &str = "ROCR_VISIBLE_DEVICES";
 const HIP: &str = "HIP_VISIBLE_DEVICES";
@@ -18,11 +19,14 @@ const CUDA: &str = "CUDA_VISIBLE_DEVICES";
 const ORDER: &str = "CUDA_DEVICE_ORDER";
 
 /// Variables by name.
-pub(super) type Vars = BTreeMap<String, String>;
+pub type Vars = BTreeMap<String, String>;
 
 /// What the environment shows of the cards.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Visible {
+///
+/// JSON: `"all"`, or an object with `these`, `nothing` or `unknown`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Visible {
     /// No variable says anything.
     All,
     /// These (positions in the list of cards), the program's first one first; never empty.
@@ -55,11 +59,11 @@ enum Entry {
 }
 
 /// The UUID of a card, by which an entry may name it: `GPU-…`.
-pub(super) type UuidOf<'a> = &'a dyn Fn(&GpuSample) -> Option<String>;
+pub type UuidOf<'a> = &'a dyn Fn(&GpuSample) -> Option<String>;
 
 /// The environment of a program: what the supervisor was given, what a profile adds,
 /// and what an `env` before the command changes.
-pub(super) fn child_vars<'a>(
+pub fn child_vars<'a>(
     exported: &Vars,
     profile: impl Iterator<Item = (&'a str, Option<&'a str>)>,
     argv: &[String],
@@ -119,7 +123,7 @@ fn env_prefix(vars: &mut Vars, argv: &[String]) {
 }
 
 /// What these variables show of the cards.
-pub(super) fn visible(cards: &[GpuSample], vars: &Vars, uuid: UuidOf<'_>) -> Visible {
+pub fn visible(cards: &[GpuSample], vars: &Vars, uuid: UuidOf<'_>) -> Visible {
     let set = |name: &str| vars.get(name).filter(|v| !v.is_empty());
     let any = |vendor| cards.iter().any(|c| c.vendor == vendor);
     let hips = vars.contains_key(ROCR) || set(HIP).is_some();
@@ -287,23 +291,4 @@ fn in_order(cards: &[GpuSample], vendor: Vendor) -> Option<Vec<usize>> {
         .zip(0_u32..)
         .all(|((place, _), n)| *place == n);
     gapless.then(|| placed.into_iter().map(|(_, i)| i).collect())
-}
-
-/// The UUID of a card as its driver tells it: `GPU-` and amdgpu's unique id, or the one
-/// of NVIDIA's `information` file. Small files that touch no hardware.
-pub(super) fn uuid_of(card: &GpuSample) -> Option<String> {
-    let id = &card.id;
-    match card.vendor {
-        Vendor::Amd => {
-            let text = fs::read_to_string(format!("/sys/bus/pci/devices/{id}/unique_id")).ok()?;
-            let unique = text.trim();
-            (!unique.is_empty()).then(|| format!("GPU-{unique}"))
-        }
-        Vendor::Nvidia => {
-            let text = fs::read_to_string(format!("/proc/driver/nvidia/gpus/{id}/information"));
-            let text = text.ok()?;
-            let line = text.lines().find_map(|l| l.strip_prefix("GPU UUID:"))?;
-            Some(line.trim().to_owned())
-        }
-    }
 }
