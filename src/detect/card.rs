@@ -9,7 +9,8 @@
 use crate::model::{BusyTrust, GpuSample, IdleBaseline, Mono};
 
 use super::rest::{Spell, holds_little};
-use super::trust::{Doing, Trust};
+use super::trust::{Doing, Reading, Trust};
+use super::wake::Wake;
 
 /// Busy percent above which a card works, unless its own idle level is higher.
 const BUSY_ACTIVE: f64 = 5.0;
@@ -49,6 +50,7 @@ pub(super) struct CardLevels {
     /// Highest power in the run.
     most_power: f64,
     trust: Trust,
+    wake: Wake,
 }
 
 /// One reading, judged.
@@ -65,10 +67,16 @@ pub(super) struct CardState {
 impl CardLevels {
     /// A reading while no process of ours lives: the card's own level at rest.
     pub(super) fn rest(&mut self, now: Mono, card: &GpuSample) {
-        let claims = self.claims(card).filter(|_| holds_little(card));
-        self.trust.observe(now, Doing::Nothing, claims);
-        self.spell.add(card);
-        let lies = claims.is_some() || self.trust.state().is_untrusted();
+        let woken = self.wake.observe(now, card);
+        let reading = self.reading(card, Doing::Nothing, woken);
+        self.trust.observe(now, Doing::Nothing, reading);
+        if woken {
+            return;
+        }
+        // a claim may be a lie: it is neither a level nor another's work
+        let claims = matches!(reading, Reading::Claims(..));
+        self.spell.add(card, !claims);
+        let lies = claims || self.trust.state().is_untrusted();
         let Some(level) = self.spell.level(card, lies) else {
             return;
         };
@@ -84,11 +92,11 @@ impl CardLevels {
     pub(super) fn begin(&mut self) {
         self.launched = true;
         self.spell = Spell::default();
-        self.trust.cut();
+        self.trust.begin();
     }
 
     /// A window in which nothing was seen.
-    pub(super) const fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         self.trust.cut();
     }
 
@@ -117,8 +125,9 @@ impl CardLevels {
         let told = card.busy.fresh().copied();
         let power = card.power_w.fresh().copied();
         self.most_power = self.most_power.max(power.unwrap_or(0.0));
-        let claims = self.claims(card);
-        self.trust.observe(now, doing, claims);
+        let woken = self.wake.observe(now, card);
+        let reading = self.reading(card, doing, woken);
+        self.trust.observe(now, doing, reading);
         let believed = !self.trust.state().is_untrusted();
         let busy = told.filter(|_| believed);
         let traffic = card.mem_busy.fresh().copied().filter(|_| !believed);
@@ -126,8 +135,8 @@ impl CardLevels {
         if busy.is_none() && traffic.is_none() && !power_tells {
             return None;
         }
-        let contradicts = believed && claims.is_some();
-        if let (false, Some(b)) = (contradicts, busy) {
+        let contradicts = believed && self.claims(card).is_some();
+        if let (false, Some(b)) = (contradicts || woken, busy) {
             self.learn_work(b, power, doing);
         }
         let rest_busy = self.rest_level().and_then(|l| l.busy);
@@ -167,6 +176,25 @@ impl CardLevels {
 
     fn rest_power(&self) -> Option<f64> {
         self.rest_level().and_then(|l| l.power_w)
+    }
+
+    /// What a reading says of the counter. `woken`: the card has just woken.
+    fn reading(&self, card: &GpuSample, doing: Doing, woken: bool) -> Reading {
+        let Some(busy) = card.busy.fresh().filter(|_| !woken) else {
+            return Reading::Silent;
+        };
+        if *busy < BUSY_FULL {
+            return Reading::Honest;
+        }
+        let nothing_works = matches!(doing, Doing::Nothing | Doing::Waiting);
+        // a program that holds much may compute at little power
+        let may_compute = matches!(doing, Doing::Nothing | Doing::Starting) && !holds_little(card);
+        match self.claims(card) {
+            Some(_) if may_compute => Reading::Silent,
+            Some((busy, power)) => Reading::Claims(busy, power),
+            None if nothing_works && card.power_w.fresh().is_some() => Reading::Honest,
+            None => Reading::Silent,
+        }
     }
 
     /// Full work (percent) at little power (watts), where the counter says so.

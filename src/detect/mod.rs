@@ -18,13 +18,14 @@ mod rule;
 mod signature;
 mod threads;
 mod trust;
+mod verdict;
+mod wake;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::{
-    ActionId, BusyTrust, Envelope, Event, Finding, GpuId, Health, IdleBaseline, Limits, Mono,
-    NextStep, Verdict, VerdictId,
+    BusyTrust, Envelope, Event, GpuId, Health, IdleBaseline, Limits, Mono, Verdict, VerdictId,
 };
 
 use alarm::Alarm;
@@ -35,7 +36,7 @@ use facts::Facts;
 pub use facts::Job;
 use helpers::{Helpers, is_stopped};
 pub use kernel::{culprit, read as kernel_fault};
-use rule::{Check, Signs};
+use rule::Check;
 pub use threads::Working;
 use trust::Doing;
 
@@ -186,7 +187,8 @@ impl Detector {
             _ if self.paused => Doing::Unknown,
             Job::InFlight(_) => Doing::Job,
             Job::Waiting(_) => Doing::Waiting,
-            Job::Unknown | Job::Ended => Doing::Unknown,
+            Job::Unknown => Doing::Starting,
+            Job::Ended => Doing::Unknown,
         };
         self.channels
             .observe(now, sample, self.gpu.as_ref(), net_counts, doing);
@@ -341,86 +343,6 @@ impl Detector {
             seen: self.context.seen.as_ref(),
             longest: self.context.longest.get(&self.context.phase).copied(),
             ratchet,
-        }
-    }
-
-    fn calm_verdict(&self, facts: &Facts<'_>) -> Verdict {
-        let (id, sentence) = rule::no_fault(facts);
-        let ceiling = self
-            .limits
-            .phases
-            .get(&self.context.phase)
-            .and_then(|l| l.ceiling);
-        let stay = facts.now.since(self.context.phase_since);
-        let (health, sentence) = match ceiling {
-            Some(c) if facts.judged() && stay > c => (
-                Health::Slow,
-                format!(
-                    "{} takes longer ({}) than its ceiling of {}; it still moves",
-                    self.context.phase,
-                    rule::span(stay),
-                    rule::span(c)
-                ),
-            ),
-            _ if self.context.job == Job::Unknown => {
-                (Health::Starting, "the program starts".to_owned())
-            }
-            _ => (Health::Healthy, sentence),
-        };
-        let mut v = self.verdict_of(id, health, &sentence, facts.now);
-        if facts.judged() {
-            v.next = Some(NextStep {
-                what: format!("silence limit in {}", self.context.phase),
-                at: self.channels.last_activity() + facts.silence_limit(),
-            });
-        }
-        v
-    }
-
-    fn alarming(&self, signs: &Signs, health: Health, now: Mono) -> Verdict {
-        let mut v = self.verdict_of(signs.verdict, health, &signs.sentence, now);
-        v.onset = signs.since;
-        v.confidence = if health == Health::Hung {
-            signs.confidence
-        } else {
-            signs.confidence * 0.5
-        };
-        let seqs = if signs.seqs.is_empty() {
-            vec![self.active_seq, self.last_seq]
-        } else {
-            signs.seqs.clone()
-        };
-        v.findings = signs
-            .numbers
-            .iter()
-            .map(|n| Finding {
-                verdict: signs.verdict,
-                text: n.clone(),
-                seqs: seqs.clone(),
-                count: 1,
-            })
-            .collect();
-        v.ruled_out.clone_from(&signs.ruled_out);
-        v.next = (health == Health::Suspect).then(|| NextStep {
-            what: format!("verdict {}", signs.verdict),
-            at: signs.since + signs.limit,
-        });
-        v
-    }
-
-    fn verdict_of(&self, id: VerdictId, health: Health, sentence: &str, now: Mono) -> Verdict {
-        Verdict {
-            id,
-            health,
-            phase: self.context.phase,
-            section: self.context.section,
-            confidence: 1.0,
-            onset: now,
-            sentence: sentence.to_owned(),
-            findings: Vec::new(),
-            ruled_out: Vec::new(),
-            action: ActionId::None,
-            next: None,
         }
     }
 }

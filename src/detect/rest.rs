@@ -25,9 +25,10 @@ pub(super) struct Spell {
 }
 
 impl Spell {
-    /// Adds a reading; one that tells neither counter nor power is none.
-    pub(super) fn add(&mut self, card: &GpuSample) {
-        let busy = card.busy.fresh().copied();
+    /// Adds a reading; one that tells neither counter nor power is none. `credible`:
+    /// the counter may be right; else only the power counts.
+    pub(super) fn add(&mut self, card: &GpuSample, credible: bool) {
+        let busy = card.busy.fresh().copied().filter(|_| credible);
         let power = card.power_w.fresh().copied();
         if busy.is_none() && power.is_none() {
             return;
@@ -42,16 +43,16 @@ impl Spell {
     }
 
     /// The level by these readings. `lies`: the counter was found to be wrong, so that
-    /// it says nothing about another program.
+    /// it says nothing, neither about rest nor about another program.
     pub(super) fn level(&self, card: &GpuSample, lies: bool) -> Option<IdleBaseline> {
         (self.readings > 0).then(|| {
-            let busy = median(&self.busy);
+            let busy = median(&self.busy).filter(|_| !lies);
             let power_w = median(&self.power);
             IdleBaseline {
                 busy,
                 power_w,
                 samples: self.readings,
-                in_use: in_use(card, busy.filter(|_| !lies), power_w),
+                in_use: in_use(card, busy, power_w),
             }
         })
     }
@@ -112,7 +113,7 @@ mod tests {
     fn level(readings: &[GpuSample]) -> IdleBaseline {
         let mut spell = Spell::default();
         for reading in readings {
-            spell.add(reading);
+            spell.add(reading, true);
         }
         spell.level(readings.last().unwrap(), false).unwrap()
     }
@@ -145,7 +146,7 @@ mod tests {
             for_ms: 10,
         };
         let mut spell = Spell::default();
-        spell.add(&unread);
+        spell.add(&unread, true);
         assert_eq!(spell.level(&unread, false), None);
         unread.power_w = Metric::Fresh(20.0);
         let l = level(&[unread]);

@@ -21,7 +21,7 @@ pub enum BusyTrust {
     Untrusted {
         /// Since when.
         since: Mono,
-        /// The numbers, in words that follow a colon: `it read 99 % at 24 W while no job ran`.
+        /// The numbers, a sentence: `busy reads 99 % at 24 W while no job runs`.
         why: String,
     },
 }
@@ -37,7 +37,7 @@ impl BusyTrust {
 /// the readings before a launch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct IdleBaseline {
-    /// Busy percent; absent where it was not read.
+    /// Busy percent; absent where it was not read, or only as full work at little power.
     pub busy: Option<f64>,
     /// Watts (on an APU the whole package); absent where it was not read.
     pub power_w: Option<f64>,

@@ -157,7 +157,12 @@ fn by_rocm(cards: &[GpuSample], vars: &Vars, uuid: UuidOf<'_>) -> Visible {
         let entry = |entry: &str| {
             // HIP takes a blank for a part of the number
             if name == ROCR || entry.trim() == entry {
-                rocm_entry(cards, &shown, entry.trim(), uuid)
+                let entry = entry.trim();
+                match (name == ROCR, uuid_like(entry)) {
+                    (true, true) => by_uuid(cards, &shown, entry, uuid),
+                    (false, true) => by_hip_uuid(cards, &shown, entry, uuid),
+                    (_, false) => by_number(&shown, entry),
+                }
             } else {
                 Entry::Invalid
             }
@@ -235,34 +240,46 @@ fn take(list: &str, entry: impl Fn(&str) -> Entry) -> Result<Vec<usize>, &'stati
     Ok(taken)
 }
 
-fn rocm_entry(cards: &[GpuSample], shown: &[usize], entry: &str, uuid: UuidOf<'_>) -> Entry {
-    if entry.to_ascii_uppercase().starts_with("GPU-") {
-        by_uuid(cards, shown, entry, uuid)
-    } else {
-        by_number(shown, entry)
-    }
+/// Whether an entry is a UUID to ROCr and HIP.
+fn uuid_like(entry: &str) -> bool {
+    entry.to_ascii_uppercase().starts_with("GPU-")
 }
 
+/// An index, exactly as its decimal form: `01` and `+1` are none (`rocdevice.cpp`).
 fn by_number(shown: &[usize], entry: &str) -> Entry {
-    let digits = entry.bytes().all(|b| b.is_ascii_digit());
-    let number = entry.parse::<usize>().ok().filter(|_| digits);
-    let card = number.and_then(|n| shown.get(n));
+    let number = entry.parse::<usize>().ok();
+    let exact = number.filter(|n| n.to_string() == entry);
+    let card = exact.and_then(|n| shown.get(n));
     card.map_or(Entry::Invalid, |card| Entry::Is(*card))
 }
 
-/// A UUID, or the beginning of one that fits a single card.
+const UUIDS_UNREAD: &str = "a card is named by its UUID, and those of the cards cannot be read";
+
+/// The UUIDs of these cards; `None`: one cannot be read.
+fn uuids(cards: &[GpuSample], shown: &[usize], uuid: UuidOf<'_>) -> Option<Vec<(usize, String)>> {
+    let all = shown.iter().map(|i| Some((*i, uuid(&cards[*i])?)));
+    all.collect()
+}
+
+/// HIP takes the first card whose UUID contains the entry, upper and lower case told
+/// apart (`rocdevice.cpp`, `Device::init`).
+fn by_hip_uuid(cards: &[GpuSample], shown: &[usize], entry: &str, uuid: UuidOf<'_>) -> Entry {
+    let Some(known) = uuids(cards, shown, uuid) else {
+        return Entry::Unknown(UUIDS_UNREAD);
+    };
+    let fits = known.iter().find(|(_, u)| u.contains(entry));
+    fits.map_or(Entry::Invalid, |(card, _)| Entry::Is(*card))
+}
+
+/// ROCr and CUDA: a UUID, or the beginning of one that fits a single card.
 fn by_uuid(cards: &[GpuSample], shown: &[usize], entry: &str, uuid: UuidOf<'_>) -> Entry {
     let wanted = entry.to_ascii_lowercase();
-    let known: Option<Vec<_>> = shown
-        .iter()
-        .map(|i| Some((*i, uuid(&cards[*i])?.to_ascii_lowercase())))
-        .collect();
-    let Some(known) = known else {
-        return Entry::Unknown(
-            "a card is named by its UUID, and those of the cards cannot be read",
-        );
+    let Some(known) = uuids(cards, shown, uuid) else {
+        return Entry::Unknown(UUIDS_UNREAD);
     };
-    let mut fit = known.iter().filter(|(_, u)| u.starts_with(&wanted));
+    let mut fit = known
+        .iter()
+        .filter(|(_, u)| u.to_ascii_lowercase().starts_with(&wanted));
     match (fit.next(), fit.next()) {
         (Some((card, _)), None) => Entry::Is(*card),
         _ => Entry::Invalid,

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::detect::kernel_fault;
-use crate::model::event::Choice;
-use crate::model::{Event, Health, Line, Mono, Phase, Stream, Verdict, VerdictId};
+use crate::model::event::{Choice, Decision};
+use crate::model::{
+    AttemptSpec, EnvOrigin, Event, Health, Line, Mono, Phase, Stream, Verdict, VerdictId,
+};
 
 use super::snapshot::{LogKind, LogLine};
 
@@ -107,20 +109,7 @@ fn verdict_words(v: &Verdict) -> String {
 pub(super) fn words(event: &Event) -> Option<String> {
     Some(match event {
         Event::Notice { text, .. } => text.clone(),
-        Event::AttemptStarted(a) => {
-            let mut s = format!("==== attempt {}  rung {} ====", a.number, a.rung);
-            for change in a
-                .env
-                .iter()
-                .filter(|c| c.origin == crate::model::EnvOrigin::Rung)
-            {
-                s.push(' ');
-                s.push_str(&change.name);
-                s.push('=');
-                s.push_str(change.value.as_deref().unwrap_or("(removed)"));
-            }
-            s
-        }
+        Event::AttemptStarted(a) => attempt_words(a),
         Event::SpawnFailed { why, .. } => format!("could not be started: {why}"),
         Event::Phase(p) => match (p.section, p.sections) {
             (Some(k), Some(n)) => format!("-- {} section {k}/{n}", p.phase),
@@ -133,16 +122,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
             None => format!("kernel: {text}"),
         },
         Event::Verdict(v) => verdict_words(v),
-        Event::Decision(d) => {
-            let head = match &d.choice {
-                Choice::Restart { rung, .. } => format!("restart on rung {rung}"),
-                Choice::GiveUp => "give up".to_owned(),
-                Choice::Advise => "no restart".to_owned(),
-                Choice::Hold => "held".to_owned(),
-                Choice::Resume => "go on".to_owned(),
-            };
-            format!("{head}: {}", d.why)
-        }
+        Event::Decision(d) => decision_words(d),
         Event::EvidenceTaken(e) => format!(
             "evidence {} in {} ({} of {} collectors)",
             e.number,
@@ -184,6 +164,28 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Event::RunFinished { summary, .. } => summary.clone(),
         _ => return None,
     })
+}
+
+fn attempt_words(a: &AttemptSpec) -> String {
+    let mut s = format!("==== attempt {}  rung {} ====", a.number, a.rung);
+    for change in a.env.iter().filter(|c| c.origin == EnvOrigin::Rung) {
+        s.push(' ');
+        s.push_str(&change.name);
+        s.push('=');
+        s.push_str(change.value.as_deref().unwrap_or("(removed)"));
+    }
+    s
+}
+
+fn decision_words(d: &Decision) -> String {
+    let head = match &d.choice {
+        Choice::Restart { rung, .. } => format!("restart on rung {rung}"),
+        Choice::GiveUp => "give up".to_owned(),
+        Choice::Advise => "no restart".to_owned(),
+        Choice::Hold => "held".to_owned(),
+        Choice::Resume => "go on".to_owned(),
+    };
+    format!("{head}: {}", d.why)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "display only")]

@@ -34,6 +34,8 @@ pub(crate) struct World {
     pub(crate) idle_power: f64,
     /// Busy percent and memory in use then.
     pub(crate) idle_busy: f64,
+    /// The card's runtime status.
+    pub(crate) runtime: Metric<String>,
     pub(crate) idle_vram: Bytes,
     pub(crate) power_cap: Metric<f64>,
     /// Percent of time in which some task waits for a CPU.
@@ -64,6 +66,7 @@ impl Default for World {
             power: Metric::Fresh(310.0),
             idle_power: 20.0,
             idle_busy: 0.0,
+            runtime: Metric::Unsupported,
             idle_vram: Bytes::mib(600),
             power_cap: Metric::Unsupported,
             cpu_pressure: 0.0,
@@ -120,7 +123,8 @@ pub(crate) struct Sim {
     cpu: BTreeMap<u32, (u64, u64)>,
     read: u64,
     vram_high: bool,
-    idle: bool,
+    /// A process that lives does nothing yet.
+    pub(crate) idle: bool,
     countdown: Duration,
 }
 
@@ -492,12 +496,13 @@ impl Sim {
             } else {
                 w.power.clone()
             };
-            g.vram_used = if self.vram_high {
+            g.vram_used = if self.vram_high && !(self.idle && self.alive) {
                 w.vram.clone()
             } else {
                 Metric::Fresh(w.idle_vram)
             };
             g.power_cap_w = w.power_cap.clone();
+            g.state = w.runtime.clone();
             g.vram_total = Metric::Fresh(Bytes::gib(24));
             sample.gpus.push(g);
         }

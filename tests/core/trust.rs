@@ -28,6 +28,21 @@ fn is_untrusted(sim: &Sim) -> bool {
     sim.state.snapshot().busy_trust.is_untrusted()
 }
 
+/// What is seen in a job, the hang included, is checked every half second.
+fn until_the_second_attempt(sim: &mut Sim, in_job: impl Fn(&Sim)) {
+    let again = |e: &Event| matches!(e, Event::AttemptStarted(a) if a.number == 2);
+    for _ in 0..400 {
+        if sim.find(again).is_some() {
+            return;
+        }
+        if sim.find(|e| matches!(e, Event::GroupGone { .. })).is_none() {
+            in_job(sim);
+        }
+        sim.run_for(Duration::from_millis(500));
+    }
+    panic!("no second attempt");
+}
+
 #[test]
 fn three_readings_before_the_launch_are_the_level_at_rest() {
     let mut sim = Sim::new(plan());
@@ -54,6 +69,10 @@ fn a_counter_that_lies_before_the_launch_is_told_once_and_left_out() {
     sim.world.power_cap = Metric::Fresh(355.0);
     sim.world.idle_busy = 99.0;
     sim.world.idle_power = 24.0;
+    sim.run_for(secs(2));
+    assert!(sim.alive, "the launch does not wait for a judgement");
+    assert!(!is_untrusted(&sim), "it may be a burst");
+    sim.run_for(secs(4));
     sim.start(Phase::VaeDecode);
     assert!(is_untrusted(&sim));
     assert_eq!(
@@ -83,10 +102,69 @@ fn a_counter_that_lies_before_the_launch_is_told_once_and_left_out() {
 }
 
 #[test]
+fn a_burst_before_the_launch_costs_the_counter_nothing() {
+    let mut sim = Sim::new(plan());
+    sim.world.power_cap = Metric::Fresh(355.0);
+    sim.world.idle_busy = 99.0;
+    sim.world.idle_power = 40.0;
+    sim.run_for(Duration::from_millis(4500));
+    assert!(sim.alive);
+    assert_eq!(idle(&sim).busy, None, "nor is it the level at rest");
+    assert_eq!(idle(&sim).in_use, None);
+    sim.world.idle_busy = 1.0;
+    sim.run_for(Duration::from_millis(500));
+    sim.world.idle_busy = 99.0;
+    sim.run_for(secs(4));
+    sim.start(Phase::Sampling);
+    assert!(!is_untrusted(&sim));
+    assert_eq!(notices(&sim, "not trusted"), 0);
+}
+
+#[test]
+fn a_suspicion_is_confirmed_between_two_attempts() {
+    let mut sim = Sim::new(plan());
+    sim.world.power_cap = Metric::Fresh(355.0);
+    sim.world.idle_busy = 99.0;
+    sim.world.idle_power = 24.0;
+    sim.start(Phase::Sampling);
+    assert!(!is_untrusted(&sim));
+    // a job that hangs is no time without a job
+    sim.world = World {
+        busy: Metric::Fresh(99.0),
+        power: Metric::Fresh(24.0),
+        ..sim.world.clone().made_silent()
+    };
+    until_the_second_attempt(&mut sim, |sim| assert!(!is_untrusted(sim)));
+    sim.idle = true;
+    sim.run_for(secs(6));
+    assert!(is_untrusted(&sim));
+}
+
+#[test]
+fn what_a_card_reads_right_after_a_wake_does_not_count() {
+    let mut sim = Sim::new(plan());
+    sim.world.power_cap = Metric::Fresh(355.0);
+    sim.world.idle_busy = 99.0;
+    sim.world.idle_power = 24.0;
+    sim.world.runtime = Metric::Fresh("suspended".to_owned());
+    sim.run_for(Duration::from_millis(500));
+    sim.world.runtime = Metric::Fresh("active".to_owned());
+    sim.run_for(Duration::from_millis(1500));
+    assert!(sim.alive, "the launch does not wait for it");
+    assert!(idle(&sim).samples <= 1, "{:?}", idle(&sim));
+    sim.run_for(secs(13));
+    assert!(!is_untrusted(&sim), "latched by the firmware");
+    sim.world.idle_busy = 0.0;
+    sim.start(Phase::Sampling);
+    assert!(!is_untrusted(&sim));
+}
+
+#[test]
 fn work_under_a_counter_that_is_not_believed_is_seen_by_its_power() {
     let mut sim = Sim::new(plan());
     sim.world.power_cap = Metric::Fresh(355.0);
     sim.world.idle_busy = 99.0;
+    sim.run_for(secs(6));
     sim.start(Phase::VaeDecode);
     sim.world = World {
         busy: Metric::Fresh(0.0),
@@ -103,6 +181,7 @@ fn without_power_a_counter_that_is_not_believed_leaves_the_card_unread() {
     let mut sim = Sim::new(plan());
     sim.world.power_cap = Metric::Fresh(355.0);
     sim.world.idle_busy = 99.0;
+    sim.run_for(secs(6));
     sim.start(Phase::VaeDecode);
     sim.world = World {
         busy: Metric::Fresh(0.0),
@@ -197,9 +276,9 @@ fn between_two_attempts_the_card_rests_as_well() {
         idle_busy: 100.0,
         ..World::silent()
     };
-    sim.run_for(secs(90));
-    let again = |e: &Event| matches!(e, Event::AttemptStarted(a) if a.number == 2);
-    assert!(sim.find(again).is_some());
+    until_the_second_attempt(&mut sim, |_| {});
+    sim.idle = true;
+    sim.run_for(secs(6));
     assert_eq!(idle(&sim).power_w, Some(31.0));
     // 600 MiB held, the level at work known: nothing of it is another's job
     assert!(is_untrusted(&sim));

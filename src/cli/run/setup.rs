@@ -121,13 +121,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let now = Zoned::now();
     let (store, dir) = record(&args.command, &now, &mut notices)?;
     let run = dir.id().to_string();
-    let lock = card
-        .map(|c| GpuLock::acquire(&c.id, &run))
-        .transpose()
-        .inspect_err(|_refused| {
-            // a run that never was leaves no record; one that cannot be removed does no harm
-            let _ = std::fs::remove_dir_all(dir.path());
-        })?;
+    let lock = lock(card, &dir)?;
     let started = RunStarted {
         schema: SCHEMA.to_owned(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -155,6 +149,17 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         kind,
         planner,
     })
+}
+
+/// The lock of the card, for the run of this record.
+fn lock(card: Option<&GpuSample>, dir: &RunDir) -> Result<Option<GpuLock>, CliError> {
+    let run = dir.id().to_string();
+    let lock = card.map(|c| GpuLock::acquire(&c.id, &run)).transpose();
+    let lock = lock.inspect_err(|_refused| {
+        // a run that never was leaves no record; one that cannot be removed does no harm
+        let _ = std::fs::remove_dir_all(dir.path());
+    })?;
+    Ok(lock)
 }
 
 /// The folder of the record. A state directory that cannot be written must not

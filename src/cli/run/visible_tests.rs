@@ -81,6 +81,25 @@ fn uuids_name_cards() {
 }
 
 #[test]
+fn hip_and_rocr_match_differently() {
+    let cards = amd(&[Some(1), Some(0)]);
+    let hip = |v| seen(&cards, &[("HIP_VISIBLE_DEVICES", v)]);
+    let rocr = |v| seen(&cards, &[("ROCR_VISIBLE_DEVICES", v)]);
+    for list in ["01", "+1", "00", " 1"] {
+        assert_eq!(hip(list), Some(vec![]), "{list}");
+    }
+    assert_eq!(hip("1,00"), Some(vec![0]));
+    // both fit: HIP takes its first card, ROCr none
+    assert_eq!(hip("GPU-a1b2"), Some(vec![1]));
+    assert_eq!(rocr("GPU-a1b2"), Some(vec![]));
+    assert_eq!(hip("GPU-a1b2c3d4e5f60000"), Some(vec![0]));
+    // upper and lower case are two things to HIP
+    assert_eq!(hip("GPU-A1B2C3D4E5F60000"), Some(vec![]));
+    assert_eq!(hip("gpu-a1b2c3d4e5f60000"), Some(vec![]));
+    assert_eq!(rocr("GPU-A1B2C3D4E5F60000"), Some(vec![0]));
+}
+
+#[test]
 fn an_unknown_order_is_said_and_not_guessed() {
     let cards = amd(&[None, None]);
     assert_eq!(seen(&cards, &[("HIP_VISIBLE_DEVICES", "1")]), None);

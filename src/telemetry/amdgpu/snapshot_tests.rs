@@ -13,6 +13,7 @@ use super::super::super::source::Source;
 use super::super::super::testing::{Tree, snapshots};
 use super::super::attention::Attention;
 use super::super::card;
+use super::super::metrics::{self, Metrics};
 use super::CardSource;
 use crate::model::{Bytes, GpuSample, Metric};
 
@@ -137,6 +138,83 @@ fn readings_of_real_cards_are_as_written_down() {
     }
 }
 
+/// A field of the table.
+type Field = fn(&Metrics) -> Option<f64>;
+
+/// Name, value, file, what the file counts for one, and the table's field that stands in.
+type Number<'a> = (
+    &'static str,
+    &'a Metric<f64>,
+    &'static str,
+    f64,
+    Option<Field>,
+);
+
+fn numbers(s: &GpuSample) -> [Number<'_>; 11] {
+    let of = |field: Field| Some(field);
+    [
+        ("busy", &s.busy, "gpu_busy_percent", 1.0, of(|m| m.busy)),
+        (
+            "mem_busy",
+            &s.mem_busy,
+            "mem_busy_percent",
+            1.0,
+            of(|m| m.mem_busy),
+        ),
+        (
+            "video_busy",
+            &s.video_busy,
+            "vcn_busy_percent",
+            1.0,
+            of(|m| m.video_busy),
+        ),
+        (
+            "power_w",
+            &s.power_w,
+            "H/power1_average",
+            1e6,
+            of(|m| m.power_w),
+        ),
+        ("power_cap_w", &s.power_cap_w, "H/power1_cap", 1e6, None),
+        (
+            "temp_edge",
+            &s.temp_edge,
+            "H/temp1_input",
+            1e3,
+            of(|m| m.temp_edge),
+        ),
+        (
+            "temp_junction",
+            &s.temp_junction,
+            "H/temp2_input",
+            1e3,
+            of(|m| m.temp_junction),
+        ),
+        (
+            "temp_mem",
+            &s.temp_mem,
+            "H/temp3_input",
+            1e3,
+            of(|m| m.temp_mem),
+        ),
+        (
+            "sclk_mhz",
+            &s.sclk_mhz,
+            "H/freq1_input",
+            1e6,
+            of(|m| m.sclk_mhz),
+        ),
+        (
+            "mclk_mhz",
+            &s.mclk_mhz,
+            "H/freq2_input",
+            1e6,
+            of(|m| m.mclk_mhz),
+        ),
+        ("fan_rpm", &s.fan_rpm, "H/fan1_input", 1.0, None),
+    ]
+}
+
 /// Every number is that of a file, in its unit, or of the table where there is no file.
 #[test]
 fn no_value_is_invented() {
@@ -149,26 +227,17 @@ fn no_value_is_invented() {
             let bytes = fs::read(path(&device, name)).ok()?;
             text_of(&bytes).parse::<f64>().ok()
         };
-        let same = |what: &str, value: &Metric<f64>, file: Option<f64>, unit: f64| match file {
-            Some(number) => assert_eq!(*value, Metric::Fresh(number / unit), "{name}: {what}"),
-            None => assert!(
-                !value.is_supported() || device.join("gpu_metrics").exists(),
-                "{name}: {what} from nowhere"
-            ),
-        };
-        for (what, value, source, unit) in [
-            ("busy", &s.busy, "gpu_busy_percent", 1.0),
-            ("mem_busy", &s.mem_busy, "mem_busy_percent", 1.0),
-            ("video_busy", &s.video_busy, "vcn_busy_percent", 1.0),
-            ("power_w", &s.power_w, "H/power1_average", 1e6),
-            ("power_cap_w", &s.power_cap_w, "H/power1_cap", 1e6),
-            ("temp_edge", &s.temp_edge, "H/temp1_input", 1e3),
-            ("temp_junction", &s.temp_junction, "H/temp2_input", 1e3),
-            ("temp_mem", &s.temp_mem, "H/temp3_input", 1e3),
-            ("sclk_mhz", &s.sclk_mhz, "H/freq1_input", 1e6),
-            ("fan_rpm", &s.fan_rpm, "H/fan1_input", 1.0),
-        ] {
-            same(what, value, file(source), unit);
+        let table = fs::read(device.join("gpu_metrics"))
+            .map(|bytes| metrics::parse(&bytes).unwrap())
+            .ok();
+        for (what, value, source, unit, stand_in) in numbers(&s) {
+            let second = (what == "power_w").then(|| file("H/power1_input"));
+            let by_file = file(source).or(second.flatten()).map(|n| n / unit);
+            let by_table = || table.as_ref().and_then(|m| stand_in?(m));
+            let wanted = by_file
+                .or_else(by_table)
+                .map_or(Metric::Unsupported, Metric::Fresh);
+            assert_eq!(*value, wanted, "{name}: {what}");
         }
         let bytes = |source| fs::read(path(&device, source)).ok();
         for (value, source) in [
@@ -180,8 +249,11 @@ fn no_value_is_invented() {
             let wanted = bytes(source).map(|b| Bytes(text_of(&b).parse().unwrap()));
             assert_eq!(value.fresh().copied(), wanted, "{name}: {source}");
         }
-        let table = device.join("gpu_metrics").exists();
-        assert_eq!(s.throttle.is_supported(), table, "{name}: throttle");
+        assert_eq!(
+            s.throttle.is_supported(),
+            table.is_some(),
+            "{name}: throttle"
+        );
         let masks = device.join("gfx_reset_mask").exists();
         assert_eq!(s.resets.is_supported(), masks, "{name}: resets");
         assert_eq!(s.link.is_supported(), !s.apu, "{name}: link");

@@ -161,7 +161,7 @@ pub(super) fn on_an_apu() -> Snapshot {
     s.vram_cap = None;
     s.busy_trust = BusyTrust::Untrusted {
         since: Mono::from_secs(640),
-        why: "it read 99 % at 24 W while no job ran".to_owned(),
+        why: "busy reads 99 % at 24 W while no job runs".to_owned(),
     };
     if let Some(p) = &mut s.process {
         p.on_cards[0].gpu = apu.id.clone();

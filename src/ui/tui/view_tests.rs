@@ -273,7 +273,7 @@ fn what_matters_is_on_every_larger_screen() {
             testing::on_an_apu(),
             &[
                 "99 % untrusted",
-                "it read 99 % at 24 W",
+                "busy reads 99 % at 24 W",
                 "117 W package",
                 "GPU 0 RX 7900 XTX",
             ],
