@@ -225,7 +225,7 @@ fn sample_for(time: Duration) -> Result<Sampling, Box<dyn Error>> {
     });
     assert_eq!(sampler.cards().len(), 1, "the imitated card");
     sampler.set_target(Some(child.id()), None);
-    sampler.set_job_running(true);
+    sampler.set_supervised(true, None);
     // the first rounds look for things that stay
     std::thread::sleep(Duration::from_secs(2));
     let (cpu, begun) = (own_cpu()?, Instant::now());

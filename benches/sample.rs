@@ -102,7 +102,7 @@ fn measure(card: &Card, time: Duration) -> Outcome<Vec<Figure>> {
     let period = config.period;
     let sampler = Sampler::start(config);
     sampler.set_target(Some(tree.0.id()), None);
-    sampler.set_job_running(true);
+    sampler.set_supervised(true, None);
     // the first rounds look for things that stay
     std::thread::sleep(Duration::from_secs(3));
     let sample = sampler.sample();

@@ -55,6 +55,7 @@ pub(super) fn main(args: &GpusArgs) -> Result<u8, CliError> {
     };
     look.wait();
     if args.watch {
+        look.sampler.set_watched(true);
         return watch(&look, args.interval);
     }
     match io::stdout().lock().write_all(look.now(false).as_bytes()) {

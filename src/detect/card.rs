@@ -122,6 +122,14 @@ impl CardLevels {
 
     /// Judges a reading of an attempt; `None`: nothing tells whether the card works.
     pub(super) fn judge(&mut self, now: Mono, card: &GpuSample, doing: Doing) -> Option<CardState> {
+        if sleeps(card) {
+            // nothing else of it is read then; a program at work keeps its card awake
+            return Some(CardState {
+                active: false,
+                hard: false,
+                contradicts: false,
+            });
+        }
         let told = card.busy.fresh().copied();
         let power = card.power_w.fresh().copied();
         self.most_power = self.most_power.max(power.unwrap_or(0.0));
@@ -242,5 +250,29 @@ impl CardLevels {
         let at_work = 0.35 * above(self.busy_power);
         let of_cap = 0.25 * above(card.power_cap_w.last().copied());
         p > idle + f64::max(30.0, at_work).max(of_cap)
+    }
+}
+
+/// Whether the card is suspended, or on its way there.
+fn sleeps(card: &GpuSample) -> bool {
+    card.state.fresh().is_some_and(|s| s.starts_with("suspend"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{GpuId, Metric, Vendor};
+
+    #[test]
+    fn a_card_that_sleeps_does_not_work_and_one_that_cannot_be_read_tells_nothing() {
+        let id = GpuId("0000:03:00.0".to_owned());
+        let mut card = GpuSample::unread(id, 0, Vendor::Amd, "card".to_owned(), "sysfs");
+        let judged = |card: &GpuSample| {
+            let state = CardLevels::default().judge(Mono::ZERO, card, Doing::Job);
+            state.map(|s| (s.active, s.hard, s.contradicts))
+        };
+        assert_eq!(judged(&card), None);
+        card.state = Metric::Fresh("suspended".to_owned());
+        assert_eq!(judged(&card), Some((false, false, false)));
     }
 }

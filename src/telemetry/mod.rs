@@ -7,12 +7,14 @@
 
 mod aging;
 mod amdgpu;
+mod attention;
 mod clients;
 mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
 mod kmsg;
+mod namespace;
 #[cfg(feature = "nvml")]
 mod nvml;
 #[cfg(feature = "rocm-smi")]

@@ -3,7 +3,7 @@
 //! Both read at moments of their own, up to half a second apart, so values that move
 //! differ honestly. A difference counts only where it is larger than a tolerance, points
 //! the same way against the first source's last *two* readings, and does so in three
-//! answers of the second source in a row. Sizes, which do not move, count at once, and so
+//! answers of the second source in a row, of a busy counter in ten. Sizes, which do not move, count at once, and so
 //! does a zero where the first source cannot read: librocm_smi64 makes zeros of errors.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,9 @@ use crate::model::{Bytes, Disagreement, GpuSample, Metric, Opinion};
 
 /// Answers in a row that a difference has to last.
 const IN_A_ROW: u32 = 3;
+/// The same for a busy counter: that of an RX 500 jumps between 0 and 100, so that two
+/// honest readers of it may differ three times in a row by chance.
+const BUSY_IN_A_ROW: u32 = 10;
 /// What is known of a zero where the first source fails.
 const ZERO_NOTE: &str = "librocm_smi64 says 0 where it cannot read";
 
@@ -60,9 +63,18 @@ impl Comparison {
         }
         let proven = |d: &Difference| {
             let streak = self.streaks.get(&d.told.value);
-            d.at_once || streak.is_some_and(|(more, n)| *more == d.more && *n >= IN_A_ROW)
+            d.at_once
+                || streak.is_some_and(|(more, n)| *more == d.more && *n >= in_a_row(&d.told.value))
         };
         now.into_iter().filter(proven).map(|d| d.told).collect()
+    }
+}
+
+/// Answers in a row that a difference in this value has to last.
+fn in_a_row(value: &str) -> u32 {
+    match value {
+        "busy" | "mem_busy" => BUSY_IN_A_ROW,
+        _ => IN_A_ROW,
     }
 }
 

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::aging::{self, Age, Fail};
-use super::amdgpu::{Attention, CARDS_SOURCE, CardScan, CardSource, Identity};
+use super::amdgpu::{CARDS_SOURCE, CardScan, CardSource, Identity};
+use super::attention::Attention;
 use super::clients::{Clients, NvmlFeed};
 use super::host::Host;
 use super::kmsg::{KernelLog, Lines};
@@ -188,8 +189,15 @@ impl Sampler {
         let log = KernelLog::new(kernel_log, journalctl, Arc::clone(&lines));
         let scan = source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace));
         #[cfg(feature = "rocm-smi")]
-        let second = second_wanted
-            .then(|| Box::new(Second::start(rocm_smi_reader, &scan, &cards, period, &pace)));
+        let second = second_wanted.then(|| {
+            Box::new(Second::start(
+                rocm_smi_reader,
+                &attention,
+                (&scan, &cards),
+                period,
+                &pace,
+            ))
+        });
         #[cfg(not(feature = "rocm-smi"))]
         let _ = (second_wanted, rocm_smi_reader);
         Self {
@@ -211,8 +219,8 @@ impl Sampler {
         }
     }
 
-    /// Every card, by PCI address over all makers. Waits at most 700 ms for the
-    /// first answers; a card that has not answered by then is listed with its
+    /// Every card, by PCI address over all makers. Waits at most two seconds for
+    /// the first answers; a card that has not answered by then is listed with its
     /// identity, and its values are *failed*, not zero.
     pub fn cards(&self) -> Vec<GpuSample> {
         let begin = Instant::now();
@@ -229,7 +237,8 @@ impl Sampler {
     }
 
     /// Sets the process tree to watch: `pid` is its root, `reaper` a subreaper above
-    /// it to which orphans fall. None: nothing is watched.
+    /// it to which orphans fall. None: no tree is read. That alone asks no more of the
+    /// cards: see [`Sampler::set_supervised`].
     pub fn set_target(&self, pid: Option<u32>, reaper: Option<u32>) {
         {
             let mut target = lock(&self.target);
@@ -237,27 +246,28 @@ impl Sampler {
             target.reaper = reaper;
             lock(&self.threads).clear();
         }
-        self.attention.set_process(pid.is_some());
-        #[cfg(feature = "rocm-smi")]
-        if let Some(second) = &self.second {
-            second.watched().set_process(pid.is_some());
-        }
+        self.pace.wake();
+    }
+
+    /// Says whether a process is supervised, and its card where that is known: then every
+    /// card that is awake is read in every round, those of NVIDIA not where the card is
+    /// one of AMD. A card that sleeps is woken by its own workload, never by a reading.
+    pub fn set_supervised(&self, supervised: bool, gpu: Option<&GpuId>) {
+        let on_amd = gpu.is_some_and(|id| lock(&self.cards).contains_key(id));
+        self.attention.set_supervised(supervised, on_amd);
+        self.pace.wake();
+    }
+
+    /// Says whether somebody looks at the readings all the time: then every card that is
+    /// awake is read in every round, and asked for a second opinion. Wakes none either.
+    pub fn set_watched(&self, watched: bool) {
+        self.attention.set_watched(watched);
         self.pace.wake();
     }
 
     /// Whether the threads are listed in every sample; else every 5 s.
     pub fn set_thread_detail(&self, detail: bool) {
         lock(&self.target).detail = detail;
-        self.pace.wake();
-    }
-
-    /// Whether a job runs. Without one a sleeping card is not woken to be read.
-    pub fn set_job_running(&self, running: bool) {
-        self.attention.set_job(running);
-        #[cfg(feature = "rocm-smi")]
-        if let Some(second) = &self.second {
-            second.watched().set_job(running);
-        }
         self.pace.wake();
     }
 
@@ -414,7 +424,13 @@ fn start_nvml(
         let (attention, lines) = (Arc::clone(attention), Arc::clone(lines));
         NvmlSlots {
             cards: source::spawn(cards, period, Arc::clone(pace)),
-            events: events::spawn(attention, lines, period, Arc::clone(pace)),
+            events: events::spawn(
+                sys_root.to_owned(),
+                attention,
+                lines,
+                period,
+                Arc::clone(pace),
+            ),
         }
     })
 }

@@ -108,7 +108,7 @@ fn a_card_that_comes_later_is_found_and_one_that_vanishes_is_gone() {
     let sampler = start(&tree);
     sampler.cards();
     tree.card("card1", "0000:c1:00.0");
-    sampler.set_job_running(true);
+    sampler.set_supervised(true, None);
     until("two cards", || sampler.sample().gpus.len() == 2);
     fs::remove_dir_all(tree.device("0000:03:00.0")).unwrap();
     until("gone", || {

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::aging::{self, Age, Fail};
 use super::amdgpu::Identity;
+use super::attention::Attention;
 use super::opinion::Comparison;
-use super::rocm_smi::{Candidate, RocmSmi, Spoken, Watched};
+use super::rocm_smi::{Candidate, RocmSmi, Spoken};
 use super::sampler::CardSlots;
 use super::source::{self, Pace, Slot, View, lock};
 use crate::model::time::millis;
@@ -21,7 +22,6 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 #[derive(Debug)]
 pub(crate) struct Second {
     slot: Arc<Slot<Vec<Spoken>>>,
-    watched: Arc<Watched>,
     compared: Mutex<HashMap<GpuId, Compared>>,
 }
 
@@ -36,26 +36,19 @@ impl Second {
     /// Starts the source; `scan` and `cards` are those of sysfs.
     pub(crate) fn start(
         reader: Option<PathBuf>,
-        scan: &Arc<Slot<Vec<Identity>>>,
-        cards: &CardSlots,
+        attention: &Arc<Attention>,
+        (scan, cards): (&Arc<Slot<Vec<Identity>>>, &CardSlots),
         period: Duration,
         pace: &Arc<Pace>,
     ) -> Self {
-        let watched = Arc::new(Watched::default());
         let reader = reader.unwrap_or_else(|| PathBuf::from(OWN_PROGRAM));
         let (scan, cards) = (Arc::clone(scan), Arc::clone(cards));
         let known = Box::new(move || candidates(&scan, &cards));
-        let source = RocmSmi::new(reader, Arc::clone(&watched), known);
+        let source = RocmSmi::new(reader, Arc::clone(attention), known);
         Self {
             slot: source::spawn(source, period, Arc::clone(pace)),
-            watched,
             compared: Mutex::default(),
         }
-    }
-
-    /// Whether anything is supervised, to be kept up to date.
-    pub(crate) fn watched(&self) -> &Watched {
-        &self.watched
     }
 
     /// Puts the opinions beside the readings, and says how the source is doing. What

@@ -55,7 +55,8 @@ impl Shell {
         self.pid = Some(root);
         self.pgid = Some(group);
         self.sampler.set_target(Some(root), guardian);
-        self.sampler.set_job_running(true);
+        self.sampler
+            .set_supervised(true, self.planner.card.as_ref().map(|c| &c.id));
         self.watchdog.set_group(Some(group), guardian);
         self.post(Event::Spawned {
             attempt,
@@ -88,10 +89,6 @@ impl Shell {
                 Event::Job(JobChange::Done | JobChange::Waiting) => true,
                 _ => false,
             };
-            if let Event::Job(change) = &event {
-                let running = matches!(change, JobChange::Started);
-                self.sampler.set_job_running(running);
-            }
             self.post(event);
             if look {
                 self.finder.look(false);
@@ -111,7 +108,6 @@ impl Shell {
                 .unwrap_or_default();
             self.adapted(events);
         }
-        self.sampler.set_job_running(false);
         self.exit_seen = true;
         self.post(Event::Exited(ExitReport { attempt, status }));
     }
@@ -126,6 +122,7 @@ impl Shell {
         self.pgid = None;
         self.watchdog.set_group(None, None);
         self.sampler.set_target(None, None);
+        self.sampler.set_supervised(false, None);
         self.gone_pending = Some((attempt, Instant::now()));
         self.finder.look(true);
     }

@@ -50,7 +50,9 @@ pub(super) fn look(
         return Ok(Left::Back(Some(format!("process {pid} has ended"))));
     };
     feed.sampler.set_target(Some(pid), None);
+    feed.sampler.set_watched(true);
     let left = on_runtime(watch(feed, &process, &handle, ascii));
+    feed.sampler.set_watched(false);
     feed.sampler.set_target(None, None);
     left
 }

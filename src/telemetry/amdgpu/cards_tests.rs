@@ -5,9 +5,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
+use super::super::attention::Attention;
 use super::super::source::Source;
 use super::super::testing::Tree;
-use super::{Attention, CardScan, CardSource};
+use super::{CardScan, CardSource};
 use crate::model::{GpuSample, Metric};
 
 const APU: &str = "0000:c1:00.0";
@@ -62,7 +63,7 @@ fn sources(tree: &Tree) -> Vec<CardSource> {
         root: tree.root().to_owned(),
     };
     let attention = Arc::new(Attention::default());
-    attention.set_process(true);
+    attention.set_supervised(true, true);
     let cards = scan.read().unwrap().reading;
     cards
         .into_iter()

@@ -1,6 +1,5 @@
 //! AMD cards through amdgpu's sysfs, hwmon and the KFD topology: no ROCm needed.
 
-mod attention;
 mod card;
 pub(super) mod dpm;
 mod hwmon;
@@ -14,7 +13,6 @@ mod resets;
 mod sysfs;
 mod values;
 
-pub(crate) use attention::Attention;
 pub(crate) use card::{CARDS_SOURCE, CardScan, Identity};
 pub(crate) use sysfs::CardSource;
 #[cfg(feature = "nvml")]

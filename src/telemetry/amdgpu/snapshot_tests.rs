@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::super::attention::Attention;
 use super::super::super::file::text_of;
 use super::super::super::source::Source;
 use super::super::super::testing::{Tree, snapshots};
-use super::super::attention::Attention;
 use super::super::card;
 use super::super::metrics::{self, Metrics};
 use super::CardSource;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::aging::{self, Age, Fail};
+use super::super::attention::Attention;
 use super::super::file;
 use super::super::source::{Answer, Source, SourceError};
-use super::attention::Attention;
 use super::card::{self, Identity};
 use super::hwmon::Hwmon;
 use super::kfd::Found;
@@ -178,7 +178,6 @@ impl Source for CardSource {
     }
 
     fn read(&mut self) -> Result<Answer<GpuSample>, SourceError> {
-        let job = self.attention.job();
         if self.attention.any() {
             self.last_watched = Instant::now();
         }
@@ -192,7 +191,8 @@ impl Source for CardSource {
         }
         let state = self.memory.state(&self.identity.device);
         let sleeping = state.fresh().is_some_and(|s| s.starts_with("suspend"));
-        if sleeping && !job {
+        if sleeping {
+            // its own workload wakes it, and nobody else has to
             self.gone_since = None;
             return Ok(Answer::good(self.asleep(state)));
         }

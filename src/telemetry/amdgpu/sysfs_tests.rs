@@ -169,7 +169,7 @@ fn a_card_whose_driver_left_is_gone_too() {
 }
 
 #[test]
-fn a_sleeping_card_is_left_asleep_unless_a_job_runs() {
+fn a_sleeping_card_is_left_asleep_whatever_is_supervised_or_watched() {
     let tree = imitated();
     tree.write_device(ADDRESS, "power/runtime_status", "suspended\n");
     tree.replace(ADDRESS, "hwmon/hwmon3/fan1_input", |_missing| ());
@@ -178,6 +178,8 @@ fn a_sleeping_card_is_left_asleep_unless_a_job_runs() {
         tree.replace(ADDRESS, name, super::super::super::testing::fifo);
     }
     let (mut source, attention) = source(&tree);
+    attention.set_supervised(true, true);
+    attention.set_watched(true);
     let answer = source.read().unwrap();
     assert_eq!(answer.trouble, None);
     let s = answer.reading;
@@ -189,7 +191,8 @@ fn a_sleeping_card_is_left_asleep_unless_a_job_runs() {
     for name in ["gpu_busy_percent", "hwmon/hwmon3/power1_average"] {
         tree.replace(ADDRESS, name, |p| fs::write(p, "5\n").unwrap());
     }
-    attention.set_job(true);
+    // its own workload woke it
+    tree.write_device(ADDRESS, "power/runtime_status", "active\n");
     assert_eq!(read(&mut source).busy, Metric::Fresh(5.0));
 }
 
@@ -206,8 +209,15 @@ fn when_nothing_is_supervised_a_card_is_read_seldom_so_that_it_may_fall_asleep()
     let s = read(&mut source);
     assert!(matches!(s.busy, Metric::Stale { value, .. } if (value - 97.0).abs() < 1e-9));
     assert_eq!(s.state, Metric::Fresh("active".to_owned()));
-    attention.set_process(true);
+    attention.set_watched(true);
     assert_eq!(read(&mut source).busy, Metric::Fresh(1.0));
+    attention.set_watched(false);
+    tree.write_device(ADDRESS, "gpu_busy_percent", "2\n");
+    source.last_watched = long_ago.expect("as above");
+    std::thread::sleep(Duration::from_millis(5));
+    assert!(matches!(read(&mut source).busy, Metric::Stale { .. }));
+    attention.set_supervised(true, true);
+    assert_eq!(read(&mut source).busy, Metric::Fresh(2.0));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod nvml;
 mod source;
 mod sum;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -25,10 +26,11 @@ pub(crate) use nvml::{NvmlCard, NvmlProcess};
 use source::{ClientsReading, ClientsSource};
 
 use super::aging::{self, Age, Fail};
+use super::namespace;
 use super::procfs::{Members, Target};
 use super::source::{self as sources, Pace, Slot, lock};
 use crate::model::time::millis;
-use crate::model::{GpuSample, SourceState, SourceStatus, TreeOnCard, Vendor};
+use crate::model::{GpuId, GpuSample, Metric, SourceState, SourceStatus, TreeOnCard, Vendor};
 
 /// Name of the source.
 const SOURCE: &str = "clients";
@@ -39,6 +41,10 @@ pub(crate) struct Clients {
     slot: Arc<Slot<ClientsReading>>,
     members: Arc<Mutex<Members>>,
     nvml: NvmlFeed,
+    /// Since when NVML has told nothing of a card.
+    silent: Mutex<HashMap<GpuId, Instant>>,
+    /// Our numbers of processes are the host's.
+    host: bool,
     fresh: Duration,
 }
 
@@ -56,6 +62,8 @@ impl Clients {
             slot: sources::spawn(source, period, Arc::clone(pace)),
             members,
             nvml,
+            silent: Mutex::default(),
+            host: namespace::is_host(&proc_root.join("proc")),
             fresh,
         }
     }
@@ -106,10 +114,23 @@ impl Clients {
         if members.of == of {
             for told in lock(&self.nvml).iter() {
                 let since = now.saturating_duration_since(told.at);
-                out.push(aging::on_card(nvml::on_card(told, &members), &age(since)));
+                let on = nvml::on_card(told, &members, self.host);
+                out.push(self.lasting(aging::on_card(on, &age(since)), now));
             }
         }
         out.sort_by(|a, b| a.gpu.cmp(&b.gpu));
         out
+    }
+
+    /// Says for how long what NVML tells of a card has failed.
+    fn lasting(&self, mut on: TreeOnCard, now: Instant) -> TreeOnCard {
+        let mut silent = lock(&self.silent);
+        if let Metric::Failed { for_ms, .. } = &mut on.vram {
+            let since = *silent.entry(on.gpu.clone()).or_insert(now);
+            *for_ms = (*for_ms).max(millis(now.saturating_duration_since(since)));
+        } else {
+            silent.remove(&on.gpu);
+        }
+        on
     }
 }

@@ -32,16 +32,24 @@ pub(crate) struct NvmlProcess {
     pub(crate) busy: Option<f64>,
 }
 
-/// What the members of the tree hold on one card.
-pub(super) fn on_card(card: &NvmlCard, members: &Members) -> TreeOnCard {
+/// Why none of ours is found in a container.
+const FOREIGN: &str = "NVML lists host PIDs; this is a container";
+
+/// What the members of the tree hold on one card. `host`: our numbers of processes are
+/// the host's. A failure begins now: the caller knows for how long it has lasted.
+pub(super) fn on_card(card: &NvmlCard, members: &Members, host: bool) -> TreeOnCard {
+    let failed = |why: &str| {
+        let why = why.to_owned();
+        let failed = Metric::Failed { why, for_ms: 0 };
+        (failed, Metric::Unsupported, 0)
+    };
     let (vram, busy, processes) = match &card.processes {
-        Ok(all) => sum(all, members),
-        Err(why) => {
-            let for_ms = 0;
-            let why = why.clone();
-            let failed = Metric::Failed { why, for_ms };
-            (failed, Metric::Unsupported, 0)
-        }
+        Ok(all) => match sum(all, members) {
+            // a zero would say that all of it is others'
+            (_, _, 0) if !host && !all.is_empty() => failed(FOREIGN),
+            sum => sum,
+        },
+        Err(why) => failed(why),
     };
     TreeOnCard {
         gpu: card.gpu.clone(),
@@ -93,6 +101,10 @@ mod tests {
     }
 
     fn told(processes: Result<Vec<NvmlProcess>, String>) -> TreeOnCard {
+        told_in(processes, true)
+    }
+
+    fn told_in(processes: Result<Vec<NvmlProcess>, String>, host: bool) -> TreeOnCard {
         let members = Members {
             of: (Some(7), None),
             pids: BTreeMap::from([(7, 1), (8, 2)]),
@@ -102,7 +114,7 @@ mod tests {
             at: Instant::now(),
             processes,
         };
-        on_card(&card, &members)
+        on_card(&card, &members, host)
     }
 
     #[test]
@@ -128,6 +140,13 @@ mod tests {
         );
         let on = told(Ok(vec![process(99, Some(8), None)]));
         assert_eq!((on.vram, on.processes), (Metric::Fresh(Bytes(0)), 0));
+        // in a container nothing is found because the numbers are others
+        let on = told_in(Ok(vec![process(99, Some(8), None)]), false);
+        assert!(matches!(on.vram, Metric::Failed { ref why, .. } if why == FOREIGN));
+        let on = told_in(Ok(Vec::new()), false);
+        assert_eq!(on.vram, Metric::Fresh(Bytes(0)));
+        let on = told_in(Ok(vec![process(7, Some(8), None)]), false);
+        assert_eq!(on.vram, Metric::Fresh(Bytes::gib(8)));
         let on = told(Err("insufficient permissions".to_owned()));
         assert!(
             matches!(on.vram, Metric::Failed { ref why, .. } if why.starts_with("insufficient"))

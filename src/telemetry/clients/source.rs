@@ -1,12 +1,12 @@
 //! The source: what the processes of the tree hold on the cards of AMD, once a period.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::super::file::ReadError;
+use super::super::namespace;
 use super::super::procfs::Members;
 use super::super::source::{Answer, Source, SourceError, lock};
 use super::descriptors::Descriptors;
@@ -17,8 +17,6 @@ use crate::model::{GpuId, Metric, TreeOnCard};
 /// New descriptors are looked for this often: most of a large program's are files and
 /// sockets. Those of cards that are known are read in every round.
 const LOOK_PERIOD: Duration = Duration::from_secs(2);
-/// The kernel's number of the first PID namespace, `PROC_PID_INIT_INO`.
-const HOST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Reads the tree's part of the cards of AMD.
 #[derive(Debug)]
@@ -156,7 +154,7 @@ impl Source for ClientsSource {
         let members = lock(&self.members).clone();
         let there = self.kfd.is_there();
         // A process of the host may have the number of one of ours.
-        let ours = there && in_host_namespace(&self.proc);
+        let ours = there && namespace::is_host(&self.proc);
         let seen: Vec<Seen> = members
             .pids
             .iter()
@@ -178,12 +176,6 @@ impl Source for ClientsSource {
         let trouble = reading.trouble();
         Ok(Answer { reading, trouble })
     }
-}
-
-/// Whether our numbers of processes are the host's, which KFD uses. Where that cannot
-/// be told it is taken for so.
-fn in_host_namespace(proc: &Path) -> bool {
-    fs::read_link(proc.join("self/ns/pid")).map_or(true, |to| to == Path::new(HOST_NAMESPACE))
 }
 
 #[cfg(test)]

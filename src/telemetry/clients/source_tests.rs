@@ -165,7 +165,7 @@ fn in_a_container_kfds_numbers_are_not_ours() {
     assert!(matches!(&on.queues, Metric::Failed { why, .. } if why == CONTAINER));
     assert_eq!(m.read().trouble.as_deref(), Some(CONTAINER));
     std::fs::remove_file(&ns).unwrap();
-    symlink(HOST_NAMESPACE, &ns).unwrap();
+    symlink(namespace::HOST, &ns).unwrap();
     assert_eq!(m.on().queues, Metric::Fresh(1));
 }
 

@@ -8,6 +8,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -19,8 +20,8 @@ use crate::telemetry::source::SourceError;
 const ROUND: usize = 1 << 20;
 /// What is kept of the child's complaints.
 const COMPLAINT: usize = 2048;
-/// What a user without the right to see the kernel's lines is told.
-const RIGHTS: &str = "needs root, group adm or systemd-journal, or kernel.dmesg_restrict 0";
+/// What gives a user the right to see the kernel's lines.
+const RIGHTS: &str = "root, group adm or systemd-journal, or kernel.dmesg_restrict 0";
 
 /// A running `journalctl`.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ impl Journal {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Ctrl-C at the terminal is for us
+            .process_group(0)
             .spawn()?;
         let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(io::Error::other("no pipe"));
@@ -56,6 +59,12 @@ impl Journal {
         do_not_wait(&journal.out)?;
         do_not_wait(&journal.err)?;
         Ok(journal)
+    }
+
+    /// Its process.
+    #[cfg(test)]
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Takes what has come. An error: nothing more will come from this child.
@@ -77,7 +86,7 @@ impl Journal {
             || complaint.contains("not seeing messages")
         {
             return Err(SourceError::Absent(format!(
-                "journalctl shows no kernel lines to this user: {RIGHTS}"
+                "the kernel's lines may not be read through journalctl; cure: {RIGHTS}"
             )));
         }
         match self.child.try_wait() {

@@ -83,8 +83,9 @@ pub(crate) struct KernelLog {
     journal: Option<Journal>,
     /// Why the journal is of no use either, and when that was found.
     no_journal: Option<(Instant, SourceError)>,
-    /// The first opening skips what is old; a file that appears later is new.
-    seen_absent: bool,
+    /// The first opening skips what is old; a file that appears later is new, and one
+    /// that could not be read goes on here.
+    resume: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -105,7 +106,7 @@ impl KernelLog {
             journalctl,
             journal: None,
             no_journal: None,
-            seen_absent: false,
+            resume: None,
         }
     }
 
@@ -117,10 +118,11 @@ impl KernelLog {
         )
         .map(File::from)?;
         let device = file.metadata()?.file_type().is_char_device();
-        let offset = if self.seen_absent && !device {
-            0
-        } else {
-            file.seek(SeekFrom::End(0))?
+        let end = file.seek(SeekFrom::End(0))?;
+        let offset = match self.resume {
+            // shorter than it was: another file in its place
+            Some(at) if !device => at * u64::from(at <= end),
+            _ => end,
         };
         Ok(Open {
             file,
@@ -147,12 +149,14 @@ impl KernelLog {
 }
 
 impl KernelLog {
-    /// The device is closed to us: the journal may be open.
-    fn through_journal(&mut self) -> Result<Answer<()>, SourceError> {
-        let closed = format!(
-            "{} cannot be read: needs root, or kernel.dmesg_restrict 0",
-            self.path.display()
-        );
+    /// The device is closed to us, or a container shows none: the journal may be open.
+    fn through_journal(&mut self, kind: io::ErrorKind) -> Result<Answer<()>, SourceError> {
+        let path = self.path.display();
+        let closed = if kind == io::ErrorKind::NotFound {
+            format!("{path} is not there")
+        } else {
+            format!("{path} may not be read; cure: root, or kernel.dmesg_restrict 0")
+        };
         let Some(program) = &self.journalctl else {
             return Err(SourceError::Absent(closed));
         };
@@ -168,9 +172,9 @@ impl KernelLog {
             }
             Err(error) => {
                 let why = if error.kind() == io::ErrorKind::NotFound {
-                    "and there is no journalctl".to_owned()
+                    "there is no journalctl either".to_owned()
                 } else {
-                    format!("and journalctl could not be started: {error}")
+                    format!("journalctl could not be started: {error}")
                 };
                 Err(self.give_up_journal(SourceError::Absent(format!("{closed}; {why}"))))
             }
@@ -258,7 +262,17 @@ pub(crate) fn message(record: &[u8]) -> Option<String> {
 /// Whether a line is about a GPU or a killed process.
 fn matters(line: &str) -> bool {
     let line = line.to_lowercase();
-    WORDS.iter().any(|word| line.contains(word))
+    !is_identifier(&line) && WORDS.iter().any(|word| line.contains(word))
+}
+
+/// Whether a line, in lower case, only says which card it is, as NVIDIA's driver does
+/// beside each Xid: `NVRM: GPU at PCI:0000:03:00: GPU-<uuid>` and its serial number.
+fn is_identifier(line: &str) -> bool {
+    let Some((_, said)) = line.split_once("nvrm: gpu ") else {
+        return false;
+    };
+    said.starts_with("board serial number")
+        || (said.starts_with("at pci:") && said.contains(": gpu-"))
 }
 
 impl Source for KernelLog {
@@ -278,15 +292,20 @@ impl Source for KernelLog {
         let Err(error) = self.follow() else {
             return Ok(Answer::good(()));
         };
-        self.open = None;
         let path = self.path.display();
-        match error.kind() {
+        let kind = error.kind();
+        let failed = SourceError::Failed(format!("{path}: {error}"));
+        if let Some(open) = self.open.take() {
+            // what was begun is read again as a whole
+            self.resume = Some(open.offset.saturating_sub(open.partial.len() as u64));
+        }
+        match kind {
             io::ErrorKind::NotFound => {
-                self.seen_absent = true;
-                Err(SourceError::Absent(format!("{path} is not there")))
+                self.resume = Some(0);
+                self.through_journal(kind)
             }
-            io::ErrorKind::PermissionDenied => self.through_journal(),
-            _ => Err(SourceError::Failed(format!("{path}: {error}"))),
+            io::ErrorKind::PermissionDenied => self.through_journal(kind),
+            _ => Err(failed),
         }
     }
 }

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+const CLOSED: io::ErrorKind = io::ErrorKind::PermissionDenied;
+
 fn append(path: &Path, text: &str) {
     let mut file = OpenOptions::new()
         .append(true)
@@ -70,6 +72,12 @@ fn lines_about_other_things_are_left_out() {
     ] {
         assert!(matters(line), "{line}");
     }
+    for line in [
+        "NVRM: GPU at PCI:0000:03:00: GPU-6c2f8f9c-0000-0000-0000-000000000000",
+        "NVRM: GPU Board Serial Number: 0320000000000",
+    ] {
+        assert!(!matters(line), "{line}");
+    }
     for line in ["usb 1-1: room for zoom", "EXT4-fs (sda1): mounted", ""] {
         assert!(!matters(line), "{line}");
     }
@@ -126,7 +134,7 @@ fn a_closed_device_is_followed_through_the_journal_and_the_child_ends_with_it() 
     let script =
         "echo 'usb 1-1: new device'\necho 'amdgpu 0000:0c:00.0: GPU reset begin!'\nexec sleep 600";
     let (mut log, lines) = through(stub(dir.path(), script));
-    log.through_journal().unwrap();
+    log.through_journal(CLOSED).unwrap();
     let mut got = Vec::new();
     read_until(&mut log, |_| {
         got.extend(lines.drain());
@@ -154,7 +162,7 @@ fn a_journal_that_shows_nothing_says_which_rights_are_missing() {
         let dir = tempfile::tempdir().unwrap();
         let script = format!("echo '{words}' >&2\nsleep 600");
         let (mut log, _) = through(stub(dir.path(), &script));
-        log.through_journal().unwrap();
+        log.through_journal(CLOSED).unwrap();
         let error = read_until(&mut log, Result::is_err).unwrap_err();
         let SourceError::Absent(why) = &error else {
             panic!("{error:?}")
@@ -162,7 +170,7 @@ fn a_journal_that_shows_nothing_says_which_rights_are_missing() {
         assert!(why.contains("systemd-journal"), "{why}");
         assert!(log.journal.is_none());
         assert_eq!(
-            log.through_journal().unwrap_err(),
+            log.through_journal(CLOSED).unwrap_err(),
             error,
             "not at once again"
         );
@@ -177,7 +185,7 @@ fn a_journal_that_ends_is_a_failure_in_its_own_words_and_not_started_again_at_on
         "echo 'amdgpu: MES ring buffer is full'\necho 'no space' >&2\nexit 3",
     );
     let (mut log, lines) = through(program);
-    log.through_journal().unwrap();
+    log.through_journal(CLOSED).unwrap();
     let error = read_until(&mut log, Result::is_err).unwrap_err();
     let SourceError::Failed(why) = &error else {
         panic!("{error:?}")
@@ -188,7 +196,7 @@ fn a_journal_that_ends_is_a_failure_in_its_own_words_and_not_started_again_at_on
     );
     assert_eq!(lines.drain(), ["amdgpu: MES ring buffer is full"]);
     std::fs::remove_file(dir.path().join("journalctl.pid")).unwrap();
-    assert_eq!(log.through_journal().unwrap_err(), error);
+    assert_eq!(log.through_journal(CLOSED).unwrap_err(), error);
     assert!(!dir.path().join("journalctl.pid").exists());
 }
 
@@ -196,10 +204,56 @@ fn a_journal_that_ends_is_a_failure_in_its_own_words_and_not_started_again_at_on
 fn without_a_journal_the_device_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (mut log, _) = through(dir.path().join("none").into());
-    let why = log.through_journal().unwrap_err().to_string();
+    let why = log.through_journal(CLOSED).unwrap_err().to_string();
     assert!(
-        why.contains("/dev/kmsg") && why.contains("no journalctl"),
+        why.starts_with("/dev/kmsg may not be read; cure: root") && why.contains("no journalctl"),
         "{why}"
+    );
+    let (mut log, _) = through(dir.path().join("none").into());
+    let none = log.through_journal(io::ErrorKind::NotFound);
+    let why = none.unwrap_err().to_string();
+    assert!(why.starts_with("/dev/kmsg is not there"), "{why}");
+}
+
+#[test]
+fn a_container_without_the_device_is_followed_through_the_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = stub(dir.path(), "exec sleep 600");
+    let lines = Arc::new(Lines::default());
+    let mut log = KernelLog::new(dir.path().join("kmsg"), Some(program), lines);
+    // "text file busy" where another test forked meanwhile
+    while log.journal.is_none() {
+        log.no_journal = None;
+        let _ = log.read();
+    }
+    let child = log.journal.as_ref().map(journal::Journal::id).unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child).unwrap());
+    let group = rustix::process::getpgid(pid).unwrap();
+    assert_eq!(Some(group), pid, "Ctrl-C does not reach it");
+}
+
+#[test]
+fn what_came_while_a_file_could_not_be_read_is_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kmsg");
+    append(&path, "amdgpu: old news\namdgpu: GPU ");
+    let lines = Arc::new(Lines::default());
+    let mut log = KernelLog::new(path.clone(), None, Arc::clone(&lines));
+    log.read().unwrap();
+    append(&path, "amdgpu: ring ");
+    log.read().unwrap();
+    // a folder of this name cannot be read as a file
+    let away = dir.path().join("away");
+    std::fs::rename(&path, &away).unwrap();
+    append(&away, "gfx timeout\namdgpu: GPU reset begin!\n");
+    let open = log.open.as_mut().unwrap();
+    open.file = File::open(dir.path()).unwrap();
+    std::fs::rename(&away, &path).unwrap();
+    assert!(matches!(log.read(), Err(SourceError::Failed(_))));
+    log.read().unwrap();
+    assert_eq!(
+        lines.drain(),
+        ["amdgpu: ring gfx timeout", "amdgpu: GPU reset begin!"]
     );
 }
 
@@ -208,7 +262,7 @@ fn a_line_without_end_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let script = "printf 'amdgpu: '\nhead -c 3000000 /dev/zero | tr '\\0' x\necho\necho 'amdgpu: GPU reset begin!'\nexec sleep 600";
     let (mut log, lines) = through(stub(dir.path(), script));
-    log.through_journal().unwrap();
+    log.through_journal(CLOSED).unwrap();
     let mut got = Vec::new();
     read_until(&mut log, |_| {
         got.extend(lines.drain());

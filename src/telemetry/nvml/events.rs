@@ -3,6 +3,7 @@
 //! They become lines in the queue of the kernel log, in the driver's own form. Where
 //! the log is readable as well, each comes twice; whoever counts them sees one.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,10 +14,10 @@ use nvml_wrapper::enums::event::XidError;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::event::EventData;
 
-use super::super::amdgpu::Attention;
+use super::super::attention::Attention;
 use super::super::kmsg::Lines;
 use super::super::source::{Answer, Pace, Slot, SourceError};
-use super::card;
+use super::{card, power};
 use crate::model::GpuId;
 
 /// One wait; the end of the run is seen after it at the latest.
@@ -24,9 +25,11 @@ const WAIT_MS: u32 = 500;
 /// What does not work is tried again after this time.
 const AGAIN: Duration = Duration::from_mins(1);
 
-/// Starts the thread. It listens while a process is supervised, and only then: an open
-/// handle keeps a laptop's card awake.
+/// Starts the thread. It listens while a process is supervised that may use a card of
+/// NVIDIA, and only where one is awake: an open handle wakes a laptop's card and keeps it
+/// awake. `root` has `sys` in it.
 pub(crate) fn spawn(
+    root: PathBuf,
     attention: Arc<Attention>,
     lines: Arc<Lines>,
     period: Duration,
@@ -34,11 +37,14 @@ pub(crate) fn spawn(
 ) -> Arc<Slot<()>> {
     let slot = Arc::new(Slot::new("nvml events".to_owned()));
     let listener = Listener {
+        root,
+        cards: None,
         slot: Arc::clone(&slot),
         attention,
         lines,
         pace,
     };
+    let mut listener = listener;
     let body = move || listener.run(period);
     if let Err(error) = thread::Builder::new()
         .name("nvml events".to_owned())
@@ -51,6 +57,9 @@ pub(crate) fn spawn(
 }
 
 struct Listener {
+    root: PathBuf,
+    /// Cards on the bus, looked for once.
+    cards: Option<Vec<power::Card>>,
     slot: Arc<Slot<()>>,
     attention: Arc<Attention>,
     lines: Arc<Lines>,
@@ -58,12 +67,12 @@ struct Listener {
 }
 
 impl Listener {
-    fn run(&self, period: Duration) {
+    fn run(&mut self, period: Duration) {
         let mut not_before = None;
         loop {
             let seen = self.pace.round();
             let due = not_before.is_none_or(|at| Instant::now() >= at);
-            if self.attention.any() && due {
+            if due && self.attention.nvidia_supervised() && !self.all_asleep() {
                 self.slot.begin(Instant::now());
                 if let Err(error) = self.listen() {
                     not_before = Some(Instant::now() + AGAIN);
@@ -76,9 +85,14 @@ impl Listener {
         }
     }
 
+    fn all_asleep(&mut self) -> bool {
+        let cards = self.cards.get_or_insert_with(|| power::cards(&self.root));
+        power::all_asleep(cards)
+    }
+
     /// Whether somebody still wants to hear.
     fn goes_on(&self) -> bool {
-        self.attention.any() && self.pace.wait(Duration::ZERO, self.pace.round())
+        self.attention.nvidia_supervised() && self.pace.wait(Duration::ZERO, self.pace.round())
     }
 
     /// Hears until nobody wants to any more, or nothing more can be heard.
@@ -155,6 +169,7 @@ fn in_words(error: &NvmlError) -> SourceError {
 mod tests {
     use super::*;
     use crate::model::SourceState;
+    use crate::telemetry::testing::Tree;
 
     #[test]
     fn a_report_has_the_form_of_the_drivers_own_line() {
@@ -174,12 +189,28 @@ mod tests {
         let attention = Arc::new(Attention::default());
         let (lines, pace) = (Arc::new(Lines::default()), Arc::new(Pace::default()));
         let period = Duration::from_millis(5);
-        let slot = spawn(Arc::clone(&attention), lines, period, Arc::clone(&pace));
+        let tree = Tree::new();
+        power::tests::laptop(&tree, "auto\n", "suspended\n");
+        let root = tree.root().to_owned();
+        let slot = spawn(
+            root,
+            Arc::clone(&attention),
+            lines,
+            period,
+            Arc::clone(&pace),
+        );
         assert_eq!(
             slot.view(Instant::now()).status.state,
             SourceState::Starting
         );
-        attention.set_process(true);
+        attention.set_supervised(true, false);
+        thread::sleep(Duration::from_millis(50));
+        assert!(!slot.answered(), "the card sleeps");
+        attention.set_supervised(true, true);
+        power::tests::laptop(&tree, "auto\n", "active\n");
+        thread::sleep(Duration::from_millis(50));
+        assert!(!slot.answered(), "a card of AMD is supervised");
+        attention.set_supervised(true, false);
         let begin = Instant::now();
         while !slot.answered() {
             assert!(begin.elapsed() < Duration::from_secs(30));

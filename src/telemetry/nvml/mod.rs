@@ -14,7 +14,8 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
 use super::aging::{self, Age, Fail};
-use super::amdgpu::{Attention, GENTLE_AFTER, GENTLE_PERIOD};
+use super::amdgpu::{GENTLE_AFTER, GENTLE_PERIOD};
+use super::attention::Attention;
 use super::clients::{NvmlCard, NvmlFeed};
 use super::file::ReadError;
 use super::source::{Answer, Source, SourceError, lock};
@@ -65,13 +66,12 @@ impl NvmlSource {
     /// What is told instead of a reading, while reading would wake a card or keep it
     /// awake for nobody: the rule of amdgpu's cards. Nothing: read.
     fn left_alone(&mut self) -> Option<Vec<GpuSample>> {
-        if self.attention.any() {
+        if self.attention.nvidia() {
             self.last_watched = Instant::now();
-            return None;
         }
         let cards = self.cards.get_or_insert_with(|| power::cards(&self.root));
         if power::all_asleep(cards) {
-            // our own open handle is what would wake it
+            // our own open handle is what would wake it; a workload wakes its own
             self.nvml = None;
             return Some(self.asleep());
         }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_machine_without_the_library_says_so_and_one_with_it_has_cards() {
         let mut source = NvmlSource::new(PathBuf::from("/"), Arc::default(), Arc::default());
-        source.attention.set_process(true);
+        source.attention.set_supervised(true, false);
         match source.read() {
             Err(SourceError::Absent(why)) => assert!(why.contains("NVIDIA"), "{why}"),
             Err(SourceError::Failed(why)) => assert!(!why.is_empty()),
@@ -239,10 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeping_card_is_not_woken_while_nothing_is_supervised() {
+    fn a_sleeping_card_is_not_woken() {
         let tree = Tree::new();
         power::tests::laptop(&tree, "auto\n", "suspended\n");
         let mut source = NvmlSource::new(tree.root().to_owned(), Arc::default(), Arc::default());
+        source.attention.set_supervised(true, false);
+        source.attention.set_watched(true);
         let first = source.read().unwrap().reading;
         assert_eq!(first.len(), 1);
         assert_eq!(first[0].id.0, "0000:01:00.0");
@@ -281,10 +283,16 @@ mod tests {
         source.last_read = Instant::now().checked_sub(GENTLE_PERIOD);
         assert!(source.left_alone().is_none(), "due");
         source.last_read = Some(Instant::now());
-        source.attention.set_process(true);
+        source.attention.set_supervised(true, true);
+        assert!(source.left_alone().is_some(), "a card of AMD is supervised");
+        source.attention.set_watched(true);
+        assert!(source.left_alone().is_none(), "watched");
+        source.attention.set_watched(false);
+        source.last_watched = long_ago;
+        source.attention.set_supervised(true, false);
         assert!(source.left_alone().is_none(), "supervised");
         // without power management nothing is gained by looking away
-        source.attention.set_process(false);
+        source.attention.set_supervised(false, false);
         source.last_watched = long_ago;
         power::tests::laptop(&tree, "on\n", "active\n");
         assert!(source.left_alone().is_none());

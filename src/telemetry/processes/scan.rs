@@ -83,7 +83,10 @@ impl Scan {
         })?;
         self.look += 1;
         let uptime = uptime(&proc);
+        #[cfg(feature = "nvml")]
         let mut told = self.told();
+        #[cfg(not(feature = "nvml"))]
+        let mut told = HashMap::<u32, Vec<CardMemory>>::new();
         let mut seen = Vec::new();
         for entry in entries.flatten() {
             let name = entry.file_name();
@@ -109,11 +112,6 @@ impl Scan {
     fn told(&mut self) -> HashMap<u32, Vec<CardMemory>> {
         let nvml = self.nvml.as_mut();
         nvml.map(super::nvml::Holders::read).unwrap_or_default()
-    }
-
-    #[cfg(not(feature = "nvml"))]
-    fn told(&mut self) -> HashMap<u32, Vec<CardMemory>> {
-        HashMap::new()
     }
 
     fn process(

@@ -13,15 +13,23 @@ use super::parse;
 /// Every process is asked anew for its parent this often; in between only new ones, and
 /// those whose parent has gone.
 const WHOLE_PERIOD: Duration = Duration::from_secs(10);
+/// New processes are looked for this often where the kernel does not tell that there are
+/// any: gVisor's `loadavg` ends in `0/0 0`, that of lxcfs may stand still.
+const LIST_PERIOD: Duration = Duration::from_secs(1);
 
 /// The processes of the machine and their parents.
 #[derive(Debug, Default)]
 pub(super) struct Census {
     parents: HashMap<u32, u32>,
+    /// Those that the last look listed.
+    pids: HashSet<u32>,
     whole: Option<Instant>,
+    listed: Option<Instant>,
     /// The last number that the kernel had given to a process or thread before the last
     /// look.
     newest: Option<u32>,
+    /// A process came while that number stood still: it is not believed any more.
+    stands_still: bool,
 }
 
 impl Census {
@@ -37,8 +45,12 @@ impl Census {
         let newest = newest(proc);
         let whole = self.whole.is_none_or(|at| at.elapsed() >= WHOLE_PERIOD);
         // Listing every process costs more than reading the tree.
-        if whole || newest.is_none() || newest != self.newest {
-            self.look(proc, whole)?;
+        let told = self.newest.is_none() || newest != self.newest;
+        let unknown = newest.is_none() || self.stands_still;
+        let due = self.listed.is_none_or(|at| at.elapsed() >= LIST_PERIOD);
+        if whole || told || (unknown && due) {
+            let came = self.look(proc, whole)?;
+            self.stands_still |= came && !told;
             self.newest = newest;
         }
         Ok(descendants(&self.parents, root, reaper))
@@ -51,11 +63,15 @@ impl Census {
         self.newest = None;
     }
 
-    fn look(&mut self, proc: &Path, anew: bool) -> io::Result<()> {
+    /// Whether a process has come since the last look.
+    fn look(&mut self, proc: &Path, anew: bool) -> io::Result<bool> {
+        self.listed = Some(Instant::now());
         let listed: HashSet<u32> = fs::read_dir(proc)?
             .filter_map(Result::ok)
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .collect();
+        let came = listed.iter().any(|pid| !self.pids.contains(pid));
+        self.pids.clone_from(&listed);
         if anew {
             self.whole = Some(Instant::now());
             self.parents.clear();
@@ -71,14 +87,16 @@ impl Census {
                 new.insert(stat.ppid);
             }
         }
-        Ok(())
+        Ok(came)
     }
 }
 
-/// The last field of `loadavg`: as long as it stays, no process or thread has begun.
+/// The last field of `loadavg`: as long as it stays, no process or thread has begun. None
+/// where it is not told: no process has the number 0.
 fn newest(proc: &Path) -> Option<u32> {
     let text = file::read_text(&proc.join("loadavg")).ok()?;
-    text.rsplit(' ').next()?.parse().ok()
+    let newest = text.trim_end().rsplit(' ').next()?.parse().ok();
+    newest.filter(|pid| *pid != 0)
 }
 
 fn descendants(parents: &HashMap<u32, u32>, root: u32, reaper: Option<u32>) -> BTreeSet<u32> {
@@ -158,6 +176,37 @@ mod tests {
         process(11, 1);
         census.forget(10);
         assert_eq!(all(&mut census), [6]);
+    }
+
+    #[test]
+    fn where_the_kernel_tells_no_newest_process_they_are_listed_each_second() {
+        for (loadavg, whole) in [
+            ("0.00 0.00 0.00 0/0 0\n", false),
+            ("0.1 0.2 0.3 1/99 7\n", true),
+        ] {
+            let files = Files::new();
+            let process = |pid: u32, parent: u32| {
+                let text =
+                    format!("{pid} (x) S {parent} 1 1 0 -1 0 1 0 1 0 1 0 0 0 20 0 1 0 500 0 0");
+                files.write(&format!("proc/{pid}/stat"), &text);
+            };
+            files.write("proc/loadavg", loadavg);
+            process(6, 1);
+            let proc = files.root().join("proc");
+            let mut census = Census::default();
+            let all = |census: &mut Census| Vec::from_iter(census.members(&proc, 6, None).unwrap());
+            assert_eq!(all(&mut census), [6]);
+            if whole {
+                // the number stands still although a process came
+                process(7, 6);
+                assert_eq!(all(&mut census), [6]);
+                census.whole = Instant::now().checked_sub(WHOLE_PERIOD);
+                assert_eq!(all(&mut census), [6, 7]);
+            }
+            process(8, 6);
+            census.listed = Instant::now().checked_sub(LIST_PERIOD);
+            assert!(all(&mut census).contains(&8), "{loadavg}");
+        }
     }
 
     proptest! {

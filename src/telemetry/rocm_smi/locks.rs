@@ -3,6 +3,7 @@
 //! fail, until somebody removes it.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -22,12 +23,20 @@ pub(super) fn in_the_way(root: &Path, took_ms: u64, reader: u32) -> Option<Strin
         return Some("it waited for a lock in /dev/shm that is gone by now".to_owned());
     }
     let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+    let paths = names.join(" ");
     let names = names.join(", ");
     Some(match user_of(root, &files, reader) {
-        Some(pid) => format!("it waited for a lock, {names}, which process {pid} has open"),
-        None => format!(
-            "it waited for a lock that an ended process left behind, and no process seen here has it open; cure: rm {names}"
+        User::Process(pid) => {
+            format!("it waited for a lock, {names}, which process {pid} has open")
+        }
+        User::None => format!(
+            "it waited for a lock that an ended process left behind, and no process has it open; cure: rm {paths}"
         ),
+        User::Hidden => {
+            format!(
+                "it waited for a lock that perhaps an ended process left behind; not every process may be looked into here; check: sudo fuser {paths}; where that names none, cure: rm {paths}"
+            )
+        }
     })
 }
 
@@ -44,20 +53,44 @@ fn files(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A process other than `reader` that has one of them mapped. Those of other users cannot
-/// be looked into. Known by device and inode: in another container the same name is
+/// Who has a lock open.
+enum User {
+    Process(u32),
+    /// Nobody that is seen here, and a process cannot be looked into: another user's.
+    Hidden,
+    None,
+}
+
+/// A process other than `reader` that has one of them mapped. Known by device and inode: in another container the same name is
 /// another file.
-fn user_of(root: &Path, files: &[PathBuf], reader: u32) -> Option<u32> {
+fn user_of(root: &Path, files: &[PathBuf], reader: u32) -> User {
     let marks: Vec<String> = files.iter().filter_map(|file| mark(file)).collect();
-    let processes = fs::read_dir(root.join("proc")).ok()?;
-    processes.filter_map(Result::ok).find_map(|process| {
-        let pid = process.file_name().to_str()?.parse().ok()?;
-        let maps = fs::read_to_string(process.path().join("maps")).ok()?;
-        let maps_one = maps
-            .lines()
-            .any(|line| marks.iter().any(|m| line.contains(m)));
-        (pid != reader && maps_one).then_some(pid)
-    })
+    let Ok(processes) = fs::read_dir(root.join("proc")) else {
+        return User::Hidden;
+    };
+    let mut hidden = false;
+    for process in processes.filter_map(Result::ok) {
+        let Some(pid) = process.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        if pid == reader {
+            continue;
+        }
+        match fs::read(process.path().join("maps")) {
+            Ok(maps) => {
+                let maps = String::from_utf8_lossy(&maps);
+                let holds = |line: &str| marks.iter().any(|m| line.contains(m));
+                if maps.lines().any(holds) {
+                    return User::Process(pid);
+                }
+            }
+            // gone meanwhile, ESRCH included
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) if e.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
+            Err(_) => hidden = true,
+        }
+    }
+    if hidden { User::Hidden } else { User::None }
 }
 
 /// A file as `/proc/PID/maps` states it: ` major:minor inode `.
@@ -86,6 +119,12 @@ mod tests {
         let words = in_the_way(tree.root(), 5003, 5).unwrap();
         assert!(words.contains("cure: rm "), "{words}");
         assert!(words.ends_with("dev/shm/rocm_smi_card0"), "{words}");
+        // one that cannot be looked into may be the user
+        std::fs::create_dir_all(tree.root().join("proc/80/maps")).unwrap();
+        let words = in_the_way(tree.root(), 5003, 5).unwrap();
+        let check = words.find("fuser").unwrap();
+        assert!(words.contains("perhaps") && check < words.find("rm ").unwrap());
+        std::fs::remove_dir(tree.root().join("proc/80/maps")).unwrap();
         // of the reader that just failed, and of the same name elsewhere
         let file = tree.root().join("dev/shm/rocm_smi_card0");
         let here = mark(&file).unwrap();

@@ -22,7 +22,7 @@ mod source;
 mod wire;
 
 pub use reader::main as reader_main;
-pub(crate) use source::{Candidate, RocmSmi, Spoken, Watched};
+pub(crate) use source::{Candidate, RocmSmi, Spoken};
 
 /// Name in the list of sources, and of an opinion's source.
 pub(crate) const SOURCE: &str = "rocm-smi";

@@ -15,7 +15,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{DumpableBehavior, Signal};
+use rustix::process::{Resource, Rlimit, Signal};
 
 use super::super::pci::PciAddress;
 use super::ffi::{CallError, Library, Place, Pool};
@@ -42,7 +42,12 @@ pub fn main() -> ExitCode {
 
 fn run() -> io::Result<()> {
     // An abort of the library is told in words; a core file of it helps nobody.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    // It stays dumpable, so that its maps tell who has the library's locks open.
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    rustix::process::setrlimit(Resource::Core, none)?;
     // What the library prints must not get between the answers.
     let mut answers = File::from(rustix::io::dup(rustix::stdio::stdout())?);
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;

@@ -4,17 +4,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::super::attention::Attention;
 use super::super::file::{ReadError, ReadResult};
 use super::super::source::{Answer, Source, SourceError};
 use super::super::track::Tracker;
 use super::SOURCE;
 use super::child::{Reader, Trouble};
 use super::locks;
-use super::wire::{CardReading, InitFailed, Line, Ready, Value};
+use super::wire::{CardReading, InitFailed, Line, Value};
 use crate::model::{Bytes, GpuId, Metric, Opinion};
 
 /// Longest wait for one answer. Shown as stale after 2 s, but killed only now: killed
@@ -41,29 +41,6 @@ pub(crate) struct Candidate {
     pub(crate) awake: bool,
 }
 
-/// Whether anything is supervised.
-#[derive(Debug, Default)]
-pub(crate) struct Watched {
-    job: AtomicBool,
-    process: AtomicBool,
-}
-
-impl Watched {
-    /// Says whether a job runs.
-    pub(crate) fn set_job(&self, running: bool) {
-        self.job.store(running, Ordering::Relaxed);
-    }
-
-    /// Says whether a process is supervised.
-    pub(crate) fn set_process(&self, supervised: bool) {
-        self.process.store(supervised, Ordering::Relaxed);
-    }
-
-    fn any(&self) -> bool {
-        self.job.load(Ordering::Relaxed) || self.process.load(Ordering::Relaxed)
-    }
-}
-
 /// What the library said of a card, and when.
 #[derive(Debug, Clone)]
 pub(crate) struct Spoken {
@@ -84,7 +61,7 @@ pub(crate) struct RocmSmi {
     root: PathBuf,
     deadline: Duration,
     cards: Cards,
-    watched: Arc<Watched>,
+    watched: Arc<Attention>,
     last_watched: Instant,
     running: Option<Running>,
     /// The first failure of a reader; a second one is the end.
@@ -100,8 +77,6 @@ struct Running {
     reader: Reader,
     /// Cards that were there when the library looked for them.
     known: BTreeSet<GpuId>,
-    /// Values that the library has no function for.
-    lacks: Option<String>,
 }
 
 /// Not asked any more, or not for a while.
@@ -119,7 +94,7 @@ impl fmt::Debug for RocmSmi {
 
 impl RocmSmi {
     /// One whose reader is the program `exe`; `cards` tells the cards that sysfs knows.
-    pub(crate) fn new(exe: PathBuf, watched: Arc<Watched>, cards: Cards) -> Self {
+    pub(crate) fn new(exe: PathBuf, watched: Arc<Attention>, cards: Cards) -> Self {
         Self {
             exe,
             root: PathBuf::from("/"),
@@ -169,7 +144,7 @@ impl RocmSmi {
         let asked = Instant::now();
         match running.reader.ask(awake.iter().copied(), self.deadline) {
             Ok(Line::Cards(readings)) => {
-                let trouble = trouble(&awake, &readings, running.lacks.as_deref());
+                let trouble = trouble(&awake, &readings);
                 self.running = Some(running);
                 for reading in readings {
                     self.take(reading, asked);
@@ -209,12 +184,11 @@ impl RocmSmi {
             Err(trouble) => return Err(self.strike(trouble.to_string())),
         };
         let why = match line {
-            Line::Ready(Ready { lacks, .. }) => {
+            // values that it has no function for are not offered: no trouble
+            Line::Ready(_) => {
                 return Ok(Running {
                     reader,
                     known: cards.iter().map(|c| c.id.clone()).collect(),
-                    lacks: (!lacks.is_empty())
-                        .then(|| format!("this librocm_smi64 is too old for {}", lacks.join(", "))),
                 });
             }
             Line::Absent => {
@@ -319,24 +293,13 @@ impl Source for RocmSmi {
 }
 
 /// What is wrong with an answer as a whole.
-fn trouble(
-    asked: &BTreeSet<&GpuId>,
-    readings: &[CardReading],
-    lacks: Option<&str>,
-) -> Option<String> {
+fn trouble(asked: &BTreeSet<&GpuId>, readings: &[CardReading]) -> Option<String> {
     let missing: Vec<&str> = asked
         .iter()
         .filter(|id| !readings.iter().any(|r| r.id == ***id))
         .map(|id| id.0.as_str())
         .collect();
-    if missing.is_empty() {
-        lacks.map(str::to_owned)
-    } else {
-        Some(format!(
-            "librocm_smi64 does not list {}",
-            missing.join(", ")
-        ))
-    }
+    (!missing.is_empty()).then(|| format!("librocm_smi64 does not list {}", missing.join(", ")))
 }
 
 fn init_failed(root: &Path, failed: &InitFailed, reader: Option<u32>) -> String {
