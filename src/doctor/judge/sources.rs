@@ -37,6 +37,11 @@ fn source(source: &SourceFact, found: bool) -> Finding {
         )
         .why("resets and faults of the GPU are then not told as they happen")
         .cure(cure_of_failing(name)),
+        // our own word for waiting: the library may well be installed
+        SourceState::Absent if name == SECOND && why.starts_with("not ") => Finding::ok(
+            Id::SourceAbsent,
+            format!("{name}, the second opinion, was not asked: {why}"),
+        ),
         SourceState::Absent => {
             let what = format!("{name} is not on this machine: {why}");
             if found {
@@ -50,6 +55,21 @@ fn source(source: &SourceFact, found: bool) -> Finding {
                 .why("resets and faults of the GPU are then not told as they happen")
                 .cure(cure_of_failing(name))
         }
+        SourceState::Failing | SourceState::Starting | SourceState::Stale | SourceState::Lost
+            if name == SECOND =>
+        {
+            Finding::note(
+                Id::SourceFailing,
+                format!("{name}, the second opinion, gives none: {why}"),
+            )
+            .why("every reading comes from sysfs; the library is only compared with it")
+        }
+        // timed on doctor itself, whose helpers come and go while it looks
+        SourceState::Failing if name == "clients" => Finding::note(
+            Id::SourceFailing,
+            format!("{name}: {why}"),
+        )
+        .why("a process that begins or belongs to another user hides for a moment; of a run's own processes it is read"),
         SourceState::Failing => Finding::warning(
             Id::SourceFailing,
             format!("{name} answers with errors: {why}"),
@@ -63,6 +83,9 @@ fn source(source: &SourceFact, found: bool) -> Finding {
         .why("the read blocks in the kernel; the other sources are read all the same"),
     }
 }
+
+/// The library that is only compared with sysfs.
+const SECOND: &str = "rocm-smi";
 
 /// The kernel's own words about a card.
 fn is_log(name: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Numbers in the driver's files.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::super::file::{self, ReadError, ReadResult};
@@ -53,9 +54,46 @@ pub(super) fn percent(path: &Path) -> ReadResult<f64> {
     }
 }
 
+/// Watts that a card can draw or be allowed.
+pub(super) const WATTS: RangeInclusive<f64> = 0.0..=5000.0;
+/// Degrees Celsius that a sensor in use can show.
+pub(super) const DEGREES: RangeInclusive<f64> = -60.0..=200.0;
+/// Clocks in MHz; a unit that is switched off shows 0.
+pub(super) const CLOCK: RangeInclusive<f64> = 0.0..=20_000.0;
+/// Revolutions a minute; a fan may stand.
+pub(super) const RPM: RangeInclusive<f64> = 0.0..=60_000.0;
+
+/// A value that hardware can have; else the error says so, and no number is shown.
+pub(super) fn plausible(value: f64, range: RangeInclusive<f64>, what: &str) -> ReadResult<f64> {
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        Err(ReadError::text(
+            Path::new(what),
+            format!("{value} cannot be"),
+        ))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_hardware_has_is_an_error_and_no_reading() {
+        for (value, range) in [
+            (-1.0, WATTS),
+            (1e18, WATTS),
+            (-273.0, DEGREES),
+            (900.0, DEGREES),
+            (-1.0, RPM),
+        ] {
+            assert!(plausible(value, range, "f").is_err(), "{value}");
+        }
+        for (value, range) in [(3.0, WATTS), (41.0, DEGREES), (0.0, RPM), (0.0, CLOCK)] {
+            assert_eq!(plausible(value, range, "f"), Ok(value));
+        }
+    }
 
     #[test]
     fn the_drivers_errors_are_told_apart() {

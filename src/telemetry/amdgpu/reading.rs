@@ -10,7 +10,9 @@ use super::super::file::{self, ReadError, ReadResult};
 use super::super::track::Tracker;
 use super::hwmon::Hwmon;
 use super::metrics::{self, Metrics, Watch};
-use super::numbers::{in_words_of_amdgpu, percent, read, real, scaled};
+use super::numbers::{
+    CLOCK, DEGREES, RPM, WATTS, in_words_of_amdgpu, percent, plausible, read, real, scaled,
+};
 use super::{dpm, link, resets};
 use crate::model::{Bytes, GpuSample, Metric, Resets};
 
@@ -143,8 +145,9 @@ impl Reader<'_> {
         sample.ttm_limit = self.ttm_limit();
     }
 
-    /// A sleeping card: nothing of it is read, and what it offers is told by the mere
-    /// existence of the files.
+    /// A sleeping card: what it offers is told by the mere existence of the files. Only
+    /// the sizes of its memory are read: the driver keeps them and asks nobody
+    /// (`amdgpu_vram_mgr.c`, `amdgpu_gtt_mgr.c`), and by them profile and cap are chosen.
     pub(super) fn asleep(&mut self, sample: &mut GpuSample, for_ms: u64) {
         let device = |name: &str| self.device.join(name).exists();
         let in_hwmon = |name: &str| self.hwmon.is_some_and(|h| h.file(name).exists());
@@ -153,14 +156,8 @@ impl Reader<'_> {
         sample.busy = real(device("gpu_busy_percent") || seen(&BUSY));
         sample.mem_busy = real(device("mem_busy_percent") || seen(&MEM_BUSY));
         sample.video_busy = real(device("vcn_busy_percent") || seen(&VIDEO));
-        for (metric, name) in [
-            (&mut sample.vram_used, "mem_info_vram_used"),
-            (&mut sample.vram_total, "mem_info_vram_total"),
-            (&mut sample.gtt_used, "mem_info_gtt_used"),
-            (&mut sample.gtt_total, "mem_info_gtt_total"),
-        ] {
-            *metric = asleep_if(device(name), for_ms);
-        }
+        sample.vram_used = asleep_if(device("mem_info_vram_used"), for_ms);
+        sample.gtt_used = asleep_if(device("mem_info_gtt_used"), for_ms);
         let power = in_hwmon("power1_average") || in_hwmon("power1_input");
         sample.power_w = real(power || seen(&POWER));
         sample.power_cap_w = real(in_hwmon("power1_cap"));
@@ -184,6 +181,7 @@ impl Reader<'_> {
             (kinds, _) => self.resets(kinds.ok_or(ReadError::Missing)),
         };
         sample.ttm_limit = self.ttm_limit();
+        self.sizes(sample);
     }
 
     fn activity(&mut self, sample: &mut GpuSample, table: &Table) {
@@ -201,8 +199,17 @@ impl Reader<'_> {
     fn memory(&mut self, sample: &mut GpuSample) {
         for (metric, key) in [
             (&mut sample.vram_used, "mem_info_vram_used"),
-            (&mut sample.vram_total, "mem_info_vram_total"),
             (&mut sample.gtt_used, "mem_info_gtt_used"),
+        ] {
+            let answer = read(&self.device.join(key)).map(Bytes);
+            *metric = self.settle(key, answer);
+        }
+        self.sizes(sample);
+    }
+
+    fn sizes(&mut self, sample: &mut GpuSample) {
+        for (metric, key) in [
+            (&mut sample.vram_total, "mem_info_vram_total"),
             (&mut sample.gtt_total, "mem_info_gtt_total"),
         ] {
             let answer = read(&self.device.join(key)).map(Bytes);
@@ -212,12 +219,14 @@ impl Reader<'_> {
 
     fn sensors(&mut self, sample: &mut GpuSample, table: &Table) {
         let cap = self.in_hwmon("power1_cap", MICRO);
+        let cap = cap.and_then(|w| plausible(w, WATTS, "power1_cap"));
         sample.power_cap_w = self.settle("power1_cap", cap);
         let rpm = self.in_hwmon("fan1_input", 1.0);
+        let rpm = rpm.and_then(|n| plausible(n, RPM, "fan1_input"));
         sample.fan_rpm = self.settle("fan1_input", rpm);
         let duty = self.fan_percent();
         sample.fan_percent = self.settle("pwm1", duty);
-        let power = self.power();
+        let power = self.power().and_then(|w| plausible(w, WATTS, "power1"));
         sample.power_w = self.settle("power1", power);
         self.stand_in(&mut sample.power_w, table, &POWER);
         let h = self.hwmon;
@@ -241,7 +250,8 @@ impl Reader<'_> {
                 MEM_TEMP,
             ),
         ] {
-            *metric = self.settle(key, scaled(path, MILLI));
+            let degrees = scaled(path, MILLI).and_then(|t| plausible(t, DEGREES, key));
+            *metric = self.settle(key, degrees);
             self.stand_in(metric, table, &stand_in);
         }
     }
@@ -264,7 +274,8 @@ impl Reader<'_> {
         for (metric, (path, key, levels, stand_in)) in
             [(&mut sample.sclk_mhz, sclk), (&mut sample.mclk_mhz, mclk)]
         {
-            *metric = self.settle(key, scaled(path, MEGA));
+            let clock = scaled(path, MEGA).and_then(|c| plausible(c, CLOCK, key));
+            *metric = self.settle(key, clock);
             if !metric.is_supported() {
                 let answer = self.level_in_force(levels);
                 *metric = self.settle(levels, answer);
