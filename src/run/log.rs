@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::detect::kernel_fault;
 use crate::model::event::Choice;
-use crate::model::{Event, Health, Line, Mono, Phase, Stream, Verdict, VerdictId};
+use crate::model::{Event, Health, Line, Mono, Phase, SourceState, Stream, Verdict, VerdictId};
 
 use super::snapshot::{LogKind, LogLine};
 
@@ -99,7 +99,21 @@ fn verdict_words(v: &Verdict) -> String {
         Health::Starting | Health::Healthy => {
             format!("{}: {}", v.health.word().to_lowercase(), v.id)
         }
+        // a rule that found nothing says nothing beside another health
+        _ if v.id == VerdictId::Healthy => format!("{}: {}", v.health.word(), v.sentence),
         _ => format!("{} {}: {}", v.health.word(), v.id, v.sentence),
+    }
+}
+
+/// How a source is doing, in the words of the screen.
+const fn source_word(state: SourceState) -> &'static str {
+    match state {
+        SourceState::Starting => "starting",
+        SourceState::Ok => "ok",
+        SourceState::Failing => "failed",
+        SourceState::Stale => "stale",
+        SourceState::Lost => "LOST",
+        SourceState::Absent => "absent",
     }
 }
 
@@ -176,8 +190,11 @@ pub(super) fn words(event: &Event) -> Option<String> {
             format!("no judgement for {:.1} s: {cause:?}", millis_s(*for_ms))
         }
         Event::Source(s) => {
-            let why = s.why.as_deref().unwrap_or("");
-            format!("source {}: {:?} {why}", s.name, s.state)
+            let head = format!("source {} {}", s.name, source_word(s.state));
+            match &s.why {
+                Some(why) if s.state != SourceState::Ok => format!("{head}: {why}"),
+                _ => head,
+            }
         }
         Event::Replanned(r) => format!("for the next attempt: {}", r.what),
         Event::ProfileSaved { id, path } => format!("profile {id} saved as {path}"),
