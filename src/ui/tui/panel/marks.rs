@@ -5,7 +5,7 @@ use crate::model::{BusyTrust, FaultKind, GpuSample, KernelFault, Mono};
 use crate::run::Snapshot;
 use crate::ui::card;
 use crate::ui::text::ago;
-use crate::ui::tui::parts::{Parts, Row, paragraph};
+use crate::ui::tui::parts::{Parts, Row, paragraph, shortened};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::Tone;
 
@@ -32,6 +32,37 @@ pub(super) fn rows(s: &Snapshot, g: &GpuSample, theme: Theme, columns: usize) ->
     }
     rows.extend(disagreements(g, theme, columns));
     rows.extend(kernel(s, theme, columns));
+    rows.extend(warnings(s, theme, columns));
+    rows
+}
+
+/// What was wrong before the launch and stays so: one in two lines, or two in one each.
+fn warnings(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    let rank = rank::TROUBLE;
+    let (shown, lines) = match s.warnings.as_slice() {
+        [] => return Vec::new(),
+        [one] => (std::slice::from_ref(one), 2),
+        several => (&several[..2], 1),
+    };
+    let more = s.warnings.len() - shown.len();
+    let mut rows = Vec::new();
+    for (at, words) in shown.iter().enumerate() {
+        let label = if at == 0 { "warn" } else { "" };
+        let words = if at == 1 && more > 0 {
+            format!("+{more} more; {words}")
+        } else {
+            words.clone()
+        };
+        rows.extend(paragraph(
+            theme,
+            label,
+            Tone::Warn,
+            &words,
+            columns,
+            lines,
+            rank,
+        ));
+    }
     rows
 }
 
@@ -82,15 +113,12 @@ fn disagreements(g: &GpuSample, theme: Theme, columns: usize) -> Vec<Row> {
         }
         let label = if at == 0 { "differ" } else { "" };
         let rank = rank::TROUBLE;
-        rows.extend(paragraph(
-            theme,
-            label,
-            Tone::Warn,
-            &words,
-            columns,
-            2,
-            rank,
-        ));
+        let mut told = paragraph(theme, label, Tone::Warn, &words, columns, 3, rank);
+        if let Some(row) = told.first_mut().filter(|_| at > 0) {
+            row.rank = rank::STRIP;
+            row.goes_on = Some((theme.ellipsis().into(), columns));
+        }
+        rows.extend(shortened(told, rank::STRIP));
     }
     rows
 }
