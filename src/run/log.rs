@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::detect::kernel_fault;
 use crate::model::event::Choice;
-use crate::model::{Event, Health, Line, Mono, Phase, SourceState, Stream, Verdict, VerdictId};
+use crate::model::{
+    Event, Health, Line, Mono, Phase, SourceState, SourceStatus, Stream, Verdict, VerdictId,
+};
 
 use super::snapshot::{LogKind, LogLine};
 
@@ -117,6 +119,14 @@ const fn source_word(state: SourceState) -> &'static str {
     }
 }
 
+fn source_words(s: &SourceStatus) -> String {
+    let head = format!("source {} {}", s.name, source_word(s.state));
+    match &s.why {
+        Some(why) if s.state != SourceState::Ok => format!("{head}: {why}"),
+        _ => head,
+    }
+}
+
 /// Our own words about an event; `None`: it is not for the log.
 pub(super) fn words(event: &Event) -> Option<String> {
     Some(match event {
@@ -189,13 +199,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Event::Standstill { cause, for_ms } => {
             format!("no judgement for {:.1} s: {cause:?}", millis_s(*for_ms))
         }
-        Event::Source(s) => {
-            let head = format!("source {} {}", s.name, source_word(s.state));
-            match &s.why {
-                Some(why) if s.state != SourceState::Ok => format!("{head}: {why}"),
-                _ => head,
-            }
-        }
+        Event::Source(s) => source_words(s),
         Event::Replanned(r) => format!("for the next attempt: {}", r.what),
         Event::ProfileSaved { id, path } => format!("profile {id} saved as {path}"),
         Event::RunFinished { summary, .. } => summary.clone(),
@@ -250,6 +254,23 @@ mod tests {
                 (5, "done", 0)
             ]
         );
+    }
+
+    #[test]
+    fn a_source_is_told_in_the_words_of_the_screen() {
+        let told = |state, why: Option<&str>| {
+            source_words(&SourceStatus {
+                name: "nvml".to_owned(),
+                state,
+                age_ms: 0,
+                why: why.map(str::to_owned),
+            })
+        };
+        assert_eq!(
+            told(SourceState::Failing, Some("EIO")),
+            "source nvml failed: EIO"
+        );
+        assert_eq!(told(SourceState::Ok, None), "source nvml ok");
     }
 
     #[test]

@@ -44,25 +44,16 @@ fn idle(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
         v.map_or_else(|| "--".to_owned(), |v| format!("{} {unit}", number(v, 0)))
     };
     let row = Parts::labelled(theme, "idle");
-    let row = match &idle.in_use {
+    let row = if let Some(why) = &idle.in_use {
         // what it read then is no idle level
-        Some(why) => row
-            .put(
-                0,
-                Tone::Warn,
-                "not known (the card worked before the launch)",
-            )
-            .put(1, Tone::Dim, why),
-        None => {
-            let power = supervised(s).map_or("power", card::power_label);
-            row.put(0, Tone::Plain, format!("busy {}", say(idle.busy, "%")))
-                .put(
-                    0,
-                    Tone::Plain,
-                    format!("{power} {}", say(idle.power_w, "W")),
-                )
-                .put(1, Tone::Dim, "of the card at rest")
-        }
+        let words = "not known (the card worked before the launch)";
+        row.put(0, Tone::Warn, words).put(1, Tone::Dim, why)
+    } else {
+        let power = supervised(s).map_or("power", card::power_label);
+        let power = format!("{power} {}", say(idle.power_w, "W"));
+        row.put(0, Tone::Plain, format!("busy {}", say(idle.busy, "%")))
+            .put(0, Tone::Plain, power)
+            .put(1, Tone::Dim, "of the card at rest")
     };
     Some(row.row(columns, rank::DETAIL))
 }

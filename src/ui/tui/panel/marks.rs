@@ -208,7 +208,9 @@ mod tests {
     use crate::model::GpuId;
     use crate::ui::testing;
 
-    fn told(faults: &[(u64, FaultKind, Option<&str>, Option<(u32, &str)>)]) -> String {
+    type Told<'a> = (u64, FaultKind, Option<&'a str>, Option<(u32, &'a str)>);
+
+    fn told(faults: &[Told<'_>]) -> String {
         let mut s = testing::healthy();
         s.now = Mono::from_secs(300);
         s.faults = faults
