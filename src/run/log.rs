@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::detect::kernel_fault;
 use crate::model::event::{Choice, Decision};
 use crate::model::{
-    AttemptSpec, EnvOrigin, Event, Health, Line, Mono, Phase, Stream, Verdict, VerdictId,
+    AttemptSpec, EnvOrigin, Event, Health, Line, Mono, Phase, SourceState, SourceStatus, Stream,
+    Verdict, VerdictId,
 };
 
 use super::snapshot::{LogKind, LogLine};
@@ -101,7 +102,29 @@ fn verdict_words(v: &Verdict) -> String {
         Health::Starting | Health::Healthy => {
             format!("{}: {}", v.health.word().to_lowercase(), v.id)
         }
+        // a rule that found nothing says nothing beside another health
+        _ if v.id == VerdictId::Healthy => format!("{}: {}", v.health.word(), v.sentence),
         _ => format!("{} {}: {}", v.health.word(), v.id, v.sentence),
+    }
+}
+
+/// How a source is doing, in the words of the screen.
+const fn source_word(state: SourceState) -> &'static str {
+    match state {
+        SourceState::Starting => "starting",
+        SourceState::Ok => "ok",
+        SourceState::Failing => "failed",
+        SourceState::Stale => "stale",
+        SourceState::Lost => "LOST",
+        SourceState::Absent => "absent",
+    }
+}
+
+fn source_words(s: &SourceStatus) -> String {
+    let head = format!("source {} {}", s.name, source_word(s.state));
+    match &s.why {
+        Some(why) if s.state != SourceState::Ok => format!("{head}: {why}"),
+        _ => head,
     }
 }
 
@@ -155,10 +178,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Event::Standstill { cause, for_ms } => {
             format!("no judgement for {:.1} s: {cause:?}", millis_s(*for_ms))
         }
-        Event::Source(s) => {
-            let why = s.why.as_deref().unwrap_or("");
-            format!("source {}: {:?} {why}", s.name, s.state)
-        }
+        Event::Source(s) => source_words(s),
         Event::Replanned(r) => format!("for the next attempt: {}", r.what),
         Event::ProfileSaved { id, path } => format!("profile {id} saved as {path}"),
         Event::RunFinished { summary, .. } => summary.clone(),
@@ -235,6 +255,23 @@ mod tests {
                 (5, "done", 0)
             ]
         );
+    }
+
+    #[test]
+    fn a_source_is_told_in_the_words_of_the_screen() {
+        let told = |state, why: Option<&str>| {
+            source_words(&SourceStatus {
+                name: "nvml".to_owned(),
+                state,
+                age_ms: 0,
+                why: why.map(str::to_owned),
+            })
+        };
+        assert_eq!(
+            told(SourceState::Failing, Some("EIO")),
+            "source nvml failed: EIO"
+        );
+        assert_eq!(told(SourceState::Ok, None), "source nvml ok");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::model::{
 };
 
 use super::log::words;
-use super::state::{RunState, Stage, Step};
+use super::state::{RunState, Stage, Step, WARNINGS};
 
 /// Folds one envelope into the state.
 pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
@@ -56,6 +56,12 @@ impl RunState {
             }
             Event::Dropped { what, n } => *self.dropped.entry(what.clone()).or_default() += n,
             Event::Kernel { text } => self.faults.line(env.at, text),
+            Event::Notice {
+                level: Level::Warn,
+                text,
+            } if self.attempt.is_none() && self.warnings.len() < WARNINGS => {
+                self.warnings.push(text.clone());
+            }
             Event::Survivors { processes, .. } => self.survivors.clone_from(processes),
             _ => {}
         }

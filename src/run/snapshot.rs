@@ -294,6 +294,9 @@ pub struct Snapshot {
     /// The last faults that the kernel told of, oldest first, at most 32; those of
     /// another card as well: see [`KernelFault::is_of_another`].
     pub faults: Vec<(Mono, KernelFault)>,
+    /// Warnings from before the first attempt, oldest first, at most 8: the wrong card is
+    /// watched, others use it.
+    pub warnings: Vec<String>,
     /// Evidence taken.
     pub evidence: Vec<EvidenceReport>,
     /// Processes that survive SIGKILL.

@@ -20,6 +20,9 @@ use super::snapshot::Point;
 /// Chart points kept: ten minutes at two a second.
 const HISTORY: usize = 1200;
 
+/// Warnings from before the first attempt that are kept.
+pub(super) const WARNINGS: usize = 8;
+
 /// Phase changes kept for the charts.
 const PHASES: usize = 256;
 
@@ -189,6 +192,8 @@ pub struct RunState {
     pub(super) last_progress: Option<Mono>,
     pub(super) dropped: BTreeMap<String, u64>,
     pub(super) faults: Faults,
+    /// Warnings from before the first attempt.
+    pub(super) warnings: Vec<String>,
 }
 
 /// What was last told about the health of the run.
@@ -251,6 +256,7 @@ impl RunState {
             last_progress: None,
             dropped: BTreeMap::new(),
             faults: Faults::default(),
+            warnings: Vec::new(),
             plan,
         }
     }

@@ -65,6 +65,7 @@ impl RunState {
             chatter: self.log.chatter,
             dropped: self.dropped.iter().map(|(k, v)| (k.clone(), *v)).collect(),
             faults: self.faults.list(),
+            warnings: self.warnings.clone(),
             evidence: self.evidence.clone(),
             survivors: self.survivors.clone(),
             result: self.result.clone(),

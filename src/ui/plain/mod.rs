@@ -252,6 +252,11 @@ impl State {
     fn status(&self, at: Mono) -> String {
         let mut parts = Vec::new();
         match self.health {
+            Some((health, VerdictId::Healthy)) => parts.push(format!(
+                "{} for {}",
+                health.word(),
+                clock(at.since(self.health_since))
+            )),
             Some((health, id)) => parts.push(format!(
                 "{} {id} for {}",
                 health.word(),

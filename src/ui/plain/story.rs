@@ -4,6 +4,7 @@ use crate::model::event::{Choice, Decision, EvidenceReport, Level, Standstill};
 use crate::model::progress::PhaseChange;
 use crate::model::{
     AttemptSpec, Command, EnvOrigin, Event, Health, JobChange, Mono, Outcome, Scope, Verdict,
+    VerdictId,
 };
 use crate::run::snapshot::kernel_fault;
 use crate::ui::text::{ago, left, number};
@@ -68,10 +69,14 @@ pub(super) fn verdict(at: Mono, v: &Verdict) -> String {
     let next = v.next.as_ref().map_or_else(String::new, |next| {
         format!(" Next: {} in {}.", next.what, left(next.at.since(at)))
     });
+    // it would only repeat the health, or contradict it
+    let id = match v.id {
+        VerdictId::Healthy => String::new(),
+        id => format!(" {id}"),
+    };
     format!(
-        "{} {}{sure} in {}: {}{next}",
+        "{}{id}{sure} in {}: {}{next}",
         v.health.word(),
-        v.id,
         v.phase,
         v.sentence
     )

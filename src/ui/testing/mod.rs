@@ -100,6 +100,7 @@ pub(super) fn healthy() -> Snapshot {
         evidence: vec![evidence(1, 1)],
         survivors: Vec::new(),
         faults: Vec::new(),
+        warnings: Vec::new(),
         result: None,
         results: 0,
         outcome: None,
@@ -125,6 +126,8 @@ pub(super) fn odd_cards() -> Snapshot {
     fault.gpu = Some(GpuId(CARD.to_owned()));
     fault.part = Some("gfx_0.0.0".to_owned());
     s.faults = vec![(Mono(s.now.0 - 12_000), fault)];
+    let wrong = "HIP_VISIBLE_DEVICES=0 makes the program use GPU 1, but GPU 0 is supervised";
+    s.warnings = vec![wrong.to_owned()];
     s
 }
 

@@ -384,6 +384,7 @@ impl Dice {
             evidence: vec![evidence(1, 1)],
             survivors: self.list(3, Self::survivor),
             faults: self.list(33, |d| (d.mono(), d.fault())),
+            warnings: self.list(8, Dice::text),
             result: self.some(|d| Artefact {
                 path: d.text(),
                 size: d.bytes(),

@@ -194,6 +194,14 @@ pub(super) fn paragraph(
         .collect()
 }
 
+/// Gives the rows after the first of a [`paragraph`] another rank.
+pub(super) fn shortened(mut rows: Vec<Row>, rank: u8) -> Vec<Row> {
+    for row in rows.iter_mut().skip(1) {
+        row.rank = rank;
+    }
+    rows
+}
+
 /// Sheds rows until `height` holds them: the highest rank first, the lower one
 /// of two equals first.
 pub(super) fn shed(mut rows: Vec<Row>, height: usize) -> Vec<Line<'static>> {

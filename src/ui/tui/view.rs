@@ -18,7 +18,7 @@ use ratatui::widgets::Paragraph;
 use crate::model::Health;
 use crate::run::Snapshot;
 use crate::ui::profiles::Profiles;
-use crate::ui::text::number;
+use crate::ui::text::{self, number};
 use crate::ui::words::{self, Tone, health_tone};
 
 use super::choices::{Choices, Screen};
@@ -239,7 +239,7 @@ fn narrow(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         top.inner(Margin::new(1, 0)),
         vec![header(s, o, columns)],
     );
-    let inner = titled(frame, theme, first, &gpu_title(s, o), false);
+    let inner = titled(frame, theme, first, &gpu_title(s, o, first.width), false);
     put(frame, inner, card);
     let inner = titled(frame, theme, second, "Health", false);
     put(frame, inner, health);
@@ -300,7 +300,7 @@ fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     put(frame, last.inner(Margin::new(2, 0)), result);
     let halves = [Constraint::Percentage(57), Constraint::Percentage(43)];
     let [left, right] = Layout::horizontal(halves).areas(first);
-    let inner = titled(frame, theme, left, &gpu_title(s, o), true);
+    let inner = titled(frame, theme, left, &gpu_title(s, o, left.width), true);
     put(frame, inner, card_with_charts(s, o, inner));
     let inner = titled(frame, theme, right, "Health", true);
     let room = Room {
@@ -344,16 +344,21 @@ fn wide(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     put(frame, inner, log);
 }
 
-/// Whether the charts are held, the card, how far the charts go back.
-pub(super) fn gpu_title(s: &Snapshot, o: &ViewOptions) -> String {
+/// Whether the charts are held, the card, how far the charts go back: for a panel of so
+/// many columns.
+pub(super) fn gpu_title(s: &Snapshot, o: &ViewOptions, columns: u16) -> String {
     let c = &o.choices.charts;
-    // First, so that no narrow title cuts it off.
-    let parts = [
-        c.pause_words(s),
-        Some(panel::gpu_title(s)),
-        panel::charts_title(s, c),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+    // the rule on both sides of a title
+    let room = usize::from(columns).saturating_sub(6);
+    let with = |card: String| {
+        // First, so that no narrow title cuts it off.
+        let parts = [c.pause_words(s), Some(card), panel::charts_title(s, c)];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+    };
+    // rather a shorter name than no word of how far the charts go back
+    let forms = panel::gpu_titles(s).map(with);
+    let fits = |title: &&String| text::width(title) <= room;
+    forms.iter().find(fits).unwrap_or(&forms[3]).clone()
 }
 
 fn card_with_charts(s: &Snapshot, o: &ViewOptions, area: Rect) -> Vec<Line<'static>> {
@@ -362,10 +367,12 @@ fn card_with_charts(s: &Snapshot, o: &ViewOptions, area: Rect) -> Vec<Line<'stat
     let mut lines = shed(panel::gpu(s, theme, columns, None), height);
     let room = height.saturating_sub(lines.len() + 1);
     let charts = panel::charts(s, c, theme, columns, room);
-    if !charts.is_empty() {
-        let readout = panel::readout(s, c, theme, columns);
-        lines.push(readout.map_or_else(Line::default, |row| row.line));
-        lines.extend(charts);
+    if charts.is_empty() {
+        // no room below the rows: then in them
+        return shed(panel::gpu(s, theme, columns, Some(c)), height);
     }
+    let readout = panel::readout(s, c, theme, columns);
+    lines.push(readout.map_or_else(Line::default, |row| row.line));
+    lines.extend(charts);
     lines
 }

@@ -265,8 +265,8 @@ fn what_matters_is_on_every_larger_screen() {
                 "97 % disputed",
                 "sysfs 97 %, rocm-smi 0 %",
                 "throttled: power, thermal",
-                "ring timeout gfx_0.0.0 12 s ago",
-                "GPU 1 (HIP 0) 8060S",
+                "ring timeout gfx_0.0.0 on this card 12 s ago",
+                "HIP_VISIBLE_DEVICES=0 makes the program use GPU 1",
             ],
         ),
         (
@@ -275,7 +275,7 @@ fn what_matters_is_on_every_larger_screen() {
                 "99 % untrusted",
                 "busy reads 99 % at 24 W",
                 "117 W package",
-                "GPU 0 RX 7900 XTX",
+                "python 98 %",
             ],
         ),
         (

@@ -28,7 +28,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, kind: K
     let lines = brief(s, o.theme, columns, health_rows);
     put(frame, health.inner(side), lines);
 
-    let inner = titled(frame, o.theme, card, &gpu_title(s, o), kind == Kind::Wide);
+    let inner = titled(
+        frame,
+        o.theme,
+        card,
+        &gpu_title(s, o, card.width),
+        kind == Kind::Wide,
+    );
     let (columns, height) = (usize::from(inner.width), usize::from(inner.height));
     let c = &o.choices.charts;
     let mut words = panel::gpu_short(s, o.theme, columns);

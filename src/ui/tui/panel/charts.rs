@@ -5,6 +5,7 @@ use ratatui::text::{Line, Span};
 use crate::model::{Bytes, GpuSample, Mono, Phase};
 use crate::run::Snapshot;
 use crate::run::snapshot::Point;
+use crate::ui::card;
 use crate::ui::text::{self, ago, number};
 use crate::ui::tui::chart::{Chart, HOLD_MS};
 use crate::ui::tui::chart_choices::{ChartChoices, Picture};
@@ -186,6 +187,9 @@ pub(in crate::ui::tui) fn charts(
                 0 if each > 1 => {
                     let decimals = if max < 10.0 { series.decimals } else { 0 };
                     format!("{:>6}", number(max, decimals))
+                }
+                _ if at + 1 == each && series.name == "power" => {
+                    g.map_or(series.name, card::power_label).to_owned()
                 }
                 _ if at + 1 == each => series.name.to_owned(),
                 _ if cap.is_some_and(|(_, row)| row == at) => "   cap".to_owned(),

@@ -9,11 +9,12 @@ use crate::ui::tui::parts::{Parts, Row, paragraph};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{Reading, Tone, quantity};
 
-use super::{gpu, holding, rank};
+use super::gpu::supervised;
+use super::{holding, rank};
 
 /// The details of the supervised card.
 pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
-    let Some(g) = gpu::supervised(s) else {
+    let Some(g) = supervised(s) else {
         return Vec::new();
     };
     let mut rows = both(g, theme, columns);
@@ -42,12 +43,17 @@ fn idle(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
     let say = |v: Option<f64>, unit| {
         v.map_or_else(|| "--".to_owned(), |v| format!("{} {unit}", number(v, 0)))
     };
-    let row = Parts::labelled(theme, "idle")
-        .put(0, Tone::Plain, format!("busy {}", say(idle.busy, "%")))
-        .put(0, Tone::Plain, format!("power {}", say(idle.power_w, "W")));
-    let row = match &idle.in_use {
-        Some(why) => row.put(1, Tone::Warn, format!("not at rest: {why}")),
-        None => row.put(1, Tone::Dim, "of the card at rest"),
+    let row = Parts::labelled(theme, "idle");
+    let row = if let Some(why) = &idle.in_use {
+        // what it read then is no idle level
+        let words = "not known (the card worked before the launch)";
+        row.put(0, Tone::Warn, words).put(1, Tone::Dim, why)
+    } else {
+        let power = supervised(s).map_or("power", card::power_label);
+        let power = format!("{power} {}", say(idle.power_w, "W"));
+        row.put(0, Tone::Plain, format!("busy {}", say(idle.busy, "%")))
+            .put(0, Tone::Plain, power)
+            .put(1, Tone::Dim, "of the card at rest")
     };
     Some(row.row(columns, rank::DETAIL))
 }
@@ -70,8 +76,8 @@ fn both(g: &GpuSample, theme: Theme, columns: usize) -> Vec<Row> {
         second_row = put(second_row, theirs);
     }
     vec![
-        first_row.row(columns, rank::STRIP),
-        second_row.row(columns, rank::STRIP),
+        first_row.row(columns, rank::SOURCES),
+        second_row.row(columns, rank::SOURCES),
     ]
 }
 

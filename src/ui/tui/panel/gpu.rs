@@ -26,11 +26,15 @@ pub(super) fn supervised(s: &Snapshot) -> Option<&GpuSample> {
     s.gpus.iter().find(|g| s.gpu.as_ref() == Some(&g.id))
 }
 
-/// `GPU 0  Radeon RX 7900 XTX  gfx1100`.
-pub(in crate::ui::tui) fn title(s: &Snapshot) -> String {
+/// `GPU 0  Radeon RX 7900 XTX  gfx1100`, and three shorter forms: without the maker,
+/// without the architecture, the number alone.
+pub(in crate::ui::tui) fn titles(s: &Snapshot) -> [String; 4] {
     match (supervised(s), &s.gpu) {
         (Some(g), _) => {
-            let arch = g.arch.as_deref().unwrap_or("");
+            let arch = g
+                .arch
+                .as_deref()
+                .map_or_else(String::new, |a| format!("  {a}"));
             let list = card::compute_index(g)
                 .filter(|_| g.compute_index != Some(g.index))
                 .map_or_else(String::new, |list| format!("  {list}"));
@@ -38,10 +42,16 @@ pub(in crate::ui::tui) fn title(s: &Snapshot) -> String {
                 0 | 1 => String::new(),
                 n => format!("  (1 of {n} cards)"),
             };
-            format!("GPU {}  {}  {arch}{list}{others}", g.index, g.name)
+            let (n, full, brief) = (g.index, &g.name, strip::brief(&g.name));
+            [
+                format!("GPU {n}  {full}{arch}{list}{others}"),
+                format!("GPU {n}  {brief}{arch}{list}{others}"),
+                format!("GPU {n}  {brief}{list}{others}"),
+                format!("GPU {n}{list}"),
+            ]
         }
-        (None, Some(id)) => format!("GPU {id}"),
-        (None, None) => "GPU  none".to_owned(),
+        (None, Some(id)) => std::array::from_fn(|_| format!("GPU {id}")),
+        (None, None) => std::array::from_fn(|_| "GPU  none".to_owned()),
     }
 }
 

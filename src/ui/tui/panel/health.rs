@@ -1,7 +1,7 @@
 //! Is it alive, why do we think so, what happens next and when.
 
-use crate::model::VerdictId;
 use crate::model::time::clock;
+use crate::model::{Health, VerdictId};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 use crate::ui::text::{left, number};
@@ -120,7 +120,15 @@ fn phase(s: &Snapshot, theme: Theme, columns: usize) -> Row {
         Tone::Plain,
         format!("for {}", clock(s.now.since(s.phase_since))),
     )
-    .row(columns, rank::CORE)
+    .row(columns, beside_reason(s))
+}
+
+/// Rank of phase and bar: where the run is not well, the reason stays longer.
+fn beside_reason(s: &Snapshot) -> u8 {
+    match s.verdict.health {
+        Health::Starting | Health::Healthy | Health::Finished => rank::CORE,
+        _ => rank::NEXT,
+    }
 }
 
 /// The last bar, its pace, and when it ends at that pace.
@@ -141,7 +149,7 @@ fn bar(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
             Tone::Plain,
             p.left.map_or_else(String::new, |l| format!("ends in {l}")),
         )
-        .row(columns, rank::CORE);
+        .row(columns, beside_reason(s));
     Some(row)
 }
 

@@ -3,7 +3,7 @@
 use crate::model::{Bytes, GpuSample, Metric, SourceState, TreeOnCard};
 use crate::run::Snapshot;
 use crate::ui::text::ago;
-use crate::ui::tui::parts::{Parts, Row};
+use crate::ui::tui::parts::{Parts, Row, paragraph, shortened};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone, gib, reading};
 
@@ -11,33 +11,41 @@ use super::gpu::supervised;
 use super::rank;
 
 /// Of the pool that counts: ours, and others', which eats the cap. Absent where it is not
-/// known.
-pub(super) fn shares(s: &Snapshot, g: &GpuSample, theme: Theme, columns: usize) -> Option<Row> {
+/// known; a cap that they make impossible is said.
+pub(super) fn shares(s: &Snapshot, g: &GpuSample, theme: Theme, columns: usize) -> Vec<Row> {
     let tree = s.process.as_ref();
-    let others = g.held_by_others(tree)?;
-    let on = tree?.on_card(&g.id)?;
-    let ours = if g.pool_is_gtt() { &on.gtt } else { &on.vram }.fresh()?;
+    let known = || {
+        let on = tree?.on_card(&g.id)?;
+        let ours = if g.pool_is_gtt() { &on.gtt } else { &on.vram }.fresh()?;
+        Some((ours, g.held_by_others(tree)?))
+    };
+    let Some((ours, others)) = known() else {
+        return Vec::new();
+    };
+    let total = g.pool().map_or(u64::MAX, |(_, total)| total.0);
+    // what others hold is not there for us, whatever the cap says
+    let over = |cap: &Bytes| cap.0.saturating_add(others.0) > total;
+    if let Some(cap) = s.vram_cap.filter(over) {
+        let words = format!(
+            "ours {} GiB, others {} GiB: the cap of {cap} cannot be reached, only {} are free for ours",
+            gib(*ours),
+            gib(others),
+            Bytes(total.saturating_sub(others.0))
+        );
+        let rank = rank::TROUBLE;
+        let rows = paragraph(theme, "held", Tone::Warn, &words, columns, 2, rank);
+        return shortened(rows, rank);
+    }
     let row = Parts::labelled(theme, "held")
         .put(0, Tone::Plain, format!("ours {} GiB", gib(*ours)))
         .put(0, Tone::Plain, format!("others {} GiB", gib(others)));
-    let total = g.pool().map_or(u64::MAX, |(_, total)| total.0);
-    // what others hold is not there for us, whatever the cap says
-    let too_much = s
-        .vram_cap
-        .is_some_and(|cap| cap.0.saturating_add(others.0) > total);
-    let row = if too_much {
-        row.put(1, Tone::Warn, "with the cap more than the card has")
-    } else {
-        row
-    };
     // a desktop's share is no news
-    let much = too_much || others.0 >= total / 8;
-    let rank = if much {
+    let rank = if others.0 >= total / 8 {
         rank::PROCESS
     } else {
         rank::TEMPERATURES + 1
     };
-    Some(row.row(columns, rank))
+    vec![row.row(columns, rank)]
 }
 
 /// What the processes of the tree hold and do on the card; why that is not known.

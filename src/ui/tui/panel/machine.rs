@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::model::{Bytes, HostSample, Metric, SourceState, SourceStatus};
 use crate::run::Snapshot;
 use crate::ui::text::{ago, number};
-use crate::ui::tui::parts::{Parts, Row, paragraph};
+use crate::ui::tui::parts::{Parts, Row, paragraph, shortened};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone, gib, reading};
 
@@ -168,7 +168,9 @@ pub(in crate::ui::tui) fn sources(
     let ill = sources
         .iter()
         .filter(|src| !matches!(src.state, SourceState::Ok | SourceState::Absent));
-    let ill: Vec<_> = ill.map(|src| (words::source(src), src)).collect();
+    let mut ill: Vec<_> = ill.map(|src| (words::source(src), src)).collect();
+    // the worst must not be cut off
+    ill.sort_by_key(|((_, tone), _)| *tone != Tone::Bad);
     if ill.is_empty() {
         let count = |state| sources.iter().filter(|src| src.state == state).count();
         let (ok, absent) = (count(SourceState::Ok), count(SourceState::Absent));
@@ -186,15 +188,9 @@ pub(in crate::ui::tui) fn sources(
         .iter()
         .map(|((text, _), src)| format!("{} {text}", src.name))
         .collect();
-    paragraph(
-        theme,
-        "source",
-        tone,
-        &list.join("; "),
-        columns,
-        2,
-        rank::TROUBLE,
-    )
+    let words = list.join("; ");
+    let rows = paragraph(theme, "source", tone, &words, columns, 2, rank::TROUBLE);
+    shortened(rows, rank::STRIP)
 }
 
 fn dropped(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {

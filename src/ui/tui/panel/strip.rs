@@ -45,13 +45,17 @@ pub(super) fn row(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
     Some(row.put(1, Tone::Dim, more(shown)).row(columns, rank::STRIP))
 }
 
-/// `GPU 1 8060S: 3 %, 14 W, 2.1/96.0 GiB`, or what is the matter.
-fn short(g: &GpuSample, theme: Theme) -> (String, Tone) {
-    let mut name = g.name.as_str();
+/// A name without its maker.
+pub(super) fn brief(mut name: &str) -> &str {
     for maker in ["AMD ", "NVIDIA ", "GeForce ", "Radeon "] {
         name = name.strip_prefix(maker).unwrap_or(name);
     }
-    let name = fit(&clean(name, theme.ascii), NAME, theme.ellipsis());
+    name
+}
+
+/// `GPU 1 8060S: busy 3 %, 14 W, gtt 2.1/96.0 GiB`, or what is the matter.
+fn short(g: &GpuSample, theme: Theme) -> (String, Tone) {
+    let name = fit(&clean(brief(&g.name), theme.ascii), NAME, theme.ellipsis());
     let (words, tone) = values(g);
     let place = card::compute_index(g)
         .filter(|_| g.compute_index != Some(g.index))
@@ -72,7 +76,7 @@ fn values(g: &GpuSample) -> (Vec<String>, Tone) {
     if state.tone == Tone::Warn && g.state.fresh().is_some() {
         return (vec![state.text], Tone::Dim);
     }
-    let (_, used, total) = pool(g);
+    let (name, used, total) = pool(g);
     let all = [
         quantity(&g.busy, 0, "%"),
         quantity(&g.power_w, 0, "W"),
@@ -83,6 +87,10 @@ fn values(g: &GpuSample) -> (Vec<String>, Tone) {
         return (vec!["failed".to_owned()], Tone::Bad);
     }
     let mut words: Vec<_> = all.iter().map(|r| r.text.clone()).collect();
+    words[0].insert_str(0, "busy ");
+    if name == "gtt" {
+        words[2].insert_str(0, "gtt ");
+    }
     // stale: once for all
     let aged = all.iter().find(|r| r.tone == Tone::Warn);
     words.extend(aged.and_then(|r| r.note.clone()));
