@@ -10,9 +10,11 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::model::event::SCHEMA;
-use crate::model::{Command, GpuId, GpuSample, HostSample, Sample, SourceState, SourceStatus};
+use crate::model::{
+    Command, GpuId, GpuSample, HostSample, Metric, Sample, SourceState, SourceStatus,
+};
 use crate::supervise::Signals;
-use crate::telemetry::{Sampler, SamplerConfig};
+use crate::telemetry::{NEEDS_TWO, Sampler, SamplerConfig};
 use crate::ui::Theme;
 use crate::ui::plain::cards_text;
 
@@ -23,6 +25,9 @@ use super::run::machine;
 /// Longest wait for the first answer of every source: a second opinion comes from a
 /// process of its own, and some values need two readings.
 const FIRST_ANSWERS: Duration = Duration::from_secs(3);
+
+/// Longest wait for a second reading: one is due after half a second.
+const SECOND_ANSWER: Duration = Duration::from_millis(1_500);
 
 /// The readings in JSON, as documented in `docs/events.md`.
 #[derive(Debug, Serialize)]
@@ -81,11 +86,17 @@ struct Look {
 }
 
 impl Look {
-    /// Waits until every source has answered, or has had its time.
+    /// Waits until every source has answered, or has had its time, and for the second
+    /// answer of a card that tells something by two.
     fn wait(&self) {
         let begun = Instant::now();
         let starting = |s: &Sample| s.sources.iter().any(|s| s.state == SourceState::Starting);
         while begun.elapsed() < FIRST_ANSWERS && starting(&self.sampler.sample()) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let begun = Instant::now();
+        let by_two = |s: &Sample| s.gpus.iter().any(needs_two);
+        while begun.elapsed() < SECOND_ANSWER && by_two(&self.sampler.sample()) {
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -105,6 +116,11 @@ impl Look {
             text
         }
     }
+}
+
+/// Whether the card counts why it throttles, and was read once.
+fn needs_two(g: &GpuSample) -> bool {
+    matches!(&g.throttle, Metric::Failed { why, .. } if why.contains(NEEDS_TWO))
 }
 
 /// What was asked for. Nobody is watched here, so the source that watches a process has
@@ -199,7 +215,7 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Metric, Vendor};
+    use crate::model::Vendor;
 
     fn sample() -> Sample {
         let card = |id: &str, index| {

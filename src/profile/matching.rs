@@ -52,6 +52,9 @@ pub enum Holds {
     Unknown,
 }
 
+/// What [`Condition::have`] is of every condition on a card where there is none.
+pub const NO_GPU: &str = "no GPU";
+
 /// One condition of `[match]` and what the machine has in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
@@ -193,7 +196,7 @@ fn without_gpu(machine: &Machine) -> Condition {
 fn of_card(m: &Match, card: Option<&Card>) -> Vec<Condition> {
     let mut out = Vec::new();
     let mut add = |what, wanted: String, have: Option<String>, holds: bool| {
-        let have = card.map_or_else(|| Some(String::from("no GPU")), |_| have);
+        let have = card.map_or_else(|| Some(String::from(NO_GPU)), |_| have);
         out.push(Condition::of(what, wanted, have, holds));
     };
     if let Some(MatchVendor::Card(vendor)) = m.vendor.as_ref().map(|v| v.value) {

@@ -30,7 +30,7 @@ pub use edit::{EditError, Edited, NewProfile, save_as};
 pub use environment::check_environment;
 pub use knob::{KnobProblem, check_value};
 pub use lint::lint;
-pub use matching::{Card, Choice, Condition, Holds, Machine, best};
+pub use matching::{Card, Choice, Condition, Holds, Machine, NO_GPU, best};
 pub use parse::{is_id, parse};
 pub use place::{Owner, Source};
 pub use problem::{ErrorKind, Level, Problem, ProfileError};

@@ -33,6 +33,7 @@ mod track;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use amdgpu::NEEDS_TWO;
 pub use clients::{DrmClient, drm_client};
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 #[cfg(feature = "rocm-smi")]

@@ -150,7 +150,11 @@ impl<T: Clone> Slot<T> {
     pub(crate) fn view(&self, now: Instant) -> View<T> {
         let inner = lock(&self.inner);
         let pending = inner.asked.map(|at| now.saturating_duration_since(at));
-        let since_good = inner.good.as_ref().map_or(inner.started, |(at, _)| *at);
+        // an answer of nothing but errors is no good one
+        let since_good = match &inner.trouble {
+            Some(trouble) if trouble.read => trouble.since,
+            _ => inner.good.as_ref().map_or(inner.started, |(at, _)| *at),
+        };
         let age = now.saturating_duration_since(since_good);
         let silent =
             |d: Duration| Some(format!("no answer for {} s; the read blocks", d.as_secs()));
@@ -349,6 +353,28 @@ mod tests {
         assert_eq!(view.status.why.as_deref(), Some("b"));
         assert_eq!(view.failure, Some(("b".to_owned(), Duration::from_secs(3))));
         assert_eq!(view.reading.map(|r| r.1), Some(1));
+    }
+
+    #[test]
+    fn answers_of_nothing_but_errors_are_one_failure_that_grows_older() {
+        let slot = Slot::new("s".to_owned());
+        let t0 = Instant::now();
+        let at = |s: u64| t0 + Duration::from_secs(s);
+        slot.finish(t0, Ok(Answer::good(1)));
+        for s in 1..=12 {
+            let trouble = Some("gone".to_owned());
+            slot.finish(
+                at(s),
+                Ok(Answer {
+                    reading: 2,
+                    trouble,
+                }),
+            );
+        }
+        let view = slot.view(at(13));
+        assert_eq!(view.status.state, SourceState::Failing);
+        assert_eq!(view.status.age_ms, 12_000);
+        assert_eq!(view.reading, Some((Duration::from_secs(1), 2)));
     }
 
     struct Blocked(mpsc::Receiver<()>);

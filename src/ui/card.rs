@@ -45,6 +45,85 @@ pub(super) fn state(metric: &Metric<String>) -> Reading {
     r
 }
 
+/// What stands in the place of all readings of a card that has none: it sleeps, and
+/// reading would wake it, or it is gone. Neither is a failure of each reading.
+pub(super) fn unread(g: &GpuSample) -> Option<Reading> {
+    let read = g.busy.last().is_some() || g.power_w.last().is_some();
+    if read || pool(g).1.last().is_some() {
+        return None;
+    }
+    match g.state.last()?.as_str() {
+        "suspended" | "suspending" => Some(Reading {
+            text: "asleep, not read".to_owned(),
+            note: Some("reading would wake it".to_owned()),
+            tone: Tone::Dim,
+        }),
+        "gone" => Some(Reading {
+            text: "gone".to_owned(),
+            note: quantity(&g.busy, 0, "%").note,
+            tone: Tone::Bad,
+        }),
+        _ => None,
+    }
+}
+
+/// A reading that fails for less is no trouble yet: a counter that needs two readings
+/// has none after its first.
+const FAILS_MS: u64 = 1_000;
+
+/// How many readings fail of a card of which others are read.
+pub(super) fn failing(g: &GpuSample) -> usize {
+    const fn fails<T>(metric: &Metric<T>) -> bool {
+        matches!(metric, Metric::Failed { for_ms, .. } if *for_ms >= FAILS_MS)
+    }
+    if unread(g).is_some() {
+        return 0;
+    }
+    let numbers = [
+        &g.busy,
+        &g.mem_busy,
+        &g.video_busy,
+        &g.power_w,
+        &g.power_cap_w,
+        &g.temp_edge,
+        &g.temp_junction,
+        &g.temp_mem,
+        &g.sclk_mhz,
+        &g.mclk_mhz,
+        &g.fan_rpm,
+        &g.fan_percent,
+    ];
+    let sizes = [
+        &g.vram_used,
+        &g.vram_total,
+        &g.gtt_used,
+        &g.gtt_total,
+        &g.ttm_limit,
+    ];
+    let others = [
+        fails(&g.state),
+        fails(&g.throttle),
+        fails(&g.link),
+        fails(&g.perf_level),
+        fails(&g.resets),
+    ];
+    numbers.into_iter().filter(|m| fails(m)).count()
+        + sizes.into_iter().filter(|m| fails(m)).count()
+        + others.into_iter().filter(|fails| *fails).count()
+}
+
+/// What holds a card back: `throttled: power; level low (forced)`.
+pub(super) fn held_back(g: &GpuSample) -> Option<String> {
+    let reasons = g.throttle.last().filter(|reasons| !reasons.is_empty());
+    let forced = g.perf_level.last().filter(|level| *level != "auto");
+    let words: Vec<_> = reasons
+        .map(|_| format!("throttled: {}", throttle(&g.throttle).text))
+        .into_iter()
+        .chain(forced.map(|_| format!("level {}", level(&g.perf_level).text)))
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
 /// `none`, or what holds the clocks down: `power, thermal`.
 pub(super) fn throttle(metric: &Metric<Vec<ThrottleReason>>) -> Reading {
     let mut r = reading(metric, |reasons| match reasons.as_slice() {
@@ -131,24 +210,17 @@ pub(super) fn used_of(used: &Metric<Bytes>, total: &Metric<Bytes>) -> Reading {
 pub(super) fn unified(g: &GpuSample) -> Option<String> {
     let size = |m: &Metric<Bytes>| reading(m, |b| format!("{} GiB", gib(*b))).short();
     let (counts, _, _) = pool(g);
+    let (gtt, vram) = (size(&g.gtt_total), size(&g.vram_total));
+    // the point of it first: a narrow view cuts the end
     let mut words = if counts == "gtt" {
-        format!(
-            "GTT {} counts; VRAM carve-out {}",
-            size(&g.gtt_total),
-            size(&g.vram_total)
-        )
+        format!("GTT {gtt} alone counts, not VRAM {vram}")
     } else {
-        format!(
-            "VRAM carve-out {} counts; GTT {}",
-            size(&g.vram_total),
-            size(&g.gtt_total)
-        )
+        format!("VRAM {vram} alone counts, not GTT {gtt}")
     };
     if g.ttm_limit.is_supported() {
         words = format!("{words}; TTM limit {}", size(&g.ttm_limit));
     }
-    g.apu
-        .then(|| format!("{words}; the larger pool, never the sum"))
+    g.apu.then_some(words)
 }
 
 /// A value that two sources tell, in the words of the rows.
@@ -242,7 +314,7 @@ mod tests {
         let apu = cards::apu();
         assert_eq!(
             unified(&apu).unwrap(),
-            "GTT 96.0 GiB counts; VRAM carve-out 8.0 GiB; TTM limit 96.0 GiB; the larger pool, never the sum"
+            "GTT 96.0 GiB alone counts, not VRAM 8.0 GiB; TTM limit 96.0 GiB"
         );
         let mut carved = apu.clone();
         carved.vram_total = Metric::Fresh(Bytes::gib(96));
@@ -253,7 +325,7 @@ mod tests {
         carved.ttm_limit = Metric::Unsupported;
         assert_eq!(
             unified(&carved).unwrap(),
-            "VRAM carve-out 96.0 GiB counts; GTT failed; the larger pool, never the sum"
+            "VRAM 96.0 GiB alone counts, not GTT failed"
         );
         assert_eq!(unified(&cards::disagreeing()), None);
     }
@@ -272,6 +344,35 @@ mod tests {
         assert_eq!(l(16.0, 16), "16.0 GT/s x16");
         assert_eq!(l(2.5, 8), "2.5 GT/s x8 (best 16.0 GT/s x16)");
         assert_eq!(link(&Metric::Unsupported).text, "--");
+    }
+
+    #[test]
+    fn a_card_that_sleeps_or_is_gone_does_not_fail() {
+        let asleep = cards::asleep();
+        let r = unread(&asleep).unwrap();
+        assert_eq!((r.text.as_str(), r.tone), ("asleep, not read", Tone::Dim));
+        assert_eq!(failing(&asleep), 0);
+        let mut gone = asleep;
+        gone.state = Metric::Fresh("gone".to_owned());
+        let r = unread(&gone).unwrap();
+        assert_eq!((r.text.as_str(), r.tone), ("gone", Tone::Bad));
+        let mut read = cards::complete();
+        read.state = Metric::Fresh("suspended".to_owned());
+        assert_eq!(unread(&read), None, "what was read is shown");
+        read.busy = Metric::Failed {
+            why: "gpu_busy_percent: Input/output error".to_owned(),
+            for_ms: 1_500,
+        };
+        assert_eq!(failing(&read), 1);
+    }
+
+    #[test]
+    fn what_holds_a_card_back_is_told_apart() {
+        assert_eq!(
+            held_back(&cards::disagreeing()).unwrap(),
+            "throttled: power, thermal; level high (forced)"
+        );
+        assert_eq!(held_back(&cards::complete()), None);
     }
 
     #[test]

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
-use crate::model::{Bytes, FoundProcess, GpuId, GpuSample, HostSample, SourceState, SourceStatus};
-use crate::profile::{Condition, Fit, Holds, ShelfEntry};
+use crate::model::{
+    Bytes, FoundProcess, GpuId, GpuSample, HostSample, Metric, SourceState, SourceStatus,
+};
+use crate::profile::{Condition, Fit, Holds, NO_GPU, ShelfEntry};
 
 use super::card;
-use super::text::number;
+use super::text::{ago, number};
 use super::words::{self, Reading, Tone, gib, pool, quantity, reading};
 
 /// The present state of the machine and of what was kept on it.
@@ -230,20 +232,80 @@ pub(super) fn fit(entry: &ShelfEntry) -> (&'static str, Option<String>, Tone) {
 
 fn condition(c: &Condition) -> String {
     let have = c.have.as_deref().unwrap_or("unknown");
+    if have == NO_GPU {
+        return "no GPU here".to_owned();
+    }
     format!("{} is {have}, wanted {}", c.what, c.wanted)
 }
 
-/// Memory, busy, power and the hottest place of a card.
-pub(super) fn levels(g: &GpuSample) -> [(&'static str, Reading); 4] {
+/// Nobody's work is supervised here, so a card may be read no more often than every ten
+/// seconds, that it can fall asleep. Up to this age its readings are as they should be.
+const PLANNED_MS: u64 = 12_000;
+
+/// The age of a card's readings, where they are only as old as is planned: all of one
+/// reading, from a source that is well. Absent: fresh, or older than they should be.
+fn planned_age(l: &Lobby, g: &GpuSample) -> Option<Duration> {
+    const fn age_ms<T>(metric: &Metric<T>) -> Option<u64> {
+        match metric {
+            Metric::Fresh(_) => Some(u64::MAX),
+            Metric::Stale { age_ms, .. } => Some(*age_ms),
+            Metric::Failed { .. } | Metric::Unsupported => None,
+        }
+    }
+    let ages = [
+        age_ms(&g.busy),
+        age_ms(&g.power_w),
+        age_ms(pool(g).1),
+        age_ms(&g.temp_edge),
+        age_ms(&g.temp_junction),
+    ];
+    let oldest = ages.into_iter().flatten().max()?;
+    let mut sources = l.sources.iter();
+    let well = sources.any(|s| {
+        let of_card = s.name == g.source || s.name.ends_with(&g.id.0);
+        of_card && s.state == SourceState::Ok
+    });
+    (well && oldest <= PLANNED_MS).then(|| Duration::from_millis(oldest))
+}
+
+/// Whether the age of a card's readings is no news.
+pub(super) fn is_as_planned(l: &Lobby, g: &GpuSample) -> bool {
+    planned_age(l, g).is_some()
+}
+
+/// `read 8 s ago`, once for all readings of a card.
+pub(super) fn read_ago(l: &Lobby, g: &GpuSample) -> Option<String> {
+    let old = planned_age(l, g).filter(|age| *age > Duration::from_secs(2))?;
+    Some(format!("read {} ago", ago(old)))
+}
+
+/// Memory, busy, power and the hottest place of a card, or what stands in their place.
+pub(super) fn levels(l: &Lobby, g: &GpuSample) -> Vec<(&'static str, Reading)> {
+    if let Some(instead) = card::unread(g) {
+        return vec![("", instead)];
+    }
+    let values = values(g).into_iter();
+    if planned_age(l, g).is_none() {
+        return values.collect();
+    }
+    values.map(|(label, r)| (label, r.ageless())).collect()
+}
+
+/// The hottest place that a card tells of.
+pub(super) fn hottest(g: &GpuSample) -> (&'static str, &Metric<f64>) {
+    if g.temp_junction.is_supported() {
+        ("junction", &g.temp_junction)
+    } else {
+        ("edge", &g.temp_edge)
+    }
+}
+
+fn values(g: &GpuSample) -> [(&'static str, Reading); 4] {
     let (label, used, total) = pool(g);
     let tail = total
         .last()
         .map_or_else(|| " GiB".to_owned(), |t| format!("/{} GiB", gib(*t)));
-    let hot = if g.temp_junction.is_supported() {
-        ("junction", &g.temp_junction)
-    } else {
-        ("edge", &g.temp_edge)
-    };
+    let hot = hottest(g);
     [
         (label, reading(used, |b| format!("{}{tail}", gib(*b)))),
         ("busy", card::busy(g)),

@@ -46,6 +46,19 @@ impl Reading {
             _ => self.text.clone(),
         }
     }
+
+    /// Without its age, where that is told once for all values.
+    pub(super) fn ageless(self) -> Self {
+        if self.tone == Tone::Warn && self.note.is_some() {
+            Self {
+                text: self.text,
+                note: None,
+                tone: Tone::Plain,
+            }
+        } else {
+            self
+        }
+    }
 }
 
 /// A reading with its state: stale, failed and missing values say so.

@@ -100,6 +100,7 @@ pub(in crate::cli) fn choose(
         // the one with the most memory: an APU beside a card is rarely meant
         return Ok(cards
             .iter()
+            .filter(|c| c.state.last().is_none_or(|state| state != "gone"))
             .max_by_key(|c| (!c.apu, total(c), std::cmp::Reverse(c.index)))
             .cloned());
     };
@@ -225,5 +226,9 @@ mod tests {
         assert_eq!(e.exit_code(), 69);
         assert!(e.to_string().contains("0 = card at 0000:03:00.0"));
         assert_eq!(choose(&[], None).unwrap(), None);
+        let mut cards = cards;
+        cards[0].state = Metric::Fresh("gone".to_owned());
+        let left = choose(&cards, None).unwrap().map(|c| c.index);
+        assert_eq!(left, Some(1), "a card that is gone is not chosen");
     }
 }

@@ -14,6 +14,7 @@ mod sysfs;
 mod values;
 
 pub(crate) use card::{CARDS_SOURCE, CardScan, Identity};
+pub(crate) use reading::NEEDS_TWO;
 pub(crate) use sysfs::CardSource;
 #[cfg(feature = "nvml")]
 pub(crate) use sysfs::{GENTLE_AFTER, GENTLE_PERIOD};

@@ -27,6 +27,9 @@ const LATCHED: Duration = Duration::from_secs(15);
 /// The kernel counts its limit in pages of this size on every machine with such cards.
 const PAGE: u64 = 4096;
 
+/// Why a card that was read once does not tell yet what throttles it.
+pub(crate) const NEEDS_TWO: &str = "not known yet (needs two readings)";
+
 /// What is kept of a card from one reading to the next.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
@@ -125,8 +128,7 @@ impl Reader<'_> {
         sample.throttle = match table.map(|m| m.throttle) {
             Ok(Some(throttle)) => {
                 let reasons = self.memory.watch.reasons(throttle, Instant::now());
-                let first =
-                    || self.unusable("counts from one reading to the next, and this is the first");
+                let first = || self.unusable(NEEDS_TWO);
                 let reasons = reasons.ok_or_else(first);
                 self.settle("throttling", reasons)
             }

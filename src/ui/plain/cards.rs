@@ -120,7 +120,10 @@ fn one(g: &GpuSample, page: &mut Page) {
     for (at, line) in wrap(&head, COLUMNS - 4, 2, "...").iter().enumerate() {
         page.line(&format!("{}{line}", if at == 0 { "" } else { "    " }));
     }
-    if let Some(failed) = all_failed(g) {
+    if let Some(instead) = card::unread(g) {
+        let note = instead.note.map_or_else(String::new, |n| format!(" ({n})"));
+        page.row("state", &format!("{}{note}", instead.text));
+    } else if let Some(failed) = all_failed(g) {
         page.row("readings", &say(&failed));
     } else {
         values(g, page);
@@ -313,6 +316,16 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("busy"), "{text}");
+    }
+
+    #[test]
+    fn a_card_that_sleeps_has_not_failed() {
+        let text = cards_text(&sample(vec![cards::asleep()]), false);
+        assert!(
+            text.contains("  state     asleep, not read (reading would wake it)\n"),
+            "{text}"
+        );
+        assert!(!text.contains("failed") && !text.contains("busy"), "{text}");
     }
 
     #[test]

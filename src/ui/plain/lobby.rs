@@ -1,6 +1,7 @@
 //! What is there before anything was started, as text.
 
 use crate::model::Bytes;
+use crate::ui::card;
 use crate::ui::lobby::{self, HOW_TO_START, Lobby, RunState};
 use crate::ui::text::{clean, number};
 use crate::ui::words::{self, Tone, reading};
@@ -37,10 +38,18 @@ fn machine(l: &Lobby) -> Vec<String> {
     }
     for g in &l.gpus {
         let arch = g.arch.as_deref().unwrap_or("architecture --");
-        let levels = lobby::levels(g).map(|(label, r)| match r.note {
-            Some(note) if r.tone != Tone::Dim => format!("{label} {} ({note})", r.text),
-            _ => format!("{label} {}", r.text),
-        });
+        let mut levels: Vec<_> = lobby::levels(l, g)
+            .into_iter()
+            .map(|(label, r)| {
+                let words = match r.note {
+                    Some(note) if r.tone != Tone::Dim => format!("{} ({note})", r.text),
+                    _ => r.text,
+                };
+                [label, &words].join(" ").trim_start().to_owned()
+            })
+            .collect();
+        levels.extend(card::held_back(g));
+        levels.extend(lobby::read_ago(l, g));
         out.push(format!(
             "  GPU {}  {}  {arch} at {}: {}",
             g.index,

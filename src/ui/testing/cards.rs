@@ -66,6 +66,38 @@ pub(in crate::ui) fn complete() -> GpuSample {
     }
 }
 
+/// A card that sleeps and was not read.
+pub(in crate::ui) fn asleep() -> GpuSample {
+    fn unread<T>() -> Metric<T> {
+        Metric::Failed {
+            why: "the card sleeps, and is not woken to be read".to_owned(),
+            for_ms: 8_000,
+        }
+    }
+    GpuSample {
+        state: Metric::Fresh("suspended".to_owned()),
+        busy: unread(),
+        mem_busy: unread(),
+        power_w: unread(),
+        power_cap_w: unread(),
+        vram_used: unread(),
+        vram_total: unread(),
+        gtt_used: unread(),
+        gtt_total: unread(),
+        temp_edge: unread(),
+        temp_junction: unread(),
+        temp_mem: unread(),
+        sclk_mhz: unread(),
+        mclk_mhz: unread(),
+        fan_rpm: unread(),
+        fan_percent: unread(),
+        throttle: unread(),
+        link: unread(),
+        perf_level: unread(),
+        ..complete()
+    }
+}
+
 /// A card of which rocm-smi says something else, throttled, at a forced level, reset
 /// before.
 pub(in crate::ui) fn disagreeing() -> GpuSample {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crate::model::{Bytes, HostSample, Metric, SourceState, SourceStatus};
+use crate::model::{Bytes, GpuSample, HostSample, Metric, SourceState, SourceStatus};
 use crate::run::Snapshot;
-use crate::ui::text::{ago, number};
-use crate::ui::tui::parts::{Parts, Row, paragraph, shortened};
+use crate::ui::card;
+use crate::ui::text::{ago, number, width};
+use crate::ui::tui::parts::{LABEL, Parts, Row, paragraph, shortened};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone, gib, reading};
 
@@ -40,7 +41,7 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
         rows.push(activity(s, theme, columns));
     }
     rows.extend(survivors(s, theme, columns));
-    rows.extend(sources(&s.sources, theme, columns));
+    rows.extend(sources(&s.sources, &s.gpus, theme, columns));
     rows.extend(dropped(s, theme, columns));
     rows.push(host(&s.host, theme, columns));
     rows
@@ -159,9 +160,11 @@ pub(in crate::ui::tui) fn host(h: &HostSample, theme: Theme, columns: usize) -> 
         .row(columns, rank::HOST)
 }
 
-/// Sources that are not well, each with its reason; else one word for all.
+/// Sources that are not well, each with its reason; else one word for all, with how many
+/// readings of the cards fail.
 pub(in crate::ui::tui) fn sources(
     sources: &[SourceStatus],
+    gpus: &[GpuSample],
     theme: Theme,
     columns: usize,
 ) -> Vec<Row> {
@@ -174,12 +177,25 @@ pub(in crate::ui::tui) fn sources(
     if ill.is_empty() {
         let count = |state| sources.iter().filter(|src| src.state == state).count();
         let (ok, absent) = (count(SourceState::Ok), count(SourceState::Absent));
+        let away = sources
+            .iter()
+            .filter(|src| src.state == SourceState::Absent);
+        let names: Vec<_> = away.map(|src| src.name.as_str()).collect();
+        let failing = gpus.iter().map(card::failing).sum();
+        let (fails, tone) = match failing {
+            0 => (String::new(), Tone::Dim),
+            1 => (", 1 reading fails".to_owned(), Tone::Warn),
+            n => (format!(", {n} readings fail"), Tone::Warn),
+        };
+        let text = format!("{ok} ok, absent: {}{fails}", names.join(" "));
         let text = match (ok, absent) {
             (0, 0) => "none has answered yet".to_owned(),
-            (ok, 0) => format!("all {ok} ok"),
-            (ok, absent) => format!("{ok} ok, {absent} absent on this machine"),
+            (ok, 0) if failing == 0 => format!("all {ok} ok"),
+            (ok, 0) => format!("{ok} ok{fails}"),
+            _ if width(&text) + LABEL <= columns => text,
+            (ok, absent) => format!("{ok} ok, {absent} absent{fails}"),
         };
-        let row = Parts::labelled(theme, "source").put(0, Tone::Dim, text);
+        let row = Parts::labelled(theme, "source").put(0, tone, text);
         return vec![row.row(columns, rank::HOST)];
     }
     let worst = ill.iter().any(|((_, tone), _)| *tone == Tone::Bad);

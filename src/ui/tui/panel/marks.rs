@@ -80,16 +80,17 @@ fn marks(g: &GpuSample, theme: Theme, columns: usize) -> Option<Row> {
     if odd {
         row = row.put(0, Tone::Warn, state.short());
     }
+    // before the reasons: behind them it would be read as one of them
+    if forced {
+        let level = card::level(&g.perf_level).short();
+        row = row.put(2, Tone::Warn, format!("level {level}"));
+    }
     if held {
         let why = card::throttle(&g.throttle).short();
         row = row.put(1, Tone::Warn, format!("throttled: {why}"));
     }
     if dumped {
         row = row.put(0, Tone::Bad, "core dump");
-    }
-    if forced {
-        let level = card::level(&g.perf_level).short();
-        row = row.put(2, Tone::Warn, format!("level {level}"));
     }
     if let Some(n) = resets {
         let words = if n == 1 { "reset" } else { "resets" };

@@ -4,6 +4,7 @@ use ratatui::text::{Line, Span};
 
 use crate::model::{FoundProcess, GpuSample};
 use crate::profile::ShelfEntry;
+use crate::ui::card;
 use crate::ui::lobby::{self, Lobby, RunLine, RunState};
 use crate::ui::text::{self, number, percent};
 use crate::ui::tui::panel;
@@ -28,6 +29,8 @@ const GAUGE: usize = 12;
 const WITH_COLUMNS: usize = 70;
 /// From this width on the name of a card stands before its readings.
 const WITH_NAME: usize = 100;
+/// Columns of `read 12 s ago`.
+const READ_AGO: usize = 13;
 /// Columns that are kept for a command.
 const COMMAND: usize = 22;
 
@@ -47,8 +50,8 @@ pub(super) fn cards(l: &Lobby, theme: Theme, columns: usize) -> Vec<Row> {
         ));
     }
     for g in &l.gpus {
-        rows.push(card(g, theme, columns));
-        rows.push(more(g, theme, columns));
+        rows.push(levels(l, g, theme, columns));
+        rows.push(more(l, g, theme, columns));
     }
     let host = panel::host(&l.host, theme, columns);
     rows.push(Row::alone(host.line, rank::HOST));
@@ -57,22 +60,22 @@ pub(super) fn cards(l: &Lobby, theme: Theme, columns: usize) -> Vec<Row> {
         !matches!(s.state, Ok | Absent | Starting)
     });
     let rank = if ill { rank::TROUBLE } else { rank::SOURCES };
-    let sources = panel::sources(&l.sources, theme, columns);
+    let sources = panel::sources(&l.sources, &l.gpus, theme, columns);
     rows.extend(sources.into_iter().map(|row| Row { rank, ..row }));
     rows
 }
 
 /// The readings of a card in one line; where there is room, its name before them.
-fn card(g: &GpuSample, theme: Theme, columns: usize) -> Row {
+fn levels(l: &Lobby, g: &GpuSample, theme: Theme, columns: usize) -> Row {
     let label = format!("GPU {}", g.index);
     let mut row = Parts::labelled(theme, &label);
     if columns >= WITH_NAME {
         let name = text::pad(&text::clean(&g.name, theme.ascii), 22, theme.ellipsis());
         row = row.put(0, Tone::Strong, name);
     }
-    for (at, (label, reading)) in lobby::levels(g).into_iter().enumerate() {
+    for (at, (label, reading)) in lobby::levels(l, g).into_iter().enumerate() {
         let value = match (label, columns) {
-            ("vram" | "gtt" | "power", ..WITH_COLUMNS) => reading.short(),
+            ("vram" | "gtt" | "power", ..WITH_COLUMNS) | ("", _) => reading.short(),
             _ => format!("{label} {}", reading.short()),
         };
         row = row.put([0, 1, 2, 3][at], reading.tone, value);
@@ -95,7 +98,7 @@ fn card(g: &GpuSample, theme: Theme, columns: usize) -> Row {
 }
 
 /// What it is and where, and the readings of second rank.
-fn more(g: &GpuSample, theme: Theme, columns: usize) -> Row {
+fn more(l: &Lobby, g: &GpuSample, theme: Theme, columns: usize) -> Row {
     let name = if columns < WITH_NAME {
         g.name.as_str()
     } else {
@@ -105,6 +108,14 @@ fn more(g: &GpuSample, theme: Theme, columns: usize) -> Row {
         .put(0, Tone::Strong, name)
         .put(1, Tone::Dim, g.arch.as_deref().unwrap_or("architecture --"))
         .put(2, Tone::Dim, format!("at {}", g.id));
+    let list = card::compute_index(g).filter(|_| g.compute_index != Some(g.index));
+    row = row.put(3, Tone::Dim, list.unwrap_or_default());
+    if let Some(instead) = card::unread(g) {
+        let note = instead.note.unwrap_or_default();
+        return row.put(1, instead.tone, note).row(columns, rank::MORE);
+    }
+    let planned = lobby::is_as_planned(l, g);
+    row = row.put(1, Tone::Warn, card::held_back(g).unwrap_or_default());
     for (rank, name, metric, unit) in [
         (3, "edge", &g.temp_edge, "C"),
         (3, "mem", &g.temp_mem, "C"),
@@ -112,7 +123,12 @@ fn more(g: &GpuSample, theme: Theme, columns: usize) -> Row {
         (5, "mclk", &g.mclk_mhz, "MHz"),
         (6, "fan", &g.fan_rpm, "rpm"),
     ] {
+        // the hottest place stands above
+        if name == lobby::hottest(g).0 {
+            continue;
+        }
         let r = quantity(metric, 0, unit);
+        let r = if planned { r.ageless() } else { r };
         let tone = if r.tone == Tone::Plain {
             Tone::Dim
         } else {
@@ -123,7 +139,10 @@ fn more(g: &GpuSample, theme: Theme, columns: usize) -> Row {
     if let Some(state) = g.state.last().filter(|s| *s != "active") {
         row = row.put(1, Tone::Warn, state);
     }
-    row.row(columns, rank::MORE)
+    // its room is kept while it says nothing, that nothing moves when it speaks
+    let ago = lobby::read_ago(l, g).unwrap_or_default();
+    let ago = text::pad(&ago, READ_AGO, theme.ellipsis());
+    row.put(2, Tone::Dim, ago).row(columns, rank::MORE)
 }
 
 /// Title of a list, with how many lines it has.

@@ -86,9 +86,15 @@ fn line(frame: &mut Frame<'_>, v: View<'_>) {
     row = match l.gpus.first() {
         None => row.put(0, Tone::Warn, "no GPU"),
         Some(g) => {
-            let [(_, memory), (_, busy), ..] = lobby::levels(g);
-            row.put(0, Tone::Plain, format!("GPU {}", busy.short()))
-                .put(3, memory.tone, memory.short())
+            let levels = lobby::levels(l, g);
+            match levels.as_slice() {
+                [(_, memory), (_, busy), ..] => row
+                    .put(0, Tone::Plain, format!("GPU {}", busy.short()))
+                    .put(3, memory.tone, memory.short()),
+                others => others.iter().fold(row, |row, (_, instead)| {
+                    row.put(0, instead.tone, format!("GPU {}", instead.short()))
+                }),
+            }
         }
     };
     let runs = l.runs().len();
