@@ -14,7 +14,7 @@ use super::super::track::Tracker;
 use super::SOURCE;
 use super::child::{Reader, Trouble};
 use super::locks;
-use super::wire::{CardReading, InitFailed, Line, Value};
+use super::wire::{CardReading, InitFailed, Line, Ready, Value};
 use crate::model::{Bytes, GpuId, Metric, Opinion};
 
 /// Longest wait for one answer. Shown as stale after 2 s, but killed only now: killed
@@ -77,6 +77,8 @@ struct Running {
     reader: Reader,
     /// Cards that were there when the library looked for them.
     known: BTreeSet<GpuId>,
+    /// Values that the library has no function for.
+    lacks: Option<String>,
 }
 
 /// Not asked any more, or not for a while.
@@ -144,7 +146,7 @@ impl RocmSmi {
         let asked = Instant::now();
         match running.reader.ask(awake.iter().copied(), self.deadline) {
             Ok(Line::Cards(readings)) => {
-                let trouble = trouble(&awake, &readings);
+                let trouble = trouble(&awake, &readings).or_else(|| running.lacks.clone());
                 self.running = Some(running);
                 for reading in readings {
                     self.take(reading, asked);
@@ -184,11 +186,12 @@ impl RocmSmi {
             Err(trouble) => return Err(self.strike(trouble.to_string())),
         };
         let why = match line {
-            // values that it has no function for are not offered: no trouble
-            Line::Ready(_) => {
+            Line::Ready(Ready { lacks, .. }) => {
                 return Ok(Running {
                     reader,
                     known: cards.iter().map(|c| c.id.clone()).collect(),
+                    lacks: (!lacks.is_empty())
+                        .then(|| format!("this librocm_smi64 is too old for {}", lacks.join(", "))),
                 });
             }
             Line::Absent => {
