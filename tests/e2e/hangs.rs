@@ -175,7 +175,9 @@ fn run_with_card_that_goes_idle(home: &Home, args: &[&str]) -> Finished {
     let start = Start::new(home)
         .card(&card)
         .options(&["--profile", "generic-amd"]);
-    let mut run = start.framepack(args).start();
+    // steps that take their time, so that the card is read in the middle of some
+    let args = [args, &["--step-seconds", "0.4"]].concat();
+    let mut run = start.framepack(&args).start();
     run.spawned(1);
     card.set("busy=97 power_w=318");
     run.wait_for(
