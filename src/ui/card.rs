@@ -248,15 +248,14 @@ fn second_name(g: &GpuSample) -> &str {
 
 /// `busy: sysfs 97 %, rocm-smi 0 %`, and what is known of the cause.
 pub(super) fn disagreement(g: &GpuSample, d: &Disagreement) -> String {
-    let value = value_word(&d.value);
-    let first = format!("{} {}", g.source, d.first);
-    let second = format!("{} {}", second_name(g), d.second);
-    // an error stands in the value's own row as well, so it may be cut off
-    let words = if d.note.is_some() {
-        format!("{value}: {second}, {first}")
-    } else {
-        format!("{value}: {first}, {second}")
-    };
+    let words = format!(
+        "{}: {} {}, {} {}",
+        value_word(&d.value),
+        g.source,
+        d.first,
+        second_name(g),
+        d.second
+    );
     match &d.note {
         Some(note) => format!("{words} ({note})"),
         None => words,

@@ -81,7 +81,7 @@ pub(in crate::ui) fn asleep() -> GpuSample {
         power_w: unread(),
         power_cap_w: unread(),
         vram_used: unread(),
-        vram_total: Metric::Fresh(Bytes::gib(16)),
+        vram_total: unread(),
         gtt_used: unread(),
         gtt_total: unread(),
         temp_edge: unread(),
