@@ -12,6 +12,8 @@
 mod card;
 #[path = "support/figures.rs"]
 mod figures;
+#[path = "support/inside.rs"]
+mod inside;
 #[path = "support/tree.rs"]
 mod tree;
 
@@ -30,41 +32,19 @@ use figures::Figure;
 use tree::{CHILDREN, FILES, THREADS};
 
 const GROUP: &str = "One reading of the sources, CPU time";
-/// Folder of the imitated card; set: it is at `/sys` already.
-const INSIDE: &str = "FPT_BENCH_CARD";
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<ExitCode> {
     if tree::lived()? {
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(root) = std::env::var_os(INSIDE) else {
-        return enter();
+    let Some(card) = inside::card() else {
+        return inside::enter(&[]);
     };
     let time = Duration::from_secs(if figures::quick() { 20 } else { 60 });
-    let all = measure(&Card(root.into()), time)?;
+    let all = measure(&card, time)?;
     figures::write("sample", &all)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Runs this program again with the card at `/sys`.
-fn enter() -> Outcome<ExitCode> {
-    // not /dev/shm: inside the imitation that is a private one
-    let folder = tempfile::tempdir()?;
-    let card = Card::make(folder.path())?;
-    let status = Command::new("python3")
-        .arg(card::tool())
-        .arg("run")
-        .arg(card.root())
-        .arg("--")
-        .arg(std::env::current_exe()?)
-        .env(INSIDE, card.root())
-        .status()?;
-    Ok(if status.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
 }
 
 /// The tree that is watched; killed at the end.

@@ -9,6 +9,8 @@
 mod card;
 #[path = "../support/figures.rs"]
 mod figures;
+#[path = "../support/inside.rs"]
+mod inside;
 #[path = "../support/spread.rs"]
 mod spread;
 #[path = "../support/tree.rs"]
@@ -25,14 +27,10 @@ mod printer;
 mod pty;
 
 use std::error::Error;
-use std::process::{Command, ExitCode};
-
-use card::Card;
+use std::process::ExitCode;
 
 /// The program.
 const BINARY: &str = env!("CARGO_BIN_EXE_framepack-tui");
-/// Folder of the imitated card; set: we are inside the namespace already.
-const INSIDE: &str = "FPT_BENCH_CARD";
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -47,10 +45,9 @@ fn main() -> Outcome<ExitCode> {
         printer::print(rest)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(root) = std::env::var_os(INSIDE) else {
-        return enter(&args);
+    let Some(card) = inside::card() else {
+        return inside::enter(&args);
     };
-    let card = Card(root.into());
     let wanted = |part: &str| {
         let chosen: Vec<_> = args.iter().filter(|a| !a.starts_with('-')).collect();
         chosen.is_empty() || chosen.iter().any(|a| *a == part)
@@ -65,25 +62,4 @@ fn main() -> Outcome<ExitCode> {
         figures::write("cost", &cost::measure()?)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Runs this program again with the card at `/sys`. The tool takes a third of a second
-/// to get there, which must not be measured with the program.
-fn enter(args: &[String]) -> Outcome<ExitCode> {
-    let folder = tempfile::Builder::new().prefix("fpt-card-").tempdir()?;
-    let card = Card::make(folder.path())?;
-    let status = Command::new("python3")
-        .arg(card::tool())
-        .arg("run")
-        .arg(card.root())
-        .arg("--")
-        .arg(std::env::current_exe()?)
-        .args(args)
-        .env(INSIDE, card.root())
-        .status()?;
-    Ok(if status.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
 }

@@ -1,7 +1,7 @@
 //! What a DRM descriptor says ▸ a client or none: no panic, and a client is of a card.
 #![no_main]
 
-use framepack_tui::telemetry::drm_client;
+use framepack_tui::telemetry::fuzzing::drm_client;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -6,7 +6,7 @@
 //! work while nothing worked is not asked again in the run, neither for work nor for
 //! rest: power and the memory controller tell instead.
 
-use crate::model::{BusyTrust, GpuSample, IdleBaseline, Mono};
+use crate::model::{BusyTrust, GpuSample, IdleBaseline, Mono, is_suspended};
 
 use super::rest::{Spell, holds_little};
 use super::trust::{Doing, Reading, Trust};
@@ -255,7 +255,7 @@ impl CardLevels {
 
 /// Whether the card is suspended, or on its way there.
 fn sleeps(card: &GpuSample) -> bool {
-    card.state.fresh().is_some_and(|s| s.starts_with("suspend"))
+    card.state.fresh().is_some_and(|s| is_suspended(s))
 }
 
 #[cfg(test)]

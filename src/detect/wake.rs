@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{GpuSample, Mono};
+use crate::model::{GpuSample, Mono, is_suspended};
 
 /// After a wake the first table shows activity and clocks latched high for 9 to 15 s
 /// (firmware; ROCm/rocm-systems#8024).
@@ -19,7 +19,7 @@ impl Wake {
     /// Whether this reading comes too soon after a wake to be believed.
     pub(super) fn observe(&mut self, now: Mono, card: &GpuSample) -> bool {
         match card.state.fresh().map(String::as_str) {
-            Some("suspended" | "suspending" | "resuming") => self.asleep = true,
+            Some(s) if is_suspended(s) || s == "resuming" => self.asleep = true,
             Some("active") if std::mem::take(&mut self.asleep) => self.woke = Some(now),
             _ => {}
         }

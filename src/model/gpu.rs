@@ -19,6 +19,12 @@ impl fmt::Display for GpuId {
     }
 }
 
+/// Whether a runtime status (the kernel's `power/runtime_status`: `active`, `resuming`,
+/// `suspended`, `suspending`, …) is that of a card that sleeps or is about to.
+pub fn is_suspended(runtime_status: &str) -> bool {
+    runtime_status.starts_with("suspend")
+}
+
 /// Who made a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

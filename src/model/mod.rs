@@ -29,7 +29,9 @@ pub use effect::{Effect, Scope, Signal};
 pub use event::{Command, Envelope, Event};
 pub use fault::{FaultKind, KernelFault};
 pub use found::{CardMemory, FoundProcess};
-pub use gpu::{Disagreement, GpuId, GpuSample, Link, Opinion, Resets, ThrottleReason, Vendor};
+pub use gpu::{
+    Disagreement, GpuId, GpuSample, Link, Opinion, Resets, ThrottleReason, Vendor, is_suspended,
+};
 pub use health::{Finding, Health, NextStep, Verdict};
 pub use line::{Line, Stream};
 pub use plan::{Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};

@@ -1,6 +1,7 @@
 //! The parsers of foreign bytes, for the fuzz targets only: no interface to build upon.
 
 use super::amdgpu::{dpm, metrics};
+pub use super::clients::{DrmClient, drm_client};
 use super::kmsg;
 
 /// Reads a `gpu_metrics` table; whether it was one.

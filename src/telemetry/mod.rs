@@ -34,7 +34,6 @@ mod track;
 mod testing;
 
 pub(crate) use amdgpu::NEEDS_TWO;
-pub use clients::{DrmClient, drm_client};
 pub use processes::{Classify, Guess, Processes, ProcessesConfig};
 #[cfg(feature = "rocm-smi")]
 pub use rocm_smi::reader_main as rocm_smi_reader;

@@ -3,6 +3,7 @@
 
 use crate::model::{
     Bytes, Disagreement, GpuSample, Link, Metric, Opinion, Resets, ThrottleReason, Vendor,
+    is_suspended,
 };
 
 use super::text::number;
@@ -53,7 +54,7 @@ pub(super) fn unread(g: &GpuSample) -> Option<Reading> {
         return None;
     }
     match g.state.last()?.as_str() {
-        "suspended" | "suspending" => Some(Reading {
+        s if is_suspended(s) => Some(Reading {
             text: "asleep, not read".to_owned(),
             note: Some("reading would wake it".to_owned()),
             tone: Tone::Dim,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::cli::run::machine;
-use crate::model::{FoundProcess, GpuSample, Metric, Sample};
+use crate::model::{FoundProcess, GpuSample, Metric, Sample, is_suspended};
 use crate::record::{RunEntry, RunStatus};
 use crate::telemetry::{Guess, Processes, ProcessesConfig, Sampler, SamplerConfig};
 use crate::ui::lobby::{Lobby, RunLine, RunState};
@@ -49,7 +49,7 @@ impl Feed {
         let card = machine::choose(&gpus, None).ok().flatten();
         // a card whose memory was not read yet is not one without memory; one that
         // sleeps may not be read for hours
-        let sleeps = |c: &GpuSample| c.state.last().is_some_and(|s| s.starts_with("suspend"));
+        let sleeps = |c: &GpuSample| c.state.last().is_some_and(|s| is_suspended(s));
         let known = card.filter(|c| !matches!(c.vram_total, Metric::Failed { .. }) || sleeps(c));
         self.records
             .set_cards(known.as_ref().map(machine::as_card).into_iter().collect());

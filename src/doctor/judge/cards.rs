@@ -2,7 +2,7 @@
 
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Finding, Id};
-use crate::model::{Bytes, GpuSample};
+use crate::model::{Bytes, GpuSample, is_suspended};
 
 pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
     for card in &facts.cards {
@@ -39,7 +39,7 @@ fn one(card: &GpuSample, ram: Option<Bytes>, out: &mut Vec<Finding>) {
         format!(", {total} of {pool}")
     });
     let what = format!("{name} at {id}, {arch}{memory}");
-    if let Some("suspended" | "suspending") = card.state.last().map(String::as_str) {
+    if card.state.last().is_some_and(|s| is_suspended(s)) {
         out.push(
             Finding::note(Id::CardAsleep, format!("{what}, sleeps")).why(
                 "it was not woken to be read; a sleeping card has no readings, which is not zero",

@@ -14,7 +14,7 @@ use super::numbers::{
     CLOCK, DEGREES, RPM, WATTS, in_words_of_amdgpu, percent, plausible, read, real, scaled,
 };
 use super::{dpm, link, resets};
-use crate::model::{Bytes, GpuSample, Metric, Resets};
+use crate::model::{Bytes, GpuSample, Metric, Resets, is_suspended};
 
 const MICRO: f64 = 1e6;
 const MILLI: f64 = 1e3;
@@ -53,7 +53,7 @@ impl Memory {
     pub(super) fn state(&mut self, device: &Path) -> Metric<String> {
         let state = file::read_text(&device.join("power/runtime_status"));
         let state = self.tracker.settle("runtime_status", state);
-        let wakes = |s: &String| s.starts_with("suspend") || s == "resuming";
+        let wakes = |s: &String| is_suspended(s) || s == "resuming";
         if state.fresh().is_some_and(wakes) {
             self.slept = Some(Instant::now());
         }

@@ -13,9 +13,8 @@ use super::hwmon::Hwmon;
 use super::kfd::Found;
 use super::reading::{Memory, Reader};
 use super::values::Values;
-use crate::model::Vendor;
 use crate::model::time::millis;
-use crate::model::{GpuSample, Metric};
+use crate::model::{GpuSample, Metric, Vendor, is_suspended};
 
 /// Every read counts as use, and a card that is in use does not fall asleep. So
 /// when nothing was supervised for this long, a card with power management is read
@@ -190,7 +189,7 @@ impl Source for CardSource {
             self.reads = 0;
         }
         let state = self.memory.state(&self.identity.device);
-        let sleeping = state.fresh().is_some_and(|s| s.starts_with("suspend"));
+        let sleeping = state.fresh().is_some_and(|s| is_suspended(s));
         if sleeping {
             // its own workload wakes it, and nobody else has to
             self.gone_since = None;

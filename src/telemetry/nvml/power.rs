@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::file;
 use super::super::pci::PciAddress;
-use crate::model::GpuId;
+use crate::model::{GpuId, is_suspended};
 
 /// One card of NVIDIA on the PCI bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Card {
     /// Whether it is suspended now.
     fn sleeps(&self) -> bool {
         let status = file::read_text(&self.folder.join("power/runtime_status"));
-        status.is_ok_and(|s| s.starts_with("suspend"))
+        status.is_ok_and(|s| is_suspended(&s))
     }
 
     /// Whether it may fall asleep when nobody uses it.
