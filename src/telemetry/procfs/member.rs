@@ -1,11 +1,12 @@
 //! One process of the tree: its counters and its threads.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::super::file::{self, ReadError, ReadResult};
+use super::super::file::{ReadError, ReadResult};
+use super::kept::Kept;
 use super::parse::{self, Stat};
+use super::threads::Threads;
 use crate::model::ThreadSample;
 
 /// Counters that are summed over the tree.
@@ -26,15 +27,24 @@ pub(super) type Counters<T> = [T; COUNTERS.len()];
 /// A process as it was when last read.
 #[derive(Debug, Default)]
 pub(super) struct Member {
-    /// Start time; another one means another process.
-    pub(super) start: u64,
+    /// Start time; another one means another process. None before the first reading.
+    pub(super) start: Option<u64>,
     /// Last known value of each counter.
     pub(super) known: Counters<u64>,
-    /// Switches of each live thread, and of all threads that have ended.
-    switches: HashMap<u32, u64>,
+    /// Each live thread as last seen, and the switches of all threads that have ended.
+    seen: HashMap<u32, ThreadSample>,
     ended_switches: u64,
+    files: Files,
     /// What the last look at the threads told; none yet.
     threads: Option<Told>,
+}
+
+/// The files that are read in every round.
+#[derive(Debug, Default)]
+struct Files {
+    stat: Kept,
+    status: Kept,
+    io: Kept,
 }
 
 /// Whether switches could be counted, and the threads in uninterruptible sleep.
@@ -42,6 +52,19 @@ pub(super) struct Member {
 struct Told {
     switches: ReadResult<u64>,
     waiting: ReadResult<u32>,
+}
+
+/// What one look at a process is to tell, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// Number of the process.
+    pub(super) pid: u32,
+    /// Length of a clock tick.
+    pub(super) tick_ns: u64,
+    /// Its threads one by one.
+    pub(super) detail: bool,
+    /// Its files stay open for the next round.
+    pub(super) keep: bool,
 }
 
 /// One reading of one process.
@@ -66,28 +89,28 @@ pub(super) struct MemberReading {
 }
 
 impl Member {
-    /// Reads the process `pid`, and its threads where `detail` is asked for: they are
-    /// many, and each costs as much as a process.
-    pub(super) fn read(
-        &mut self,
-        proc: &Path,
-        pid: u32,
-        stat: Stat,
-        tick_ns: u64,
-        detail: bool,
-    ) -> MemberReading {
-        let dir = proc.join(pid.to_string());
-        let status = file::read_text(&dir.join("status"));
-        let io = file::read_text(&dir.join("io"));
+    /// `stat` of the process in `dir`; its files stay open where `keep` is set.
+    pub(super) fn stat(&mut self, dir: &Path, keep: bool) -> ReadResult<Stat> {
+        let path = dir.join("stat");
+        let text = self.files.stat.read(&path, keep)?;
+        parse::stat(&text).ok_or_else(|| ReadError::text(&path, "not the usual fields"))
+    }
+
+    /// Reads the process `pid` in `dir`, and its threads where `detail` is asked for: they
+    /// are many, and each costs as much as a process.
+    pub(super) fn read(&mut self, dir: &Path, stat: Stat, look: &Look) -> MemberReading {
+        self.start = Some(stat.start);
+        let status = self.files.status.read(&dir.join("status"), look.keep);
+        let io = self.files.io.read(&dir.join("io"), look.keep);
         let [rss, swap, tracer] = values(&status, ["VmRSS", "VmSwap", "TracerPid"]);
         let bytes = |kib: ReadResult<u64>| kib.map(|n| n.saturating_mul(1024));
         let [read_bytes, write_bytes, rchar, wchar] =
             values(&io, ["read_bytes", "write_bytes", "rchar", "wchar"]);
         let mut threads = stat.threads;
         let mut per_thread = Vec::new();
-        if detail {
-            let read = Threads::read(&dir, pid, tick_ns);
-            let switches = read.switches.map(|now| self.count_switches(now));
+        if look.detail {
+            let read = Threads::read(dir, look, &self.seen);
+            let switches = read.told.map(|()| self.count_switches(&read.samples));
             self.threads = Some(Told {
                 switches,
                 waiting: read.count.clone().map(|(_, waiting)| waiting),
@@ -100,7 +123,7 @@ impl Member {
             waiting: Err(ReadError::Missing),
         });
         let values: Counters<ReadResult<u64>> = [
-            Ok(stat.ticks.saturating_mul(tick_ns)),
+            Ok(stat.ticks.saturating_mul(look.tick_ns)),
             Ok(stat.minor),
             Ok(stat.major),
             read_bytes,
@@ -128,16 +151,17 @@ impl Member {
         }
     }
 
-    fn count_switches(&mut self, now: HashMap<u32, u64>) -> u64 {
-        for (tid, last) in &self.switches {
+    fn count_switches(&mut self, now: &[ThreadSample]) -> u64 {
+        let now: HashMap<u32, ThreadSample> = now.iter().map(|t| (t.tid, t.clone())).collect();
+        for (tid, last) in &self.seen {
             if !now.contains_key(tid) {
-                self.ended_switches = self.ended_switches.saturating_add(*last);
+                self.ended_switches = self.ended_switches.saturating_add(last.switches);
             }
         }
-        self.switches = now;
-        self.switches
+        self.seen = now;
+        self.seen
             .values()
-            .fold(self.ended_switches, |sum, n| sum.saturating_add(*n))
+            .fold(self.ended_switches, |sum, t| sum.saturating_add(t.switches))
     }
 }
 
@@ -147,94 +171,4 @@ fn values<const N: usize>(text: &ReadResult<String>, keys: [&str; N]) -> [ReadRe
         Ok(text) => parse::keyed(text, keys).map(|v| v.ok_or(ReadError::Missing)),
         Err(error) => std::array::from_fn(|_| Err(error.clone())),
     }
-}
-
-struct Threads {
-    count: ReadResult<(u32, u32)>,
-    switches: ReadResult<HashMap<u32, u64>>,
-    samples: Vec<ThreadSample>,
-}
-
-impl Threads {
-    fn read(dir: &Path, pid: u32, tick_ns: u64) -> Self {
-        let tasks = dir.join("task");
-        let listed: ReadResult<Vec<(u32, PathBuf)>> = fs::read_dir(&tasks)
-            .map(|entries| {
-                entries
-                    .filter_map(Result::ok)
-                    .filter_map(|e| Some((e.file_name().to_str()?.parse().ok()?, e.path())))
-                    .collect()
-            })
-            .map_err(|e| ReadError::os(&tasks, &e));
-        let listed = match listed {
-            Ok(listed) => listed,
-            Err(error) => {
-                return Self {
-                    count: Err(error.clone()),
-                    switches: Err(error),
-                    samples: Vec::new(),
-                };
-            }
-        };
-        let (mut alive, mut waiting) = (0, 0);
-        let mut switches = Ok(HashMap::new());
-        let mut samples = Vec::new();
-        for (tid, path) in listed {
-            // A thread that ends meanwhile has no stat any more.
-            let Ok(stat) = parse::read_stat(&path.join("stat")) else {
-                continue;
-            };
-            alive += 1;
-            waiting += u32::from(stat.state == 'D');
-            let (run_ns, count) = scheduling(&path);
-            match (&mut switches, &count) {
-                (Ok(all), Ok(n)) => {
-                    all.insert(tid, *n);
-                }
-                (Ok(_), Err(error)) if *error != ReadError::Missing || alive == 1 => {
-                    switches = Err(error.clone());
-                }
-                _ => {}
-            }
-            if let Ok(switches) = count {
-                samples.push(ThreadSample {
-                    pid,
-                    tid,
-                    name: stat.comm,
-                    state: stat.state,
-                    run_ns: run_ns.unwrap_or_else(|| stat.ticks.saturating_mul(tick_ns)),
-                    switches,
-                    wchan: file::read_text(&path.join("wchan"))
-                        .ok()
-                        .filter(|w| !matches!(w.as_str(), "" | "0")),
-                });
-            }
-        }
-        samples.sort_by_key(|s| s.tid);
-        Self {
-            count: Ok((alive, waiting)),
-            switches,
-            samples,
-        }
-    }
-}
-
-/// Run time where the kernel keeps schedstat, and how often the thread was put on
-/// a CPU (from schedstat, else its context switches).
-fn scheduling(task: &Path) -> (Option<u64>, ReadResult<u64>) {
-    let sched = file::read_text(&task.join("schedstat"))
-        .ok()
-        .and_then(|text| parse::schedstat(&text));
-    if let Some((run, switches)) = sched {
-        return (Some(run), Ok(switches));
-    }
-    let path = task.join("status");
-    let switches = file::read_text(&path).and_then(|text| {
-        let keys = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
-        match parse::keyed(&text, keys) {
-            [Some(own), Some(forced)] => Ok(own.saturating_add(forced)),
-            _ => Err(ReadError::Missing),
-        }
-    });
-    (None, switches)
 }

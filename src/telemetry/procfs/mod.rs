@@ -1,8 +1,10 @@
 //! The supervised process tree from `/proc`.
 
+mod kept;
 mod member;
 pub(super) mod parse;
 mod source;
+mod threads;
 mod tree;
 
 pub(crate) use source::{Members, ProcReading, ProcSource, Target};

@@ -9,8 +9,7 @@ use super::super::aging::{Age, Change};
 use super::super::file::{self, ReadError, ReadResult};
 use super::super::source::{Answer, Source, SourceError, lock};
 use super::super::track::Tracker;
-use super::member::{COUNTERS, Counters, Member, MemberReading};
-use super::parse;
+use super::member::{COUNTERS, Counters, Look, Member, MemberReading};
 use super::tree::Census;
 use crate::model::time::millis;
 use crate::model::{Bytes, Metric, ProcSample, ThreadSample};
@@ -22,6 +21,8 @@ const SCAN_PERIOD: Duration = Duration::from_millis(900);
 const SLOW_ROUND: Duration = Duration::from_secs(5);
 /// What they told is fresh for so long.
 const THREADS_FRESH: Duration = Duration::from_millis(1500);
+/// Processes of which the files stay open, three of each.
+const KEPT: usize = 64;
 /// Names of children in a sample.
 const NAMES: usize = 16;
 
@@ -122,35 +123,31 @@ impl ProcSource {
     /// Reads every member that still lives, and retires those that do not.
     fn read_members(&mut self, pids: &BTreeSet<u32>, detail: bool) -> BTreeMap<u32, MemberReading> {
         let mut readings = BTreeMap::new();
-        for pid in pids {
-            let path = self.proc.join(pid.to_string()).join("stat");
-            let Ok(stat) = parse::read_stat(&path) else {
+        let mut known = std::mem::take(&mut self.tree.live);
+        for (number, pid) in pids.iter().enumerate() {
+            let dir = self.proc.join(pid.to_string());
+            let look = Look {
+                pid: *pid,
+                tick_ns: self.tick_ns,
+                detail,
+                keep: number < KEPT,
+            };
+            let mut member = known.remove(pid).unwrap_or_default();
+            let stat = member.stat(&dir, look.keep);
+            if member.start.is_some() && member.start != stat.as_ref().ok().map(|s| s.start) {
+                // it has ended, or its number is another's now
+                self.tree.census.forget(*pid);
+                self.tree.retire(&std::mem::take(&mut member));
+            }
+            let Ok(stat) = stat else {
                 continue;
             };
-            if self
-                .tree
-                .live
-                .get(pid)
-                .is_some_and(|m| m.start != stat.start)
-            {
-                self.tree.retire(*pid);
-                self.tree.census.forget(*pid);
-            }
-            let member = self.tree.live.entry(*pid).or_default();
-            member.start = stat.start;
-            let reading = member.read(&self.proc, *pid, stat, self.tick_ns, detail);
-            readings.insert(*pid, reading);
+            readings.insert(*pid, member.read(&dir, stat, &look));
+            self.tree.live.insert(*pid, member);
         }
-        let gone: Vec<u32> = self
-            .tree
-            .live
-            .keys()
-            .copied()
-            .filter(|pid| !readings.contains_key(pid))
-            .collect();
-        for pid in gone {
+        for (pid, member) in known {
             self.tree.census.forget(pid);
-            self.tree.retire(pid);
+            self.tree.retire(&member);
         }
         readings
     }
@@ -209,11 +206,9 @@ impl Source for ProcSource {
 
 impl Tree {
     /// Keeps the counters of a process that has ended.
-    fn retire(&mut self, pid: u32) {
-        if let Some(member) = self.live.remove(&pid) {
-            for (sum, last) in self.ended.iter_mut().zip(member.known) {
-                *sum = sum.saturating_add(last);
-            }
+    fn retire(&mut self, member: &Member) {
+        for (sum, last) in self.ended.iter_mut().zip(member.known) {
+            *sum = sum.saturating_add(last);
         }
     }
 

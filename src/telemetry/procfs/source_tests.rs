@@ -242,6 +242,31 @@ fn waiting_threads_tracers_and_schedstat_are_seen() {
 }
 
 #[test]
+fn a_thread_is_asked_again_once_it_ran() {
+    let files = Files::new();
+    process(&files, 7, "python3", 'S', 1, 100);
+    files.write("proc/7/task/7/schedstat", "1000 5 20\n");
+    files.write("proc/7/task/7/wchan", "futex_wait_queue");
+    let mut f = fixture(files.root(), 7, None);
+    let mut thread = || {
+        f.read().unwrap();
+        lock(&f.threads)[0].clone()
+    };
+    assert_eq!(thread().wchan.as_deref(), Some("futex_wait_queue"));
+    // it sleeps since: nothing but schedstat is read
+    std::fs::remove_file(files.root().join("proc/7/task/7/wchan")).unwrap();
+    assert_eq!(thread().wchan.as_deref(), Some("futex_wait_queue"));
+    let running = stat(7, "python3", 'R', 1, 101, 500);
+    files.write("proc/7/task/7/stat", &running);
+    files.write("proc/7/task/7/schedstat", "1000 6 21\n");
+    let ran = thread();
+    assert_eq!((ran.state, ran.switches, ran.wchan), ('R', 21, None));
+    // one that runs is asked each time: it may sleep now without having been put on a CPU
+    files.write("proc/7/task/7/stat", &stat(7, "python3", 'D', 1, 101, 500));
+    assert_eq!(thread().state, 'D');
+}
+
+#[test]
 fn totals_of_ended_processes_stay_and_a_reused_number_is_another_process() {
     let files = Files::new();
     process(&files, 6, "guard", 'S', 1, 9000);

@@ -1,0 +1,123 @@
+//! The threads of one process, one by one.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::file::{self, ReadError, ReadResult};
+use super::member::Look;
+use super::parse;
+use crate::model::ThreadSample;
+
+/// One look at the threads of a process.
+pub(super) struct Threads {
+    /// Those that live, and those of them in uninterruptible sleep.
+    pub(super) count: ReadResult<(u32, u32)>,
+    /// Whether the kernel tells how often they were put on a CPU.
+    pub(super) told: ReadResult<()>,
+    /// Those that it tells of, by their numbers.
+    pub(super) samples: Vec<ThreadSample>,
+}
+
+impl Threads {
+    /// Looks at the process in `dir`; `seen` is what the last look told.
+    pub(super) fn read(dir: &Path, look: &Look, seen: &HashMap<u32, ThreadSample>) -> Self {
+        let tasks = dir.join("task");
+        let listed: ReadResult<Vec<(u32, PathBuf)>> = fs::read_dir(&tasks)
+            .map(|entries| {
+                entries
+                    .filter_map(Result::ok)
+                    .filter_map(|e| Some((e.file_name().to_str()?.parse().ok()?, e.path())))
+                    .collect()
+            })
+            .map_err(|e| ReadError::os(&tasks, &e));
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                return Self {
+                    count: Err(error.clone()),
+                    told: Err(error),
+                    samples: Vec::new(),
+                };
+            }
+        };
+        let (mut alive, mut waiting) = (0, 0);
+        let mut told = Ok(());
+        let mut samples = Vec::new();
+        for (tid, path) in listed {
+            let Some(thread) = Thread::read(&path, tid, look, seen.get(&tid)) else {
+                continue;
+            };
+            alive += 1;
+            waiting += u32::from(thread.state == 'D');
+            match thread.sample {
+                Ok(sample) => samples.push(sample),
+                Err(error) if told.is_ok() && (error != ReadError::Missing || alive == 1) => {
+                    told = Err(error);
+                }
+                Err(_) => {}
+            }
+        }
+        samples.sort_by_key(|s| s.tid);
+        Self {
+            count: Ok((alive, waiting)),
+            told,
+            samples,
+        }
+    }
+}
+
+/// One thread: its state, and the rest where it is told.
+struct Thread {
+    state: char,
+    sample: ReadResult<ThreadSample>,
+}
+
+impl Thread {
+    /// None: it ended meanwhile.
+    fn read(task: &Path, tid: u32, look: &Look, last: Option<&ThreadSample>) -> Option<Self> {
+        let sched = file::read_text(&task.join("schedstat"))
+            .ok()
+            .and_then(|text| parse::schedstat(&text));
+        // One that was never put on a CPU since it slept sleeps still, and where it slept.
+        // Most threads are so, and this spares two of three files.
+        if let (Some(now), Some(last)) = (sched, last)
+            && now == (last.run_ns, last.switches)
+            && matches!(last.state, 'S' | 'D' | 'I')
+        {
+            return Some(Self {
+                state: last.state,
+                sample: Ok(last.clone()),
+            });
+        }
+        let stat = parse::read_stat(&task.join("stat")).ok()?;
+        let state = stat.state;
+        let sample = match sched {
+            Some((run, switches)) => Ok((run, switches)),
+            None => context_switches(&task.join("status"))
+                .map(|switches| (stat.ticks.saturating_mul(look.tick_ns), switches)),
+        }
+        .map(|(run_ns, switches)| ThreadSample {
+            pid: look.pid,
+            tid,
+            name: stat.comm,
+            state,
+            run_ns,
+            switches,
+            wchan: file::read_text(&task.join("wchan"))
+                .ok()
+                .filter(|w| !matches!(w.as_str(), "" | "0")),
+        });
+        Some(Self { state, sample })
+    }
+}
+
+/// How often the thread was put on a CPU, where the kernel keeps no schedstat.
+fn context_switches(path: &Path) -> ReadResult<u64> {
+    let text = file::read_text(path)?;
+    let keys = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
+    match parse::keyed(&text, keys) {
+        [Some(own), Some(forced)] => Ok(own.saturating_add(forced)),
+        _ => Err(ReadError::Missing),
+    }
+}
