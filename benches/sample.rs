@@ -79,7 +79,10 @@ impl Drop for Tree {
 
 fn measure(card: &Card, time: Duration) -> Outcome<Vec<Figure>> {
     let tree = Tree::start(card)?;
-    let config = SamplerConfig::default();
+    let config = SamplerConfig {
+        rocm_smi: Some(env!("CARGO_BIN_EXE_framepack-tui").into()),
+        ..SamplerConfig::default()
+    };
     let period = config.period;
     let sampler = Sampler::start(config);
     sampler.set_target(Some(tree.0.id()), None);

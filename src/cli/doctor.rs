@@ -39,7 +39,7 @@ pub(super) fn main(args: &DoctorArgs) -> Result<u8, CliError> {
     let begun = Instant::now();
     let sampler = Sampler::start(SamplerConfig {
         period: PERIOD,
-        ..SamplerConfig::default()
+        ..SamplerConfig::with_own_reader()
     });
     // what reads the supervised process is timed on this one
     sampler.set_target(Some(std::process::id()), None);

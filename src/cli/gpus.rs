@@ -44,7 +44,7 @@ struct Reading<'a> {
 pub(super) fn main(args: &GpusArgs) -> Result<u8, CliError> {
     let sampler = Sampler::start(SamplerConfig {
         period: SamplerConfig::default().period.min(args.interval),
-        ..SamplerConfig::default()
+        ..SamplerConfig::with_own_reader()
     });
     let cards = sampler.cards();
     let only = match &args.gpu {

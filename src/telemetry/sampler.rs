@@ -24,6 +24,8 @@ use crate::model::{
     GpuId, GpuSample, HostSample, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,
 };
 
+/// Our own program, also where its file was replaced meanwhile.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 /// How long [`Sampler::cards`] waits for the first answers: a driver that has to wake
 /// its card takes more than a second.
 const FIRST_ANSWERS: Duration = Duration::from_secs(2);
@@ -47,27 +49,36 @@ pub struct SamplerConfig {
     pub kernel_log: Option<PathBuf>,
     /// Whether NVIDIA cards are asked for, where the program was built with NVML.
     pub nvml: bool,
-    /// Whether librocm_smi64 is asked for a second opinion on AMD cards, where the
-    /// program was built with it. It reads `/sys` only, so it is not asked where
-    /// `sys_root` is elsewhere.
-    pub rocm_smi: bool,
-    /// Program that is started as `PROGRAM rocm-smi-reader` for it. None: this program.
-    pub rocm_smi_reader: Option<PathBuf>,
+    /// Program that is started as `PROGRAM rocm-smi-reader` and asks librocm_smi64 for a
+    /// second opinion on AMD cards, where this was built with it. The library reads `/sys`
+    /// only, so it is not asked where `sys_root` is elsewhere. None: it is not asked.
+    pub rocm_smi: Option<PathBuf>,
     /// Time between two readings of each source.
     pub period: Duration,
 }
 
 impl Default for SamplerConfig {
-    /// The real machine, twice a second.
+    /// The real machine, twice a second, without librocm_smi64: a program that does not
+    /// know the subcommand of its reader would start itself again and again.
     fn default() -> Self {
         Self {
             sys_root: PathBuf::from("/"),
             proc_root: PathBuf::from("/"),
             kernel_log: None,
             nvml: true,
-            rocm_smi: true,
-            rocm_smi_reader: None,
+            rocm_smi: None,
             period: Duration::from_millis(500),
+        }
+    }
+}
+
+impl SamplerConfig {
+    /// The real machine, for a program that calls [`super::rocm_smi_reader`] when its
+    /// first argument is `rocm-smi-reader`.
+    pub fn with_own_reader() -> Self {
+        Self {
+            rocm_smi: Some(PathBuf::from(OWN_PROGRAM)),
+            ..Self::default()
         }
     }
 }
@@ -143,7 +154,6 @@ impl Sampler {
             kernel_log,
             nvml,
             rocm_smi,
-            rocm_smi_reader,
             period,
         } = config;
         let pace = Arc::new(Pace::default());
@@ -157,7 +167,7 @@ impl Sampler {
         let journalctl = asked.is_none().then(|| "journalctl".into());
         let kernel_log = asked.unwrap_or_else(|| PathBuf::from("/dev/kmsg"));
         let host = Host::new(&proc_root, &sys_root);
-        let second_wanted = rocm_smi && sys_root == Path::new("/");
+        let reader = rocm_smi.filter(|_| sys_root == Path::new("/"));
         let members = Arc::default();
         let process = ProcSource::new(
             &proc_root,
@@ -189,9 +199,9 @@ impl Sampler {
         let log = KernelLog::new(kernel_log, journalctl, Arc::clone(&lines));
         let scan = source::spawn(scan, SCAN_PERIOD, Arc::clone(&pace));
         #[cfg(feature = "rocm-smi")]
-        let second = second_wanted.then(|| {
+        let second = reader.map(|reader| {
             Box::new(Second::start(
-                rocm_smi_reader,
+                reader,
                 &attention,
                 (&scan, &cards),
                 period,
@@ -199,7 +209,7 @@ impl Sampler {
             ))
         });
         #[cfg(not(feature = "rocm-smi"))]
-        let _ = (second_wanted, rocm_smi_reader);
+        let _ = reader;
         Self {
             #[cfg(feature = "rocm-smi")]
             second,

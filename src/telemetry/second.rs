@@ -15,9 +15,6 @@ use super::source::{self, Pace, Slot, View, lock};
 use crate::model::time::millis;
 use crate::model::{GpuId, GpuSample, Metric, SourceState, SourceStatus, Vendor};
 
-/// Our own program, also where its file was replaced meanwhile.
-const OWN_PROGRAM: &str = "/proc/self/exe";
-
 /// The running source, and what it was compared with.
 #[derive(Debug)]
 pub(crate) struct Second {
@@ -35,13 +32,12 @@ struct Compared {
 impl Second {
     /// Starts the source; `scan` and `cards` are those of sysfs.
     pub(crate) fn start(
-        reader: Option<PathBuf>,
+        reader: PathBuf,
         attention: &Arc<Attention>,
         (scan, cards): (&Arc<Slot<Vec<Identity>>>, &CardSlots),
         period: Duration,
         pace: &Arc<Pace>,
     ) -> Self {
-        let reader = reader.unwrap_or_else(|| PathBuf::from(OWN_PROGRAM));
         let (scan, cards) = (Arc::clone(scan), Arc::clone(cards));
         let known = Box::new(move || candidates(&scan, &cards));
         let source = RocmSmi::new(reader, Arc::clone(attention), known);

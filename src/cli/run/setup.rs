@@ -82,7 +82,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         detected,
         catalog,
     } = asked;
-    let sampler = Sampler::start(SamplerConfig::default());
+    let sampler = Sampler::start(SamplerConfig::with_own_reader());
     let cards = sampler.cards();
     let shown = |of: &[EnvChange]| shown(&cards, &exported, of, &args.command);
     let asked_for = match &args.profile {

@@ -26,7 +26,7 @@ impl Feed {
     /// Starts them; waits for nothing.
     pub(super) fn start() -> Self {
         Self {
-            sampler: Sampler::start(SamplerConfig::default()),
+            sampler: Sampler::start(SamplerConfig::with_own_reader()),
             processes: Processes::start(ProcessesConfig::new(classify)),
             records: Records::start(),
             runs_at: records::place(),
