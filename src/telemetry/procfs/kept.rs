@@ -5,44 +5,71 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::super::file::{self, ReadResult};
+use super::super::file::{self, ReadError, ReadResult};
 
 /// Longest text that is read from an open file; what is longer is read anew by its name.
 const PAGE: usize = 4096;
 
+/// `f_type` of procfs, statfs(2). Its files are never replaced, and one read gives them
+/// whole.
+const PROCFS: i64 = 0x9fa0;
+
 /// A file that may stay open.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Option<File>);
+pub(super) struct Kept(Option<Open>);
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    procfs: bool,
+}
 
 impl Kept {
     /// The text of the file at `path`, which stays open where `keep` is set. A file that
     /// was removed or replaced, or whose process has ended, is looked for by its name.
     pub(super) fn read(&mut self, path: &Path, keep: bool) -> ReadResult<String> {
-        if let Some(text) = self.0.as_ref().and_then(again) {
+        if let Some(text) = self.0.as_ref().and_then(Open::text) {
             return Ok(text);
         }
-        self.0 = keep.then(|| File::open(path).ok()).flatten();
-        match self.0.as_ref().and_then(again) {
+        self.0 = keep.then(|| Open::new(path)).flatten();
+        match self.0.as_ref().and_then(Open::text) {
             Some(text) => Ok(text),
             None => file::read_text(path),
         }
     }
 }
 
-/// The whole text of an open file; none where it cannot be told for certain.
-fn again(open: &File) -> Option<String> {
-    // one that has no name any more was replaced
-    if rustix::fs::fstat(open).ok()?.st_nlink == 0 {
-        return None;
+impl Open {
+    fn new(path: &Path) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        let procfs = rustix::fs::fstatfs(&file).is_ok_and(|s| s.f_type == PROCFS);
+        Some(Self { file, procfs })
     }
+
+    /// The whole text; none where it cannot be told for certain.
+    fn text(&self) -> Option<String> {
+        // one that has no name any more was replaced
+        if !self.procfs && rustix::fs::fstat(&self.file).ok()?.st_nlink == 0 {
+            return None;
+        }
+        let mut page = [0; PAGE];
+        let length = self.file.read_at(&mut page, 0).ok()?;
+        (length > 0 && length < PAGE).then(|| file::text_of(&page[..length]))
+    }
+}
+
+/// The text of a file of a process, in one read where it is short. It is not kept open.
+pub(super) fn read_once(path: &Path) -> ReadResult<String> {
+    let open = File::open(path).map_err(|e| ReadError::os(path, &e))?;
     let mut page = [0; PAGE];
-    let length = open.read_at(&mut page, 0).ok()?;
-    (length > 0 && length < PAGE).then(|| file::text_of(&page[..length]))
+    match open.read_at(&mut page, 0) {
+        Ok(length) if length > 0 && length < PAGE => Ok(file::text_of(&page[..length])),
+        _ => file::read_text(path),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::file::ReadError;
     use super::super::super::testing::Tree;
     use super::*;
 

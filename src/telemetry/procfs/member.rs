@@ -63,6 +63,8 @@ pub(super) struct Look {
     pub(super) tick_ns: u64,
     /// Its threads one by one.
     pub(super) detail: bool,
+    /// Where each of them waits.
+    pub(super) wait_channels: bool,
     /// Its files stay open for the next round.
     pub(super) keep: bool,
 }

@@ -121,7 +121,12 @@ impl ProcSource {
     }
 
     /// Reads every member that still lives, and retires those that do not.
-    fn read_members(&mut self, pids: &BTreeSet<u32>, detail: bool) -> BTreeMap<u32, MemberReading> {
+    fn read_members(
+        &mut self,
+        pids: &BTreeSet<u32>,
+        detail: bool,
+        asked: bool,
+    ) -> BTreeMap<u32, MemberReading> {
         let mut readings = BTreeMap::new();
         let mut known = std::mem::take(&mut self.tree.live);
         for (number, pid) in pids.iter().enumerate() {
@@ -130,6 +135,7 @@ impl ProcSource {
                 pid: *pid,
                 tick_ns: self.tick_ns,
                 detail,
+                wait_channels: asked,
                 keep: number < KEPT,
             };
             let mut member = known.remove(pid).unwrap_or_default();
@@ -179,7 +185,7 @@ impl Source for ProcSource {
         let slow = self.tree.slow.is_none_or(|at| at.elapsed() >= SLOW_ROUND);
         let detail = target.detail || slow;
         let pids = self.members(root, target.reaper)?;
-        let mut members = self.read_members(&pids, detail);
+        let mut members = self.read_members(&pids, detail, target.detail);
         *lock(&self.living) = Members {
             of: self.tree.of,
             pids: members

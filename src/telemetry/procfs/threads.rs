@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::file::{self, ReadError, ReadResult};
+use super::super::file::{ReadError, ReadResult};
+use super::kept;
 use super::member::Look;
 use super::parse;
 use crate::model::ThreadSample;
@@ -76,7 +77,7 @@ struct Thread {
 impl Thread {
     /// None: it ended meanwhile.
     fn read(task: &Path, tid: u32, look: &Look, last: Option<&ThreadSample>) -> Option<Self> {
-        let sched = file::read_text(&task.join("schedstat"))
+        let sched = kept::read_once(&task.join("schedstat"))
             .ok()
             .and_then(|text| parse::schedstat(&text));
         // One that was never put on a CPU since it slept sleeps still, and where it slept.
@@ -84,13 +85,14 @@ impl Thread {
         if let (Some(now), Some(last)) = (sched, last)
             && now == (last.run_ns, last.switches)
             && matches!(last.state, 'S' | 'D' | 'I')
+            && (last.wchan.is_some() || !look.wait_channels)
         {
             return Some(Self {
                 state: last.state,
                 sample: Ok(last.clone()),
             });
         }
-        let stat = parse::read_stat(&task.join("stat")).ok()?;
+        let stat = parse::stat(&kept::read_once(&task.join("stat")).ok()?)?;
         let state = stat.state;
         let sample = match sched {
             Some((run, switches)) => Ok((run, switches)),
@@ -104,8 +106,10 @@ impl Thread {
             state,
             run_ns,
             switches,
-            wchan: file::read_text(&task.join("wchan"))
-                .ok()
+            wchan: look
+                .wait_channels
+                .then(|| kept::read_once(&task.join("wchan")).ok())
+                .flatten()
                 .filter(|w| !matches!(w.as_str(), "" | "0")),
         });
         Some(Self { state, sample })
@@ -114,7 +118,7 @@ impl Thread {
 
 /// How often the thread was put on a CPU, where the kernel keeps no schedstat.
 fn context_switches(path: &Path) -> ReadResult<u64> {
-    let text = file::read_text(path)?;
+    let text = kept::read_once(path)?;
     let keys = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
     match parse::keyed(&text, keys) {
         [Some(own), Some(forced)] => Ok(own.saturating_add(forced)),
