@@ -180,6 +180,7 @@ fn reduce_sample(bencher: Bencher<'_, '_>, is: &str) {
 fn reduce_line(bencher: Bencher<'_, '_>) {
     let line = Event::Line(Line {
         attempt: 1,
+        row: 0,
         stream: Stream::Stdout,
         text: "Moving DynamicSwap_LlamaModel to cuda:0 with preserved memory: 6 GB".to_owned(),
         bar: false,

@@ -228,6 +228,7 @@ impl Workload {
     fn say(&mut self, text: &str, bar: bool, chatter: bool) {
         self.post(Event::Line(Line {
             attempt: 1,
+            row: 0,
             stream: if bar || chatter {
                 Stream::Stderr
             } else {

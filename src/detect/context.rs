@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::{
-    Event, FaultKind, FindMark, JobChange, Mono, Phase, PhaseChange, ProcSample, Progress,
-    VerdictId,
+    Cite, CiteKind, Event, FaultKind, FindMark, JobChange, Line, Mono, Phase, PhaseChange,
+    ProcSample, Progress, VerdictId,
 };
 
 use super::facts::{Job, OpenFind, Seen};
@@ -28,9 +28,11 @@ pub(super) struct Context {
     /// The program announced a CPU step.
     pub(super) announced_cpu: bool,
     pub(super) find: Option<OpenFind>,
+    /// What the console said last.
+    last_line: Option<Cite>,
     pub(super) seen: Option<Seen>,
-    pub(super) exception: Option<(String, u64)>,
-    pub(super) oom_killer: Option<(String, u64)>,
+    pub(super) exception: Option<Cite>,
+    pub(super) oom_killer: Option<Cite>,
     /// The program's last word was that it compiles or tunes.
     pub(super) compiling: bool,
     /// Phase and section in which the last job failed.
@@ -50,6 +52,7 @@ impl Context {
             rung_on_cpu,
             announced_cpu: false,
             find: None,
+            last_line: None,
             seen: None,
             exception: None,
             oom_killer: None,
@@ -95,8 +98,9 @@ impl Context {
                 self.pids.insert(*pid);
             }
             Event::Line(line) => {
+                self.last_line = Some(line_cite(now, seq, line));
                 if let Some(verdict) = signature::of_line(&line.text) {
-                    self.note_error(now, seq, verdict, &line.text);
+                    self.note_error(verdict, line_cite(now, seq, line));
                 }
                 self.compiling |= signature::is_compilation(&line.text);
             }
@@ -109,7 +113,10 @@ impl Context {
                 let killed = kernel::read(text).filter(|f| f.kind == FaultKind::OomKill);
                 let victim = killed.and_then(|f| f.pid);
                 if victim.is_some_and(|v| self.pids.contains(&v)) {
-                    self.oom_killer = Some((text.clone(), seq));
+                    self.oom_killer = Some(Cite {
+                        kind: CiteKind::Kernel,
+                        ..event_cite(now, seq, text)
+                    });
                 }
             }
             _ => {}
@@ -165,12 +172,17 @@ impl Context {
                 self.job = Job::Ended;
                 self.failed_in = Some((self.phase, self.section));
                 // without words the way it ended is all there is
-                self.exception = why.clone().map(|text| (text, seq));
+                self.exception = why.as_ref().map(|text| self.said(now, seq, text));
             }
         }
     }
 
     fn observe_find(&mut self, now: Mono, seq: u64, mark: &FindMark) {
+        // a mark is read from the line before it
+        let cite = self
+            .last_line
+            .clone()
+            .unwrap_or_else(|| event_cite(now, seq, ""));
         match mark {
             FindMark::Opened { key } => {
                 self.find = Some(OpenFind {
@@ -179,7 +191,7 @@ impl Context {
                     advanced: now,
                     solver: None,
                     detail: None,
-                    seqs: (seq, seq),
+                    cites: (cite.clone(), cite.clone()),
                 });
             }
             FindMark::Closed { key } => {
@@ -200,13 +212,13 @@ impl Context {
                     advanced: now,
                     solver: None,
                     detail: None,
-                    seqs: (seq, seq),
+                    cites: (cite.clone(), cite.clone()),
                 });
                 if find.solver.as_ref() != Some(name) {
                     find.advanced = now;
                 }
                 find.solver = Some(name.clone());
-                find.seqs.1 = seq;
+                find.cites.1 = cite;
             }
             FindMark::Advance { detail } => {
                 if let Some(find) = &mut self.find {
@@ -214,31 +226,56 @@ impl Context {
                         find.advanced = now;
                     }
                     find.detail = Some(detail.clone());
-                    find.seqs.1 = seq;
+                    find.cites.1 = cite;
                 }
             }
             FindMark::Mode { .. } => {}
         }
     }
 
-    fn note_error(&mut self, now: Mono, seq: u64, verdict: VerdictId, text: &str) {
+    /// Words of the program: the last line, where it has them.
+    fn said(&self, at: Mono, seq: u64, text: &str) -> Cite {
+        match &self.last_line {
+            Some(line) if line.text.contains(text) => line.clone(),
+            _ => Cite {
+                kind: CiteKind::Console,
+                ..event_cite(at, seq, text)
+            },
+        }
+    }
+
+    fn note_error(&mut self, verdict: VerdictId, cite: Cite) {
         match &mut self.seen {
             Some(s) if s.verdict == verdict => {
-                s.last = now;
-                s.last_seq = seq;
+                s.last = cite;
                 s.count += 1;
             }
             _ => {
                 self.seen = Some(Seen {
                     verdict,
-                    first: now,
-                    first_seq: seq,
-                    last: now,
-                    last_seq: seq,
+                    first: cite.clone(),
+                    last: cite,
                     count: 1,
-                    text: text.chars().take(300).collect(),
                 });
             }
         }
+    }
+}
+
+fn line_cite(at: Mono, seq: u64, line: &Line) -> Cite {
+    Cite {
+        kind: CiteKind::Console,
+        line: Some(line.row).filter(|row| *row != 0),
+        ..event_cite(at, seq, &line.text)
+    }
+}
+
+fn event_cite(at: Mono, seq: u64, text: &str) -> Cite {
+    Cite {
+        seq,
+        at,
+        kind: CiteKind::Event,
+        line: None,
+        text: text.chars().take(Cite::MOST).collect(),
     }
 }

@@ -12,16 +12,8 @@ impl Detector {
         let end = rule::judge_end(&EndFacts {
             status,
             seen: self.context.seen.as_ref(),
-            exception: self
-                .context
-                .exception
-                .as_ref()
-                .map(|(t, s)| (t.as_str(), *s)),
-            oom_killer: self
-                .context
-                .oom_killer
-                .as_ref()
-                .map(|(t, s)| (t.as_str(), *s)),
+            exception: self.context.exception.as_ref(),
+            oom_killer: self.context.oom_killer.as_ref(),
         });
         let mut v = self.verdict_of(end.verdict, end.health, &end.sentence, now);
         // a server is idle again by the time its failed job is judged
@@ -29,12 +21,17 @@ impl Detector {
             v.phase = phase;
             v.section = section;
         }
-        v.onset = self.context.seen.as_ref().map_or(now, |s| s.first.min(now));
+        v.onset = self
+            .context
+            .seen
+            .as_ref()
+            .map_or(now, |s| s.first.at.min(now));
         v.confidence = end.confidence;
         v.findings = vec![Finding {
             verdict: end.verdict,
             text: end.sentence,
-            seqs: end.seqs,
+            seqs: end.cites.iter().map(|c| c.seq).collect(),
+            cites: end.cites,
             count: end.count,
         }];
         v

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Limits, Mono, Phase, VerdictId};
+use crate::model::{Cite, Limits, Mono, Phase, VerdictId};
 
 use super::channels::Channels;
 use super::helpers::Helpers;
@@ -15,20 +15,29 @@ pub(crate) struct OpenFind {
     pub(crate) advanced: Mono,
     pub(crate) solver: Option<String>,
     pub(crate) detail: Option<String>,
-    /// `seq` of the line that opened it and of the last one about it.
-    pub(crate) seqs: (u64, u64),
+    /// What opened it and the last word about it.
+    pub(crate) cites: (Cite, Cite),
 }
 
 /// A known error seen in the text and not outlived by progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) verdict: VerdictId,
-    pub(crate) first: Mono,
-    pub(crate) first_seq: u64,
-    pub(crate) last: Mono,
-    pub(crate) last_seq: u64,
+    /// First and last of its lines.
+    pub(crate) first: Cite,
+    pub(crate) last: Cite,
     pub(crate) count: u64,
-    pub(crate) text: String,
+}
+
+impl Seen {
+    /// First and last line, once where they are the same.
+    pub(crate) fn cites(&self) -> Vec<Cite> {
+        let mut cites = vec![self.first.clone()];
+        if self.last != self.first {
+            cites.push(self.last.clone());
+        }
+        cites
+    }
 }
 
 /// Whether a job is in flight, as far as known.

@@ -1,6 +1,6 @@
 //! The words of a verdict.
 
-use crate::model::{ActionId, Finding, Health, Mono, NextStep, Verdict, VerdictId};
+use crate::model::{ActionId, Cite, Finding, Health, Mono, NextStep, Verdict, VerdictId};
 
 use super::Detector;
 use super::facts::{Facts, Job};
@@ -48,11 +48,18 @@ impl Detector {
         } else {
             signs.confidence * 0.5
         };
-        let seqs = if signs.seqs.is_empty() {
-            vec![self.active_seq, self.last_seq]
-        } else {
-            signs.seqs.clone()
-        };
+        let mut cites = signs.cites.clone();
+        if cites.is_empty() {
+            cites = vec![
+                Cite::reading(
+                    self.active_seq,
+                    signs.since,
+                    "the last activity of any kind".to_owned(),
+                ),
+                Cite::reading(self.last_seq, now, signs.numbers.join(", ")),
+            ];
+        }
+        let seqs: Vec<u64> = cites.iter().map(|c| c.seq).collect();
         v.findings = signs
             .numbers
             .iter()
@@ -60,6 +67,7 @@ impl Detector {
                 verdict: signs.verdict,
                 text: n.clone(),
                 seqs: seqs.clone(),
+                cites: cites.clone(),
                 count: 1,
             })
             .collect();
@@ -88,6 +96,8 @@ impl Detector {
             sentence: sentence.to_owned(),
             findings: Vec::new(),
             ruled_out: Vec::new(),
+            considered: Vec::new(),
+            remedy: None,
             action: ActionId::None,
             next: None,
         }

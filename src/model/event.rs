@@ -20,7 +20,7 @@ use super::units::Bytes;
 use super::vocab::VerdictId;
 
 /// Version of the event stream: major.minor. Readers refuse another major.
-pub const SCHEMA: &str = "1.2";
+pub const SCHEMA: &str = "1.3";
 
 /// One event with its place in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

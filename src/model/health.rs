@@ -1,5 +1,7 @@
 //! Judgements: how sure, how bad, why.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::time::Mono;
@@ -55,8 +57,98 @@ pub struct Finding {
     pub text: String,
     /// `seq` of the envelopes behind it (first and last of a stretch, or lines).
     pub seqs: Vec<u64>,
+    /// The same with their words, for readers without the stream at hand.
+    #[serde(default)]
+    pub cites: Vec<Cite>,
     /// How often it was seen.
     pub count: u64,
+}
+
+/// Where a piece of evidence stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CiteKind {
+    /// A line of the workload's console.
+    Console,
+    /// A line of the kernel log.
+    Kernel,
+    /// Something that the supervisor saw itself: an exit, a stop.
+    Event,
+    /// A reading of the machine.
+    Telemetry,
+}
+
+/// One event that a finding rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cite {
+    /// `seq` of its envelope.
+    pub seq: u64,
+    /// When it came.
+    pub at: Mono,
+    /// What it is.
+    pub kind: CiteKind,
+    /// Number of the line where the console has one, see [`super::Line::row`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Its words, at most 300 characters; for readings the numbers.
+    pub text: String,
+}
+
+impl Cite {
+    /// Most characters of [`Cite::text`].
+    pub const MOST: usize = 300;
+
+    /// A reading of the machine, in words.
+    pub const fn reading(seq: u64, at: Mono, text: String) -> Self {
+        Self {
+            seq,
+            at,
+            kind: CiteKind::Telemetry,
+            line: None,
+            text,
+        }
+    }
+}
+
+/// What a rule said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleState {
+    /// Nothing of the kind.
+    Clear,
+    /// Signs, the limit is not reached.
+    NotYet,
+    /// It holds.
+    Match,
+}
+
+/// A rule that was asked, and its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Considered {
+    /// What it speaks for.
+    pub verdict: VerdictId,
+    /// What it said.
+    pub state: RuleState,
+    /// Why, in a few words: the number that decided.
+    pub why: String,
+}
+
+/// What follows from a verdict by itself, before any ladder is asked: the default table
+/// of the vocabulary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// What to do.
+    pub action: ActionId,
+    /// 0: no change. 1: change without loss. 2: smaller or slower on the GPU. 3: part of
+    /// the work on the CPU. 4: needs the user or the host.
+    pub tier: u8,
+    /// Whether a restart by itself is right here.
+    pub auto_restart: bool,
+    /// Environment that a restart needs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// What to do, in a sentence for people, with the numbers that follow from the evidence.
+    pub why: String,
 }
 
 /// What will happen, and when.
@@ -89,8 +181,15 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Look-alikes and why they are not it.
     pub ruled_out: Vec<String>,
+    /// Every rule that was asked and its answer, the matching one first.
+    #[serde(default)]
+    pub considered: Vec<Considered>,
     /// What would follow.
     pub action: ActionId,
+    /// The same with tier, whether a restart by itself is right, and a sentence. Absent:
+    /// a record before 1.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
     /// The next limit, if one is running.
     pub next: Option<NextStep>,
 }

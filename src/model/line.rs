@@ -21,6 +21,10 @@ pub struct Line {
     pub stream: Stream,
     /// Text without escape sequences, at most 8 KiB.
     pub text: String,
+    /// Number of the line in its stream, from 1, as an editor counts it: all states of a
+    /// bar that rewrites itself have the same. 0: not known (records before 1.3).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub row: u64,
     /// Ended by `\r`: the next piece of this stream rewrites it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bar: bool,
@@ -31,4 +35,12 @@ pub struct Line {
     /// record, folded away on screen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub chatter: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+const fn is_zero(row: &u64) -> bool {
+    *row == 0
 }

@@ -32,7 +32,9 @@ pub use found::{CardMemory, FoundProcess};
 pub use gpu::{
     Disagreement, GpuId, GpuSample, Link, Opinion, Resets, ThrottleReason, Vendor, is_suspended,
 };
-pub use health::{Finding, Health, NextStep, Verdict};
+pub use health::{
+    Cite, CiteKind, Considered, Finding, Health, NextStep, Remedy, RuleState, Verdict,
+};
 pub use line::{Line, Stream};
 pub use plan::{Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};
 pub use progress::{FindMark, JobChange, PhaseChange, Progress};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::model::{Envelope, Event};
+use crate::model::{Envelope, Event, Finding};
 
 /// How much an envelope matters when there is no room for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,9 +106,11 @@ fn weight(envelope: &Envelope) -> usize {
         }
         Event::Verdict(v) => {
             let findings = v.findings.iter();
-            1024 + findings
-                .map(|f| f.text.len() + f.seqs.len() * 8 + 64)
-                .sum::<usize>()
+            let cites = |f: &Finding| f.cites.iter().map(|c| c.text.len() + 128).sum::<usize>();
+            1024 + v.considered.len() * 128
+                + findings
+                    .map(|f| f.text.len() + f.seqs.len() * 8 + 64 + cites(f))
+                    .sum::<usize>()
         }
         Event::AttemptStarted(_) | Event::RunStarted(_) | Event::EvidenceTaken(_) => 4096,
         Event::Kernel { text } | Event::Notice { text, .. } => text.len(),
@@ -176,6 +178,7 @@ mod tests {
     fn line(text: String) -> Event {
         Event::Line(Line {
             attempt: 1,
+            row: 0,
             stream: Stream::Stdout,
             text,
             bar: false,

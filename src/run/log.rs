@@ -222,6 +222,7 @@ mod tests {
     fn line(text: &str, bar: bool) -> Line {
         Line {
             attempt: 1,
+            row: 0,
             stream: Stream::Stderr,
             text: text.to_owned(),
             bar,

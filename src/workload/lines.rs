@@ -31,6 +31,8 @@ pub struct LineSplitter {
     /// The piece in hand began behind a `\r`: it is a state of a bar.
     rewrites: bool,
     since: Option<Instant>,
+    /// Newlines so far.
+    newlines: u64,
 }
 
 impl LineSplitter {
@@ -44,6 +46,7 @@ impl LineSplitter {
             after_cr: false,
             rewrites: false,
             since: None,
+            newlines: 0,
         }
     }
 
@@ -53,6 +56,7 @@ impl LineSplitter {
             match byte {
                 b'\n' => {
                     self.finish(false, out);
+                    self.newlines += 1;
                     self.rewrites = false;
                 }
                 b'\r' => self.after_cr = true,
@@ -121,6 +125,7 @@ impl LineSplitter {
                 attempt: self.attempt,
                 stream: self.stream,
                 text: (*part).to_owned(),
+                row: self.newlines + 1,
                 bar: if i == last {
                     bar
                 } else {

@@ -200,6 +200,7 @@ mod tests {
     fn line(text: &str, bar: bool) -> Line {
         Line {
             attempt: 1,
+            row: 0,
             stream: Stream::Stdout,
             text: text.to_owned(),
             bar,

@@ -332,6 +332,7 @@ impl Sim {
         let attempt = self.attempt();
         self.feed(Event::Line(Line {
             attempt,
+            row: 0,
             stream: Stream::Stderr,
             text: text.to_owned(),
             bar: false,

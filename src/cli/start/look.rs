@@ -184,6 +184,8 @@ impl Picture {
             sentence: sentence.to_owned(),
             findings: Vec::new(),
             ruled_out: Vec::new(),
+            considered: Vec::new(),
+            remedy: None,
             action: ActionId::None,
             next: None,
         })));

@@ -56,7 +56,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             "work of the CPU or the disk: neither moves".to_owned(),
         ],
         confidence: 0.85,
-        seqs: Vec::new(),
+        cites: Vec::new(),
     }
     .against_limit(f.now)
 }

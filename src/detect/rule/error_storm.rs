@@ -16,6 +16,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     // an allocator that recovers lets the card or the transfers go on
     let since = seen
         .first
+        .at
         .max(c.last_word())
         .max(c.last_transfer())
         .max(c.gpu_hard.active);
@@ -28,20 +29,20 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         limit: f.silence_limit(),
         sentence: format!(
             "\"{}\" came {} times, and nothing has advanced for {}",
-            super::short(&seen.text),
+            super::short(&seen.last.text),
             seen.count,
             span(f.now.since(since))
         ),
         numbers: vec![format!(
             "{} copies in {}",
             seen.count,
-            span(seen.last.since(seen.first))
+            span(seen.last.at.since(seen.first.at))
         )],
         ruled_out: vec![
             "an error that was survived: no step, transfer or work of the card followed".to_owned(),
         ],
         confidence: 0.9,
-        seqs: vec![seen.first_seq, seen.last_seq],
+        cites: seen.cites(),
     }
     .against_limit(f.now)
 }

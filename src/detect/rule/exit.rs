@@ -4,7 +4,7 @@
 //! termination, not its cause.
 
 use crate::detect::facts::Seen;
-use crate::model::{ExitStatus, Health, VerdictId};
+use crate::model::{Cite, ExitStatus, Health, VerdictId};
 
 /// What is known at the end.
 pub(crate) struct EndFacts<'a> {
@@ -12,10 +12,10 @@ pub(crate) struct EndFacts<'a> {
     pub(crate) status: Option<ExitStatus>,
     /// The last known error in the text that no progress followed.
     pub(crate) seen: Option<&'a Seen>,
-    /// The program's own words about its failure (`seq` of the line).
-    pub(crate) exception: Option<(&'a str, u64)>,
-    /// The kernel ended a process of ours for want of memory (`seq` of its line).
-    pub(crate) oom_killer: Option<(&'a str, u64)>,
+    /// The program's own words about its failure.
+    pub(crate) exception: Option<&'a Cite>,
+    /// The kernel ended a process of ours for want of memory.
+    pub(crate) oom_killer: Option<&'a Cite>,
 }
 
 /// The judgement over an end.
@@ -24,7 +24,7 @@ pub(crate) struct End {
     pub(crate) verdict: VerdictId,
     pub(crate) health: Health,
     pub(crate) sentence: String,
-    pub(crate) seqs: Vec<u64>,
+    pub(crate) cites: Vec<Cite>,
     pub(crate) count: u64,
     pub(crate) confidence: f64,
 }
@@ -37,7 +37,7 @@ impl End {
 }
 
 pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
-    let failed = |verdict, sentence: String, seqs, count, confidence| End {
+    let failed = |verdict, sentence: String, cites, count, confidence| End {
         verdict,
         health: if f.status.is_some() {
             Health::Failed
@@ -45,7 +45,7 @@ pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
             Health::Failing
         },
         sentence,
-        seqs,
+        cites,
         count,
         confidence,
     };
@@ -54,7 +54,7 @@ pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
             verdict: VerdictId::Finished,
             health: Health::Finished,
             sentence: "the program ended by itself with exit code 0".to_owned(),
-            seqs: Vec::new(),
+            cites: Vec::new(),
             count: 1,
             confidence: 1.0,
         };
@@ -63,11 +63,14 @@ pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
         || "the job ended with an error".to_owned(),
         |s| s.to_string(),
     );
-    if let Some((text, seq)) = f.oom_killer {
+    if let Some(line) = f.oom_killer {
         return failed(
             VerdictId::HostOom,
-            format!("the kernel ended the process for want of host memory: \"{text}\""),
-            vec![seq],
+            format!(
+                "the kernel ended the process for want of host memory: \"{}\"",
+                line.text
+            ),
+            vec![line.clone()],
             1,
             0.98,
         );
@@ -75,19 +78,19 @@ pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
     if let Some(seen) = f.seen {
         return failed(
             seen.verdict,
-            format!("{how} after \"{}\" ({} x)", seen.text, seen.count),
-            vec![seen.first_seq, seen.last_seq],
+            format!("{how} after \"{}\" ({} x)", seen.last.text, seen.count),
+            seen.cites(),
             seen.count,
             0.95,
         );
     }
     // an exception ends a program by its exit code; it explains no signal
     let by_signal = matches!(f.status, Some(ExitStatus::Signal(_)));
-    if let Some((text, seq)) = f.exception.filter(|_| !by_signal) {
+    if let Some(line) = f.exception.filter(|_| !by_signal) {
         return failed(
             VerdictId::AppError,
-            format!("{how}; the program's own words: \"{text}\""),
-            vec![seq],
+            format!("{how}; the program's own words: \"{}\"", line.text),
+            vec![line.clone()],
             1,
             0.9,
         );
@@ -136,15 +139,16 @@ mod tests {
     use super::*;
     use crate::model::Mono;
 
+    fn cite(seq: u64) -> Cite {
+        Cite::reading(seq, Mono(seq), "t".into())
+    }
+
     fn end(status: ExitStatus, seen: Option<VerdictId>) -> VerdictId {
         let seen = seen.map(|verdict| Seen {
             verdict,
-            first: Mono(1),
-            first_seq: 1,
-            last: Mono(2),
-            last_seq: 2,
+            first: cite(1),
+            last: cite(2),
             count: 3,
-            text: "t".into(),
         });
         judge_end(&EndFacts {
             status: Some(status),
@@ -180,9 +184,9 @@ mod tests {
             status: Some(ExitStatus::Signal(9)),
             seen: None,
             exception: None,
-            oom_killer: Some(("Out of memory: Killed process 7 (python)", 5)),
+            oom_killer: Some(&cite(5)),
         });
         assert_eq!(got.verdict, VerdictId::HostOom);
-        assert_eq!(got.seqs, vec![5]);
+        assert_eq!(got.cites, vec![cite(5)]);
     }
 }

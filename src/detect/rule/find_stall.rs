@@ -61,7 +61,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             "a search that advances: no falling count, new solver, better time or ETA".to_owned(),
         ],
         confidence: 0.9,
-        seqs: vec![find.seqs.0, find.seqs.1],
+        cites: vec![find.cites.0.clone(), find.cites.1.clone()],
     }
     .against_limit(f.now)
 }

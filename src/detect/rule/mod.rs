@@ -10,7 +10,7 @@ mod spin_hang;
 
 use std::time::Duration;
 
-use crate::model::{Mono, VerdictId};
+use crate::model::{Cite, Mono, VerdictId};
 
 use super::facts::Facts;
 
@@ -45,8 +45,8 @@ pub(crate) struct Signs {
     pub(crate) ruled_out: Vec<String>,
     /// 0 to 1.
     pub(crate) confidence: f64,
-    /// Envelopes behind it, where lines speak.
-    pub(crate) seqs: Vec<u64>,
+    /// What is behind it, where lines speak; empty: the readings.
+    pub(crate) cites: Vec<Cite>,
 }
 
 impl Signs {

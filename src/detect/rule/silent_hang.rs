@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::detect::facts::Facts;
+use crate::detect::facts::{Facts, Seen};
 use crate::model::{Phase, VerdictId};
 
 use super::{Check, Signs, short, span, untrusted};
@@ -59,7 +59,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let sentence = match f.seen {
         Some(seen) => format!(
             "after \"{}\" ({} x) the program stopped moving",
-            short(&seen.text),
+            short(&seen.last.text),
             seen.count
         ),
         None => format!(
@@ -80,9 +80,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             "server waiting for its user: a job is in flight".to_owned(),
         ],
         confidence: confidence(f),
-        seqs: f
-            .seen
-            .map_or_else(Vec::new, |s| vec![s.first_seq, s.last_seq]),
+        cites: f.seen.map_or_else(Vec::new, Seen::cites),
     }
     .against_limit(f.now)
 }

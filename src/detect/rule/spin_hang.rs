@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::detect::facts::Facts;
+use crate::detect::facts::{Facts, Seen};
 use crate::model::{Phase, VerdictId};
 
 use super::{Check, Signs, span, untrusted};
@@ -72,9 +72,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             "kernel compile: no compiler runs".to_owned(),
         ],
         confidence: if c.gpu_expected { 0.85 } else { 0.6 },
-        seqs: f
-            .seen
-            .map_or_else(Vec::new, |s| vec![s.first_seq, s.last_seq]),
+        cites: f.seen.map_or_else(Vec::new, Seen::cites),
     }
     .against_limit(f.now)
 }

@@ -72,8 +72,11 @@ pub(super) fn verdict(confidence: f64) -> Event {
             verdict: VerdictId::SilentHang,
             text: "no CPU time for 50 s".into(),
             seqs: vec![3, 9],
+            cites: Vec::new(),
             count: 2,
         }],
+        considered: Vec::new(),
+        remedy: None,
         ruled_out: vec!["no download is open".into()],
         action: ActionId::FastFind,
         next: Some(NextStep {
@@ -86,6 +89,7 @@ pub(super) fn verdict(confidence: f64) -> Event {
 pub(super) fn line(text: &str) -> Event {
     Event::Line(Line {
         attempt: 1,
+        row: 0,
         stream: Stream::Stderr,
         text: text.into(),
         bar: true,

@@ -107,6 +107,7 @@ mod tests {
                 at: Mono(n * 1000),
                 event: Event::Line(Line {
                     attempt: 1,
+                    row: 0,
                     stream,
                     text: format!("line {n}"),
                     bar: false,

@@ -43,6 +43,7 @@ impl Tape {
 fn line(text: &str, bar: bool, chatter: bool) -> Event {
     Event::Line(Line {
         attempt: 1,
+        row: 0,
         stream: if bar { Stream::Stderr } else { Stream::Stdout },
         text: text.to_owned(),
         bar,

@@ -189,6 +189,8 @@ fn advances() -> Verdict {
         onset: Mono::from_secs(774),
         sentence: "Steps are completed at the pace of this run, the last one 2 s ago.".to_owned(),
         findings: Vec::new(),
+        considered: Vec::new(),
+        remedy: None,
         ruled_out: Vec::new(),
         action: ActionId::None,
         next: Some(NextStep {
@@ -244,8 +246,11 @@ fn silent(s: &mut Snapshot, health: Health, confidence: f64, silent_s: u64) {
             verdict: VerdictId::SilentHang,
             text: format!("GPU busy below 2 % for {silent_s} s"),
             seqs: vec![4182, 4391],
+            cites: Vec::new(),
             count: 1,
         }],
+        considered: Vec::new(),
+        remedy: None,
         ruled_out: vec!["model load: no bytes are read".to_owned()],
         action: ActionId::FastFind,
         next: Some(NextStep {

@@ -213,8 +213,11 @@ impl Dice {
                 verdict: self.pick(VerdictId::ALL),
                 text: self.text(),
                 seqs: vec![u64::MAX],
+                cites: Vec::new(),
                 count: u64::MAX,
             }],
+            considered: Vec::new(),
+            remedy: None,
             ruled_out: vec![self.text()],
             action: self.pick(ActionId::ALL),
             next: self.some(|d| NextStep {
