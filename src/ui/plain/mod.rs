@@ -8,6 +8,7 @@ mod cards;
 mod child;
 mod lobby;
 mod story;
+mod trouble;
 
 pub use cards::cards_text;
 pub use lobby::lobby_text;
@@ -24,6 +25,7 @@ use crate::model::{
 use super::text::{ago, clean, left, number, percent};
 use super::words::{self, gib};
 use child::ChildLines;
+use trouble::Trouble;
 
 /// Time between two lines of status.
 const STATUS: Duration = Duration::from_mins(1);
@@ -58,6 +60,8 @@ struct State {
     last_output: Option<Mono>,
     last_status: Mono,
     last_wait: Option<Mono>,
+    /// Readings of the card that fail or are disputed, as last told.
+    trouble: Trouble,
 }
 
 impl<W: Write> PlainWriter<W> {
@@ -90,6 +94,11 @@ impl<W: Write> PlainWriter<W> {
     pub fn accept(&mut self, envelope: &Envelope) -> io::Result<()> {
         let at = envelope.at;
         self.event(at, &envelope.event)?;
+        if let Event::Sample(sample) = &envelope.event
+            && let Some(text) = self.state.trouble.news(at, self.state.gpu.as_ref(), sample)
+        {
+            self.say(at, "readings", &text)?;
+        }
         let over = matches!(envelope.event, Event::RunFinished { .. });
         if !over && at.since(self.state.last_status) >= STATUS {
             self.state.last_status = at;
@@ -214,6 +223,7 @@ impl State {
                     gpu: self.gpu.take(),
                     cap: self.cap,
                     sample: self.sample.take(),
+                    trouble: std::mem::take(&mut self.trouble),
                     last_status: self.last_status,
                     attempt: a.number,
                     rung: Some(a.rung.clone()),
