@@ -6,6 +6,7 @@ use crate::model::{Cite, Limits, Mono, Phase, VerdictId};
 
 use super::channels::Channels;
 use super::helpers::Helpers;
+use super::thresholds::{Thresholds, secs};
 
 /// An open Find, by MIOpen's own lines.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +65,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) now: Mono,
     pub(crate) channels: &'a Channels,
     pub(crate) limits: &'a Limits,
+    /// The numbers of the rules.
+    pub(crate) t: &'a Thresholds,
     pub(crate) phase: Phase,
     pub(crate) phase_since: Mono,
     pub(crate) job: Job,
@@ -92,7 +95,7 @@ impl Facts<'_> {
     pub(crate) fn silence_limit(&self) -> Duration {
         let configured = self.limits.phases.get(&self.phase).and_then(|l| l.silence);
         configured
-            .unwrap_or_else(|| silence_prior(self.phase))
+            .unwrap_or_else(|| silence_prior(self.phase, self.t))
             .mul_f64(self.ratchet)
     }
 
@@ -124,12 +127,11 @@ impl Facts<'_> {
 
 /// R1's priors. A start-up has no milestone yet and an unknown phase may be
 /// anything, so both get the longest.
-const fn silence_prior(phase: Phase) -> Duration {
-    match phase {
-        Phase::Startup | Phase::Unknown | Phase::Download | Phase::MeshPost => {
-            Duration::from_mins(2)
-        }
-        Phase::ModelLoad => Duration::from_mins(1),
-        _ => Duration::from_secs(45),
-    }
+fn silence_prior(phase: Phase, t: &Thresholds) -> Duration {
+    secs(match phase {
+        Phase::Startup | Phase::Unknown | Phase::MeshPost => t.silence_long_s,
+        Phase::Download => t.silence_download_s,
+        Phase::ModelLoad => t.silence_load_s,
+        _ => t.silence_s,
+    })
 }

@@ -17,12 +17,12 @@ mod rest;
 mod rule;
 mod signature;
 mod threads;
+mod thresholds;
 mod trust;
 mod verdict;
 mod wake;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::model::{
     BusyTrust, Envelope, Event, GpuId, Health, IdleBaseline, Limits, Mono, Verdict, VerdictId,
@@ -38,20 +38,9 @@ use helpers::{Helpers, is_stopped};
 pub use kernel::{culprit, read as kernel_fault};
 use rule::Check;
 pub use threads::Working;
+use thresholds::secs;
+pub use thresholds::{Field, Thresholds};
 use trust::Doing;
-
-/// Right after the launch nothing has been read yet: no judgement, no blindness.
-const WARM_UP: Duration = Duration::from_secs(5);
-/// A limit is raised by this factor after a hang that ended by itself, or that the
-/// user called a false alarm (R6).
-const RATCHET: f64 = 1.5;
-
-/// Samples and ticks come several times a second. Where none came for this long, we
-/// ourselves or the machine stood still, and what was not seen is no silence (R7).
-const UNSEEN: Duration = Duration::from_secs(5);
-
-/// After an attempt the card's averages need this long to come to rest.
-const SETTLE: Duration = Duration::from_secs(3);
 
 /// Where the process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +54,7 @@ enum Life {
 #[derive(Debug, Clone)]
 pub struct Detector {
     limits: Limits,
+    thresholds: Thresholds,
     gpu: Option<GpuId>,
     channels: Channels,
     context: Context,
@@ -89,6 +79,7 @@ impl Detector {
         Self {
             channels: Channels::new(Mono::ZERO, CardLevels::default(), false),
             limits,
+            thresholds: Thresholds::DEFAULT,
             gpu,
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             attempt_since: Mono::ZERO,
@@ -103,6 +94,13 @@ impl Detector {
             last_seq: 0,
             last_at: Mono::ZERO,
         }
+    }
+
+    /// The same with other numbers: for tests of the numbers.
+    #[must_use]
+    pub const fn with_thresholds(mut self, thresholds: Thresholds) -> Self {
+        self.thresholds = thresholds;
+        self
     }
 
     /// A new process: windows empty, learned levels and limits kept.
@@ -144,7 +142,7 @@ impl Detector {
         let before = self.channels.last_activity();
         self.last_seq = env.seq;
         let now = env.at;
-        if now.since(self.last_at) > UNSEEN {
+        if now.since(self.last_at) > secs(self.thresholds.unseen_s) {
             self.channels.cut(now);
         }
         self.last_at = now;
@@ -190,15 +188,23 @@ impl Detector {
             Job::Unknown => Doing::Starting,
             Job::Ended => Doing::Unknown,
         };
-        self.channels
-            .observe(now, sample, self.gpu.as_ref(), net_counts, doing);
+        self.channels.observe(
+            now,
+            sample,
+            self.gpu.as_ref(),
+            net_counts,
+            doing,
+            &self.thresholds,
+        );
     }
 
     /// Readings while none of our processes lives. Those that come right after an
     /// attempt are of its end: power and counter are averages.
     fn observe_rest(&mut self, now: Mono, sample: &crate::model::Sample) {
         let over = self.life == Life::Over;
-        if sample.process.is_some() || (over && now.since(self.over_since) < SETTLE) {
+        if sample.process.is_some()
+            || (over && now.since(self.over_since) < secs(self.thresholds.settle_s))
+        {
             return;
         }
         let card = self
@@ -206,7 +212,7 @@ impl Detector {
             .as_ref()
             .and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
         if let Some(card) = card {
-            self.channels.levels.rest(now, card);
+            self.channels.levels.rest(now, card, &self.thresholds);
         }
     }
 
@@ -226,9 +232,9 @@ impl Detector {
         }
         let facts = self.facts(now);
         if facts.judged()
-            && let Some(why) = facts.channels.blind(now)
+            && let Some(why) = facts.channels.blind(now, facts.t)
         {
-            let warm = now.since(self.attempt_since) < WARM_UP;
+            let warm = now.since(self.attempt_since) < secs(self.thresholds.warm_up_s);
             let health = if warm {
                 Health::Starting
             } else {
@@ -245,7 +251,7 @@ impl Detector {
         }
         let check = rule::running(&facts);
         let calm = (check == Check::Clear).then(|| self.calm_verdict(&facts));
-        if let Some(ended) = self.alarm.step(now, check) {
+        if let Some(ended) = self.alarm.step(now, check, &self.thresholds) {
             self.raise_limit(ended.verdict);
         }
         match (&self.alarm, calm) {
@@ -323,7 +329,7 @@ impl Detector {
     }
 
     fn raise_limit(&mut self, verdict: VerdictId) {
-        *self.ratchets.entry(verdict).or_insert(1.0) *= RATCHET;
+        *self.ratchets.entry(verdict).or_insert(1.0) *= self.thresholds.ratchet_factor;
     }
 
     fn facts(&self, now: Mono) -> Facts<'_> {
@@ -333,6 +339,7 @@ impl Detector {
             now,
             channels: &self.channels,
             limits: &self.limits,
+            t: &self.thresholds,
             phase: self.context.phase,
             phase_since: self.context.phase_since,
             job: self.context.job,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::detect::Detector;
+use crate::detect::{Detector, Thresholds};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
@@ -207,8 +207,14 @@ pub(super) struct Shown {
 impl RunState {
     /// The state before anything happened; `started` is the head of the stream.
     pub fn new(started: &RunStarted) -> Self {
+        Self::with_thresholds(started, Thresholds::DEFAULT)
+    }
+
+    /// The same with other numbers in the rules: for tests of the numbers.
+    pub fn with_thresholds(started: &RunStarted, thresholds: Thresholds) -> Self {
         let plan = started.plan.clone();
-        let mut detector = Detector::new(plan.limits.clone(), plan.gpu.clone());
+        let mut detector =
+            Detector::new(plan.limits.clone(), plan.gpu.clone()).with_thresholds(thresholds);
         let verdict = detector.assess(Mono::ZERO);
         Self {
             started: started.clone(),

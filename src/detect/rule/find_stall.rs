@@ -17,7 +17,11 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         find.advanced
     };
     let stalled = f.now.since(advanced);
-    if stalled < f.limits.find_limit / 2 {
+    if stalled
+        < f.limits
+            .find_limit
+            .mul_f64(f.t.find_factor * f.t.find_sign_share)
+    {
         return Check::Clear;
     }
     let naive = find
@@ -54,7 +58,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     Signs {
         verdict: VerdictId::FindStall,
         since: advanced,
-        limit: f.limits.find_limit.mul_f64(f.ratchet),
+        limit: f.limits.find_limit.mul_f64(f.t.find_factor * f.ratchet),
         sentence,
         numbers,
         ruled_out: vec![
