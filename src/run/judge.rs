@@ -171,28 +171,34 @@ impl RunState {
 
     /// The job failed and the process lives: a server that caught the exception.
     fn answer_failed_job(&mut self, out: &mut Vec<Effect>) {
-        let patience = if self.plan.server {
-            AFTER_FAILED_JOB
-        } else {
-            AFTER_FAILED_SCRIPT
-        };
-        let Some(at) = self.job_failed.filter(|at| self.ago(*at) >= patience) else {
+        let Some(verdict) = self.judge_failed_job(out) else {
             return;
         };
-        if matches!(self.detector.job(), Job::InFlight(_)) {
-            self.job_failed = None;
-            return;
-        }
-        self.job_failed = None;
-        let mut verdict = self.detector.end(None, self.now);
-        verdict.onset = verdict.onset.min(at);
-        self.show(verdict.clone(), out);
-        self.latched = Some(Box::new(verdict.clone()));
         let rung = self.settle(&verdict, true, out);
         self.capture(out);
         if let Some(rung) = rung {
             let next = Purpose::Restart(Next::answer(rung));
             self.announce(next, self.now + self.plan.countdown);
         }
+    }
+
+    /// The judgement over a job that failed, once its last words have come; it stays until
+    /// something new begins.
+    pub(super) fn judge_failed_job(&mut self, out: &mut Vec<Effect>) -> Option<Verdict> {
+        let patience = if self.plan.server {
+            AFTER_FAILED_JOB
+        } else {
+            AFTER_FAILED_SCRIPT
+        };
+        let at = self.job_failed.filter(|at| self.ago(*at) >= patience)?;
+        self.job_failed = None;
+        if matches!(self.detector.job(), Job::InFlight(_)) {
+            return None;
+        }
+        let mut verdict = self.detector.end(None, self.now);
+        verdict.onset = verdict.onset.min(at);
+        self.show(verdict.clone(), out);
+        self.latched = Some(Box::new(verdict.clone()));
+        Some(verdict)
     }
 }
