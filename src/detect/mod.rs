@@ -10,6 +10,7 @@ mod context;
 mod core_busy;
 mod end;
 mod facts;
+mod find;
 mod helpers;
 mod kernel;
 mod rates;
@@ -24,6 +25,7 @@ mod wake;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::forecast::Card;
 use crate::model::{
     BusyTrust, Envelope, Event, GpuId, Health, IdleBaseline, Limits, Mono, Verdict, VerdictId,
 };
@@ -66,6 +68,8 @@ enum Life {
 pub struct Detector {
     limits: Limits,
     gpu: Option<GpuId>,
+    /// What the forecast of a convolution needs to know of it.
+    card: Card,
     channels: Channels,
     context: Context,
     attempt_since: Mono,
@@ -90,6 +94,7 @@ impl Detector {
             channels: Channels::new(Mono::ZERO, CardLevels::default(), false),
             limits,
             gpu,
+            card: Card::default(),
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
@@ -170,6 +175,10 @@ impl Detector {
     }
 
     fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
+        let id = self.gpu.as_ref();
+        if let Some(card) = id.and_then(|id| sample.gpus.iter().find(|g| &g.id == id)) {
+            self.card = find::card(card);
+        }
         if self.life != Life::Running {
             self.observe_rest(now, sample);
             return;
@@ -275,7 +284,7 @@ impl Detector {
     pub fn grant(&mut self, now: Mono) {
         self.channels.cut(now);
         if let Some(find) = &mut self.context.find {
-            find.advanced = now;
+            find.state.advanced = now;
         }
         self.alarm = Alarm::Quiet;
     }
@@ -340,6 +349,8 @@ impl Detector {
             helpers: self.helpers,
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),
+            release: self.context.release,
+            card: &self.card,
             seen: self.context.seen.as_ref(),
             longest: self.context.longest.get(&self.context.phase).copied(),
             ratchet,
