@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::{
-    Cite, CiteKind, Event, FindMark, Finding, GpuId, GpuSample, JobChange, Line, Mono, Phase,
-    PhaseChange, ProcSample, Progress, VerdictId,
+    Cite, CiteKind, Event, FindMark, Finding, GpuId, GpuSample, JobChange, Line, MiopenRelease,
+    Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
 };
 
 use super::errors::{Entry, Errors, foremost};
@@ -34,6 +34,8 @@ pub(super) struct Context {
     /// The program announced a CPU step.
     pub(super) announced_cpu: bool,
     pub(super) find: Option<OpenFind>,
+    /// Which MIOpen, as far as told.
+    pub(super) release: MiopenRelease,
     /// What the console said last.
     last_line: Option<Cite>,
     pub(super) exception: Option<Cite>,
@@ -64,6 +66,7 @@ impl Context {
             rung_on_cpu,
             announced_cpu: false,
             find: None,
+            release: MiopenRelease::default(),
             last_line: None,
             exception: None,
             errors: Errors::default(),
@@ -244,54 +247,10 @@ impl Context {
             .last_line
             .clone()
             .unwrap_or_else(|| event_cite(now, seq, ""));
-        match mark {
-            FindMark::Opened { key } => {
-                self.find = Some(OpenFind {
-                    key: key.clone(),
-                    opened: now,
-                    advanced: now,
-                    solver: None,
-                    detail: None,
-                    cites: (cite.clone(), cite.clone()),
-                });
-            }
-            FindMark::Closed { key } => {
-                if self
-                    .find
-                    .as_ref()
-                    .is_some_and(|f| key.is_empty() || &f.key == key)
-                {
-                    self.find = None;
-                }
-            }
-            FindMark::Solver { name } => {
-                // older MIOpen prints solver and search lines without saying that a
-                // Find began: the first of them opens it
-                let find = self.find.get_or_insert_with(|| OpenFind {
-                    key: FindMark::UNNAMED.to_owned(),
-                    opened: now,
-                    advanced: now,
-                    solver: None,
-                    detail: None,
-                    cites: (cite.clone(), cite.clone()),
-                });
-                if find.solver.as_ref() != Some(name) {
-                    find.advanced = now;
-                }
-                find.solver = Some(name.clone());
-                find.cites.1 = cite;
-            }
-            FindMark::Advance { detail } => {
-                if let Some(find) = &mut self.find {
-                    if find.detail.as_ref() != Some(detail) {
-                        find.advanced = now;
-                    }
-                    find.detail = Some(detail.clone());
-                    find.cites.1 = cite;
-                }
-            }
-            FindMark::Mode { .. } => {}
+        if let FindMark::Release(told) = mark {
+            self.release.learn(*told);
         }
+        OpenFind::fold(&mut self.find, now, cite, mark);
     }
 
     /// Words of the program: the last line, where it has them.

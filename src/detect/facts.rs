@@ -2,23 +2,13 @@
 
 use std::time::Duration;
 
-use crate::model::{Cite, Finding, Limits, Mono, Phase, VerdictId};
+use crate::forecast::Card;
+use crate::model::{Cite, Finding, Limits, MiopenRelease, Mono, Phase, VerdictId};
 
 use super::channels::Channels;
+pub(crate) use super::find::OpenFind;
 use super::helpers::Helpers;
 use super::thresholds::{Thresholds, secs};
-
-/// An open Find, by MIOpen's own lines.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct OpenFind {
-    pub(crate) key: String,
-    pub(crate) opened: Mono,
-    pub(crate) advanced: Mono,
-    pub(crate) solver: Option<String>,
-    pub(crate) detail: Option<String>,
-    /// What opened it and the last word about it.
-    pub(crate) cites: (Cite, Cite),
-}
 
 /// A known error seen in the text and not outlived by progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +78,10 @@ pub(crate) struct Facts<'a> {
     /// The program said that it compiles or tunes, and nothing has followed yet.
     pub(crate) compiling: bool,
     pub(crate) find: Option<&'a OpenFind>,
+    /// Which MIOpen, as far as told.
+    pub(crate) release: MiopenRelease,
+    /// What the forecast of a convolution needs to know of the card.
+    pub(crate) card: &'a Card,
     /// The error in the text that came last.
     pub(crate) seen: Option<&'a Seen>,
     /// Longest completed stay in this phase during this run.

@@ -11,6 +11,7 @@ mod core_busy;
 mod end;
 mod errors;
 mod facts;
+mod find;
 mod helpers;
 mod kernel;
 mod rates;
@@ -27,6 +28,7 @@ mod wake;
 
 use std::collections::BTreeMap;
 
+use crate::forecast::Card;
 use crate::model::{
     BusyTrust, Envelope, Event, GpuId, Health, IdleBaseline, Limits, Mono, Verdict, VerdictId,
 };
@@ -59,6 +61,8 @@ pub struct Detector {
     limits: Limits,
     thresholds: Thresholds,
     gpu: Option<GpuId>,
+    /// What the forecast of a convolution needs to know of it.
+    card: Card,
     channels: Channels,
     context: Context,
     attempt_since: Mono,
@@ -84,6 +88,7 @@ impl Detector {
             limits,
             thresholds: Thresholds::DEFAULT,
             gpu,
+            card: Card::default(),
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
@@ -172,6 +177,10 @@ impl Detector {
 
     fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
         self.context.observe_cards(&sample.gpus, self.gpu.as_ref());
+        let id = self.gpu.as_ref();
+        if let Some(card) = id.and_then(|id| sample.gpus.iter().find(|g| &g.id == id)) {
+            self.card = find::card(card);
+        }
         if self.life != Life::Running {
             self.observe_rest(now, sample);
             return;
@@ -285,7 +294,7 @@ impl Detector {
     pub fn grant(&mut self, now: Mono) {
         self.channels.cut(now);
         if let Some(find) = &mut self.context.find {
-            find.advanced = now;
+            find.state.advanced = now;
         }
         self.alarm = Alarm::Quiet;
     }
@@ -352,6 +361,8 @@ impl Detector {
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),
             seen: self.context.seen(now),
+            release: self.context.release,
+            card: &self.card,
             longest: self.context.longest.get(&self.context.phase).copied(),
             ratchet,
         }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use crate::detect::{Working, kernel_fault};
+pub use crate::forecast::{Cure, FindView};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Survivor};
 use crate::model::{
@@ -259,6 +260,8 @@ pub struct Snapshot {
     pub progress: Option<Progress>,
     /// Job.
     pub job: JobState,
+    /// MIOpen's Find, while one is open.
+    pub find: Option<FindView>,
     /// Judgement in force.
     pub verdict: Verdict,
     /// Since when.

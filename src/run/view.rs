@@ -48,6 +48,7 @@ impl RunState {
                 Job::Waiting(t) => JobState::Waiting(t),
                 Job::Ended => JobState::Ended,
             },
+            find: self.detector.find(),
             verdict: self.verdict.clone(),
             verdict_since: self.shown.map_or(self.now, |s| s.at),
             stage: self.view_stage(),

@@ -30,12 +30,12 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
         Job::Unknown | Job::InFlight(_) => {}
     }
     if let Some(find) = f.find {
-        let solver = find.solver.as_deref().unwrap_or("a solver");
+        let solver = find.state.solver.as_deref().unwrap_or("a solver");
         return (
             VerdictId::CompileWarmup,
             format!(
                 "MIOpen searches for {} ({solver})",
-                span(f.now.since(find.opened))
+                span(f.now.since(find.state.opened))
             ),
         );
     }

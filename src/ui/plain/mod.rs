@@ -6,6 +6,7 @@
 
 mod cards;
 mod child;
+mod find;
 mod lobby;
 mod story;
 mod trouble;
@@ -25,6 +26,7 @@ use crate::model::{
 use super::text::{ago, clean, left, number, percent};
 use super::words::{self, gib};
 use child::ChildLines;
+use find::Finds;
 use trouble::Trouble;
 
 /// Time between two lines of status.
@@ -56,6 +58,7 @@ struct State {
     phase: Option<Phase>,
     section: (Option<u32>, Option<u32>),
     progress: Option<Progress>,
+    find: Finds,
     sample: Option<Sample>,
     last_output: Option<Mono>,
     last_status: Mono,
@@ -99,6 +102,9 @@ impl<W: Write> PlainWriter<W> {
         {
             self.say(at, "readings", &text)?;
         }
+        if let Some(text) = self.state.find.due(at) {
+            self.say(at, "find", &text)?;
+        }
         let over = matches!(envelope.event, Event::RunFinished { .. });
         if !over && at.since(self.state.last_status) >= STATUS {
             self.state.last_status = at;
@@ -130,6 +136,10 @@ impl<W: Write> PlainWriter<W> {
                 let text = "press Start again: the restarted server waits for a job";
                 self.say(at, "job", text)
             }
+            Event::Find(mark) => match self.state.find.take(at, mark) {
+                Some(text) => self.say(at, "find", &text),
+                None => Ok(()),
+            },
             Event::VramWaiting { used, before } => {
                 let text = format!(
                     "waits until VRAM falls: {} -> {} GiB",
@@ -232,8 +242,12 @@ impl State {
             }
             Event::Line(_) => self.last_output = Some(at),
             Event::Sample(s) => self.sample = Some((**s).clone()),
-            Event::Progress(p) => self.progress = Some(p.clone()),
+            Event::Progress(p) => {
+                self.find.forget();
+                self.progress = Some(p.clone());
+            }
             Event::Phase(p) => {
+                self.find.forget();
                 let section = (p.section, p.sections);
                 self.progress = None;
                 let same = self.phase.replace(p.phase) == Some(p.phase);

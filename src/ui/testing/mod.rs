@@ -14,6 +14,7 @@ use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
 
 mod base;
 pub(super) mod cards;
+mod find;
 pub(super) mod lobby;
 mod random;
 pub(super) mod screen;
@@ -24,6 +25,7 @@ use base::{
     settings, source,
 };
 
+pub(super) use find::{find_stalls, find_tunes};
 pub(super) use random::Dice;
 pub(super) use shelf::profiles;
 
@@ -81,6 +83,7 @@ pub(super) fn healthy() -> Snapshot {
             sampling: true,
         }),
         job: JobState::InFlight(Mono::from_secs(740)),
+        find: None,
         verdict: advances(),
         verdict_since: Mono::from_secs(682),
         stage: Stage::Watching,

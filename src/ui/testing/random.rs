@@ -24,6 +24,8 @@ use crate::ui::tui::{
     Screen, Search,
 };
 
+#[path = "random_find.rs"]
+mod find;
 #[path = "random_gpu.rs"]
 mod gpu;
 #[path = "random_lobby.rs"]
@@ -367,6 +369,7 @@ impl Dice {
             sections: self.some(|_| u32::MAX),
             progress: self.some(Self::progress),
             job: self.job(),
+            find: self.some(Self::find),
             verdict: self.verdict(),
             verdict_since: self.mono(),
             stage: self.stage(),

@@ -91,6 +91,10 @@ impl UiState {
             // behind a process that is looked at lies the start screen
             Action::Back if looked_at && self.choices.charts.is_plain() => Some(Effect::Leave),
             Action::Run => self.run_picked(snapshot, pane),
+            Action::CopyFind => {
+                let line = snapshot?.find.as_ref()?.state.driver_line()?;
+                Some(Effect::Copy(line))
+            }
             Action::CopyLine | Action::CopyRange => self.copy(binding.action, snapshot, pane),
             action => {
                 if self.look(action, snapshot, pane) {

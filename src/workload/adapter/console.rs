@@ -197,6 +197,9 @@ impl Adapter for Console {
             }
             return self.narrator.take();
         }
+        for mark in self.find.feed_other(&line.text) {
+            self.narrator.find(mark);
+        }
         let text = wording::without_prefix(&line.text);
         if let Some(bar) = tqdm::parse(text) {
             self.bar(&bar);
