@@ -10,6 +10,7 @@ mod live;
 mod log;
 mod reclaim;
 mod reduce;
+pub mod replay;
 pub mod snapshot;
 mod state;
 mod view;
