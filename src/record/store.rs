@@ -14,14 +14,36 @@ use serde::{Deserialize, Serialize};
 
 use super::recorder::Recorder;
 
-/// Version of the folder's format: major.minor. Readers refuse another major.
-pub const FORMAT: &str = "1.1";
+/// Version of the folder's format: major.minor. Readers refuse a major that they do not
+/// know; this one reads 1 (the stream as plain text) as well.
+pub const FORMAT: &str = "2.0";
 /// Name of the stream's file.
-pub const EVENTS: &str = "events.jsonl";
+pub const EVENTS: &str = "events.jsonl.gz";
+/// Its name in folders of format 1.
+pub const PLAIN_EVENTS: &str = "events.jsonl";
 /// Name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 /// Name of the file that is locked while the run lives.
 pub const LOCK: &str = "run.lock";
+
+/// The stream's file in a run's folder, whatever its format; where there is none, the
+/// name that it would have.
+pub fn events_file(run: &Path) -> PathBuf {
+    let plain = run.join(PLAIN_EVENTS);
+    let packed = run.join(EVENTS);
+    // a link that leads nowhere is there all the same, and says why it cannot be read
+    if plain.symlink_metadata().is_ok() && packed.symlink_metadata().is_err() {
+        plain
+    } else {
+        packed
+    }
+}
+
+/// Whether a folder of this format is read.
+pub(super) fn is_readable(format: &str) -> bool {
+    let major = format.split('.').next().and_then(|m| m.parse::<u32>().ok());
+    matches!(major, Some(1 | 2))
+}
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -234,7 +256,7 @@ impl RunDir {
         self.path.join("evidence").join(format!("{number:03}"))
     }
 
-    /// The sink that appends to `events.jsonl`.
+    /// The sink that appends to [`EVENTS`].
     pub fn recorder(&self) -> Result<Recorder, StoreError> {
         private_file(&self.path.join(EVENTS)).map(Recorder::new)
     }

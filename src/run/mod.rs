@@ -11,6 +11,7 @@ mod log;
 mod reclaim;
 mod reduce;
 mod rejudge;
+pub mod replay;
 pub mod snapshot;
 mod state;
 mod view;

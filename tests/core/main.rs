@@ -3,6 +3,7 @@
 mod follow;
 mod live;
 mod props;
+mod replay;
 mod sim;
 mod story;
 mod trust;
