@@ -26,7 +26,7 @@ pub use attempt::{
     AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,
 };
 pub use effect::{Effect, Scope, Signal};
-pub use event::{Command, Envelope, Event};
+pub use event::{Attached, Command, Envelope, Event};
 pub use fault::{FaultKind, KernelFault};
 pub use found::{CardMemory, FoundProcess};
 pub use gpu::{

@@ -9,7 +9,7 @@ use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
     AttemptSpec, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan, Progress,
-    RungId, Sample, Verdict,
+    RungId, Sample, Verdict, VerdictId,
 };
 use crate::policy::{BudgetState, Position};
 
@@ -114,6 +114,8 @@ pub(super) struct AttemptFlags {
     pub(super) refunded: bool,
     /// That the memory in use is above the cap was told.
     pub(super) cap_told: bool,
+    /// The hang of a process that is not ours about which advice was given.
+    pub(super) advised: Option<VerdictId>,
 }
 
 /// What only a reader of another process's stream keeps, see [`super::follow`].
@@ -199,7 +201,7 @@ pub struct RunState {
 /// What was last told about the health of the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shown {
-    pub(super) id: crate::model::VerdictId,
+    pub(super) id: VerdictId,
     pub(super) health: crate::model::Health,
     pub(super) at: Mono,
 }
