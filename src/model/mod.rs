@@ -29,7 +29,7 @@ pub use attempt::{
 };
 pub use convolution::{ConvDirection, ConvLayout, ConvType, Convolution, ConvolutionError};
 pub use effect::{Effect, Scope, Signal};
-pub use event::{Command, Envelope, Event};
+pub use event::{Attached, Command, Envelope, Event};
 pub use fault::{FaultKind, KernelFault};
 pub use find::{FindFigures, FindState, MiopenRelease, Workspace};
 pub use found::{CardMemory, FoundProcess};

@@ -145,6 +145,9 @@ pub struct Manifest {
     /// something only while `run.lock` is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The process that was watched, where it was not started by us (`watch`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<u32>,
 }
 
 /// The folder that holds every run.
@@ -179,6 +182,16 @@ impl Store {
     /// Makes the folder of a new run, readable by its owner only, with its
     /// manifest, and locks it for as long as the returned value lives.
     pub fn create(&self, argv: &[String], now: &Zoned) -> Result<RunDir, StoreError> {
+        self.create_for(argv, now, None)
+    }
+
+    /// The same; `watch`: the process that is watched, where we did not start it.
+    pub fn create_for(
+        &self,
+        argv: &[String],
+        now: &Zoned,
+        watch: Option<u32>,
+    ) -> Result<RunDir, StoreError> {
         private_dirs(&self.root)?;
         let (id, path) = self.fresh_folder(now)?;
         let lock_path = path.join(LOCK);
@@ -192,6 +205,7 @@ impl Store {
             wall_clock: now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
             argv: argv.to_vec(),
             pid: Some(std::process::id()),
+            watch,
         };
         let dir = RunDir {
             id,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
 use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict};
-use crate::policy::{decide, default_action};
+use crate::policy::{advise, decide, default_action};
 
 use super::reduce::emit;
 use super::state::{Next, Purpose, RunState, Shown, Stage, Step};
@@ -26,10 +26,11 @@ impl RunState {
         }
         self.tell_pause(out);
         self.tell_cap(out);
-        let verdict = match &self.latched {
+        let mut verdict = match &self.latched {
             Some(v) => (**v).clone(),
             None => self.detector.assess(self.now),
         };
+        self.without_job(&mut verdict);
         // a job that failed a moment ago is judged when its last words have come: the
         // idle server behind it is not told first
         let undecided = self.stage == Stage::Watching && self.job_failed.is_some();
@@ -42,8 +43,12 @@ impl RunState {
             out.push(Effect::SampleThreads(wants));
         }
         match (&self.stage, self.verdict.health) {
+            (Stage::Watching, Health::Hung) if self.is_attached() => self.advise_hang(out),
             (Stage::Watching, Health::Hung) => self.answer_hang(out),
-            (Stage::Watching, _) => self.answer_failed_job(out),
+            (Stage::Watching, _) => {
+                self.flags.advised = None;
+                self.answer_failed_job(out);
+            }
             (Stage::Ending { .. }, Health::Healthy | Health::Slow) => {
                 self.spare("it moves again", out);
             }
@@ -136,15 +141,19 @@ impl RunState {
         alive_server: bool,
         out: &mut Vec<Effect>,
     ) -> Option<RungId> {
-        let answer = decide(
-            &self.plan,
-            &self.position,
-            &self.budget,
-            verdict,
-            self.attempt_number(),
-            alive_server,
-            self.now,
-        );
+        let answer = if self.is_attached() {
+            advise(&self.plan, &self.position, verdict, self.attempt_number())
+        } else {
+            decide(
+                &self.plan,
+                &self.position,
+                &self.budget,
+                verdict,
+                self.attempt_number(),
+                alive_server,
+                self.now,
+            )
+        };
         self.decision = Some(answer.decision.why.clone());
         out.push(emit(Event::Decision(Box::new(answer.decision))));
         answer.rung

@@ -199,13 +199,14 @@ impl RunState {
         if let Some(rung) = rung {
             self.position.take(rung);
         }
-        let spec = self.position.attempt(&self.plan, number, rung);
-        if number == 1 {
+        let mut spec = self.position.attempt(&self.plan, number, rung);
+        let begin = self.begin_with(&mut spec);
+        if number == 1 && !self.is_attached() {
             self.tell_others(out);
         }
         self.begin_attempt(&spec);
-        out.push(emit(Event::AttemptStarted(Box::new(spec.clone()))));
-        out.push(Effect::Launch(Box::new(spec)));
+        out.push(emit(Event::AttemptStarted(Box::new(spec))));
+        out.push(begin);
         if number > 1 && self.plan.server {
             out.push(emit(Event::Notice {
                 level: Level::Info,

@@ -204,6 +204,8 @@ pub struct Snapshot {
     pub wall_clock: String,
     /// The user's command.
     pub argv: Vec<String>,
+    /// The process was there before us: judged, and ended only on the user's word.
+    pub attached: bool,
     /// Profile and why it was taken.
     pub profile: String,
     /// `asked for`, or how it matched.

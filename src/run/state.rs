@@ -9,7 +9,7 @@ use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
     AttemptSpec, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan, Progress,
-    RungId, Sample, Verdict,
+    RungId, Sample, Verdict, VerdictId,
 };
 use crate::policy::{BudgetState, Position};
 
@@ -116,6 +116,8 @@ pub(super) struct AttemptFlags {
     pub(super) cap_told: bool,
     /// Whoever supervised it sent a signal: its end says nothing. Only of a recording.
     pub(super) signalled: bool,
+    /// The hang of a process that is not ours about which advice was given.
+    pub(super) advised: Option<VerdictId>,
 }
 
 /// What only a reader of another process's stream keeps, see [`super::follow`].
@@ -201,7 +203,7 @@ pub struct RunState {
 /// What was last told about the health of the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shown {
-    pub(super) id: crate::model::VerdictId,
+    pub(super) id: VerdictId,
     pub(super) health: crate::model::Health,
     pub(super) at: Mono,
 }

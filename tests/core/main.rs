@@ -1,5 +1,6 @@
 //! The pure core in a simulated world.
 
+mod attached;
 mod follow;
 mod live;
 mod props;

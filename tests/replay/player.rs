@@ -456,6 +456,7 @@ fn started(meta: &Meta, kind: AdapterKind) -> RunStarted {
         vram_cap: plan.vram_cap,
         interactive: false,
         plan,
+        attached: None,
     }
 }
 

@@ -122,6 +122,10 @@ pub(super) fn started() -> Event {
         vram_cap: Some(Bytes::gib(20)),
         interactive: true,
         plan: plan(),
+        attached: Some(crate::model::Attached {
+            pid: 4711,
+            start: 912_345,
+        }),
     }))
 }
 
@@ -383,6 +387,8 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
         Outcome::Unkillable { pids: vec![7] },
         Outcome::NotLaunched { not_found: true },
         Outcome::Interrupted { terminated: false },
+        Outcome::Left,
+        Outcome::Ended,
     ] {
         events.push(Event::RunFinished {
             exit_code: outcome.exit_code(),
@@ -461,6 +467,7 @@ fn switches() -> Vec<Event> {
         Command::UseProfile {
             id: "generic-amd".to_owned(),
         },
+        Command::Leave,
         Command::ApplyNow,
         Command::TakeRung {
             rung: RungId("fast_find".to_owned()),

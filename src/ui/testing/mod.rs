@@ -36,6 +36,7 @@ pub(super) fn healthy() -> Snapshot {
         run: "20260714-140022-7f3a".to_owned(),
         now,
         wall_clock: "2026-07-14T14:00:22+02:00".to_owned(),
+        attached: false,
         argv: vec!["python".to_owned(), "demo_gradio.py".to_owned()],
         profile: "rx7900xtx-safe".to_owned(),
         profile_why: "matched gfx1100 and 24 GiB".to_owned(),

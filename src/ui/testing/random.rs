@@ -334,6 +334,7 @@ impl Dice {
         let spec = self.attempt();
         let rungs = self.pick(&[0, 1, 5, 30]);
         Snapshot {
+            attached: self.below(4) == 0,
             run: self.text(),
             now: self.mono(),
             wall_clock: self.text(),
@@ -511,6 +512,7 @@ impl Dice {
             cursor: self.some(Self::mono),
         };
         Choices {
+            watches: self.below(4) == 0,
             charts,
             screen: self.pick(&[
                 Screen::Dashboard,

@@ -324,7 +324,7 @@ pub(super) fn name(
     match binding.action {
         Action::Hold if held => "release",
         Action::Quit | Action::Interrupt
-            if over || choices.follows || snapshot.is_some_and(Snapshot::is_foreign) =>
+            if over || choices.leaves_alone() || snapshot.is_some_and(Snapshot::is_foreign) =>
         {
             "leave"
         }
@@ -336,6 +336,8 @@ pub(super) fn name(
 /// What a binding does as things stand.
 pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
     match binding.action {
+        Action::Quit | Action::Interrupt if choices.watches => "leave; the process is not touched",
+        Action::Stop if choices.watches => "stop the process gracefully; asks first",
         Action::Quit | Action::Interrupt if choices.follows => "leave the view; the run goes on",
         Action::Stop if choices.follows => "ask its supervisor to stop the run",
         Action::Suspend if choices.follows => "suspend this view",

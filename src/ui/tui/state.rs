@@ -273,7 +273,13 @@ impl UiState {
         };
         let over = snapshot.is_some_and(|s| s.outcome.is_some());
         match action {
-            Action::Quit | Action::Interrupt if over || self.choices.follows => Some(Effect::Leave),
+            Action::Quit | Action::Interrupt if over || self.choices.leaves_alone() => {
+                Some(Effect::Leave)
+            }
+            Action::Stop if self.choices.watches => {
+                self.open(Overlay::Stop);
+                None
+            }
             Action::Quit => {
                 self.open(Overlay::Quit);
                 None
