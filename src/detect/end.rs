@@ -98,7 +98,7 @@ impl Detector {
     /// Whether MIOpen's own lines name the naive kernel in the search that is open.
     pub fn runs_naive(&self) -> bool {
         let find = self.context.find.as_ref();
-        find.and_then(|f| f.solver.as_deref())
+        find.and_then(|f| f.state.solver.as_deref())
             .is_some_and(|s| s.to_lowercase().contains("naive"))
     }
 }
