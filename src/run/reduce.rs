@@ -122,6 +122,7 @@ impl RunState {
             Event::Job(JobChange::Started | JobChange::Done) => {
                 self.job_failed = None;
                 self.latched = None;
+                self.fault_answered = None;
             }
             Event::EvidenceTaken(report) => {
                 self.evidence.push(report.clone());
@@ -215,6 +216,7 @@ impl RunState {
         self.flags = super::state::AttemptFlags::default();
         self.job_failed = None;
         self.latched = None;
+        self.fault_answered = None;
         self.paused_since = None;
         self.progress = None;
         self.section = None;

@@ -17,10 +17,6 @@ const NOT_YET: &[(&str, &str)] = &[
         "comfy-strix-no-kernel-image",
         "no_kernel_image: its signature is not known yet",
     ),
-    (
-        "hy3d-7900xtx-delight-device-mismatch",
-        "device_mismatch: steps go on, so busy_idle rightly stays silent",
-    ),
 ];
 
 #[test]
