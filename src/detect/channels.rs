@@ -147,7 +147,9 @@ impl Channels {
     ) {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
         let card = gpu.and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
-        self.observe_card(now, card, doing, t);
+        let ours = sample.process.as_ref().zip(card);
+        let ours = ours.and_then(|(p, c)| p.on_card(&c.id)?.busy.fresh().copied());
+        self.observe_card(now, card, ours, doing, t);
         self.core
             .set_pressure(sample.host.psi_cpu.last().copied().unwrap_or(0.0));
         if let Some(process) = &sample.process {
@@ -177,9 +179,22 @@ impl Channels {
         });
     }
 
-    fn observe_card(&mut self, now: Mono, card: Option<&GpuSample>, doing: Doing, t: &Thresholds) {
+    /// `ours`: percent of the card that the tree uses, where the driver tells.
+    fn observe_card(
+        &mut self,
+        now: Mono,
+        card: Option<&GpuSample>,
+        ours: Option<f64>,
+        doing: Doing,
+        t: &Thresholds,
+    ) {
         self.figures.power = card.and_then(|g| g.power_w.fresh().copied());
-        let state = card.and_then(|g| self.levels.judge(now, g, doing, t));
+        let mut state = card.and_then(|g| self.levels.judge(now, g, doing, t));
+        // R3: what another program does on the card is no work of ours
+        if let (Some(s), Some(ours)) = (&mut state, ours) {
+            s.active &= ours > 0.0;
+            s.hard &= ours > 0.0;
+        }
         let busy = card.and_then(|g| g.busy.fresh().copied());
         let believed = !self.levels.trust().is_untrusted();
         self.figures.busy = busy.filter(|_| believed);

@@ -7,7 +7,8 @@ use crate::model::{Cite, Limits, Mono, Phase, VerdictId};
 
 use super::channels::Channels;
 use super::helpers::Helpers;
-use super::pace::Pace;
+use super::learn::Learned;
+use super::pace::{Bar, Pace};
 use super::placement::Placement;
 use super::pressure::Pressure;
 use super::thresholds::{Thresholds, secs};
@@ -74,6 +75,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) pressure: &'a Pressure,
     /// Words about where things are.
     pub(crate) placement: &'a Placement,
+    /// What earlier stays and steps tell.
+    pub(crate) learned: &'a Learned,
     /// A card is supervised.
     pub(crate) card_meant: bool,
     /// When the user last granted more time.
@@ -110,8 +113,9 @@ impl Facts<'_> {
     /// Limit of silence in the present phase.
     pub(crate) fn silence_limit(&self) -> Duration {
         let configured = self.limits.phases.get(&self.phase).and_then(|l| l.silence);
-        configured
-            .unwrap_or_else(|| silence_prior(self.phase, self.t))
+        let prior = configured.unwrap_or_else(|| silence_prior(self.phase, self.t));
+        self.learned
+            .silence_limit(self.phase, prior, self.t)
             .mul_f64(self.ratchet)
     }
 
@@ -122,7 +126,7 @@ impl Facts<'_> {
 
     /// What a step of the bar at hand usually takes; zero where none is counted.
     pub(crate) fn usual_step(&self) -> Duration {
-        let usual = self.pace.bar().and_then(|b| b.usual());
+        let usual = self.pace.bar().and_then(Bar::usual);
         usual.map_or(Duration::ZERO, |u| secs(u.step_s))
     }
 

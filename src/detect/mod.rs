@@ -13,6 +13,7 @@ mod end;
 mod facts;
 mod helpers;
 mod kernel;
+mod learn;
 mod pace;
 mod placement;
 mod pressure;
@@ -29,7 +30,9 @@ mod warning;
 
 use std::collections::BTreeMap;
 
-use crate::model::{BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono, VerdictId};
+use crate::model::{
+    Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono, VerdictId,
+};
 
 use alarm::Alarm;
 use card::CardLevels;
@@ -39,6 +42,7 @@ use facts::Facts;
 pub use facts::Job;
 use helpers::{Helpers, is_stopped};
 pub use kernel::{culprit, read as kernel_fault};
+use learn::Learned;
 use pace::Pace;
 use placement::Placement;
 use pressure::Pressure;
@@ -67,6 +71,7 @@ pub struct Detector {
     pace: Pace,
     pressure: Pressure,
     placement: Placement,
+    learned: Learned,
     attempt_since: Mono,
     life: Life,
     /// When the last attempt ended.
@@ -98,6 +103,7 @@ impl Detector {
             pace: Pace::default(),
             pressure: Pressure::default(),
             placement: Placement::default(),
+            learned: Learned::default(),
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
             over_since: Mono::ZERO,
@@ -122,6 +128,18 @@ impl Detector {
         self
     }
 
+    /// The same with what earlier runs have learned.
+    #[must_use]
+    pub fn with_baselines(mut self, known: Baselines) -> Self {
+        self.learned = Learned::new(known);
+        self
+    }
+
+    /// What phases and steps usually take, earlier runs included.
+    pub const fn baselines(&self) -> &Baselines {
+        &self.learned.known
+    }
+
     /// A new process: windows empty, learned levels and limits kept.
     pub fn begin_attempt(&mut self, now: Mono, on_cpu: bool) {
         let mut levels = std::mem::take(&mut self.channels.levels);
@@ -132,6 +150,7 @@ impl Detector {
         self.pace = Pace::default();
         self.pressure = self.pressure.begin();
         self.placement = self.placement.begin();
+        self.learned.begin(now);
         self.attempt_since = now;
         self.life = Life::Running;
         self.helpers = Helpers::None;
@@ -175,7 +194,10 @@ impl Detector {
             }
             Event::Progress(p) => {
                 self.channels.progress(now);
-                self.pace.progress(now, p, &self.thresholds);
+                let numbered = self.context.section.is_some();
+                if let Some(took) = self.pace.progress(now, p, numbered, &self.thresholds) {
+                    self.learned.step(self.context.phase, p.total, took);
+                }
                 if p.sampling && p.done > 0.0 {
                     self.channels.step();
                 }
@@ -184,6 +206,8 @@ impl Detector {
                 self.channels.progress(now);
                 if p.phase != self.context.phase || p.section != self.context.section {
                     self.pace.phase(now);
+                    let in_flight = self.context.job.in_flight();
+                    self.learned.left(now, self.context.phase, in_flight);
                 }
             }
             Event::Job(_) => {
@@ -196,7 +220,9 @@ impl Detector {
         }
         self.placement.observe(now, env.seq, &env.event);
         self.context.observe(now, env.seq, &env.event);
-        if self.channels.last_activity() > before {
+        let active = self.channels.last_activity();
+        if active > before {
+            self.learned.moved(active.since(before));
             self.active_seq = env.seq;
         }
     }
@@ -264,6 +290,7 @@ impl Detector {
         self.channels.cut(now);
         self.pace.cut();
         self.pressure.cut();
+        self.learned.cut();
     }
 
     /// Readings while none of our processes lives. Those that come right after an
@@ -342,6 +369,7 @@ impl Detector {
             pace: &self.pace,
             pressure: &self.pressure,
             placement: &self.placement,
+            learned: &self.learned,
             card_meant: self.gpu.is_some(),
             granted: self.granted,
             ratchets: &self.ratchets,

@@ -1,9 +1,9 @@
 //! The pace of the bar at hand: how long a step usually takes, and whether it has
 //! become slow.
 //!
-//! A bar is measured against itself only. One of another job, section or total, or
-//! one that begins after another phase, may count larger steps: that is the user's
-//! wish, no crawl. What was usual is frozen where a slow stretch begins, so that the
+//! A bar is measured against itself. One of another job or total, or a second one of
+//! the same, may count larger steps: that is the user's wish, no crawl. Only sections
+//! that the program numbers are known to be alike. What was usual is frozen where a slow stretch begins, so that the
 //! stretch cannot become what is usual.
 
 use crate::model::{Mono, Progress};
@@ -94,7 +94,8 @@ pub(crate) struct Bar {
     /// The world stood still since the last state: the step at hand is no measure.
     interrupted: bool,
     steps: Vec<Step>,
-    /// What is usual, and the median of all, as of the last step.
+    /// What is usual, and the median of all, as of the last step. Before a few steps
+    /// were measured: what was usual in a section before.
     usual: Option<Usual>,
     median_s: Option<f64>,
     /// Where the slow stretch begins in `steps`, and what was usual before it.
@@ -124,8 +125,15 @@ impl Pace {
         (bar.what == *what && same(bar.total, *total)).then_some(*usual)
     }
 
-    /// A bar moved. Gives the kind of a step and its seconds, where one was measured.
-    pub(crate) fn progress(&mut self, now: Mono, p: &Progress, t: &Thresholds) -> Option<f64> {
+    /// A bar moved. `numbered`: it is that of a section that has a number. Gives the
+    /// seconds of a step, where one was measured.
+    pub(crate) fn progress(
+        &mut self,
+        now: Mono,
+        p: &Progress,
+        numbered: bool,
+        t: &Thresholds,
+    ) -> Option<f64> {
         let goes_on = self
             .bar
             .as_ref()
@@ -133,6 +141,10 @@ impl Pace {
         if !goes_on {
             self.leave();
             self.bar = Some(Bar::new(now, p));
+            let alike = self.before().filter(|_| numbered);
+            if let Some(bar) = &mut self.bar {
+                bar.usual = alike;
+            }
             return None;
         }
         let bar = self.bar.as_mut()?;
@@ -246,7 +258,7 @@ impl Bar {
         self.median_s = quantile(self.steps.iter().map(|s| s.took), 50);
         self.usual = match self.slow_from {
             Some((_, usual)) => Some(usual),
-            None => usual_of(&self.steps, t),
+            None => usual_of(&self.steps, t).or(self.usual),
         };
     }
 
@@ -288,7 +300,9 @@ impl Bar {
         let first = slow.first()?;
         let mean = |of: &dyn Fn(&Step) -> Option<f64>| {
             let mut m = Mean::default();
-            slow.iter().for_each(|s| m.add(of(s)));
+            for step in slow {
+                m.add(of(step));
+            }
             m.get()
         };
         Some(Stretch {
@@ -361,10 +375,10 @@ mod tests {
         let t = Thresholds::DEFAULT;
         let mut pace = Pace::default();
         let mut now = Mono::from_secs(100);
-        pace.progress(now, &at(0.0, 50.0), &t);
+        pace.progress(now, &at(0.0, 50.0), false, &t);
         for (k, s) in took.iter().enumerate() {
-            now = now + Duration::from_secs(*s);
-            pace.progress(now, &at(count(k + 1), 50.0), &t);
+            now += Duration::from_secs(*s);
+            pace.progress(now, &at(count(k + 1), 50.0), false, &t);
         }
         (pace, now)
     }
@@ -389,7 +403,7 @@ mod tests {
         took.extend([30; 40]);
         let (pace, now) = bar(&took);
         let s = pace.bar().unwrap().stretch(now, 5.0).unwrap();
-        assert_eq!(s.ended, 40.0);
+        assert_eq!(s.ended.to_bits(), 40.0_f64.to_bits());
         assert_eq!(pace.bar().unwrap().usual(), Some(s.usual));
     }
 
@@ -406,10 +420,10 @@ mod tests {
         let later = now + Duration::from_secs(1);
         pace.phase(now);
         assert!(pace.bar().is_some(), "the bar itself changed the phase");
-        pace.progress(later, &at(0.0, 50.0), &t);
+        pace.progress(later, &at(0.0, 50.0), false, &t);
         assert_eq!(pace.bar().unwrap().median_s(), None);
         assert!((pace.before().unwrap().step_s - 4.0).abs() < 1e-9);
-        pace.progress(later, &at(0.0, 20.0), &t);
+        pace.progress(later, &at(0.0, 20.0), false, &t);
         assert_eq!(pace.before(), None);
         pace.job();
         assert!(pace.bar().is_none());
@@ -420,8 +434,8 @@ mod tests {
         let t = Thresholds::DEFAULT;
         let (mut pace, mut now) = bar(&[4, 4, 4, 4, 4]);
         pace.cut();
-        now = now + Duration::from_secs(4000);
-        pace.progress(now, &at(6.0, 50.0), &t);
+        now += Duration::from_secs(4000);
+        pace.progress(now, &at(6.0, 50.0), false, &t);
         assert_eq!(pace.bar().unwrap().stretch(now, 1.25), None);
     }
 }

@@ -69,14 +69,20 @@ impl Placement {
             line: Some(line.row).filter(|row| *row != 0),
             text: text.chars().take(Cite::MOST).collect(),
         };
-        if let Some(device) = device_after(&RUNS_ON, text) {
-            self.runs_on = Some((device, cite()));
+        // the patterns are costly against the words that each of them needs
+        if DEVICES.iter().any(|word| text.contains(word)) {
+            if let Some(device) = device_after(&RUNS_ON, text) {
+                self.runs_on = Some((device, cite()));
+            }
+            if let Some(device) = device_after(&GIVEN_ON, text) {
+                self.given_on = Some((device, cite()));
+            }
+            if says_all_cpu(text) {
+                self.all_cpu.get_or_insert_with(cite);
+            }
         }
-        if let Some(device) = device_after(&GIVEN_ON, text) {
-            self.given_on = Some((device, cite()));
-        }
-        if says_all_cpu(text) {
-            self.all_cpu.get_or_insert_with(cite);
+        if !MOVED.iter().any(|word| text.contains(word)) {
+            return;
         }
         if let Some(c) = MOVES.as_ref().and_then(|r| r.captures(text)) {
             let verb = c["verb"].to_lowercase();
@@ -120,6 +126,12 @@ impl Placement {
         matches!(self.transformer, Some((Left::Unloaded, _)))
     }
 }
+
+/// One of these stands in every line about a device, and about a model that moves.
+const DEVICES: &[&str] = &[
+    "cpu", "CPU", "cuda", "CUDA", "hip", "HIP", "gpu", "GPU", "DISABLED",
+];
+const MOVED: &[&str] = &["oad", "oving", "oved"];
 
 type Pattern = LazyLock<Option<Regex>>;
 

@@ -5,6 +5,7 @@
 //! TOML and screen share.
 
 pub mod attempt;
+pub mod baselines;
 pub mod effect;
 pub mod event;
 pub mod fault;
@@ -25,6 +26,7 @@ pub mod vocab;
 pub use attempt::{
     AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,
 };
+pub use baselines::{Baselines, Fingerprint, Observed, PhaseBaseline};
 pub use effect::{Effect, Scope, Signal};
 pub use event::{Command, Envelope, Event};
 pub use fault::{FaultKind, KernelFault};

@@ -8,8 +8,8 @@ use crate::detect::{Detector, Thresholds};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
-    AttemptSpec, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan, Progress,
-    RungId, Sample, Verdict, VerdictId,
+    AttemptSpec, Baselines, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan,
+    Progress, RungId, Sample, Verdict, VerdictId,
 };
 use crate::policy::{BudgetState, Position};
 
@@ -215,8 +215,9 @@ impl RunState {
     /// The same with other numbers in the rules: for tests of the numbers.
     pub fn with_thresholds(started: &RunStarted, thresholds: Thresholds) -> Self {
         let plan = started.plan.clone();
-        let mut detector =
-            Detector::new(plan.limits.clone(), plan.gpu.clone()).with_thresholds(thresholds);
+        let mut detector = Detector::new(plan.limits.clone(), plan.gpu.clone())
+            .with_thresholds(thresholds)
+            .with_baselines(plan.baselines.clone());
         let verdict = detector.assess(Mono::ZERO);
         Self {
             started: started.clone(),
@@ -333,6 +334,11 @@ impl RunState {
     /// How long since `at`.
     pub(super) fn ago(&self, at: Mono) -> Duration {
         self.now.since(at)
+    }
+
+    /// What phases and steps usually take, earlier runs of the same kind included.
+    pub const fn baselines(&self) -> &Baselines {
+        self.detector.baselines()
     }
 
     /// Whether the run is over.

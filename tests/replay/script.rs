@@ -287,6 +287,11 @@ impl Script {
         }
     }
 
+    /// From now on the card draws so much of what it did at work.
+    pub(crate) fn scale_power(&mut self, share: f64) {
+        self.gpu.busy_w *= share;
+    }
+
     /// The machine sleeps.
     pub(crate) fn sleep(&mut self, seconds: u32) {
         self.slept += seconds;

@@ -52,6 +52,44 @@ fn a_crawl_that_ends_is_told_as_ended() {
 }
 
 #[test]
+fn a_second_section_at_a_sixth_of_the_pace() {
+    let mut s = Script::framepack(RX6800);
+    s.say("Loaded CLIPTextModel to cuda:0 as complete.");
+    s.act(5, Act::Encode);
+    for (padding, seconds) in [(9, 100), (0, 600)] {
+        s.say(&format!(
+            "latent_padding_size = {padding}, is_last_section = {}",
+            if padding == 0 { "True" } else { "False" }
+        ));
+        s.say("Moving DynamicSwap_HunyuanVideoTransformer3DModelPacked to cuda:0 with preserved memory: 6 GB");
+        s.act(5, Act::Load);
+        s.bar(25, seconds, "");
+        s.act_with(
+            seconds,
+            Act::Sample,
+            if padding == 0 {
+                |r| r.busy = Some(60.0)
+            } else {
+                |_| {}
+            },
+        );
+        s.say("Unloading DynamicSwap_HunyuanVideoTransformer3DModelPacked completely");
+        s.say("Loaded AutoencoderKLHunyuanVideo to cuda:0 as complete.");
+        s.act(10, Act::Vae);
+        s.say("Unloaded AutoencoderKLHunyuanVideo as complete.");
+        s.say("Decoded. Current latent shape torch.Size([1, 16, 9, 68, 90])");
+        s.act(3, Act::CpuMany);
+    }
+    let onset = 40.0 + 5.0 + 5.0 + 100.0 + 13.0 + 5.0;
+    s.is_told(
+        VerdictId::Crawl,
+        Phase::Sampling,
+        onset + 45.0,
+        onset + 120.0,
+    );
+}
+
+#[test]
 fn the_users_own_larger_job_is_no_crawl() {
     let mut s = Script::comfyui_prompt(RX7900XTX, "");
     s.bar(20, 60, "");
@@ -102,21 +140,12 @@ fn a_pause_within_a_step_is_no_crawl() {
 
 #[test]
 fn power_that_is_held_down() {
-    for (gpu, power) in [(RX6800, 105.0), (RX7900XTX, 170.0), (RTX4090, 160.0)] {
+    for (gpu, share) in [(RX6800, 0.54), (RX7900XTX, 0.53), (RTX4090, 0.4)] {
         let mut s = sampling(gpu);
         let onset = s.now();
         s.part_bar(12, 40, 40, 210, "");
-        let before = s.now();
-        s.act_with(
-            210,
-            Act::Sample,
-            match power as u32 {
-                105 => |r| r.power = Some(105.0),
-                170 => |r| r.power = Some(170.0),
-                _ => |r| r.power = Some(160.0),
-            },
-        );
-        assert!(before <= s.now());
+        s.scale_power(share);
+        s.act(210, Act::Sample);
         let got = s.is_told(
             VerdictId::Throttled,
             Phase::Sampling,

@@ -3,6 +3,7 @@
 mod child;
 mod effects;
 mod front;
+mod learned;
 pub(super) mod machine;
 mod outputs;
 mod planner;

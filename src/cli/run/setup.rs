@@ -20,6 +20,7 @@ use crate::supervise::GpuLock;
 use crate::telemetry::{Sampler, SamplerConfig};
 use crate::workload::adapter::AdapterKind;
 
+use super::learned::{Learned, fingerprint};
 use super::machine;
 use super::planner::{Planned, Planner};
 
@@ -39,6 +40,7 @@ pub(super) struct Setup {
     pub(super) cwd: PathBuf,
     pub(super) kind: AdapterKind,
     pub(super) planner: Planner,
+    pub(super) learned: Learned,
 }
 
 /// What the command line asks for, judged before any device is looked at.
@@ -106,7 +108,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         countdown: countdown(output),
     };
     let Planned {
-        plan,
+        mut plan,
         profile,
         why,
         kind,
@@ -121,6 +123,9 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let now = Zoned::now();
     let (store, dir) = record(&args.command, &now, &mut notices)?;
     let run = dir.id().to_string();
+    let kin = fingerprint(&profile.id.value, &kind.to_string(), card, &args.command);
+    let learned = Learned::beside(store.root(), kin);
+    plan.baselines = learned.load();
     let lock = lock(card, &dir)?;
     let started = RunStarted {
         schema: SCHEMA.to_owned(),
@@ -148,6 +153,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         cwd,
         kind,
         planner,
+        learned,
     })
 }
 

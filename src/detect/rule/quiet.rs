@@ -40,37 +40,8 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
             ),
         );
     }
-    if f.helpers == Helpers::Compile || f.compiling {
-        return (
-            VerdictId::CompileWarmup,
-            format!("kernels are being compiled{}", figures(&[cpu(f)])),
-        );
-    }
-    if f.on_cpu {
-        return (
-            VerdictId::CpuPhase,
-            format!(
-                "{} runs on the CPU, as announced{}",
-                f.phase,
-                figures(&[cpu(f)])
-            ),
-        );
-    }
-    if f.helpers == Helpers::Encode {
-        return (
-            VerdictId::CpuPhase,
-            format!("a video is being encoded by a helper{}", figures(&[cpu(f)])),
-        );
-    }
-    if reads_weights(f) {
-        return (
-            VerdictId::LoadingIo,
-            format!(
-                "{} waits for what is read from storage{}",
-                f.phase,
-                figures(&[rate("read", f.channels.figures.read_bps)])
-            ),
-        );
+    if let Some(told) = beside_the_card(f) {
+        return told;
     }
     // a phase of a moment is no state worth telling
     if f.now.since(f.phase_since) < SETTLED {
@@ -99,6 +70,43 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
         ),
         _ => (VerdictId::Healthy, advances(f)),
     }
+}
+
+/// What the program does beside the card.
+fn beside_the_card(f: &Facts<'_>) -> Option<(VerdictId, String)> {
+    if f.helpers == Helpers::Compile || f.compiling {
+        return Some((
+            VerdictId::CompileWarmup,
+            format!("kernels are being compiled{}", figures(&[cpu(f)])),
+        ));
+    }
+    if f.on_cpu {
+        return Some((
+            VerdictId::CpuPhase,
+            format!(
+                "{} runs on the CPU, as announced{}",
+                f.phase,
+                figures(&[cpu(f)])
+            ),
+        ));
+    }
+    if f.helpers == Helpers::Encode {
+        return Some((
+            VerdictId::CpuPhase,
+            format!("a video is being encoded by a helper{}", figures(&[cpu(f)])),
+        ));
+    }
+    if reads_weights(f) {
+        return Some((
+            VerdictId::LoadingIo,
+            format!(
+                "{} waits for what is read from storage{}",
+                f.phase,
+                figures(&[rate("read", f.channels.figures.read_bps)])
+            ),
+        ));
+    }
+    None
 }
 
 /// Programs read weights when they are first needed, so in any phase: much is read, no

@@ -83,8 +83,10 @@ fn limit(f: &Facts<'_>) -> Duration {
         1.0
     };
     let limit = f.limits.spin_limit.mul_f64(f.t.spin_factor * factor);
+    let stay = f.learned.long_stay(f.phase, f.t);
     let longest = f
         .longest
+        .max(stay)
         .map_or(Duration::ZERO, |l| l.mul_f64(f.t.spin_longest_factor));
     limit.max(longest).mul_f64(f.ratchet)
 }
