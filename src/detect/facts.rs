@@ -1,5 +1,6 @@
 //! What the rules look at: one immutable view of an attempt at one moment.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::forecast::Card;
@@ -8,6 +9,10 @@ use crate::model::{Cite, Finding, Limits, MiopenRelease, Mono, Phase, VerdictId}
 use super::channels::Channels;
 pub(crate) use super::find::OpenFind;
 use super::helpers::Helpers;
+use super::learn::Learned;
+use super::pace::{Bar, Pace};
+use super::placement::Placement;
+use super::pressure::Pressure;
 use super::thresholds::{Thresholds, secs};
 
 /// A known error seen in the text and not outlived by progress.
@@ -65,6 +70,20 @@ impl Job {
 pub(crate) struct Facts<'a> {
     pub(crate) now: Mono,
     pub(crate) channels: &'a Channels,
+    /// Pace of the bar at hand.
+    pub(crate) pace: &'a Pace,
+    /// Memory and heat.
+    pub(crate) pressure: &'a Pressure,
+    /// Words about where things are.
+    pub(crate) placement: &'a Placement,
+    /// What earlier stays and steps tell.
+    pub(crate) learned: &'a Learned,
+    /// A card is supervised.
+    pub(crate) card_meant: bool,
+    /// When the user last granted more time.
+    pub(crate) granted: Mono,
+    /// Raised limits, rule by rule (R6).
+    pub(crate) ratchets: &'a BTreeMap<VerdictId, f64>,
     pub(crate) limits: &'a Limits,
     /// The numbers of the rules.
     pub(crate) t: &'a Thresholds,
@@ -99,9 +118,21 @@ impl Facts<'_> {
     /// Limit of silence in the present phase.
     pub(crate) fn silence_limit(&self) -> Duration {
         let configured = self.limits.phases.get(&self.phase).and_then(|l| l.silence);
-        configured
-            .unwrap_or_else(|| silence_prior(self.phase, self.t))
+        let prior = configured.unwrap_or_else(|| silence_prior(self.phase, self.t));
+        self.learned
+            .silence_limit(self.phase, prior, self.t)
             .mul_f64(self.ratchet)
+    }
+
+    /// What the limit of a rule about a job that lives was raised by.
+    pub(crate) fn soft_ratchet(&self, rule: VerdictId) -> f64 {
+        self.ratchets.get(&rule).copied().unwrap_or(1.0)
+    }
+
+    /// What a step of the bar at hand usually takes; zero where none is counted.
+    pub(crate) fn usual_step(&self) -> Duration {
+        let usual = self.pace.bar().and_then(Bar::usual);
+        usual.map_or(Duration::ZERO, |u| secs(u.step_s))
     }
 
     /// Whether something is known that explains a busy CPU beside an idle card.
@@ -139,4 +170,13 @@ fn silence_prior(phase: Phase, t: &Thresholds) -> Duration {
         Phase::ModelLoad => t.silence_load_s,
         _ => t.silence_s,
     })
+}
+
+/// Numbers behind a sentence, in brackets; nothing where none is known.
+pub(crate) fn figures(known: &[Option<String>]) -> String {
+    let words: Vec<&str> = known.iter().flatten().map(String::as_str).collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", words.join(", "))
 }

@@ -43,10 +43,10 @@ impl Detector {
     pub(super) fn alarming(&self, signs: &Signs, health: Health, now: Mono) -> Verdict {
         let mut v = self.verdict_of(signs.verdict, health, &signs.sentence, now);
         v.onset = signs.since;
-        v.confidence = if health == Health::Hung {
-            signs.confidence
-        } else {
+        v.confidence = if health == Health::Suspect {
             signs.confidence * 0.5
+        } else {
+            signs.confidence
         };
         let mut cites = signs.cites.clone();
         if cites.is_empty() {

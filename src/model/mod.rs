@@ -5,6 +5,7 @@
 //! TOML and screen share.
 
 pub mod attempt;
+pub mod baselines;
 pub mod convolution;
 pub mod effect;
 pub mod event;
@@ -27,6 +28,7 @@ pub mod vocab;
 pub use attempt::{
     AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,
 };
+pub use baselines::{Baselines, Fingerprint, Observed, PhaseBaseline};
 pub use convolution::{ConvDirection, ConvLayout, ConvType, Convolution, ConvolutionError};
 pub use effect::{Effect, Scope, Signal};
 pub use event::{Attached, Command, Envelope, Event};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::RungId;
+use super::baselines::Baselines;
 use super::effect::Signal;
 use super::gpu::GpuId;
 use super::setting::{Chosens, Effective, Follow, Setting};
@@ -187,6 +188,9 @@ pub struct Plan {
     pub ladder: Vec<Rung>,
     /// Detector limits.
     pub limits: Limits,
+    /// What earlier runs of the same kind have learned.
+    #[serde(default, skip_serializing_if = "Baselines::is_empty")]
+    pub baselines: Baselines,
     /// How to end an attempt.
     pub kill: KillPlan,
     /// Restarts.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::model::setting::{FIND_ENFORCE, FIND_MODE};
 use crate::model::{
-    Answers, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId, KillPlan, Limits, PhaseLimits,
-    Plan, Rung, RungId, Setting, VerdictId,
+    Answers, Baselines, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId, KillPlan, Limits,
+    PhaseLimits, Plan, Rung, RungId, Setting, VerdictId,
 };
 
 use super::knob::same_value;
@@ -119,6 +119,7 @@ pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
         effective: Vec::new(),
         ladder,
         limits: limits(profile),
+        baselines: Baselines::default(),
         kill: kill(profile),
         budget: budget(profile),
         gpu: inputs.gpu.clone(),

@@ -8,8 +8,8 @@ use crate::detect::{Detector, Thresholds};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
-    AttemptSpec, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan, Progress,
-    RungId, Sample, Verdict, VerdictId,
+    AttemptSpec, Baselines, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan,
+    Progress, RungId, Sample, Verdict, VerdictId,
 };
 use crate::policy::{BudgetState, Position};
 
@@ -173,6 +173,8 @@ pub struct RunState {
     pub(super) job_failed: Option<Mono>,
     /// A judgement that stays until something new begins.
     pub(super) latched: Option<Box<Verdict>>,
+    /// The fault of a living job that was decided about last in this attempt.
+    pub(super) fault_answered: Option<VerdictId>,
     pub(super) verdict: Verdict,
     /// Identity and time of the verdict that was last emitted.
     pub(super) shown: Option<Shown>,
@@ -217,8 +219,9 @@ impl RunState {
     /// The same with other numbers in the rules: for tests of the numbers.
     pub fn with_thresholds(started: &RunStarted, thresholds: Thresholds) -> Self {
         let plan = started.plan.clone();
-        let mut detector =
-            Detector::new(plan.limits.clone(), plan.gpu.clone()).with_thresholds(thresholds);
+        let mut detector = Detector::new(plan.limits.clone(), plan.gpu.clone())
+            .with_thresholds(thresholds)
+            .with_baselines(plan.baselines.clone());
         let verdict = detector.assess(Mono::ZERO);
         Self {
             started: started.clone(),
@@ -246,6 +249,7 @@ impl RunState {
             paused_since: None,
             job_failed: None,
             latched: None,
+            fault_answered: None,
             verdict,
             shown: None,
             decision: None,
@@ -344,6 +348,11 @@ impl RunState {
     /// The phase that the workload is in.
     pub const fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// What phases and steps usually take, earlier runs of the same kind included.
+    pub const fn baselines(&self) -> &Baselines {
+        self.detector.baselines()
     }
 
     /// Whether the run is over.

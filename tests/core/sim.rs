@@ -9,10 +9,10 @@ use framepack_tui::model::event::{
     EvidenceItem, EvidenceReport, Replanned, RunStarted, SCHEMA, Survivor,
 };
 use framepack_tui::model::{
-    ActionId, Answers, Attached, Budget, Bytes, Chosens, Effect, Effective, EnvChange, EnvOrigin,
-    Envelope, Event, ExitReport, ExitStatus, Follow, GpuId, GpuSample, JobChange, KillPlan, Limits,
-    Line, Metric, Mono, Origin, Phase, PhaseChange, Plan, ProcSample, Progress, Rung, RungId,
-    Sample, Setting, Signal, Stream, ThreadSample, Tier, VerdictId,
+    ActionId, Answers, Attached, Baselines, Budget, Bytes, Chosens, Effect, Effective, EnvChange,
+    EnvOrigin, Envelope, Event, ExitReport, ExitStatus, Follow, GpuId, GpuSample, JobChange,
+    KillPlan, Limits, Line, Metric, Mono, Origin, Phase, PhaseChange, Plan, ProcSample, Progress,
+    Rung, RungId, Sample, Setting, Signal, Stream, ThreadSample, Tier, VerdictId,
 };
 use framepack_tui::run::{RunState, reduce};
 
@@ -222,6 +222,7 @@ pub(crate) fn plan() -> Plan {
         setting_args: BTreeMap::new(),
         chosen: Chosens::default(),
         effective: Vec::new(),
+        baselines: Baselines::default(),
         argv: vec!["python".to_owned(), "gen.py".to_owned()],
         env: Vec::new(),
         env_before: BTreeMap::from([("MIOPEN_FIND_MODE".to_owned(), "NORMAL".to_owned())]),

@@ -4,6 +4,7 @@ pub(super) mod attach;
 mod child;
 mod effects;
 pub(super) mod front;
+pub(super) mod learned;
 pub(super) mod machine;
 mod outputs;
 pub(super) mod planner;

@@ -21,6 +21,7 @@ use crate::telemetry::{Sampler, SamplerConfig};
 use crate::workload::adapter::AdapterKind;
 
 use super::attach::Attachment;
+use super::learned::{Learned, fingerprint};
 use super::machine;
 use super::planner::{Planned, Planner};
 
@@ -44,6 +45,7 @@ pub(in crate::cli) struct Setup {
     pub(in crate::cli) attachment: Option<Attachment>,
     /// Native stacks are taken with the evidence, by gdb.
     pub(in crate::cli) gdb: bool,
+    pub(in crate::cli) learned: Learned,
 }
 
 /// What the command line asks for, judged before any device is looked at.
@@ -111,7 +113,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         countdown: countdown(output),
     };
     let Planned {
-        plan,
+        mut plan,
         profile,
         why,
         kind,
@@ -126,6 +128,9 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let now = Zoned::now();
     let (store, dir) = record(&args.command, &now, None, &mut notices)?;
     let run = dir.id().to_string();
+    let kin = fingerprint(&profile.id.value, &kind.to_string(), card, &args.command);
+    let learned = Learned::beside(store.root(), kin);
+    plan.baselines = learned.load();
     let lock = lock(card, &dir)?;
     let started = RunStarted {
         schema: SCHEMA.to_owned(),
@@ -156,6 +161,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         planner,
         attachment: None,
         gdb: args.gdb,
+        learned,
     })
 }
 

@@ -55,6 +55,7 @@ pub(super) struct Shell {
     pub(super) cwd: PathBuf,
     pub(super) kind: AdapterKind,
     pub(super) planner: Planner,
+    learned: super::learned::Learned,
     /// Notices about the plan that were posted.
     pub(super) told: BTreeSet<String>,
     /// The process to watch, until it is.
@@ -149,6 +150,7 @@ fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         cwd: setup.cwd,
         kind: setup.kind,
         planner: setup.planner,
+        learned: setup.learned,
         told: setup.notices.iter().cloned().collect(),
         attached: setup.attachment.as_ref().map(|a| a.job),
         attachment: setup.attachment,
@@ -368,6 +370,8 @@ impl Shell {
         {
             complain(&e.to_string());
         }
+        // a folder that cannot be written costs what was learned, nothing else
+        let _ = self.learned.save(self.state.baselines());
         // the card is free for another run while the last screen stands
         self.lock = None;
         self.outputs.publish_last(&self.state);

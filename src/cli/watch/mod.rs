@@ -20,6 +20,7 @@ use crate::workload::adapter::AdapterKind;
 use super::CliError;
 use super::args::WatchArgs;
 use super::run::attach::Attachment;
+use super::run::learned::{Learned, fingerprint};
 use super::run::planner::{Planned, Planner};
 use super::run::setup::{self, Setup};
 use super::run::{Ready, Refused, machine, ready};
@@ -204,7 +205,7 @@ fn set_up(
         countdown: Duration::ZERO,
     };
     let Planned {
-        plan,
+        mut plan,
         profile,
         why,
         kind,
@@ -213,6 +214,14 @@ fn set_up(
     notices.extend(more);
     let now = Zoned::now();
     let (store, dir) = setup::record(&command, &now, Some(target.pid), &mut notices)?;
+    let kind_of_run = fingerprint(
+        &profile.id.value,
+        &kind.to_string(),
+        planner.card.as_ref(),
+        &command,
+    );
+    let learned = Learned::beside(store.root(), kind_of_run);
+    plan.baselines = learned.load();
     let cwd = target.cwd.clone();
     let started = RunStarted {
         schema: SCHEMA.to_owned(),
@@ -256,6 +265,7 @@ fn set_up(
             job: args.job,
         }),
         gdb: args.gdb,
+        learned,
     })
 }
 

@@ -4,11 +4,11 @@ use crate::detect::facts::Facts;
 use crate::forecast::{cure, forecast};
 use crate::model::VerdictId;
 
-use super::{Check, Signs, span};
+use super::{Check, Grade, Signs, span};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(find) = f.find else {
-        return Check::Clear;
+        return Check::clear("no search is open");
     };
     let advanced = find.advanced(f.channels);
     let state = &find.state;
@@ -18,7 +18,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             .find_limit
             .mul_f64(f.t.find_factor * f.t.find_sign_share)
     {
-        return Check::Clear;
+        return Check::Clear(format!("the search advanced {} ago", span(stalled)).into());
     }
     let whose = if f.limits.find_limit_is_users {
         "the limit you set"
@@ -51,6 +51,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     }
     Signs {
         verdict: VerdictId::FindStall,
+        grade: Grade::Hang,
         since: advanced,
         limit: f.limits.find_limit.mul_f64(f.t.find_factor * f.ratchet),
         sentence,

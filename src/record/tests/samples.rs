@@ -552,6 +552,19 @@ fn plan() -> Plan {
             phases: [(Phase::VaeDecode, PhaseLimits::default())].into(),
             ..Limits::default()
         },
+        baselines: baselines(),
         ..Plan::default()
     }
+}
+
+fn baselines() -> Baselines {
+    let mut b = Baselines::default();
+    let phase = b.phases.entry(Phase::VaeDecode).or_default();
+    phase.stay.add(std::time::Duration::from_secs(31));
+    phase.silence.add(std::time::Duration::from_millis(900));
+    b.steps
+        .entry("sampling/25".to_owned())
+        .or_default()
+        .add(std::time::Duration::from_secs(4));
+    b
 }

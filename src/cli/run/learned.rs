@@ -1,0 +1,120 @@
+//! What runs of the same kind have learned, kept between them: one small JSON file a
+//! fingerprint. A file that cannot be read costs what was learned, nothing else.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Baselines, Fingerprint, GpuSample};
+
+/// Version of the files; others are not read.
+const FORMAT: &str = "framepack-tui baselines 1";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct File {
+    format: String,
+    /// In clear: a file of another one is not taken for this.
+    fingerprint: Fingerprint,
+    baselines: Baselines,
+}
+
+/// Where the baselines of one kind of run lie.
+#[derive(Debug, Clone)]
+pub(in crate::cli) struct Learned {
+    folder: PathBuf,
+    fingerprint: Fingerprint,
+}
+
+impl Learned {
+    /// Beside the folder of the runs.
+    pub(in crate::cli) fn beside(runs: &Path, fingerprint: Fingerprint) -> Self {
+        let folder = runs.parent().unwrap_or(runs).join("baselines");
+        Self {
+            folder,
+            fingerprint,
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(format!("{}.json", self.fingerprint.key()))
+    }
+
+    /// What was learned; nothing where there is no file, or none that can be read.
+    pub(in crate::cli) fn load(&self) -> Baselines {
+        let text = fs::read(self.path()).unwrap_or_default();
+        serde_json::from_slice::<File>(&text)
+            .ok()
+            .filter(|f| f.format == FORMAT && f.fingerprint == self.fingerprint)
+            .map(|f| f.baselines)
+            .unwrap_or_default()
+    }
+
+    /// Keeps it. The file is whole at any moment.
+    pub(in crate::cli) fn save(&self, baselines: &Baselines) -> io::Result<()> {
+        if baselines.is_empty() {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.folder)?;
+        let text = serde_json::to_vec(&File {
+            format: FORMAT.to_owned(),
+            fingerprint: self.fingerprint.clone(),
+            baselines: baselines.clone(),
+        })?;
+        let path = self.path();
+        let fresh = path.with_extension(format!("{}.new", std::process::id()));
+        fs::write(&fresh, text)?;
+        fs::rename(&fresh, &path)
+    }
+}
+
+/// What runs must have in common to learn from each other.
+pub(in crate::cli) fn fingerprint(
+    profile: &str,
+    adapter: &str,
+    card: Option<&GpuSample>,
+    argv: &[String],
+) -> Fingerprint {
+    let card = card.map(|c| c.arch.clone().unwrap_or_else(|| c.name.clone()));
+    Fingerprint {
+        profile: profile.to_owned(),
+        card: card.unwrap_or_default(),
+        adapter: adapter.to_owned(),
+        shape: argv.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Phase;
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_learned_comes_back_and_a_broken_file_is_nothing() {
+        let tmp = tempfile::tempdir().unwrap();
+        let runs = tmp.path().join("runs");
+        let of = |argv: &str| {
+            let argv = [argv.to_owned()];
+            Learned::beside(&runs, fingerprint("p", "comfyui", None, &argv))
+        };
+        let learned = of("main.py");
+        assert!(learned.load().is_empty());
+        learned.save(&Baselines::default()).unwrap();
+        assert!(!learned.path().exists(), "nothing is not kept");
+
+        let mut b = Baselines::default();
+        let phase = b.phases.entry(Phase::VaeDecode).or_default();
+        phase.stay.add(Duration::from_secs(31));
+        phase.silence.add(Duration::from_millis(1500));
+        learned.save(&b).unwrap();
+        assert_eq!(learned.load(), b);
+        assert!(of("other.py").load().is_empty());
+
+        fs::copy(learned.path(), of("other.py").path()).unwrap();
+        assert!(of("other.py").load().is_empty(), "another fingerprint");
+        fs::write(learned.path(), b"{\"format\":").unwrap();
+        assert!(learned.load().is_empty());
+    }
+}
