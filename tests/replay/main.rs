@@ -15,3 +15,5 @@ mod player;
 mod quiet;
 #[cfg(test)]
 mod script;
+#[cfg(test)]
+mod words;

@@ -363,7 +363,7 @@ impl Script {
         }
     }
 
-    fn play(&self) -> Outcome {
+    pub(crate) fn play(&self) -> Outcome {
         player::play(&self.case)
     }
 
