@@ -1,16 +1,17 @@
 //! Failures that words tell of: the console's, the kernel's, the way a process ended.
 //! Each in another program, on another card, and each told within five seconds.
 
+use framepack_tui::model::VerdictId::*;
 use framepack_tui::model::event::Choice;
 use framepack_tui::model::{ActionId, ExitStatus, Phase, VerdictId};
 
 use crate::player::Outcome;
-use crate::script::{Act, MI300X, RTX4090, RX6700XT, RX7900XTX, RX9070XT, STRIX_HALO, Script};
+use crate::script::{Act, Gpu, MI300X, RTX4090, RX6700XT, RX7900XTX, RX9070XT, STRIX_HALO, Script};
 
 const SOON: f64 = 5.0;
 
 /// A prompt of ComfyUI that fails while it samples.
-fn comfyui(gpu: crate::script::Gpu, prefix: &str) -> Script {
+fn comfyui(gpu: Gpu, prefix: &str) -> Script {
     let mut s = Script::comfyui_prompt(gpu, prefix);
     s.part_bar(0, 4, 20, 20, "");
     s.act(20, Act::Sample);
@@ -36,132 +37,144 @@ fn no_restart(got: &Outcome) {
     assert!(!restart, "{}", got.story());
 }
 
+const PINS: &str = "  File \"comfy/model_management.py\", line 1121, in pin_memory\n    if torch.cuda.cudart().cudaHostRegister(ptr, size, 1) == 0:\n";
+
+/// Verdict, card, prefix of the log, frames, class and words of the exception.
+type Failure = (
+    VerdictId,
+    Gpu,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const NODES: &[Failure] = &[
+    (
+        NoKernelImage,
+        RTX4090,
+        "",
+        "",
+        "torch.AcceleratorError",
+        "CUDA error: no kernel image is available for execution on the device",
+    ),
+    (
+        DtypeMismatch,
+        RX9070XT,
+        "[INFO] ",
+        "",
+        "RuntimeError",
+        "mat1 and mat2 must have the same dtype, but got Half and Float",
+    ),
+    (
+        DtypeMismatch,
+        RTX4090,
+        "",
+        "",
+        "RuntimeError",
+        "Input type (c10::Half) and bias type (float) should be the same",
+    ),
+    (
+        DeviceMismatch,
+        RX7900XTX,
+        "",
+        "",
+        "RuntimeError",
+        "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+    ),
+    (
+        DeviceMismatch,
+        RTX4090,
+        "[ERROR] ",
+        "",
+        "ValueError",
+        "Cannot generate a cpu tensor from a generator of type cuda.",
+    ),
+    (
+        BlasError,
+        MI300X,
+        "",
+        "",
+        "RuntimeError",
+        "CUDA error: HIPBLAS_STATUS_INTERNAL_ERROR when calling `hipblasLtMatmul(...)`",
+    ),
+    (
+        BlasError,
+        RTX4090,
+        "",
+        "",
+        "RuntimeError",
+        "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasGemmEx(...)`",
+    ),
+    (
+        PinnedMemory,
+        RTX4090,
+        "",
+        PINS,
+        "torch.AcceleratorError",
+        "CUDA error: out of memory",
+    ),
+    (
+        PinnedMemory,
+        RX7900XTX,
+        "",
+        "",
+        "RuntimeError",
+        "HIP error: resource already mapped",
+    ),
+    (
+        CorruptModel,
+        RX6700XT,
+        "",
+        "",
+        "safetensors_rust.SafetensorError",
+        "Error while deserializing header: MetadataIncompleteBuffer",
+    ),
+    (
+        DiskFull,
+        RTX4090,
+        "",
+        "",
+        "OSError",
+        "[Errno 28] No space left on device: 'output/ComfyUI_0001.png'",
+    ),
+    (
+        MemoryFault,
+        RTX4090,
+        "",
+        "",
+        "torch.AcceleratorError",
+        "CUDA error: an illegal memory access was encountered",
+    ),
+    (
+        MissingDependency,
+        RX7900XTX,
+        "",
+        "",
+        "ModuleNotFoundError",
+        "No module named 'sageattention'",
+    ),
+    (
+        GttExhausted,
+        STRIX_HALO,
+        "",
+        "",
+        "torch.OutOfMemoryError",
+        "HIP out of memory. Tried to allocate 5.00 GiB. GPU 0 has a total capacity of 96.00 GiB of which 1.20 GiB is free.",
+    ),
+    (
+        AppError,
+        RTX4090,
+        "",
+        "",
+        "KeyError",
+        "'transformer_blocks.0.attn'",
+    ),
+];
+
 #[test]
 fn a_node_of_comfyui_fails() {
-    use VerdictId::*;
-    let pins = "  File \"comfy/model_management.py\", line 1121, in pin_memory\n    if torch.cuda.cudart().cudaHostRegister(ptr, size, 1) == 0:\n";
-    for (want, gpu, prefix, frames, class, words) in [
-        (
-            NoKernelImage,
-            RTX4090,
-            "",
-            "",
-            "torch.AcceleratorError",
-            "CUDA error: no kernel image is available for execution on the device",
-        ),
-        (
-            DtypeMismatch,
-            RX9070XT,
-            "[INFO] ",
-            "",
-            "RuntimeError",
-            "mat1 and mat2 must have the same dtype, but got Half and Float",
-        ),
-        (
-            DtypeMismatch,
-            RTX4090,
-            "",
-            "",
-            "RuntimeError",
-            "Input type (c10::Half) and bias type (float) should be the same",
-        ),
-        (
-            DeviceMismatch,
-            RX7900XTX,
-            "",
-            "",
-            "RuntimeError",
-            "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
-        ),
-        (
-            DeviceMismatch,
-            RTX4090,
-            "[ERROR] ",
-            "",
-            "ValueError",
-            "Cannot generate a cpu tensor from a generator of type cuda.",
-        ),
-        (
-            BlasError,
-            MI300X,
-            "",
-            "",
-            "RuntimeError",
-            "CUDA error: HIPBLAS_STATUS_INTERNAL_ERROR when calling `hipblasLtMatmul(...)`",
-        ),
-        (
-            BlasError,
-            RTX4090,
-            "",
-            "",
-            "RuntimeError",
-            "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasGemmEx(...)`",
-        ),
-        (
-            PinnedMemory,
-            RTX4090,
-            "",
-            pins,
-            "torch.AcceleratorError",
-            "CUDA error: out of memory",
-        ),
-        (
-            PinnedMemory,
-            RX7900XTX,
-            "",
-            "",
-            "RuntimeError",
-            "HIP error: resource already mapped",
-        ),
-        (
-            CorruptModel,
-            RX6700XT,
-            "",
-            "",
-            "safetensors_rust.SafetensorError",
-            "Error while deserializing header: MetadataIncompleteBuffer",
-        ),
-        (
-            DiskFull,
-            RTX4090,
-            "",
-            "",
-            "OSError",
-            "[Errno 28] No space left on device: 'output/ComfyUI_0001.png'",
-        ),
-        (
-            MemoryFault,
-            RTX4090,
-            "",
-            "",
-            "torch.AcceleratorError",
-            "CUDA error: an illegal memory access was encountered",
-        ),
-        (
-            MissingDependency,
-            RX7900XTX,
-            "",
-            "",
-            "ModuleNotFoundError",
-            "No module named 'sageattention'",
-        ),
-        (
-            GttExhausted,
-            STRIX_HALO,
-            "",
-            "",
-            "torch.OutOfMemoryError",
-            "HIP out of memory. Tried to allocate 5.00 GiB. GPU 0 has a total capacity of 96.00 GiB of which 1.20 GiB is free.",
-        ),
-        (
-            AppError,
-            RTX4090,
-            "",
-            "",
-            "KeyError",
-            "'transformer_blocks.0.attn'",
-        ),
-    ] {
+    for (want, gpu, prefix, frames, class, words) in NODES.iter().copied() {
         let mut s = comfyui(gpu, prefix);
         let onset = s.now();
         exception(&mut s, prefix, frames, class, words);
@@ -179,93 +192,96 @@ fn a_node_of_comfyui_fails() {
     }
 }
 
+const CODE: ExitStatus = ExitStatus::Code(1);
+const ABORT: ExitStatus = ExitStatus::Signal(6);
+
+/// Verdict, card, last words, how it ended.
+const SCRIPTS: &[(VerdictId, Gpu, &str, ExitStatus)] = &[
+    (
+        GpuUnavailable,
+        RTX4090,
+        "Traceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: No CUDA GPUs are available",
+        CODE,
+    ),
+    (
+        GpuUnavailable,
+        RTX4090,
+        "/venv/torch/cuda/__init__.py:138: UserWarning: CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up environment\n  return torch._C._cuda_getDeviceCount() > 0\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: No CUDA GPUs are available",
+        CODE,
+    ),
+    (
+        PermissionKfd,
+        RX6700XT,
+        "Unable to open /dev/kfd read-write: Permission denied\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: No HIP GPUs are available",
+        CODE,
+    ),
+    (
+        MissingDependency,
+        RX7900XTX,
+        "Traceback (most recent call last):\n  File \"generate.py\", line 1, in <module>\n    import diffusers\nModuleNotFoundError: No module named 'diffusers'",
+        CODE,
+    ),
+    (
+        CpuFallback,
+        RTX4090,
+        "Traceback (most recent call last):\n  File \"generate.py\", line 9, in <module>\nAssertionError: Torch not compiled with CUDA enabled",
+        CODE,
+    ),
+    (
+        NoKernelImage,
+        STRIX_HALO,
+        "\nrocBLAS error: Cannot read /venv/torch/lib/rocblas/library/TensileLibrary.dat: Illegal seek for GPU arch : gfx1151\n List of available TensileLibrary Files : ",
+        ABORT,
+    ),
+    (
+        HostOom,
+        RTX4090,
+        "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\nFatal Python error: Aborted",
+        ABORT,
+    ),
+    (
+        GpuReset,
+        RX9070XT,
+        "HW Exception by GPU node-1 (Agent handle: 0x3508fba0) reason :GPU Hang\nFatal Python error: Aborted",
+        ABORT,
+    ),
+    (
+        MemoryFault,
+        MI300X,
+        "Memory access fault by GPU node-4 (Agent handle: 0x31a0c7b0) on address 0x7412a607e000. Reason: Unknown.\nFailed to create GPU coredump: File exists\nGPU core dump failed",
+        ABORT,
+    ),
+    (
+        MiopenDb,
+        MI300X,
+        "MIOpen Error: /src/rocm-libraries/projects/miopen/src/sqlite_db.cpp:227: Internal error while accessing SQLite database: disk I/O error\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: miopenStatusInternalError",
+        CODE,
+    ),
+    // the first of a chain is the root
+    (
+        CorruptModel,
+        RTX4090,
+        "Traceback (most recent call last):\n  File \"loader.py\", line 3, in load\nsafetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nOSError: Unable to load weights from checkpoint file",
+        CODE,
+    ),
+    (
+        DtypeMismatch,
+        RX7900XTX,
+        "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nRuntimeError: expected scalar type Half but found Float\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: step 3 failed",
+        CODE,
+    ),
+    // what the end of a process drags along displaces nothing
+    (
+        GpuOom,
+        RX7900XTX,
+        "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\ntorch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.\nException ignored in: <function A.__del__>\nRuntimeError: HIP error: unspecified launch failure\n/usr/lib/python3.12/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects\nFatal Python error: Aborted",
+        ABORT,
+    ),
+];
+
 #[test]
 fn a_script_ends_by_its_error() {
-    use VerdictId::*;
-    let code = ExitStatus::Code(1);
-    let abort = ExitStatus::Signal(6);
-    for (want, gpu, said, status) in [
-        (
-            GpuUnavailable,
-            RTX4090,
-            "Traceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: No CUDA GPUs are available",
-            code,
-        ),
-        (
-            GpuUnavailable,
-            RTX4090,
-            "/venv/torch/cuda/__init__.py:138: UserWarning: CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up environment\n  return torch._C._cuda_getDeviceCount() > 0\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: No CUDA GPUs are available",
-            code,
-        ),
-        (
-            PermissionKfd,
-            RX6700XT,
-            "Unable to open /dev/kfd read-write: Permission denied\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: No HIP GPUs are available",
-            code,
-        ),
-        (
-            MissingDependency,
-            RX7900XTX,
-            "Traceback (most recent call last):\n  File \"generate.py\", line 1, in <module>\n    import diffusers\nModuleNotFoundError: No module named 'diffusers'",
-            code,
-        ),
-        (
-            CpuFallback,
-            RTX4090,
-            "Traceback (most recent call last):\n  File \"generate.py\", line 9, in <module>\nAssertionError: Torch not compiled with CUDA enabled",
-            code,
-        ),
-        (
-            NoKernelImage,
-            STRIX_HALO,
-            "\nrocBLAS error: Cannot read /venv/torch/lib/rocblas/library/TensileLibrary.dat: Illegal seek for GPU arch : gfx1151\n List of available TensileLibrary Files : ",
-            abort,
-        ),
-        (
-            HostOom,
-            RTX4090,
-            "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\nFatal Python error: Aborted",
-            abort,
-        ),
-        (
-            GpuReset,
-            RX9070XT,
-            "HW Exception by GPU node-1 (Agent handle: 0x3508fba0) reason :GPU Hang\nFatal Python error: Aborted",
-            abort,
-        ),
-        (
-            MemoryFault,
-            MI300X,
-            "Memory access fault by GPU node-4 (Agent handle: 0x31a0c7b0) on address 0x7412a607e000. Reason: Unknown.\nFailed to create GPU coredump: File exists\nGPU core dump failed",
-            abort,
-        ),
-        (
-            MiopenDb,
-            MI300X,
-            "MIOpen Error: /src/rocm-libraries/projects/miopen/src/sqlite_db.cpp:227: Internal error while accessing SQLite database: disk I/O error\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: miopenStatusInternalError",
-            code,
-        ),
-        // the first of a chain is the root
-        (
-            CorruptModel,
-            RTX4090,
-            "Traceback (most recent call last):\n  File \"loader.py\", line 3, in load\nsafetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nOSError: Unable to load weights from checkpoint file",
-            code,
-        ),
-        (
-            DtypeMismatch,
-            RX7900XTX,
-            "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nRuntimeError: expected scalar type Half but found Float\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File \"generate.py\", line 3, in <module>\nRuntimeError: step 3 failed",
-            code,
-        ),
-        // what the end of a process drags along displaces nothing
-        (
-            GpuOom,
-            RX7900XTX,
-            "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\ntorch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.\nException ignored in: <function A.__del__>\nRuntimeError: HIP error: unspecified launch failure\n/usr/lib/python3.12/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects\nFatal Python error: Aborted",
-            abort,
-        ),
-    ] {
+    for (want, gpu, said, status) in SCRIPTS.iter().copied() {
         let mut s = Script::diffusers(gpu);
         s.say("Encoding prompt");
         s.act(4, Act::Encode);

@@ -82,7 +82,7 @@ fn build() -> Result<Signatures, regex::Error> {
 
 /// One of these words, or parts of words, is in every line that a row can match: most
 /// lines are told apart by them alone.
-const WORDS: &str = r"(?i-u)error|fail|memory|exception|hang|fault|unable|unspecified|unexpected|unknown|uncorrect|undefined|unpickl|undetermin|can'?t|cannot|could|\bnot\b|\bno\b|n'?t |invalid|illegal|corrupt|malformed|damaged|mismatch|denied|locked|same|requires|expected|missing|lost|bus\b|reset|nan|black|exhaust|alloc|mapped|register|status|hsa_|/dev/|enospc|errno|space|quota|in use|port in range|dtype|magic|eof|truncated|incomplete|ran out|timed|launch|available|not compiled|symbol|version `|too old|sm\d|sm_|gfx|tensile|member of|pin_|EADDR|Distribution|hash|checksum|sha256|filesystem";
+const WORDS: &str = r"(?i-u)error|fail|memory|exception|hang|fault|unable|unspecified|unexpected|unknown|uncorrect|undefined|unpickl|undetermin|can'?t|cannot|could|\bnot\b|\bno\b|n'?t |invalid|illegal|corrupt|malformed|damaged|mismatch|denied|locked|same|requires|expected|missing|lost|bus\b|reset|nan|black|exhaust|alloc|mapped|register|status|hsa_|/dev/|enospc|errno|space|quota|in use|port in range|dtype|magic|eof|truncated|incomplete|ran out|timed|launch|available|not compiled|symbol|version `|too old|sm\d|sm_|gfx|tensile|member of|built for|is full|limit|pin_|EADDR|Distribution|hash|checksum|sha256|filesystem";
 
 static GATE: LazyLock<Option<Regex>> =
     LazyLock::new(|| RegexBuilder::new(WORDS).unicode(false).build().ok());
