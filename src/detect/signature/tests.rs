@@ -17,11 +17,12 @@ fn patterns_compile() {
 #[test]
 fn the_words_let_every_row_through() {
     let gate = GATE.as_ref().expect("compiles");
-    for Row(pattern, verdict, _) in TABLES.iter().flat_map(|t| t.iter()) {
-        for part in alternatives(pattern) {
-            assert!(gate.is_match(part.as_bytes()), "{verdict}: {part}");
-        }
-    }
+    let rows = TABLES.iter().flat_map(|t| t.iter());
+    let parts = rows.flat_map(|Row(pattern, ..)| alternatives(pattern));
+    let barred: Vec<_> = parts
+        .filter(|p| !gate.is_match(p.replace(r"\b", " ").as_bytes()))
+        .collect();
+    assert!(barred.is_empty(), "{barred:#?}");
 }
 
 /// The alternatives of a pattern at its top level.
@@ -69,6 +70,7 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "RuntimeError: [enforce fail] hipErrorOutOfMemory",
             "ggml_backend_cuda_buffer_type_alloc_buffer: failed to allocate 512.00 MiB on device 0",
             "[2026-02-11 10:22:31.123] [ERROR] !!! Exception during processing !!! HIP out of memory. Tried to allocate 35.31 GiB.",
+            "cudaMalloc failed: out of memory",
         ],
     ),
     (
@@ -95,6 +97,7 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "RuntimeError: Caught RuntimeError in pin memory thread for device 0.",
             "!!! Exception during processing !!! HostBuffer.read_file_slice failed",
             "error: could not page-lock 2048 MiB of host memory",
+            "Pinning memory failed: out of memory",
         ],
     ),
     (
@@ -127,6 +130,7 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "MIOpen(HIP): Error [LockFile] lock file /tmp/miopen-lockfiles/gfx1100.ukdb.lock timed out",
             "MIOpen(HIP): Error [ReadonlyRamDb] Ill-formed record: user db file gfx1100_48.HIP.ufdb.txt is corrupted",
             "  what():  boost::filesystem::permissions: No such file or directory: \"/home/u/.config/miopen//gfx906_60.HIP.2_11_0.ufdb.txt\"",
+            "MIOpen(HIP): Warning [Measure] Db::Update failed, file is locked: /home/u/.config/miopen/gfx1030_30.HIP.3_2_0.ufdb.txt",
         ],
     ),
     (
@@ -161,6 +165,8 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "hipErrorNoBinaryForGpu: Unable to find code object for all current devices!",
             "RuntimeError: HIP error: device kernel image is invalid",
             "FATAL: kernel `fmha_cutlassF_f16_aligned_64x128_rf_sm80` is for sm80-sm100, but was built for sm37",
+            "CUDA error: the provided PTX was compiled with an unsupported toolchain.",
+            "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
         ],
     ),
     (
@@ -174,6 +180,7 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "RuntimeError: HIP error: invalid device ordinal",
             "RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version",
             "Unable to open /dev/kfd read-write: No such file or directory",
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 804: forward compatibility was attempted on non supported HW",
         ],
     ),
     (
@@ -202,6 +209,7 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "ImportError: cannot import name 'cached_download' from 'huggingface_hub'",
             "python3: error while loading shared libraries: libamdhip64.so.6: cannot open shared object file: No such file or directory",
             "ImportError: T5Tokenizer requires the SentencePiece library but it was not found in your environment.",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'",
         ],
     ),
     (
@@ -225,6 +233,7 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "!!! Exception during processing !!! Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
             "RuntimeError: indices should be either on cpu or on the same device as the indexed tensor (cpu)",
             "NotImplementedError: Cannot copy out of meta tensor; no data!",
+            "RuntimeError: Tensor for argument #2 'mat1' is on CPU, but expected it to be on GPU (while checking arguments for addmm)",
         ],
     ),
     (
@@ -248,6 +257,7 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata, file not fully covered",
             "_pickle.UnpicklingError: invalid load key, '<'.",
             "The safetensors file is corrupt/incomplete. Check the file size and make sure you have copied it correctly.",
+            "OSError: Unable to load weights from pytorch checkpoint file: unexpected end of file",
         ],
     ),
     (
@@ -365,6 +375,15 @@ const NEAR: &[&str] = &[
     "reading model.safetensors: EOF",
     "member of render group",
     "opened /dev/kfd",
+    "Could not find triton, some optimizations will not be available: No module named 'triton'",
+    "Error caught was: No module named 'triton'",
+    "UserWarning: Attempting to use hipBLASLt on an unsupported architecture! Overriding blas backend to hipblas",
+    "FutureWarning: You are using `torch.load` with `weights_only=False`",
+    "WARNING: No VAE weights detected, VAE not initalized.",
+    "lora key not loaded: lora_unet_x",
+    "/opt/amdgpu/share/libdrm/amdgpu.ids: No such file or directory",
+    "Warning, This is not a checkpoint file, trying to load it as a diffusion model only.",
+    "sqlite3.OperationalError: database is locked",
     "RuntimeWarning: invalid value encountered in divide",
     "ERROR: unknown argument --vae",
 ];
