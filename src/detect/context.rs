@@ -8,7 +8,7 @@ use crate::model::{
     Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
 };
 
-use super::errors::{Entry, Errors, foremost};
+use super::errors::{Deadly, Entry, Errors, foremost};
 use super::facts::{Job, OpenFind, Seen};
 use super::signature::{self, Hint, Rank, Reported};
 use super::traceback::Frames;
@@ -39,6 +39,10 @@ pub(super) struct Context {
     /// What the console said last.
     last_line: Option<Cite>,
     pub(super) exception: Option<Cite>,
+    /// The last exception that was printed, whether or not a job ended by it.
+    pub(super) printed: Option<Cite>,
+    /// Where a result was first said to be no valid one.
+    pub(super) spoilt_in: Option<(Phase, Option<u32>)>,
     errors: Errors,
     frames: Frames,
     cards: Cards,
@@ -69,6 +73,8 @@ impl Context {
             release: MiopenRelease::default(),
             last_line: None,
             exception: None,
+            printed: None,
+            spoilt_in: None,
             errors: Errors::default(),
             frames: Frames::default(),
             cards: Cards::default(),
@@ -110,19 +116,19 @@ impl Context {
         }
     }
 
-    /// Folds one event in.
-    pub(super) fn observe(&mut self, now: Mono, seq: u64, event: &Event) {
+    /// Folds one event in; `error`: what a line reports by itself.
+    pub(super) fn observe(&mut self, now: Mono, seq: u64, event: &Event, error: Option<Reported>) {
         match event {
             Event::Spawned { pid, .. } => {
                 self.pids.insert(*pid);
             }
             Event::Line(line) => {
                 self.last_line = Some(line_cite(now, seq, line));
-                self.observe_words(now, seq, line);
+                self.observe_words(now, seq, line, error);
                 self.compiling |= signature::is_compilation(&line.text);
             }
             Event::Phase(p) => self.observe_phase(now, p),
-            Event::Progress(p) => self.observe_progress(p),
+            Event::Progress(p) => self.observe_progress(now, p),
             Event::Artefact(_) => self.errors.survived(),
             Event::Job(change) => self.observe_job(now, seq, change),
             Event::Find(mark) => self.observe_find(now, seq, mark),
@@ -142,9 +148,9 @@ impl Context {
         self.cards.observe(cards, ours);
     }
 
-    fn observe_words(&mut self, now: Mono, seq: u64, line: &Line) {
+    fn observe_words(&mut self, now: Mono, seq: u64, line: &Line, error: Option<Reported>) {
         let text = line.text.as_str();
-        let said = self.frames.refine(text, signature::of_line(text));
+        let said = self.frames.refine(text, error);
         let reported = match said {
             Some(r) if r.verdict == VerdictId::GpuOom && self.cards.runs_out_of_gtt(text) => {
                 Some(Reported {
@@ -155,12 +161,18 @@ impl Context {
             other => other,
         };
         match reported {
-            Some(r) => self.errors.note(r, line_cite(now, seq, line)),
+            Some(r) => {
+                if r.verdict == VerdictId::NanOutput && self.errors.spoilt().is_none() {
+                    self.spoilt_in = Some((self.phase, self.section));
+                }
+                self.errors.note(r, line_cite(now, seq, line));
+            }
             None if !signature::is_request(text) => self.errors.plain_line(),
             None => {}
         }
         if self.frames.line(text) {
             self.errors.exception(now, reported.is_some());
+            self.printed = Some(line_cite(now, seq, line));
         }
         match signature::hint(text) {
             Some(Hint::KeptOnCard) => self.kept_on_card = Some(line_cite(now, seq, line)),
@@ -177,6 +189,7 @@ impl Context {
     fn survived(&mut self) {
         self.errors.survived();
         self.exception = None;
+        self.printed = None;
     }
 
     fn observe_phase(&mut self, now: Mono, p: &PhaseChange) {
@@ -201,13 +214,13 @@ impl Context {
         self.announced_cpu = p.on_cpu;
     }
 
-    fn observe_progress(&mut self, p: &Progress) {
+    fn observe_progress(&mut self, now: Mono, p: &Progress) {
         self.find = None;
         // the job went on after an error: the error was survived
         if p.sampling && p.done > 0.0 {
             self.compiling = false;
             self.survived();
-            self.trouble.survived();
+            self.trouble.survived(now);
         }
     }
 
@@ -218,19 +231,21 @@ impl Context {
                 self.failed_in = None;
                 self.errors.clear();
                 self.exception = None;
+                self.printed = None;
                 self.find = None;
             }
             JobChange::Waiting => {
                 if self.job == Job::Unknown {
                     // the server is up all the same
                     self.errors.clear();
+                    self.printed = None;
                 }
                 self.job = Job::Waiting(now);
             }
             JobChange::Done => {
                 self.job = Job::Ended;
                 self.survived();
-                self.trouble.survived();
+                self.trouble.survived(now);
             }
             JobChange::Failed { why } => {
                 self.job = Job::Ended;
@@ -316,12 +331,11 @@ impl Context {
     }
 
     /// Since when the words, or the kernel, say that the job is over though the process
-    /// lives: (since, the process is being ended by its runtime or lost its card).
-    pub(super) fn deadly(&self) -> Option<(Mono, bool)> {
-        if let Some(at) = self.errors.abort().or_else(|| self.trouble.broken()) {
-            return Some((at, true));
-        }
-        self.errors.deadly().map(|at| (at, false))
+    /// lives.
+    pub(super) fn deadly(&self) -> Option<(Mono, Deadly)> {
+        let lost = self.trouble.fatal.map(|at| (at, Deadly::Abort));
+        let reset = self.trouble.reset().map(|at| (at, Deadly::Known));
+        lost.or_else(|| self.errors.deadly()).or(reset)
     }
 }
 

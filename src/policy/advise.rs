@@ -4,8 +4,9 @@
 use crate::model::event::{Choice, Decision};
 use crate::model::{ActionId, Plan, Rung, Verdict};
 
-use super::decide::{Answer, advice, default_action};
+use super::decide::{Answer, advice};
 use super::ladder::Position;
+use super::remedy::{RemedyFacts, remedy};
 
 /// The advice about a fault of a process that somebody else started: the rung that
 /// would answer it, as the user would take it by hand.
@@ -16,9 +17,12 @@ pub fn advise(plan: &Plan, position: &Position, verdict: &Verdict, attempt: u32)
         .as_ref()
         .and_then(|id| plan.ladder.iter().find(|r| r.id == *id));
     let what = rung.map_or_else(
-        || match default_action(verdict.id, verdict.phase) {
-            ActionId::None => "nothing has to be done".to_owned(),
-            action => advice(action).to_owned(),
+        || {
+            let asked = || remedy(verdict, &RemedyFacts::default()).action;
+            match verdict.remedy.as_ref().map_or_else(asked, |r| r.action) {
+                ActionId::None => "nothing has to be done".to_owned(),
+                action => advice(action).to_owned(),
+            }
         },
         by_hand,
     );

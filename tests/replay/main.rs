@@ -17,3 +17,5 @@ mod quiet;
 mod script;
 #[cfg(test)]
 mod slow;
+#[cfg(test)]
+mod words;

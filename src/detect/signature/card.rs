@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         Specific,
     ),
     Row(
-        r"(?i)\b(?:HIP|CUDA) error: (?:misaligned address|an illegal instruction was encountered|invalid address space|invalid program counter)",
+        r"(?i)\b(?:HIP|CUDA) error: (?:misaligned address|device-side assert triggered|an illegal instruction was encountered|invalid address space|invalid program counter)",
         MemoryFault,
         General,
     ),
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
         Root,
     ),
     Row(
-        r"(?i)\b(?:HIP|CUDA) error: (?:the launch timed out and was terminated|uncorrectable ECC error encountered|device (?:was )?reset)",
+        r"(?i)\b(?:HIP|CUDA) error: (?:the launch timed out and was terminated|uncorrectable ECC error encountered|device (?:was )?reset|the operation cannot be performed because the device was reset)",
         GpuReset,
         Specific,
     ),
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     // no code for this architecture
     Row(
-        r"(?i)\b(?:HIP|CUDA|ROCm)(?: runtime)? error:? .{0,20}(?:invalid device function|no kernel image is available|device kernel image is invalid|no binary for gpu|shared object (?:initialization|symbol not found))",
+        r"(?i)\b(?:HIP|CUDA|ROCm)(?: runtime)? error:? .{0,20}(?:invalid device function|no kernel image is available|device kernel image is invalid|invalid kernel file|the provided PTX was compiled with an unsupported toolchain|no binary for gpu|shared object (?:initialization|symbol not found))",
         NoKernelImage,
         Specific,
     ),
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[Row] = &[
         Root,
     ),
     Row(
-        r"(?i)\bis not (?:a )?member of [`'\x22]?(?:render|video)[`'\x22]? group\b",
+        r"(?i)\bis not (?:a )?(?:member of|in) (?:the )?[`'\x22]?(?:render|video)[`'\x22]? group\b",
         PermissionKfd,
         Root,
     ),
@@ -167,6 +167,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row(
         r"(?i)\b(?:CUDA|HIP) (?:initialization: )?(?:CUDA|HIP)? ?unknown error\b|\bCUDA initialization: (?:unexpected error|CUDA driver initialization failed)",
+        GpuUnavailable,
+        General,
+    ),
+    Row(
+        r"(?i)\bUnexpected error from (?:cuda|hip)GetDeviceCount\b|\b(?:cu|hip)Init(?:\(\))? failed\b",
         GpuUnavailable,
         General,
     ),

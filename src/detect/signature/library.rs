@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
         General,
     ),
     Row(
-        r"(?i)\bimmediate mode fallback unsuccessful\b|\bForward Convolution cannot be executed due to incorrect params\b",
+        r"(?i)\bno invoker was registered for convolution\b|\bimmediate mode fallback unsuccessful\b|\bForward Convolution cannot be executed due to incorrect params\b",
         NoAlgorithm,
         Specific,
     ),
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
         Root,
     ),
     Row(
-        r"(?i)\b(?:sqlite\w*|kern_db|miopen\w*|\w*\.(?:k|u?f|p)?db(?:\.txt)?|perf[- _]?db|find[- _]?db|kernel cache)\b.{0,120}\b(?:disk image is malformed|database (?:is |schema is )?(?:locked|corrupt)|unable to open database file|disk I/O error|locking protocol|attempt to write a readonly database|file is not a database)",
+        r"(?i)\b(?:sqlite_db|sqlitebase|sqlite database|kern_db|miopen\w*|\w*\.(?:k|u?f|p)?db(?:\.txt)?|perf[- _]?db|find[- _]?db|kernel cache)\b.{0,120}\b(?:disk image is malformed|database (?:is |schema is )?(?:locked|corrupt)|unable to open database file|disk I/O error|locking protocol|attempt to write a readonly database|file is not a database)",
         MiopenDb,
         Root,
     ),
@@ -65,6 +65,11 @@ pub(super) const ROWS: &[Row] = &[
         MiopenDb,
         Specific,
     ),
+    Row(
+        r"(?i)\bmiopen\b.{0,160}\b(?:file is locked|lock_exception)\b|\block_exception\b.{0,60}\bmiopen\b",
+        MiopenDb,
+        Specific,
+    ),
     Row(r"\bmiopenStatusInternalError\b", MiopenDb, Aftermath),
     // BLAS; the status of a call that ran out of memory or has no code says so itself
     Row(
@@ -83,7 +88,7 @@ pub(super) const ROWS: &[Row] = &[
         Specific,
     ),
     Row(
-        r"(?i)\b(?:roc|hip|cu)blas(?:lt)? (?:error|exception|failure|failed)\b",
+        r"(?i)\b(?:roc|hip|cu)blas(?:lt)? (?:runtime )?(?:error|exception|failure|failed)\b",
         BlasError,
         General,
     ),

@@ -44,6 +44,11 @@ pub(super) const ROWS: &[Row] = &[
         Specific,
     ),
     Row(
+        r"(?i)\bpinning (?:of )?(?:host )?memory failed\b|\bcannot pin '[\w.]+'",
+        PinnedMemory,
+        Specific,
+    ),
+    Row(
         r"HostBuffer\.read_file_slice failed|\bCaught \w+ in pin memory thread\b",
         PinnedMemory,
         Specific,
@@ -82,6 +87,12 @@ pub(super) const ROWS: &[Row] = &[
         General,
     ),
     Row(r"\bHSA_STATUS_ERROR_OUT_OF_RESOURCES\b", GpuOom, Aftermath),
+    Row(
+        r"(?i)\b(?:hip|cuda|cu)(?:Malloc|MemAlloc|MemCreate)\w*(?:\(\))?.{0,40}\b(?:failed|error)\b.{0,40}\bout of memory\b|\b(?:HIP|CUDA) driver error: out of memory\b",
+        GpuOom,
+        General,
+    ),
+    Row(r"\bVK_ERROR_OUT_OF_DEVICE_MEMORY\b", GpuOom, General),
     // host memory: the C++ runtime, PyTorch, Python, NumPy, the C library, safetensors
     Row(r"\bstd::bad_alloc\b", HostOom, General),
     Row(

@@ -32,6 +32,7 @@ const ANSWERED: &[&str] = &[
     r"(?i)\b(?:retrying|will retry|falling back|falls back|fell back|fallback to|using (?:the |a )?fallback|trying again|trying (?:\w+ ){1,4}instead|continuing (?:without|anyway|with)|continue without|switching to|(?:will be )?skipp(?:ed|ing)\b|will be disabled|is disabled|disabling|not critical|non-critical|can be (?:safely )?ignored|safe to ignore|ignoring|harmless|proceeding without|using .{1,30} instead)\b",
     // MIOpen without the databases that are shipped with it is slow, no more
     r"(?i)\bsystem (?:find-|perf-)?(?:db|database)\b.{0,200}\bperformance may degrade\b",
+    r"(?i)\bsome optimi[sz]ations will not be (?:available|enabled)\b|\berror caught was\b|\boverriding blas backend\b",
     // optional parts that are announced as absent
     r"(?i)\b(?:optional|not installed!|is not installed!)(?:\W|$)",
     r"(?i)\b(?:IMPORT FAILED|Cannot import .{1,200} module for custom nodes)\b",
@@ -64,8 +65,8 @@ static MESSAGE: LazyLock<Vec<Regex>> =
 /// An odd number of quotation marks stands before the words, and no error is told with
 /// them. A log of JSON lines has all its words in such marks.
 fn is_quoted(line: &[u8], before: &[u8]) -> bool {
-    let odd = |mark: u8| before.iter().filter(|b| **b == mark).count() % 2 == 1;
-    line.first() != Some(&b'{')
+    let odd = |mark: u8| before.split(|b| *b == mark).count() % 2 == 0;
+    !matches!(line.first(), Some(b'{' | b'"'))
         && (odd(b'"') || odd(b'`'))
         && !MESSAGE.iter().any(|r| r.is_match(before))
 }

@@ -42,6 +42,12 @@ pub(super) const ROWS: &[Row] = &[
         MissingDependency,
         Specific,
     ),
+    // programs that a job calls, by the names that such jobs call
+    Row(
+        r"\bNo such file or directory: '(?:\S*/)?(?:ffmpeg|ffprobe|git|hipcc|nvcc|ninja|gcc|cc|c\+\+|g\+\+|ld)'",
+        MissingDependency,
+        Specific,
+    ),
     Row(
         r"\bPackageNotFoundError\b|\bDistributionNotFound\b",
         MissingDependency,
@@ -77,6 +83,11 @@ pub(super) const ROWS: &[Row] = &[
         r"\bInput type \(torch\.(?:cuda\.)?\w+Tensor\) and (?:weight|bias) type \(torch\.(?:cuda\.)?\w+Tensor\) should be the same",
         DtypeMismatch,
         General,
+    ),
+    Row(
+        r"\b(?:Input|input) type \(CUDA\w+Type\) and (?:weight|bias) type \(CUDA\w+Type\) should be the same",
+        DtypeMismatch,
+        Specific,
     ),
     Row(
         r#""\w+" not implemented for '(?:Half|BFloat16|Float8_\w+|Float)'"#,
@@ -115,6 +126,11 @@ pub(super) const ROWS: &[Row] = &[
         Specific,
     ),
     Row(
+        r"(?i)\bInput, output and indices must be on the current device\b|\bset the storage of a tensor on device \S+ to a storage on different device\b",
+        DeviceMismatch,
+        Specific,
+    ),
+    Row(
         r"(?i)\bPlaceholder storage has not been allocated\b|\bTensor for argument #\d+ .{0,40}is on (?:CPU|GPU|cuda|hip)\b.{0,30}\bexpected\b|\bCannot copy out of meta tensor\b|\bPointer argument .{0,30}cannot be accessed from Triton \(cpu tensor\?\)",
         DeviceMismatch,
         Specific,
@@ -131,7 +147,7 @@ pub(super) const ROWS: &[Row] = &[
         Specific,
     ),
     Row(
-        r"(?i)\bPytorchStreamReader failed\b|\bfile in archive is not in a subdirectory\b|\bfailed finding central directory\b|\binvalid magic number; corrupt file\b|\bunexpected EOF, expected \d+ more bytes\b|\bRan out of input\b|\bpickle data was truncated\b|\bUnpicklingError\b",
+        r"(?i)\bPytorchStreamReader failed\b|\bfile in archive is not in a subdirectory\b|\bfailed finding central directory\b|\binvalid magic number; corrupt file\b|\bunexpected EOF, expected \d+ more bytes\b|\bunexpected end of file\b|\bRan out of input\b|\bpickle data was truncated\b|\bUnpicklingError\b",
         CorruptModel,
         Specific,
     ),
