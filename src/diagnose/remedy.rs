@@ -1,5 +1,6 @@
 //! What follows from a verdict that does not say it itself.
 
+use crate::model::VerdictId as V;
 use crate::model::{ActionId, Health, Remedy, Verdict};
 use crate::policy::default_action;
 
@@ -31,7 +32,6 @@ fn default(verdict: &Verdict) -> Remedy {
         ActionId::FixEnvironment | ActionId::RebootHost => 4,
         _ => 1,
     };
-    use crate::model::VerdictId as V;
     let auto_restart = match verdict.id {
         id if id.is_no_fault() => false,
         V::NanOutput | V::Crawl | V::Throttled | V::Killed | V::GpuReset => false,
