@@ -14,9 +14,10 @@
 //! | layer | may use | must not use |
 //! | --- | --- | --- |
 //! | `model` | std, serde | anything of ours, clocks, I/O |
-//! | `detect`, `policy` | `model` (`policy` also `profile`'s types) | each other, I/O, clocks, threads |
+//! | `forecast` | `model` | anything else of ours, I/O, clocks, threads |
+//! | `detect`, `policy` | `model`, `forecast` (`policy` also `profile`'s types) | each other, I/O, clocks, threads |
 //! | `profile` | `model` | clocks; I/O only in `catalog` |
-//! | `run` | `model`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
+//! | `run` | `model`, `forecast`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
 //! | `telemetry`, `workload`, `supervise`, `record`, `doctor` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
 //! | `ui` | `model`, `run::snapshot`, `profile`, the reports of `doctor` and `diagnose` | `telemetry`, `workload`, `supervise` |
 //! | `diagnose` | all but `ui`, `cli` | |
@@ -28,6 +29,7 @@ pub mod cli;
 pub mod detect;
 pub mod diagnose;
 pub mod doctor;
+pub mod forecast;
 pub mod model;
 pub mod policy;
 pub mod profile;

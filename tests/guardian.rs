@@ -291,7 +291,7 @@ async fn a_lost_guardian_is_told_and_the_group_can_still_be_ended() {
     let mut r = shell("echo $$; exec sleep 300", dir.path());
     let pid = line(&mut r).await;
     let status = std::process::Command::new("kill")
-        .args(["-9", &r.guardian_pid.to_string()])
+        .args(["-9", &r.guardian_pid.unwrap().to_string()])
         .status()
         .unwrap();
     assert!(status.success());
@@ -320,7 +320,7 @@ async fn what_left_the_group_of_a_lost_guardian_is_ended_as_well() {
     let mut r = shell(&format!("({DAEMON}) & exec sleep 300"), dir.path());
     let inner = pid_in(&dir.path().join("inner")).await;
     let mut other = shell("exec sleep 300", dir.path());
-    send("-KILL", r.guardian_pid);
+    send("-KILL", r.guardian_pid.unwrap());
     until(&mut r, |e| matches!(e, ChildEvent::GuardianLost)).await;
     assert!(lives(&inner));
     assert!(r.signal(Signal::Kill, Scope::Tree));
@@ -340,7 +340,7 @@ async fn a_stopped_guardian_is_woken() {
     let dir = tempfile::tempdir().unwrap();
     let mut r = shell("echo $$; exec sleep 300", dir.path());
     line(&mut r).await;
-    send("-STOP", r.guardian_pid);
+    send("-STOP", r.guardian_pid.unwrap());
     assert!(r.signal(Signal::Term, Scope::Group));
     let seen = to_the_end(&mut r).await;
     assert!(
@@ -356,12 +356,12 @@ async fn the_terminal_cannot_end_the_guardian() {
     let pid = line(&mut r).await;
     for s in ["-INT", "-TERM", "-HUP", "-TTOU", "-QUIT"] {
         std::process::Command::new("kill")
-            .args([s, &r.guardian_pid.to_string()])
+            .args([s, &r.guardian_pid.unwrap().to_string()])
             .status()
             .unwrap();
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(lives(&pid) && lives(&r.guardian_pid.to_string()));
+    assert!(lives(&pid) && lives(&r.guardian_pid.unwrap().to_string()));
     // What the guardian shrugs off must still work in the workload.
     assert!(r.signal(Signal::Int, Scope::Group));
     let seen = to_the_end(&mut r).await;

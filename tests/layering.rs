@@ -30,12 +30,17 @@ mod tests {
     }
 
     /// The table of `src/lib.rs`. `a::b`: only that part of the layer.
-    const LAYERS: [Layer; 13] = [
+    const LAYERS: [Layer; 14] = [
         layer("model", &[], true),
-        layer("detect", &["model"], true),
-        layer("policy", &["model", "profile"], true),
+        layer("forecast", &["model"], true),
+        layer("detect", &["model", "forecast"], true),
+        layer("policy", &["model", "forecast", "profile"], true),
         layer("profile", &["model"], true),
-        layer("run", &["model", "detect", "policy", "profile"], true),
+        layer(
+            "run",
+            &["model", "forecast", "detect", "policy", "profile"],
+            true,
+        ),
         layer("telemetry", &["model", "profile"], false),
         layer("workload", &["model", "profile"], false),
         layer("supervise", &["model", "profile", "workload"], false),

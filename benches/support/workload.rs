@@ -406,5 +406,6 @@ fn started() -> RunStarted {
         vram_cap: plan.vram_cap,
         interactive: true,
         plan,
+        attached: None,
     }
 }

@@ -1,4 +1,4 @@
-//! A record's bytes ▸ envelopes and warnings ▸ the fold: no panic.
+//! A record's bytes, packed or plain ▸ envelopes and warnings ▸ the fold: no panic.
 #![no_main]
 
 use framepack_tui::model::Event;
@@ -7,7 +7,7 @@ use framepack_tui::run::{RunState, reduce};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(record) = Record::from_lines(data) else {
+    let Ok(record) = Record::from_lines(std::io::Cursor::new(data.to_vec())) else {
         return;
     };
     let Some(Event::RunStarted(started)) = record.envelopes.first().map(|e| &e.event) else {

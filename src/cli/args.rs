@@ -37,6 +37,8 @@ pub(super) enum Subcommand {
     Run(Box<RunArgs>),
     /// Watch a run of another process, or look at one that is over
     Follow(FollowArgs),
+    /// Judge a process that is running already; it is ended on your word alone
+    Watch(WatchArgs),
     /// List the recorded runs, newest first: id, when, state, command
     Runs,
     /// Look the machine over: sources, rights, versions, MIOpen, environment, room
@@ -73,6 +75,9 @@ pub(super) struct RunArgs {
     /// Working directory of the command
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
+    /// Take native stacks with each bundle of evidence: gdb stops the program for a moment
+    #[arg(long)]
+    pub(super) gdb: bool,
     #[command(flatten)]
     pub(super) show: ShowArgs,
     /// The command and its arguments
@@ -102,6 +107,33 @@ pub(super) struct FollowArgs {
     /// The run: its id, the beginning of one, the path of its folder, or `last`; without
     /// it the newest that still runs, else the newest
     pub(super) run: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = WATCH_HELP)]
+pub(super) struct WatchArgs {
+    /// The process
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) pid: u32,
+    /// Read its console from this file, from its end on; without it from the files that
+    /// its standard output and standard error are, if they are files
+    #[arg(long, value_name = "FILE")]
+    pub(super) log: Option<PathBuf>,
+    /// A job is in flight: silence is judged, also where the console does not say so
+    #[arg(long)]
+    pub(super) job: bool,
+    /// Profile: an id, or a file. Without it the best matching one is taken and named
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(super) profile: Option<String>,
+    /// Card to watch: its number in the list of cards, or its PCI address. Without it
+    /// the one of which the process holds most
+    #[arg(long, value_name = "N|PCI")]
+    pub(super) gpu: Option<String>,
+    /// Take native stacks with each bundle of evidence: gdb stops the program for a moment
+    #[arg(long)]
+    pub(super) gdb: bool,
+    #[command(flatten)]
+    pub(super) show: ShowArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -204,6 +236,20 @@ its supervisor as signals while that is alive; the other keys work only where th
 started.
 
 Exit codes: 0 the run is over, or you left; 65 the record is broken; 66 no such run.";
+
+const WATCH_HELP: &str = "\
+The process is read in /proc and not touched: leaving (q, Ctrl-C, SIGINT, SIGTERM, SIGHUP)
+leaves it alone. It is never ended or started again by itself; a hang is told with evidence
+and advice. On the screen k and s end it, and ask first. SIGUSR2 takes evidence.
+A terminal or a pipe cannot be read from outside: without a console whether a job is in
+flight is not known, and silence is judged only with --job. The record is one like a run's.
+
+Exit codes: 0 you left, or it ended and how is not known; 20 it ended and console or kernel
+say that it failed; 22 it survives SIGKILL; 64 not a process to watch (process 1, the
+kernel's, one above this program, one that a run supervises); 66 no such process or log;
+69 no such card; 130 you ended it.
+
+Example: framepack-tui watch --pid $(pgrep -f demo_gradio.py) --job";
 
 const RUN_HELP: &str = "\
 The command gets no standard input (/dev/null), its own process group, the variable

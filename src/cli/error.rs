@@ -8,6 +8,8 @@ use crate::profile::{Problem, ProfileError};
 use crate::record::{StoreError, TailError};
 use crate::supervise::LockError;
 
+use super::watch::WatchError;
+
 /// Exit code of a usage error.
 pub(super) const USAGE: u8 = 64;
 
@@ -51,6 +53,9 @@ pub enum CliError {
         /// Why.
         why: std::io::Error,
     },
+    /// A process is not watched.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
     /// Another run holds the card.
     #[error("failed to {0}")]
     Lock(#[from] LockError),
@@ -121,6 +126,7 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Profile(e) => e.exit_code(),
+            Self::Watch(e) => e.exit_code(),
             Self::NoProfile(_)
             | Self::Cwd { .. }
             | Self::NoSuchRun { .. }

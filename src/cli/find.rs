@@ -36,7 +36,7 @@ pub(super) fn run(asked: Option<&str>) -> Result<RunEntry, CliError> {
     if let Some(folder) = folder {
         return RunEntry::at(Path::new(folder)).ok_or_else(|| CliError::NoSuchRun {
             asked: folder.to_owned(),
-            there: "a run's folder holds events.jsonl".to_owned(),
+            there: "a run's folder holds events.jsonl.gz".to_owned(),
         });
     }
     choose(asked, all()?)

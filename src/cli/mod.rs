@@ -11,6 +11,7 @@ mod run;
 mod runs;
 mod show;
 mod start;
+mod watch;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ pub fn main() -> ExitCode {
         None => start::main(args.start),
         Some(Subcommand::Run(run)) => run::main(*run),
         Some(Subcommand::Follow(follow)) => follow::main(&follow),
+        Some(Subcommand::Watch(watch)) => watch::main(&watch),
         Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
         Some(Subcommand::Runs) => runs::main(),
         Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),

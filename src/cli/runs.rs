@@ -57,6 +57,7 @@ mod tests {
                 run: id.parse().unwrap(),
                 wall_clock: "2026-01-02T00:03:07+00:00".to_owned(),
                 argv: vec!["python".to_owned(), "-c\nprint()\x1b[2J".to_owned()],
+                watch: None,
                 pid: None,
             }),
             status: RunStatus::Finished { exit_code: 10 },

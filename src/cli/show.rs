@@ -47,6 +47,7 @@ pub(super) fn screen_options(ascii: bool, follows: bool) -> TuiOptions {
         clipboard: Clipboard::detect(env),
         leave_at_end: false,
         follows,
+        watches: false,
     }
 }
 

@@ -1,16 +1,10 @@
 //! Hysteresis (R6): no hang without a suspicion before it, three assessments two
 //! seconds apart, and a suspicion that ends only after three calm ones.
 
-use std::time::Duration;
-
 use crate::model::Mono;
 
 use super::rule::{Check, Signs};
-
-const CONFIRMATIONS: u8 = 3;
-const BETWEEN: Duration = Duration::from_secs(2);
-const CALM: u8 = 3;
-const BETWEEN_CALM: Duration = Duration::from_millis(500);
+use super::thresholds::{Thresholds, secs};
 
 /// Where a suspicion stands.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,7 +31,7 @@ pub(crate) enum Alarm {
 
 impl Alarm {
     /// Folds one assessment in. Returns the signs of a hang that ended by itself.
-    pub(crate) fn step(&mut self, now: Mono, check: Check) -> Option<Signs> {
+    pub(crate) fn step(&mut self, now: Mono, check: Check, t: &Thresholds) -> Option<Signs> {
         let mut recovered = None;
         *self = match (std::mem::take(self), check) {
             (Self::Quiet, Check::Clear) => Self::Quiet,
@@ -49,15 +43,15 @@ impl Alarm {
                     ..
                 },
                 Check::Clear,
-            ) => {
-                next_calm(calm, calm_at, now).map_or(Self::Quiet, |(calm, calm_at)| Self::Suspect {
+            ) => next_calm(calm, calm_at, now, t).map_or(Self::Quiet, |(calm, calm_at)| {
+                Self::Suspect {
                     signs,
                     confirmed: 0,
                     last: None,
                     calm,
                     calm_at,
-                })
-            }
+                }
+            }),
             (Self::Quiet, Check::NotYet(signs) | Check::Match(signs))
             | (Self::Suspect { .. }, Check::NotYet(signs)) => Self::suspect(signs, 0, None, now),
             (
@@ -66,8 +60,10 @@ impl Alarm {
                 },
                 Check::Match(signs),
             ) => match last {
-                Some(at) if now.since(at) < BETWEEN => Self::suspect(signs, confirmed, last, now),
-                _ if confirmed + 1 < CONFIRMATIONS => {
+                Some(at) if now.since(at) < secs(t.confirm_s) => {
+                    Self::suspect(signs, confirmed, last, now)
+                }
+                _ if f64::from(confirmed + 1) < t.confirm_count => {
                     Self::suspect(signs, confirmed + 1, Some(now), now)
                 }
                 _ => Self::hung(signs, now),
@@ -81,7 +77,7 @@ impl Alarm {
                 },
                 Check::Clear | Check::NotYet(_),
             ) => {
-                if let Some((calm, calm_at)) = next_calm(calm, calm_at, now) {
+                if let Some((calm, calm_at)) = next_calm(calm, calm_at, now, t) {
                     Self::Hung {
                         signs,
                         calm,
@@ -116,10 +112,10 @@ impl Alarm {
 }
 
 /// Counts a calm assessment; `None`: it was the last that was needed.
-fn next_calm(calm: u8, at: Mono, now: Mono) -> Option<(u8, Mono)> {
-    if calm > 0 && now.since(at) < BETWEEN_CALM {
+pub(super) fn next_calm(calm: u8, at: Mono, now: Mono, t: &Thresholds) -> Option<(u8, Mono)> {
+    if calm > 0 && now.since(at) < secs(t.calm_s) {
         return Some((calm, at));
     }
     let calm = calm + 1;
-    (calm < CALM).then_some((calm, now))
+    (f64::from(calm) < t.calm_count).then_some((calm, now))
 }

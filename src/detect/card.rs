@@ -9,34 +9,9 @@
 use crate::model::{BusyTrust, GpuSample, IdleBaseline, Mono, is_suspended};
 
 use super::rest::{Spell, holds_little};
+use super::thresholds::Thresholds;
 use super::trust::{Doing, Reading, Trust};
 use super::wake::Wake;
-
-/// Busy percent above which a card works, unless its own idle level is higher.
-const BUSY_ACTIVE: f64 = 5.0;
-/// What a busy counter may exceed its idle level by before it counts.
-const BUSY_ABOVE_IDLE: f64 = 10.0;
-/// A busy counter at or above this claims full work.
-const BUSY_FULL: f64 = 95.0;
-/// A busy counter at or above this tells of a workload, not of a small copy.
-const BUSY_HARD: f64 = 30.0;
-/// A busy counter at or above this shows the level at work.
-const BUSY_AT_WORK: f64 = 50.0;
-/// Percent of time of the memory controller above which a card works whose busy
-/// counter is not believed: a counter that is stuck stands beside 0 % there.
-const TRAFFIC: f64 = 15.0;
-/// Share of the card's own busy power under which "fully busy" is contradictory.
-const CONTRADICTION: f64 = 0.4;
-/// The same as a share of the board's power limit, for a card that was never seen at
-/// work: real work at full load draws more even where memory is its bottleneck.
-const CONTRADICTION_OF_CAP: f64 = 0.25;
-/// Watts above the level at rest for each percent of busy that are next to nothing:
-/// 5 W for a card that claims full work. For a card that has no power limit to be
-/// measured by and was never seen at work, such as an APU in its first job.
-const NEXT_TO_NOTHING: f64 = 0.05;
-/// A reading of power moves if it was once above the level at rest by this factor and
-/// as many watts more; one that never did says nothing.
-const MOVES: (f64, f64) = (1.25, 2.0);
 
 /// What the card is like when nothing of ours runs, and at work.
 #[derive(Debug, Clone, Default)]
@@ -66,10 +41,10 @@ pub(super) struct CardState {
 
 impl CardLevels {
     /// A reading while no process of ours lives: the card's own level at rest.
-    pub(super) fn rest(&mut self, now: Mono, card: &GpuSample) {
+    pub(super) fn rest(&mut self, now: Mono, card: &GpuSample, t: &Thresholds) {
         let woken = self.wake.observe(now, card);
-        let reading = self.reading(card, Doing::Nothing, woken);
-        self.trust.observe(now, Doing::Nothing, reading);
+        let reading = self.reading(card, Doing::Nothing, woken, t);
+        self.trust.observe(now, Doing::Nothing, reading, t);
         if woken {
             return;
         }
@@ -121,7 +96,13 @@ impl CardLevels {
     }
 
     /// Judges a reading of an attempt; `None`: nothing tells whether the card works.
-    pub(super) fn judge(&mut self, now: Mono, card: &GpuSample, doing: Doing) -> Option<CardState> {
+    pub(super) fn judge(
+        &mut self,
+        now: Mono,
+        card: &GpuSample,
+        doing: Doing,
+        t: &Thresholds,
+    ) -> Option<CardState> {
         if sleeps(card) {
             // nothing else of it is read then; a program at work keeps its card awake
             return Some(CardState {
@@ -134,8 +115,8 @@ impl CardLevels {
         let power = card.power_w.fresh().copied();
         self.most_power = self.most_power.max(power.unwrap_or(0.0));
         let woken = self.wake.observe(now, card);
-        let reading = self.reading(card, doing, woken);
-        self.trust.observe(now, doing, reading);
+        let reading = self.reading(card, doing, woken, t);
+        self.trust.observe(now, doing, reading, t);
         let believed = !self.trust.state().is_untrusted();
         let busy = told.filter(|_| believed);
         let traffic = card.mem_busy.fresh().copied().filter(|_| !believed);
@@ -143,27 +124,27 @@ impl CardLevels {
         if busy.is_none() && traffic.is_none() && !power_tells {
             return None;
         }
-        let contradicts = believed && self.claims(card).is_some();
+        let contradicts = believed && self.claims(card, t).is_some();
         if let (false, Some(b)) = (contradicts || woken, busy) {
-            self.learn_work(b, power, doing);
+            self.learn_work(b, power, doing, t);
         }
         let rest_busy = self.rest_level().and_then(|l| l.busy);
         let above = |floor: f64| {
-            let idle = rest_busy.map_or(floor, |i| i + BUSY_ABOVE_IDLE);
+            let idle = rest_busy.map_or(floor, |i| i + t.busy_above_idle_pct);
             busy.is_some_and(|b| b > floor.max(idle)) && !contradicts
         };
-        let by_power = self.power_active(card, busy, power);
-        let by_traffic = |floor: f64| traffic.is_some_and(|t| t > floor);
+        let by_power = self.power_active(card, busy, power, t);
+        let by_traffic = |floor: f64| traffic.is_some_and(|busy| busy > floor);
         Some(CardState {
-            active: above(BUSY_ACTIVE) || by_power || by_traffic(TRAFFIC),
-            hard: above(BUSY_HARD) || by_power || by_traffic(BUSY_HARD),
+            active: above(t.busy_active_pct) || by_power || by_traffic(t.traffic_pct),
+            hard: above(t.busy_hard_pct) || by_power || by_traffic(t.busy_hard_pct),
             contradicts,
         })
     }
 
     /// The counter says that the card works.
-    fn learn_work(&mut self, busy: f64, power: Option<f64>, doing: Doing) {
-        if busy < BUSY_AT_WORK {
+    fn learn_work(&mut self, busy: f64, power: Option<f64>, doing: Doing, t: &Thresholds) {
+        if busy < t.busy_at_work_pct {
             return;
         }
         if let Some(p) = power {
@@ -172,7 +153,7 @@ impl CardLevels {
             *at_work += (p - *at_work).max(0.0) * 0.2;
         }
         let was_low = self.rest_level().and_then(|l| l.busy);
-        if doing == Doing::Job && was_low.is_some_and(|b| b < BUSY_HARD) {
+        if doing == Doing::Job && was_low.is_some_and(|b| b < t.busy_hard_pct) {
             self.trust.confirm();
         }
     }
@@ -187,17 +168,17 @@ impl CardLevels {
     }
 
     /// What a reading says of the counter. `woken`: the card has just woken.
-    fn reading(&self, card: &GpuSample, doing: Doing, woken: bool) -> Reading {
+    fn reading(&self, card: &GpuSample, doing: Doing, woken: bool, t: &Thresholds) -> Reading {
         let Some(busy) = card.busy.fresh().filter(|_| !woken) else {
             return Reading::Silent;
         };
-        if *busy < BUSY_FULL {
+        if *busy < t.busy_full_pct {
             return Reading::Honest;
         }
         let nothing_works = matches!(doing, Doing::Nothing | Doing::Waiting);
         // a program that holds much may compute at little power
         let may_compute = matches!(doing, Doing::Nothing | Doing::Starting) && !holds_little(card);
-        match self.claims(card) {
+        match self.claims(card, t) {
             Some(_) if may_compute => Reading::Silent,
             Some((busy, power)) => Reading::Claims(busy, power),
             None if nothing_works && card.power_w.fresh().is_some() => Reading::Honest,
@@ -206,26 +187,26 @@ impl CardLevels {
     }
 
     /// Full work (percent) at little power (watts), where the counter says so.
-    fn claims(&self, card: &GpuSample) -> Option<(f64, f64)> {
-        let busy = *card.busy.fresh().filter(|b| **b >= BUSY_FULL)?;
+    fn claims(&self, card: &GpuSample, t: &Thresholds) -> Option<(f64, f64)> {
+        let busy = *card.busy.fresh().filter(|b| **b >= t.busy_full_pct)?;
         let power = *card.power_w.fresh()?;
         let cap = card.power_cap_w.fresh().filter(|_| !card.apu);
         let little = match (self.busy_power, cap) {
-            (Some(at_work), _) => power < CONTRADICTION * at_work,
-            (None, Some(cap)) => power < CONTRADICTION_OF_CAP * cap,
-            (None, None) => self.draws_next_to_nothing(busy, power),
+            (Some(at_work), _) => power < t.contradiction_share * at_work,
+            (None, Some(cap)) => power < t.contradiction_cap_share * cap,
+            (None, None) => self.draws_next_to_nothing(busy, power, t),
         };
         little.then_some((busy, power))
     }
 
     /// Power per busy percent against the card's own level at rest. Before the launch
     /// there is no such level yet.
-    fn draws_next_to_nothing(&self, busy: f64, power: f64) -> bool {
-        let (factor, watts) = MOVES;
+    fn draws_next_to_nothing(&self, busy: f64, power: f64, t: &Thresholds) -> bool {
+        let (factor, watts) = (t.power_moves_factor, t.power_moves_w);
         self.launched
             && self.rest_power().is_some_and(|idle| {
                 let moves = self.most_power > idle * factor + watts;
-                moves && (power - idle).max(0.0) / busy < NEXT_TO_NOTHING
+                moves && (power - idle).max(0.0) / busy < t.next_to_nothing_w
             })
     }
 
@@ -234,7 +215,13 @@ impl CardLevels {
     /// the launch draws 123 W of 700 W while a hung program holds its context (read
     /// by us, driver 580), hence the share of the cap. An APU's reading holds the CPU
     /// as well, so there it only speaks when the counter is silent.
-    fn power_active(&self, card: &GpuSample, busy: Option<f64>, power: Option<f64>) -> bool {
+    fn power_active(
+        &self,
+        card: &GpuSample,
+        busy: Option<f64>,
+        power: Option<f64>,
+        t: &Thresholds,
+    ) -> bool {
         let Some(p) = power else {
             return false;
         };
@@ -244,12 +231,12 @@ impl CardLevels {
         let Some(idle) = self.rest_power() else {
             // only the level at work is known
             let at_work = self.busy_power.filter(|_| busy.is_none());
-            return at_work.is_some_and(|w| p >= CONTRADICTION * w);
+            return at_work.is_some_and(|w| p >= t.contradiction_share * w);
         };
         let above = |level: Option<f64>| level.map_or(0.0, |l| (l - idle).max(0.0));
-        let at_work = 0.35 * above(self.busy_power);
-        let of_cap = 0.25 * above(card.power_cap_w.last().copied());
-        p > idle + f64::max(30.0, at_work).max(of_cap)
+        let at_work = t.power_active_work_share * above(self.busy_power);
+        let of_cap = t.power_active_cap_share * above(card.power_cap_w.last().copied());
+        p > idle + f64::max(t.power_active_w, at_work).max(of_cap)
     }
 }
 
@@ -268,7 +255,8 @@ mod tests {
         let id = GpuId("0000:03:00.0".to_owned());
         let mut card = GpuSample::unread(id, 0, Vendor::Amd, "card".to_owned(), "sysfs");
         let judged = |card: &GpuSample| {
-            let state = CardLevels::default().judge(Mono::ZERO, card, Doing::Job);
+            let state =
+                CardLevels::default().judge(Mono::ZERO, card, Doing::Job, &Thresholds::DEFAULT);
             state.map(|s| (s.active, s.hard, s.contradicts))
         };
         assert_eq!(judged(&card), None);

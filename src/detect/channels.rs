@@ -11,39 +11,8 @@ use super::card::CardLevels;
 use super::core_busy::CoreBusy;
 use super::rates::{fresh_pool_used, max_known, rate, without_threads};
 use super::threads::{CpuActivity, ThreadTracker};
+use super::thresholds::{Thresholds, secs};
 use super::trust::Doing;
-
-/// A sample older than this many milliseconds no longer tells anything (3 periods).
-const LIVE_FOR: Duration = Duration::from_secs(2);
-
-/// Bytes a second (storage, or through calls) below which I/O is background.
-const IO_ACTIVE_BPS: f64 = 64.0 * 1024.0;
-/// Bytes a second from the network below which it is background: a web page
-/// that refreshes its lists reaches some 100 kB/s.
-const NET_ACTIVE_BPS: f64 = 256.0 * 1024.0;
-/// Minor faults a second above which memory is being filled.
-const MINOR_FAULTS_ACTIVE: f64 = 500.0;
-/// Major faults a second above which mapped files are being read.
-const MAJOR_FAULTS_ACTIVE: f64 = 5.0;
-/// Change of device memory between two samples that counts.
-const VRAM_STEP: u64 = 32 << 20;
-/// CPU percent that only several threads reach together: no loop that waits.
-const CPU_MANY: f64 = 150.0;
-/// Bytes read a second that speak of weights, not of a log or a cache.
-const HEAVY_READ_BPS: f64 = 4.0 * 1024.0 * 1024.0;
-/// CPU percent of the tree (smoothed) above which it works, where no thread can be
-/// looked at: a web page that asks for the state of a queue stays below it.
-const CPU_ACTIVE: f64 = 3.0;
-/// One second's CPU percent that is work whatever the mean says.
-const CPU_BURST: f64 = 25.0;
-/// Time constant of the smoothed CPU percent, seconds.
-const CPU_SMOOTH_S: f64 = 5.0;
-/// Denoising steps that a card must have shown itself busy for, if its readings move
-/// at all.
-const STEPS_TO_TRUST: u32 = 3;
-
-/// A card that works hard for this long runs a model: tuning keeps it busy in bursts.
-const MODEL_RUNS: Duration = Duration::from_secs(20);
 
 /// One channel.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,8 +32,8 @@ impl Channel {
     }
 
     /// Whether the channel can be observed at present.
-    pub(crate) fn live(&self, now: Mono) -> bool {
-        self.seen.is_some_and(|s| now.since(s) <= LIVE_FOR)
+    pub(crate) fn live(&self, now: Mono, t: &Thresholds) -> bool {
+        self.seen.is_some_and(|s| now.since(s) <= secs(t.live_s))
     }
 }
 
@@ -169,27 +138,30 @@ impl Channels {
         gpu: Option<&GpuId>,
         net_counts: bool,
         doing: Doing,
+        t: &Thresholds,
     ) {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
         let card = gpu.and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
-        self.observe_card(now, card, doing);
+        self.observe_card(now, card, doing, t);
         self.core
             .set_pressure(sample.host.psi_cpu.last().copied().unwrap_or(0.0));
         if let Some(process) = &sample.process {
-            self.observe_process(now, dt, process);
+            self.observe_process(now, dt, process, t);
         }
         let net_rx = sample.host.net_rx_bytes.fresh().copied();
         if let (Some(rx), Some(dt)) = (net_rx, dt) {
             let before = self.previous.as_ref().and_then(|p| p.net_rx);
             let bps = before.and_then(|b| rate(b, rx, dt));
-            let much = bps.is_some_and(|bps| bps >= NET_ACTIVE_BPS);
+            let much = bps.is_some_and(|bps| bps >= t.net_active_bps);
             self.net.see(now, net_counts && much);
         }
         let mem_used = card.and_then(fresh_pool_used);
         if let Some(used) = mem_used {
             let before = self.previous.as_ref().and_then(|p| p.mem_used);
-            self.memory
-                .see(now, before.is_some_and(|b| b.abs_diff(used) >= VRAM_STEP));
+            self.memory.see(
+                now,
+                before.is_some_and(|b| mib(b.abs_diff(used)) >= t.vram_step_mib),
+            );
         }
         self.previous = Some(Previous {
             at: now,
@@ -199,9 +171,9 @@ impl Channels {
         });
     }
 
-    fn observe_card(&mut self, now: Mono, card: Option<&GpuSample>, doing: Doing) {
+    fn observe_card(&mut self, now: Mono, card: Option<&GpuSample>, doing: Doing, t: &Thresholds) {
         self.figures.power = card.and_then(|g| g.power_w.fresh().copied());
-        let state = card.and_then(|g| self.levels.judge(now, g, doing));
+        let state = card.and_then(|g| self.levels.judge(now, g, doing, t));
         let busy = card.and_then(|g| g.busy.fresh().copied());
         let believed = !self.levels.trust().is_untrusted();
         self.figures.busy = busy.filter(|_| believed);
@@ -220,7 +192,7 @@ impl Channels {
         }
         if state.hard {
             let since = *self.hard_since.get_or_insert(now);
-            if now.since(since) >= MODEL_RUNS {
+            if now.since(since) >= secs(t.model_runs_s) {
                 self.model_ran = now;
             }
         } else {
@@ -236,8 +208,8 @@ impl Channels {
     }
 
     /// Whether an idle reading of the card means an idle card.
-    pub(crate) const fn card_is_trusted(&self) -> bool {
-        self.gpu_expected && self.unseen_steps < STEPS_TO_TRUST
+    pub(crate) fn card_is_trusted(&self, t: &Thresholds) -> bool {
+        self.gpu_expected && f64::from(self.unseen_steps) < t.trust_steps_count
     }
 
     /// Threads that did something in the last round.
@@ -250,7 +222,7 @@ impl Channels {
         self.levels.knows_work()
     }
 
-    fn observe_process(&mut self, now: Mono, dt: Option<Duration>, p: &ProcSample) {
+    fn observe_process(&mut self, now: Mono, dt: Option<Duration>, p: &ProcSample, t: &Thresholds) {
         let before = self
             .previous
             .as_ref()
@@ -282,20 +254,20 @@ impl Channels {
         self.figures.read_bps = read_bps;
         self.figures.write_bps = write_bps;
         if let Some(io) = io {
-            self.io.see(now, io >= IO_ACTIVE_BPS);
+            self.io.see(now, io >= t.io_active_bps);
         }
         if let Some(bps) = read_bps {
-            self.reading.see(now, bps >= HEAVY_READ_BPS);
+            self.reading.see(now, bps >= t.heavy_read_bps);
         }
         if minor.is_some() || major.is_some() {
             self.faults.see(
                 now,
-                minor.is_some_and(|f| f >= MINOR_FAULTS_ACTIVE)
-                    || major.is_some_and(|f| f >= MAJOR_FAULTS_ACTIVE),
+                minor.is_some_and(|f| f >= t.minor_faults_count)
+                    || major.is_some_and(|f| f >= t.major_faults_count),
             );
         }
         self.children.see(now, children_changed);
-        self.observe_cpu(now, dt, cpu, &p.per_thread);
+        self.observe_cpu(now, dt, cpu, &p.per_thread, t);
     }
 
     fn observe_cpu(
@@ -304,23 +276,24 @@ impl Channels {
         dt: Duration,
         cpu: Option<f64>,
         threads: &[crate::model::ThreadSample],
+        t: &Thresholds,
     ) {
         let round = self.threads.observe(now, threads);
         let Some(cpu) = cpu else {
             return;
         };
-        let weight = (dt.as_secs_f64() / CPU_SMOOTH_S).min(1.0);
+        let weight = (dt.as_secs_f64() / t.cpu_smooth_s).min(1.0);
         self.cpu_mean += (cpu - self.cpu_mean) * weight;
         let active = match round {
-            _ if cpu >= CPU_BURST => true,
+            _ if cpu >= t.cpu_burst_pct => true,
             CpuActivity::Worked => true,
             CpuActivity::Quiet => false,
             CpuActivity::NoRound if self.threads.recent(now) => false,
-            CpuActivity::NoRound => cpu >= CPU_ACTIVE && self.cpu_mean >= CPU_ACTIVE,
+            CpuActivity::NoRound => cpu >= t.cpu_active_pct && self.cpu_mean >= t.cpu_active_pct,
         };
-        self.cpu_many.see(now, cpu >= CPU_MANY);
+        self.cpu_many.see(now, cpu >= t.cpu_many_pct);
         self.cpu.see(now, active);
-        self.core.observe(now, cpu);
+        self.core.observe(now, cpu, t);
     }
 
     /// A line came.
@@ -388,13 +361,19 @@ impl Channels {
     }
 
     /// R4: what is missing for a judgement; `None`: enough is seen.
-    pub(crate) fn blind(&self, now: Mono) -> Option<&'static str> {
-        if !self.cpu.live(now) {
+    pub(crate) fn blind(&self, now: Mono, t: &Thresholds) -> Option<&'static str> {
+        if !self.cpu.live(now, t) {
             return Some("the process tree cannot be read");
         }
-        if self.gpu_expected && !self.gpu.live(now) {
+        if self.gpu_expected && !self.gpu.live(now, t) {
             return Some("the card cannot be read at present");
         }
         None
     }
+}
+
+/// Bytes as mebibytes.
+#[expect(clippy::cast_precision_loss, reason = "figures for thresholds")]
+pub(super) fn mib(bytes: u64) -> f64 {
+    bytes as f64 / (1u64 << 20) as f64
 }

@@ -1,15 +1,8 @@
 //! A core that is busy without a break.
 
-use std::time::Duration;
-
 use crate::model::Mono;
 
-/// CPU percent of the tree from which on a core counts as busy.
-const CORE_BUSY: f64 = 80.0;
-/// The same where every CPU of the machine is wanted by several.
-const CORE_BUSY_CROWDED: f64 = 20.0;
-/// A dip that does not count.
-const CORE_DIP: Duration = Duration::from_secs(3);
+use super::thresholds::{Thresholds, secs};
 
 /// Follows the CPU time of the tree.
 #[derive(Debug, Clone, Copy)]
@@ -40,12 +33,12 @@ impl CoreBusy {
 
     /// On a crowded machine a spinning thread gets only its share, so the bound falls
     /// with the pressure on the CPUs; a dip of a moment is no break.
-    pub(super) fn observe(&mut self, now: Mono, cpu: f64) {
-        let bound = (CORE_BUSY - 0.6 * self.pressure).max(CORE_BUSY_CROWDED);
+    pub(super) fn observe(&mut self, now: Mono, cpu: f64, t: &Thresholds) {
+        let bound = (t.core_busy_pct - 0.6 * self.pressure).max(t.core_crowded_pct);
         if cpu >= bound {
             self.since.get_or_insert(now);
             self.last = now;
-        } else if now.since(self.last) > CORE_DIP {
+        } else if now.since(self.last) > secs(t.core_dip_s) {
             self.since = None;
         }
     }

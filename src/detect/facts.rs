@@ -2,22 +2,13 @@
 
 use std::time::Duration;
 
-use crate::model::{Cite, Limits, Mono, Phase, VerdictId};
+use crate::forecast::Card;
+use crate::model::{Cite, Finding, Limits, MiopenRelease, Mono, Phase, VerdictId};
 
 use super::channels::Channels;
+pub(crate) use super::find::OpenFind;
 use super::helpers::Helpers;
-
-/// An open Find, by MIOpen's own lines.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct OpenFind {
-    pub(crate) key: String,
-    pub(crate) opened: Mono,
-    pub(crate) advanced: Mono,
-    pub(crate) solver: Option<String>,
-    pub(crate) detail: Option<String>,
-    /// What opened it and the last word about it.
-    pub(crate) cites: (Cite, Cite),
-}
+use super::thresholds::{Thresholds, secs};
 
 /// A known error seen in the text and not outlived by progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +28,17 @@ impl Seen {
             cites.push(self.last.clone());
         }
         cites
+    }
+
+    /// What was reported, how often, and where it stands.
+    pub(crate) fn finding(&self) -> Finding {
+        Finding {
+            verdict: self.verdict,
+            text: format!("\"{}\" ({} x)", self.first.text, self.count),
+            seqs: self.cites().iter().map(|c| c.seq).collect(),
+            cites: self.cites(),
+            count: self.count,
+        }
     }
 }
 
@@ -64,6 +66,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) now: Mono,
     pub(crate) channels: &'a Channels,
     pub(crate) limits: &'a Limits,
+    /// The numbers of the rules.
+    pub(crate) t: &'a Thresholds,
     pub(crate) phase: Phase,
     pub(crate) phase_since: Mono,
     pub(crate) job: Job,
@@ -74,6 +78,10 @@ pub(crate) struct Facts<'a> {
     /// The program said that it compiles or tunes, and nothing has followed yet.
     pub(crate) compiling: bool,
     pub(crate) find: Option<&'a OpenFind>,
+    /// Which MIOpen, as far as told.
+    pub(crate) release: MiopenRelease,
+    /// What the forecast of a convolution needs to know of the card.
+    pub(crate) card: &'a Card,
     /// The error in the text that came last.
     pub(crate) seen: Option<&'a Seen>,
     /// Longest completed stay in this phase during this run.
@@ -92,7 +100,7 @@ impl Facts<'_> {
     pub(crate) fn silence_limit(&self) -> Duration {
         let configured = self.limits.phases.get(&self.phase).and_then(|l| l.silence);
         configured
-            .unwrap_or_else(|| silence_prior(self.phase))
+            .unwrap_or_else(|| silence_prior(self.phase, self.t))
             .mul_f64(self.ratchet)
     }
 
@@ -124,12 +132,11 @@ impl Facts<'_> {
 
 /// R1's priors. A start-up has no milestone yet and an unknown phase may be
 /// anything, so both get the longest.
-const fn silence_prior(phase: Phase) -> Duration {
-    match phase {
-        Phase::Startup | Phase::Unknown | Phase::Download | Phase::MeshPost => {
-            Duration::from_mins(2)
-        }
-        Phase::ModelLoad => Duration::from_mins(1),
-        _ => Duration::from_secs(45),
-    }
+fn silence_prior(phase: Phase, t: &Thresholds) -> Duration {
+    secs(match phase {
+        Phase::Startup | Phase::Unknown | Phase::MeshPost => t.silence_long_s,
+        Phase::Download => t.silence_download_s,
+        Phase::ModelLoad => t.silence_load_s,
+        _ => t.silence_s,
+    })
 }

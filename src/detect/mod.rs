@@ -9,7 +9,9 @@ mod channels;
 mod context;
 mod core_busy;
 mod end;
+mod errors;
 mod facts;
+mod find;
 mod helpers;
 mod kernel;
 mod rates;
@@ -17,13 +19,16 @@ mod rest;
 mod rule;
 mod signature;
 mod threads;
+mod thresholds;
+mod traceback;
+mod trouble;
 mod trust;
 mod verdict;
 mod wake;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use crate::forecast::Card;
 use crate::model::{
     BusyTrust, Envelope, Event, GpuId, Health, IdleBaseline, Limits, Mono, Verdict, VerdictId,
 };
@@ -38,20 +43,9 @@ use helpers::{Helpers, is_stopped};
 pub use kernel::{culprit, read as kernel_fault};
 use rule::Check;
 pub use threads::Working;
+use thresholds::secs;
+pub use thresholds::{Field, Thresholds};
 use trust::Doing;
-
-/// Right after the launch nothing has been read yet: no judgement, no blindness.
-const WARM_UP: Duration = Duration::from_secs(5);
-/// A limit is raised by this factor after a hang that ended by itself, or that the
-/// user called a false alarm (R6).
-const RATCHET: f64 = 1.5;
-
-/// Samples and ticks come several times a second. Where none came for this long, we
-/// ourselves or the machine stood still, and what was not seen is no silence (R7).
-const UNSEEN: Duration = Duration::from_secs(5);
-
-/// After an attempt the card's averages need this long to come to rest.
-const SETTLE: Duration = Duration::from_secs(3);
 
 /// Where the process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +59,10 @@ enum Life {
 #[derive(Debug, Clone)]
 pub struct Detector {
     limits: Limits,
+    thresholds: Thresholds,
     gpu: Option<GpuId>,
+    /// What the forecast of a convolution needs to know of it.
+    card: Card,
     channels: Channels,
     context: Context,
     attempt_since: Mono,
@@ -89,7 +86,9 @@ impl Detector {
         Self {
             channels: Channels::new(Mono::ZERO, CardLevels::default(), false),
             limits,
+            thresholds: Thresholds::DEFAULT,
             gpu,
+            card: Card::default(),
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
@@ -103,6 +102,13 @@ impl Detector {
             last_seq: 0,
             last_at: Mono::ZERO,
         }
+    }
+
+    /// The same with other numbers: for tests of the numbers.
+    #[must_use]
+    pub const fn with_thresholds(mut self, thresholds: Thresholds) -> Self {
+        self.thresholds = thresholds;
+        self
     }
 
     /// A new process: windows empty, learned levels and limits kept.
@@ -144,7 +150,7 @@ impl Detector {
         let before = self.channels.last_activity();
         self.last_seq = env.seq;
         let now = env.at;
-        if now.since(self.last_at) > UNSEEN {
+        if now.since(self.last_at) > secs(self.thresholds.unseen_s) {
             self.channels.cut(now);
         }
         self.last_at = now;
@@ -170,6 +176,11 @@ impl Detector {
     }
 
     fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
+        self.context.observe_cards(&sample.gpus, self.gpu.as_ref());
+        let id = self.gpu.as_ref();
+        if let Some(card) = id.and_then(|id| sample.gpus.iter().find(|g| &g.id == id)) {
+            self.card = find::card(card);
+        }
         if self.life != Life::Running {
             self.observe_rest(now, sample);
             return;
@@ -190,15 +201,23 @@ impl Detector {
             Job::Unknown => Doing::Starting,
             Job::Ended => Doing::Unknown,
         };
-        self.channels
-            .observe(now, sample, self.gpu.as_ref(), net_counts, doing);
+        self.channels.observe(
+            now,
+            sample,
+            self.gpu.as_ref(),
+            net_counts,
+            doing,
+            &self.thresholds,
+        );
     }
 
     /// Readings while none of our processes lives. Those that come right after an
     /// attempt are of its end: power and counter are averages.
     fn observe_rest(&mut self, now: Mono, sample: &crate::model::Sample) {
         let over = self.life == Life::Over;
-        if sample.process.is_some() || (over && now.since(self.over_since) < SETTLE) {
+        if sample.process.is_some()
+            || (over && now.since(self.over_since) < secs(self.thresholds.settle_s))
+        {
             return;
         }
         let card = self
@@ -206,7 +225,7 @@ impl Detector {
             .as_ref()
             .and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
         if let Some(card) = card {
-            self.channels.levels.rest(now, card);
+            self.channels.levels.rest(now, card, &self.thresholds);
         }
     }
 
@@ -226,9 +245,9 @@ impl Detector {
         }
         let facts = self.facts(now);
         if facts.judged()
-            && let Some(why) = facts.channels.blind(now)
+            && let Some(why) = facts.channels.blind(now, facts.t)
         {
-            let warm = now.since(self.attempt_since) < WARM_UP;
+            let warm = now.since(self.attempt_since) < secs(self.thresholds.warm_up_s);
             let health = if warm {
                 Health::Starting
             } else {
@@ -245,7 +264,7 @@ impl Detector {
         }
         let check = rule::running(&facts);
         let calm = (check == Check::Clear).then(|| self.calm_verdict(&facts));
-        if let Some(ended) = self.alarm.step(now, check) {
+        if let Some(ended) = self.alarm.step(now, check, &self.thresholds) {
             self.raise_limit(ended.verdict);
         }
         match (&self.alarm, calm) {
@@ -275,7 +294,7 @@ impl Detector {
     pub fn grant(&mut self, now: Mono) {
         self.channels.cut(now);
         if let Some(find) = &mut self.context.find {
-            find.advanced = now;
+            find.state.advanced = now;
         }
         self.alarm = Alarm::Quiet;
     }
@@ -323,7 +342,7 @@ impl Detector {
     }
 
     fn raise_limit(&mut self, verdict: VerdictId) {
-        *self.ratchets.entry(verdict).or_insert(1.0) *= RATCHET;
+        *self.ratchets.entry(verdict).or_insert(1.0) *= self.thresholds.ratchet_factor;
     }
 
     fn facts(&self, now: Mono) -> Facts<'_> {
@@ -333,6 +352,7 @@ impl Detector {
             now,
             channels: &self.channels,
             limits: &self.limits,
+            t: &self.thresholds,
             phase: self.context.phase,
             phase_since: self.context.phase_since,
             job: self.context.job,
@@ -340,7 +360,9 @@ impl Detector {
             helpers: self.helpers,
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),
-            seen: self.context.seen.as_ref(),
+            seen: self.context.seen(now),
+            release: self.context.release,
+            card: &self.card,
             longest: self.context.longest.get(&self.context.phase).copied(),
             ratchet,
         }

@@ -11,13 +11,7 @@ use std::time::Duration;
 
 use crate::model::{BusyTrust, Mono};
 
-/// For how long a claim must stand, over all the time without a job, until it is a lie.
-const LIE: Duration = Duration::from_secs(5);
-/// A claim that stood for this long (three readings) before a launch goes on to count
-/// while the program starts; there, a claim that is new may be the program's own work.
-const SUSPICION: Duration = Duration::from_millis(900);
-/// The same for one spell of a server that waits: a page may still end something.
-const LIE_WHILE_WAITING: Duration = Duration::from_secs(10);
+use super::thresholds::{Thresholds, secs};
 
 /// What the run does with the card at a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,11 +89,11 @@ impl Trust {
     }
 
     /// One reading.
-    pub(super) fn observe(&mut self, now: Mono, doing: Doing, reading: Reading) {
+    pub(super) fn observe(&mut self, now: Mono, doing: Doing, reading: Reading, t: &Thresholds) {
         if self.state.is_untrusted() {
             return;
         }
-        let suspected = self.without_job.stood >= SUSPICION;
+        let suspected = self.without_job.stood >= secs(t.lie_before_s);
         let (busy, power) = match reading {
             Reading::Honest => return self.cut(),
             Reading::Claims(busy, power) => (busy, power),
@@ -109,12 +103,12 @@ impl Trust {
             Doing::Nothing | Doing::Starting if doing == Doing::Nothing || suspected => {
                 self.waiting = Claim::default();
                 self.without_job.stands(now);
-                (self.without_job.stood >= LIE, "while no job runs")
+                (self.without_job.stood >= secs(t.lie_s), "while no job runs")
             }
             Doing::Waiting => {
                 self.without_job.last = None;
                 self.waiting.stands(now);
-                let lies = self.waiting.stood >= LIE_WHILE_WAITING;
+                let lies = self.waiting.stood >= secs(t.lie_waiting_s);
                 (lies, "while the program waits for its user")
             }
             _ => return self.begin(),
@@ -146,7 +140,7 @@ mod tests {
             }
             lives = *doing != Nothing;
             for _ in 0..ms / 500 {
-                trust.observe(Mono(now), *doing, *reading);
+                trust.observe(Mono(now), *doing, *reading, &Thresholds::DEFAULT);
                 now += 500;
             }
         }
@@ -218,9 +212,9 @@ mod tests {
             assert!(!lies(&[(900_000, doing, LIAR)]));
         }
         let mut trust = Trust::default();
-        trust.observe(Mono(0), Nothing, LIAR);
+        trust.observe(Mono(0), Nothing, LIAR, &Thresholds::DEFAULT);
         trust.cut();
-        trust.observe(Mono(900_000), Nothing, LIAR);
+        trust.observe(Mono(900_000), Nothing, LIAR, &Thresholds::DEFAULT);
         assert!(!trust.state().is_untrusted(), "what was not seen");
     }
 }

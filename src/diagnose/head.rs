@@ -54,6 +54,7 @@ pub(super) fn started(meta: &Meta, kind: AdapterKind) -> RunStarted {
         gpu: plan.gpu.clone(),
         vram_cap: plan.vram_cap,
         interactive: false,
+        attached: None,
         plan,
     }
 }

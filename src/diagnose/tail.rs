@@ -134,7 +134,11 @@ impl Tail {
                     find.line = self.row;
                 }
             }
-            FindMark::Mode { .. } => {}
+            FindMark::Mode { .. }
+            | FindMark::Convolution(_)
+            | FindMark::Figures(_)
+            | FindMark::Workspace(_)
+            | FindMark::Release(_) => {}
         }
     }
 }

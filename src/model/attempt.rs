@@ -164,13 +164,17 @@ pub enum Outcome {
         /// SIGTERM to us, not a key.
         terminated: bool,
     },
+    /// The user left a process that is not ours; it goes on. Exit code 0.
+    Left,
+    /// A process that is not ours ended, and how is not ours to know. Exit code 0.
+    Ended,
 }
 
 impl Outcome {
     /// The process exit code, part of the contract.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Finished { restarts: 0 } => 0,
+            Self::Finished { restarts: 0 } | Self::Left | Self::Ended => 0,
             Self::Finished { .. } => 10,
             Self::Failed | Self::NotLaunched { not_found: false } => 20,
             Self::GaveUp => 21,

@@ -49,6 +49,8 @@ pub enum Effect {
     Emit(Box<Event>),
     /// Start a process group.
     Launch(Box<AttemptSpec>),
+    /// Watch the process that is there already.
+    Attach(Box<AttemptSpec>),
     /// Sample every thread each second (`true`), or only in the slow round.
     SampleThreads(bool),
     /// Take evidence; [`Event::EvidenceTaken`] answers.

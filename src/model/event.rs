@@ -72,6 +72,19 @@ pub struct RunStarted {
     pub interactive: bool,
     /// The resolved plan, so that a record explains and replays itself.
     pub plan: Plan,
+    /// The process was there before us: it is watched, and ended only on the user's word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<Attached>,
+}
+
+/// A process that somebody else started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attached {
+    /// Its id.
+    pub pid: u32,
+    /// When it began, in clock ticks since boot: with the id it names one process for
+    /// good.
+    pub start: u64,
 }
 
 /// A plan made anew.
@@ -192,6 +205,8 @@ pub enum Command {
     Kill,
     /// The terminal is gone; the run goes on headless.
     TerminalLost,
+    /// End the watching of a process that is not ours; it goes on.
+    Leave,
     /// Switch a setting, from the next attempt on.
     Set {
         /// Which.

@@ -5,9 +5,11 @@
 //! TOML and screen share.
 
 pub mod attempt;
+pub mod convolution;
 pub mod effect;
 pub mod event;
 pub mod fault;
+pub mod find;
 pub mod found;
 pub mod gpu;
 pub mod health;
@@ -25,9 +27,11 @@ pub mod vocab;
 pub use attempt::{
     AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,
 };
+pub use convolution::{ConvDirection, ConvLayout, ConvType, Convolution, ConvolutionError};
 pub use effect::{Effect, Scope, Signal};
-pub use event::{Command, Envelope, Event};
+pub use event::{Attached, Command, Envelope, Event};
 pub use fault::{FaultKind, KernelFault};
+pub use find::{FindFigures, FindState, MiopenRelease, Workspace};
 pub use found::{CardMemory, FoundProcess};
 pub use gpu::{
     Disagreement, GpuId, GpuSample, Link, Opinion, Resets, ThrottleReason, Vendor, is_suspended,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::convolution::Convolution;
+use super::find::{FindFigures, MiopenRelease, Workspace};
 use super::vocab::Phase;
 
 /// The workload entered a phase.
@@ -80,6 +82,14 @@ pub enum FindMark {
         /// `DYNAMIC_HYBRID(5)`.
         mode: String,
     },
+    /// The convolution of the open Find, taken apart.
+    Convolution(Convolution),
+    /// The figures of the line that the next `Advance` tells in words.
+    Figures(FindFigures),
+    /// A solver has too little workspace and is left out.
+    Workspace(Workspace),
+    /// The console told which ROCm or MIOpen this is.
+    Release(MiopenRelease),
 }
 
 impl FindMark {

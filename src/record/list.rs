@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use crate::model::{Envelope, Event};
 
 use super::retention::last_lines;
-use super::store::{EVENTS, LOCK, MANIFEST, Manifest, Store};
+use super::store::{LOCK, MANIFEST, Manifest, Store, events_file};
 
 /// How a run stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl RunEntry {
         let text = open_file(&path.join(MANIFEST))
             .and_then(io::read_to_string)
             .ok();
-        if text.is_none() && !path.join(EVENTS).is_file() {
+        if text.is_none() && !events_file(path).is_file() {
             return None;
         }
         let manifest: Option<Manifest> = text.and_then(|t| serde_json::from_str(&t).ok());
@@ -124,9 +124,13 @@ fn status(run: &Path) -> RunStatus {
         return RunStatus::Running;
     }
     let broken = |why: String| RunStatus::Broken { why };
-    let bytes = match last_lines(&run.join(EVENTS)) {
+    let events = events_file(run);
+    let bytes = match last_lines(&events) {
         Ok(bytes) => bytes,
-        Err(e) => return broken(format!("{EVENTS}: {e}")),
+        Err(e) => {
+            let name = events.file_name().unwrap_or_default().display();
+            return broken(format!("{name}: {e}"));
+        }
     };
     let last = bytes
         .split(|b| *b == b'\n')
@@ -144,6 +148,7 @@ fn status(run: &Path) -> RunStatus {
 mod tests {
     use jiff::Zoned;
 
+    use super::super::store::{EVENTS, PLAIN_EVENTS};
     use super::*;
 
     const END: &str = r#"{"seq":9,"at":1,"event":{"kind":"run_finished","outcome":{"end":"finished","restarts":1},"exit_code":10,"result":null,"summary":"finished"}}"#;
@@ -156,7 +161,7 @@ mod tests {
         );
         fs::write(dir.join(MANIFEST), manifest).unwrap();
         fs::write(dir.join(LOCK), "").unwrap();
-        fs::write(dir.join(EVENTS), events).unwrap();
+        fs::write(dir.join(PLAIN_EVENTS), events).unwrap();
     }
 
     #[test]
@@ -200,8 +205,9 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("20260101-0001-00aa");
         run(tmp.path(), "20260101-0001-00aa", "");
+        fs::remove_file(dir.join(PLAIN_EVENTS)).unwrap();
+        fs::remove_file(dir.join(LOCK)).unwrap();
         for name in [EVENTS, LOCK] {
-            fs::remove_file(dir.join(name)).unwrap();
             let mode = Mode::RUSR | Mode::WUSR;
             let pipe = rustix::fs::FileType::Fifo;
             rustix::fs::mknodat(rustix::fs::CWD, dir.join(name), pipe, mode, 0).unwrap();

@@ -1,14 +1,15 @@
 //! Reads a record back, leniently: what a power cut, a full disk or a newer
 //! program left there is a warning, not the end.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use crate::model::event::SCHEMA;
 use crate::model::{Envelope, Event};
 
-use super::store::{EVENTS, FORMAT, MANIFEST, Manifest};
+use super::list::open_file;
+use super::pack::TextReader;
+use super::store::{FORMAT, MANIFEST, Manifest, events_file, is_readable};
 
 /// Longest line that is read; longer ones are skipped with a warning.
 pub(super) const MAX_LINE: u64 = 16 << 20;
@@ -27,7 +28,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// Written by a program whose format we do not know.
-    #[error("{}: format {found} is not readable by this version, which reads {known}; use a newer framepack-tui", path.display())]
+    #[error("read {}: format {found} is not readable by this version, which reads {known}; use a newer framepack-tui", path.display())]
     Version {
         /// Which.
         path: PathBuf,
@@ -47,13 +48,257 @@ struct Head {
 /// Something in a record that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Line of `events.jsonl`, from 1; absent: the whole record.
+    /// Line of the stream's text, from 1; absent: the whole record.
     pub line: Option<u64>,
     /// What is wrong.
     pub text: String,
 }
 
-/// A record.
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
+}
+
+/// A record as it is read, one event after the other, in bounded memory. What cannot be
+/// used is left out and told by [`Events::warnings`].
+pub struct Events {
+    path: PathBuf,
+    manifest: Option<Manifest>,
+    lines: TextReader<Box<dyn Read + Send>>,
+    number: u64,
+    line: Vec<u8>,
+    damages: u64,
+    ended: bool,
+    last_seq: Option<u64>,
+    missing: u64,
+    disordered: u64,
+    warnings: Vec<Warning>,
+    more_warnings: u64,
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events")
+            .field("path", &self.path)
+            .field("line", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Events {
+    /// Opens a run's folder, or a single file of JSON lines, packed or not. A folder of
+    /// another major version is refused here, a stream of one by [`Events::next`].
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let failed = |path: &Path, source| ReadError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let (manifest, events) = if path.is_dir() {
+            (
+                Some(read_manifest(&path.join(MANIFEST))?),
+                events_file(path),
+            )
+        } else {
+            (None, path.to_owned())
+        };
+        let file = open_file(&events).map_err(|e| failed(&events, e))?;
+        let mut this = Self::new(Box::new(file), events);
+        match manifest {
+            Some(Ok(manifest)) => this.manifest = Some(manifest),
+            Some(Err(warning)) => this.warn(None, warning),
+            None => {}
+        }
+        Ok(this)
+    }
+
+    /// From a reader; `name` is what errors call it.
+    pub fn from_reader(reader: impl Read + Send + 'static, name: &Path) -> Self {
+        Self::new(Box::new(reader), name.to_owned())
+    }
+
+    fn new(reader: Box<dyn Read + Send>, path: PathBuf) -> Self {
+        Self {
+            path,
+            manifest: None,
+            lines: TextReader::new(reader),
+            number: 0,
+            line: Vec::new(),
+            damages: 0,
+            ended: false,
+            last_seq: None,
+            missing: 0,
+            disordered: 0,
+            warnings: Vec::new(),
+            more_warnings: 0,
+        }
+    }
+
+    /// The manifest, if there is a readable one.
+    pub const fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
+    }
+
+    /// What could not be used so far, at most 100.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Further warnings that are only counted.
+    pub const fn more_warnings(&self) -> u64 {
+        self.more_warnings
+    }
+
+    /// Line of the stream's text that was read last, from 1.
+    pub const fn line_number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next event with the text of its line, without its end; `None`: the end.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it lends its line and may fail"
+    )]
+    pub fn next(&mut self) -> Result<Option<(Envelope, &[u8])>, ReadError> {
+        let envelope = loop {
+            if self.ended {
+                return Ok(None);
+            }
+            if let Some(envelope) = self.read_line()? {
+                break envelope;
+            }
+        };
+        self.check_version(&envelope)?;
+        self.check_order(envelope.seq);
+        Ok(Some((envelope, self.line.trim_ascii())))
+    }
+
+    fn warn(&mut self, line: Option<u64>, text: String) {
+        if self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(Warning { line, text });
+        } else {
+            self.more_warnings += 1;
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> ReadError {
+        ReadError::Io {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    /// One line; `None`: there is no event in it.
+    fn read_line(&mut self) -> Result<Option<Envelope>, ReadError> {
+        self.line.clear();
+        let mut one = self.lines.by_ref().take(MAX_LINE);
+        let n = one.read_until(b'\n', &mut self.line);
+        let n = n.map_err(|e| self.failed(e))?;
+        if n == 0 {
+            self.end();
+            return Ok(None);
+        }
+        self.number += 1;
+        let damages = self.lines.damages();
+        if damages > self.damages {
+            self.damages = damages;
+            let text = "the file is damaged about here; what could be unpacked again is read on";
+            self.warn(Some(self.number), text.to_owned());
+        }
+        let whole = self.line.last() == Some(&b'\n');
+        if !whole && self.line.len() as u64 == MAX_LINE {
+            skip_line(&mut self.lines).map_err(|e| self.failed(e))?;
+            self.warn(Some(self.number), format!("longer than {MAX_LINE} bytes"));
+            return Ok(None);
+        }
+        Ok(self.parse(whole))
+    }
+
+    fn parse(&mut self, whole: bool) -> Option<Envelope> {
+        if self.line.trim_ascii().is_empty() {
+            return None;
+        }
+        match serde_json::from_slice(&self.line) {
+            Ok(envelope) => Some(envelope),
+            Err(_) if !whole => {
+                let text = "the last line is cut off; the run ended in the middle of a write";
+                self.warn(Some(self.number), text.to_owned());
+                None
+            }
+            Err(e) => {
+                self.warn(
+                    Some(self.number),
+                    format!("not an event that is known: {e}"),
+                );
+                None
+            }
+        }
+    }
+
+    fn check_version(&self, envelope: &Envelope) -> Result<(), ReadError> {
+        match &envelope.event {
+            Event::RunStarted(head) if !same_major(&head.schema, SCHEMA) => {
+                Err(ReadError::Version {
+                    path: self.path.clone(),
+                    found: head.schema.clone(),
+                    known: SCHEMA,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_order(&mut self, seq: u64) {
+        match seq.checked_sub(self.last_seq.unwrap_or(0)) {
+            None | Some(0) => self.disordered += 1,
+            Some(step) => self.missing += step - 1,
+        }
+        self.last_seq = Some(seq);
+    }
+
+    /// Gaps are said once; they are normal where a sink had to drop something.
+    fn end(&mut self) {
+        self.ended = true;
+        if !self.lines.finish() {
+            let text = "the file ends in the middle of a write: the program was killed, the disk was full, or the run still goes on; what was written before is read";
+            self.warn(Some(self.number), text.to_owned());
+        }
+        if self.last_seq.is_none() {
+            self.warn(None, "the record is empty".to_owned());
+            return;
+        }
+        if self.missing > 0 {
+            self.warn(None, format!("{} events are missing", self.missing));
+        }
+        if self.disordered > 0 {
+            self.warn(None, format!("{} events are out of order", self.disordered));
+        }
+    }
+}
+
+/// The manifest, or why there is none that can be used.
+fn read_manifest(path: &Path) -> Result<Result<Manifest, String>, ReadError> {
+    let text = match open_file(path).and_then(io::read_to_string) {
+        Ok(text) => text,
+        Err(e) => return Ok(Err(format!("no manifest: {e}"))),
+    };
+    // The version comes first: another major may have other fields.
+    if let Ok(Head { format }) = serde_json::from_str(&text)
+        && !is_readable(&format)
+    {
+        return Err(ReadError::Version {
+            path: path.to_owned(),
+            found: format,
+            known: FORMAT,
+        });
+    }
+    Ok(serde_json::from_str(&text).map_err(|e| format!("unreadable manifest: {e}")))
+}
+
+/// A record, all of it in memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Record {
     /// The manifest, if there is a readable one.
@@ -67,136 +312,27 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads a run's folder, or a single file of JSON lines.
+    /// Reads a run's folder, or a single file of JSON lines, packed or not.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let failed = |path: &Path, source| ReadError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let mut record = Self::default();
-        let events = if path.is_dir() {
-            record.read_manifest(&path.join(MANIFEST))?;
-            path.join(EVENTS)
-        } else {
-            path.to_owned()
-        };
-        let file = File::open(&events).map_err(|e| failed(&events, e))?;
-        record
-            .read_events(BufReader::new(file))
-            .map_err(|e| failed(&events, e))?;
-        match record.head_schema() {
-            Some(found) if !same_major(&found, SCHEMA) => Err(ReadError::Version {
-                path: events,
-                found,
-                known: SCHEMA,
-            }),
-            _ => Ok(record),
-        }
+        Self::collect(Events::open(path)?)
     }
 
-    /// Reads a stream of JSON lines, such as what `--headless` wrote. Errors of
-    /// the reader itself only; the version is not checked.
-    pub fn from_lines(lines: impl BufRead) -> io::Result<Self> {
-        let mut record = Self::default();
-        record.read_events(lines)?;
-        Ok(record)
+    /// Reads a stream of JSON lines, such as what `--headless` wrote, packed or not.
+    pub fn from_lines(lines: impl Read + Send + 'static) -> Result<Self, ReadError> {
+        Self::collect(Events::from_reader(lines, Path::new("the stream")))
     }
 
-    fn warn(&mut self, line: Option<u64>, text: String) {
-        if self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(Warning { line, text });
-        } else {
-            self.more_warnings += 1;
+    /// Reads to the end.
+    pub(super) fn collect(mut events: Events) -> Result<Self, ReadError> {
+        let mut envelopes = Vec::new();
+        while let Some((envelope, _)) = events.next()? {
+            envelopes.push(envelope);
         }
-    }
-
-    fn read_manifest(&mut self, path: &Path) -> Result<(), ReadError> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(e) => {
-                self.warn(None, format!("no manifest: {e}"));
-                return Ok(());
-            }
-        };
-        // The version comes first: another major may have other fields.
-        if let Ok(Head { format }) = serde_json::from_str(&text)
-            && !same_major(&format, FORMAT)
-        {
-            return Err(ReadError::Version {
-                path: path.to_owned(),
-                found: format,
-                known: FORMAT,
-            });
-        }
-        match serde_json::from_str(&text) {
-            Ok(manifest) => self.manifest = Some(manifest),
-            Err(e) => self.warn(None, format!("unreadable manifest: {e}")),
-        }
-        Ok(())
-    }
-
-    fn read_events(&mut self, mut lines: impl BufRead) -> io::Result<()> {
-        let mut number = 0;
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            number += 1;
-            let n = lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
-            if n == 0 {
-                break;
-            }
-            let whole = line.last() == Some(&b'\n');
-            if !whole && line.len() as u64 == MAX_LINE {
-                skip_line(&mut lines)?;
-                self.warn(Some(number), format!("longer than {MAX_LINE} bytes"));
-                continue;
-            }
-            self.take_line(number, &line, whole);
-        }
-        self.check_order();
-        Ok(())
-    }
-
-    fn take_line(&mut self, number: u64, line: &[u8], whole: bool) {
-        if line.trim_ascii().is_empty() {
-            return;
-        }
-        match serde_json::from_slice(line) {
-            Ok(envelope) => self.envelopes.push(envelope),
-            Err(_) if !whole => self.warn(
-                Some(number),
-                "the last line is cut off; the run ended in the middle of a write".to_owned(),
-            ),
-            Err(e) => self.warn(Some(number), format!("not an event that is known: {e}")),
-        }
-    }
-
-    /// Gaps are said once; they are normal where a sink had to drop something.
-    fn check_order(&mut self) {
-        let Some(first) = self.envelopes.first() else {
-            self.warn(None, "the record is empty".to_owned());
-            return;
-        };
-        let mut missing = first.seq.saturating_sub(1);
-        let mut disordered = 0_u64;
-        for pair in self.envelopes.windows(2) {
-            match pair[1].seq.checked_sub(pair[0].seq) {
-                None | Some(0) => disordered += 1,
-                Some(step) => missing += step - 1,
-            }
-        }
-        if missing > 0 {
-            self.warn(None, format!("{missing} events are missing"));
-        }
-        if disordered > 0 {
-            self.warn(None, format!("{disordered} events are out of order"));
-        }
-    }
-
-    fn head_schema(&self) -> Option<String> {
-        self.envelopes.iter().find_map(|e| match &e.event {
-            Event::RunStarted(head) => Some(head.schema.clone()),
-            _ => None,
+        Ok(Self {
+            envelopes,
+            manifest: events.manifest,
+            warnings: events.warnings,
+            more_warnings: events.more_warnings,
         })
     }
 }

@@ -1,18 +1,19 @@
-//! The recorder: the stream as JSON lines in the run's folder.
+//! The recorder: the stream as packed JSON lines in the run's folder.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
 
 use crate::model::{Envelope, Event};
 
+use super::pack::Packer;
 use super::queue::Class;
 use super::sink::{EventSink, SinkError};
+use super::store::EVENTS;
 
-/// Appends every envelope to `events.jsonl`. What matters is flushed at once,
+/// Appends every envelope to `events.jsonl.gz`. What matters is flushed at once,
 /// what decides is on the disk (`fdatasync`) before the next envelope.
 #[derive(Debug)]
 pub struct Recorder {
-    out: BufWriter<File>,
+    out: Packer<File>,
     line: Vec<u8>,
 }
 
@@ -20,24 +21,26 @@ impl Recorder {
     /// A recorder over an open file; see [`super::RunDir::recorder`].
     pub fn new(file: File) -> Self {
         Self {
-            out: BufWriter::with_capacity(64 << 10, file),
+            out: Packer::new(file),
             line: Vec::new(),
         }
     }
 
     fn sync(&mut self) -> Result<(), SinkError> {
         self.flush()?;
-        match self.out.get_ref().sync_data() {
+        match self.out.get_ref().map(File::sync_data) {
             // A pipe, a FIFO or a character device has nothing to sync.
-            Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => Ok(()),
-            other => other.map_err(io_error),
+            Some(Err(e)) if e.raw_os_error() != Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+                Err(io_error(e))
+            }
+            _ => Ok(()),
         }
     }
 }
 
 fn io_error(source: std::io::Error) -> SinkError {
     SinkError::Io {
-        what: "events.jsonl".to_owned(),
+        what: EVENTS.to_owned(),
         source,
     }
 }
@@ -65,7 +68,11 @@ const fn is_durable(event: &Event) -> bool {
 impl EventSink for Recorder {
     fn accept(&mut self, envelope: &Envelope) -> Result<(), SinkError> {
         encode(envelope, &mut self.line)?;
-        self.out.write_all(&self.line).map_err(io_error)?;
+        if matches!(envelope.event, Event::RunFinished { .. }) {
+            // alone in the last member: who lists the runs need not unpack more
+            self.out.close_member().map_err(io_error)?;
+        }
+        self.out.add(&self.line).map_err(io_error)?;
         if is_durable(&envelope.event) {
             self.sync()
         } else if Class::of(&envelope.event) == Class::Important {
@@ -80,6 +87,7 @@ impl EventSink for Recorder {
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
+        self.out.close_member().map_err(io_error)?;
         self.sync()
     }
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::store::{EVENTS, LOCK, MANIFEST, RunId, Store};
+use super::pack::{MAGIC, last_member};
+use super::store::{LOCK, MANIFEST, RunId, Store, events_file};
 
 /// What is kept. Pruning begins only at one and a half times the limits and then
 /// goes down to them, so that it is rare.
@@ -125,7 +126,7 @@ fn size_of_tree(dir: &Path) -> u64 {
 fn lock_if_over(run: &Path, unfinished: Duration, now: SystemTime) -> Option<File> {
     let lock = super::list::open_file(&run.join(LOCK)).ok()?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let events = run.join(EVENTS);
+    let events = events_file(run);
     let touched = fs::metadata(&events)
         .or_else(|_| fs::metadata(run.join(MANIFEST)))
         .and_then(|m| m.modified())
@@ -142,19 +143,25 @@ fn has_end(events: &Path) -> bool {
     last_lines(events).is_ok_and(|bytes| bytes.windows(mark.len()).any(|w| w == mark))
 }
 
-/// The last 64 KiB of a stream.
+/// The last lines of a stream: those of the last 64 KiB, and of packed ones those of the
+/// last member if that is not longer. The end of a run is in a member of its own.
 pub(super) fn last_lines(events: &Path) -> io::Result<Vec<u8>> {
     const TAIL: u64 = 64 << 10;
     let mut file = super::list::open_file(events)?;
+    let mut head = Vec::new();
+    file.by_ref()
+        .take(MAGIC.len() as u64)
+        .read_to_end(&mut head)?;
     let len = file.metadata()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(last_member(&bytes, head == MAGIC))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::store::PLAIN_EVENTS as EVENTS;
     use super::*;
     use jiff::Zoned;
 

@@ -58,8 +58,9 @@ pub enum FinishError {
     Failed(String),
 }
 
-/// A sink buffers at most this long.
-const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// A sink buffers at most this long: with the time between two events and that of the
+/// write, SIGKILL takes no more than the last second.
+const FLUSH_EVERY: Duration = Duration::from_millis(600);
 
 #[derive(Debug, Default)]
 struct State {

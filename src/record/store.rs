@@ -14,14 +14,36 @@ use serde::{Deserialize, Serialize};
 
 use super::recorder::Recorder;
 
-/// Version of the folder's format: major.minor. Readers refuse another major.
-pub const FORMAT: &str = "1.1";
+/// Version of the folder's format: major.minor. Readers refuse a major that they do not
+/// know; this one reads 1 (the stream as plain text) as well.
+pub const FORMAT: &str = "2.0";
 /// Name of the stream's file.
-pub const EVENTS: &str = "events.jsonl";
+pub const EVENTS: &str = "events.jsonl.gz";
+/// Its name in folders of format 1.
+pub const PLAIN_EVENTS: &str = "events.jsonl";
 /// Name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 /// Name of the file that is locked while the run lives.
 pub const LOCK: &str = "run.lock";
+
+/// The stream's file in a run's folder, whatever its format; where there is none, the
+/// name that it would have.
+pub fn events_file(run: &Path) -> PathBuf {
+    let plain = run.join(PLAIN_EVENTS);
+    let packed = run.join(EVENTS);
+    // a link that leads nowhere is there all the same, and says why it cannot be read
+    if plain.symlink_metadata().is_ok() && packed.symlink_metadata().is_err() {
+        plain
+    } else {
+        packed
+    }
+}
+
+/// Whether a folder of this format is read.
+pub(super) fn is_readable(format: &str) -> bool {
+    let major = format.split('.').next().and_then(|m| m.parse::<u32>().ok());
+    matches!(major, Some(1 | 2))
+}
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -123,6 +145,9 @@ pub struct Manifest {
     /// something only while `run.lock` is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The process that was watched, where it was not started by us (`watch`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<u32>,
 }
 
 /// The folder that holds every run.
@@ -157,6 +182,16 @@ impl Store {
     /// Makes the folder of a new run, readable by its owner only, with its
     /// manifest, and locks it for as long as the returned value lives.
     pub fn create(&self, argv: &[String], now: &Zoned) -> Result<RunDir, StoreError> {
+        self.create_for(argv, now, None)
+    }
+
+    /// The same; `watch`: the process that is watched, where we did not start it.
+    pub fn create_for(
+        &self,
+        argv: &[String],
+        now: &Zoned,
+        watch: Option<u32>,
+    ) -> Result<RunDir, StoreError> {
         private_dirs(&self.root)?;
         let (id, path) = self.fresh_folder(now)?;
         let lock_path = path.join(LOCK);
@@ -170,6 +205,7 @@ impl Store {
             wall_clock: now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
             argv: argv.to_vec(),
             pid: Some(std::process::id()),
+            watch,
         };
         let dir = RunDir {
             id,
@@ -234,7 +270,7 @@ impl RunDir {
         self.path.join("evidence").join(format!("{number:03}"))
     }
 
-    /// The sink that appends to `events.jsonl`.
+    /// The sink that appends to [`EVENTS`].
     pub fn recorder(&self) -> Result<Recorder, StoreError> {
         private_file(&self.path.join(EVENTS)).map(Recorder::new)
     }

@@ -10,10 +10,11 @@ use serde::Deserialize;
 use crate::model::event::SCHEMA;
 use crate::model::{Envelope, Event};
 
+use super::pack::Unpacker;
 use super::reader::{MAX_LINE, same_major};
 
-/// Bytes a look: the first of a long record come while the rest is still read.
-const CHUNK: usize = 256 << 10;
+/// Packed bytes a look: the first of a long record come while the rest is still read.
+const CHUNK: usize = 16 << 10;
 
 /// Why a record cannot be followed (any further).
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +72,7 @@ pub struct Tail {
     path: PathBuf,
     file: File,
     read: u64,
+    unpacker: Unpacker,
     /// The beginning of a line whose end is not written yet.
     partial: Vec<u8>,
     line: u64,
@@ -78,7 +80,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Opens a file of JSON lines, from its beginning.
+    /// Opens a file of JSON lines, packed or not, from its beginning.
     pub fn open(path: &Path) -> Result<Self, TailError> {
         let file = super::list::open_file(path).map_err(|source| TailError::Io {
             path: path.to_owned(),
@@ -88,6 +90,7 @@ impl Tail {
             path: path.to_owned(),
             file,
             read: 0,
+            unpacker: Unpacker::new(),
             partial: Vec::new(),
             line: 0,
             begun: false,
@@ -116,8 +119,12 @@ impl Tail {
                 .read_to_end(&mut bytes)
                 .map_err(|source| self.failed(source))?;
             self.read += n as u64;
-            self.partial.extend_from_slice(&bytes);
+            self.unpacker.feed(&bytes, &mut self.partial);
             self.take_lines(&mut found)?;
+            if self.unpacker.damages() > 0 {
+                self.line += 1;
+                return Err(self.wrong("the file is damaged here".to_owned()));
+            }
             if !found.is_empty() {
                 return Ok(found);
             }

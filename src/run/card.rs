@@ -18,7 +18,9 @@ impl RunState {
     /// measured by it. A card that does not answer is not waited for any longer.
     pub(super) fn card_is_read(&self) -> bool {
         let silent = |card: &GpuSample| card.busy.fresh().or(card.power_w.fresh()).is_none();
-        self.plan.gpu.is_none()
+        // a card that another program works on already is never read at rest
+        self.is_attached()
+            || self.plan.gpu.is_none()
             || self.now.since(Mono::ZERO) >= FIRST_READINGS
             || (self.vram_before.is_some()
                 && (self.detector.idle_is_settled() || self.card().is_some_and(silent)))

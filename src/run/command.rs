@@ -33,6 +33,12 @@ impl RunState {
                 // nobody can answer a countdown any more
                 self.plan.countdown = Duration::ZERO;
             }
+            Command::Leave => self.leave(out),
+            Command::Set { .. }
+            | Command::UseProfile { .. }
+            | Command::ApplyNow
+            | Command::TakeRung { .. }
+                if self.not_ours(out) => {}
             Command::Set { setting, value } => self.set(*setting, value.as_deref(), out),
             Command::UseProfile { id } => self.use_profile(id, out),
             Command::ApplyNow => self.apply_now(out),

@@ -78,7 +78,7 @@ impl RunState {
             }
             Stage::Over => {}
             _ if self.process_lives() => {
-                self.signal(self.plan.kill.first, Scope::Group, out);
+                self.signal(self.plan.kill.first, self.scope(), out);
                 self.stage = Stage::Ending {
                     purpose: Purpose::User { terminated },
                     step: Step::Terminating {
@@ -137,7 +137,9 @@ impl RunState {
     }
 
     fn kill(&mut self, purpose: Purpose, out: &mut Vec<Effect>) {
-        self.signal(Signal::Kill, Scope::Group, out);
+        if !self.is_attached() {
+            self.signal(Signal::Kill, Scope::Group, out);
+        }
         self.signal(Signal::Kill, Scope::Tree, out);
         self.stage = Stage::Ending {
             purpose,
@@ -261,6 +263,10 @@ impl RunState {
             self.conclude(status, out);
             return;
         }
+        if self.is_attached() {
+            // what it leaves behind is not ours to end
+            return;
+        }
         let purpose = Purpose::Conclude(status);
         let grace = Self::straggler_grace(&purpose);
         let waited = self.now.since(since);
@@ -292,6 +298,9 @@ impl RunState {
 
     /// The program ended by itself: was it well?
     fn conclude(&mut self, status: ExitStatus, out: &mut Vec<Effect>) {
+        if self.ended_untold(status, out) {
+            return;
+        }
         let verdict = self.detector.end(Some(status), self.now);
         self.latched = None;
         self.show(verdict.clone(), out);

@@ -139,7 +139,7 @@ impl RunState {
             Stage::Reclaiming { next: old, .. } | Stage::Delaying { next: old, .. } => *old = next,
             _ if self.flags.gone => {
                 self.note_once();
-                self.leave(next);
+                self.leave_for(next);
             }
             _ => self.announce(Purpose::Restart(next), kill_at),
         }
@@ -229,7 +229,7 @@ impl RunState {
                 } else {
                     self.note_once();
                 }
-                self.leave(next);
+                self.leave_for(next);
             }
             Stage::Draining { .. }
             | Stage::Ending {
@@ -249,7 +249,7 @@ impl RunState {
         }
     }
 
-    fn leave(&mut self, next: Next) {
+    fn leave_for(&mut self, next: Next) {
         self.followed.by_user += u32::from(next.by_user);
         self.leave_attempt(next);
     }
@@ -274,6 +274,8 @@ impl RunState {
                 self.note_end("ended by the user");
             }
             Outcome::Interrupted { .. }
+            | Outcome::Left
+            | Outcome::Ended
             | Outcome::Unkillable { .. }
             | Outcome::NotLaunched { .. } => {}
         }

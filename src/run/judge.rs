@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
 use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict};
-use crate::policy::{decide, default_action};
+use crate::policy::{advise, decide, default_action};
 
 use super::reduce::emit;
 use super::state::{Next, Purpose, RunState, Shown, Stage, Step};
@@ -26,10 +26,11 @@ impl RunState {
         }
         self.tell_pause(out);
         self.tell_cap(out);
-        let verdict = match &self.latched {
+        let mut verdict = match &self.latched {
             Some(v) => (**v).clone(),
             None => self.detector.assess(self.now),
         };
+        self.without_job(&mut verdict);
         // a job that failed a moment ago is judged when its last words have come: the
         // idle server behind it is not told first
         let undecided = self.stage == Stage::Watching && self.job_failed.is_some();
@@ -42,8 +43,12 @@ impl RunState {
             out.push(Effect::SampleThreads(wants));
         }
         match (&self.stage, self.verdict.health) {
+            (Stage::Watching, Health::Hung) if self.is_attached() => self.advise_hang(out),
             (Stage::Watching, Health::Hung) => self.answer_hang(out),
-            (Stage::Watching, _) => self.answer_failed_job(out),
+            (Stage::Watching, _) => {
+                self.flags.advised = None;
+                self.answer_failed_job(out);
+            }
             (Stage::Ending { .. }, Health::Healthy | Health::Slow) => {
                 self.spare("it moves again", out);
             }
@@ -136,15 +141,19 @@ impl RunState {
         alive_server: bool,
         out: &mut Vec<Effect>,
     ) -> Option<RungId> {
-        let answer = decide(
-            &self.plan,
-            &self.position,
-            &self.budget,
-            verdict,
-            self.attempt_number(),
-            alive_server,
-            self.now,
-        );
+        let answer = if self.is_attached() {
+            advise(&self.plan, &self.position, verdict, self.attempt_number())
+        } else {
+            decide(
+                &self.plan,
+                &self.position,
+                &self.budget,
+                verdict,
+                self.attempt_number(),
+                alive_server,
+                self.now,
+            )
+        };
         self.decision = Some(answer.decision.why.clone());
         out.push(emit(Event::Decision(Box::new(answer.decision))));
         answer.rung
@@ -182,6 +191,16 @@ impl RunState {
         }
     }
 
+    /// The next job of a queue begins before the failed one was judged: it is told, and
+    /// nothing follows.
+    pub(super) fn tell_failed_job(&mut self, out: &mut Vec<Effect>) {
+        if let Some(at) = self.job_failed.filter(|_| self.stage == Stage::Watching) {
+            let mut verdict = self.detector.end(None, self.now);
+            verdict.onset = verdict.onset.min(at);
+            self.show(verdict, out);
+        }
+    }
+
     /// The judgement over a job that failed, once its last words have come; it stays until
     /// something new begins.
     pub(super) fn judge_failed_job(&mut self, out: &mut Vec<Effect>) -> Option<Verdict> {
@@ -190,13 +209,20 @@ impl RunState {
         } else {
             AFTER_FAILED_SCRIPT
         };
-        let at = self.job_failed.filter(|at| self.ago(*at) >= patience)?;
-        self.job_failed = None;
-        if matches!(self.detector.job(), Job::InFlight(_)) {
+        let failed = self.job_failed.filter(|at| self.ago(*at) >= patience);
+        if failed.is_some() && matches!(self.detector.job(), Job::InFlight(_)) {
+            self.job_failed = None;
             return None;
         }
+        let unsaid = self.job_failed.is_none()
+            && self.latched.is_none()
+            && self.detector.died_in_silence(self.now);
+        if failed.is_none() && !unsaid {
+            return None;
+        }
+        self.job_failed = None;
         let mut verdict = self.detector.end(None, self.now);
-        verdict.onset = verdict.onset.min(at);
+        verdict.onset = verdict.onset.min(failed.unwrap_or(self.now));
         self.show(verdict.clone(), out);
         self.latched = Some(Box::new(verdict.clone()));
         Some(verdict)

@@ -141,7 +141,7 @@ impl RunState {
     pub(super) fn tell_settings(&mut self) {
         let rung = self.decided().and_then(|n| n.rung.clone());
         let list = self.position.effective(&self.plan, rung.as_ref());
-        self.effective_next = Arc::new(list);
+        self.effective_next = Arc::new(self.really_in_force(list));
     }
 
     /// The settings that can be switched, for the screen.
@@ -309,7 +309,7 @@ fn refused(why: &str, out: &mut Vec<Effect>) -> bool {
 }
 
 /// Says why nothing is done.
-fn refuse(why: impl Into<String>, out: &mut Vec<Effect>) {
+pub(super) fn refuse(why: impl Into<String>, out: &mut Vec<Effect>) {
     out.push(emit(Event::Notice {
         level: Level::Warn,
         text: why.into(),

@@ -1,5 +1,6 @@
 //! The pure fold over the event stream.
 
+mod attached;
 mod card;
 mod command;
 mod ending;
@@ -11,6 +12,7 @@ mod log;
 mod reclaim;
 mod reduce;
 mod rejudge;
+pub mod replay;
 pub mod snapshot;
 mod state;
 mod view;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use crate::detect::{Working, kernel_fault};
+pub use crate::forecast::{Cure, FindView};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Survivor};
 use crate::model::{
@@ -203,6 +204,8 @@ pub struct Snapshot {
     pub wall_clock: String,
     /// The user's command.
     pub argv: Vec<String>,
+    /// The process was there before us: judged, and ended only on the user's word.
+    pub attached: bool,
     /// Profile and why it was taken.
     pub profile: String,
     /// `asked for`, or how it matched.
@@ -259,6 +262,8 @@ pub struct Snapshot {
     pub progress: Option<Progress>,
     /// Job.
     pub job: JobState,
+    /// MIOpen's Find, while one is open.
+    pub find: Option<FindView>,
     /// Judgement in force.
     pub verdict: Verdict,
     /// Since when.

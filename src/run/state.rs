@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::detect::Detector;
+use crate::detect::{Detector, Thresholds};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
     AttemptSpec, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan, Progress,
-    RungId, Sample, Verdict,
+    RungId, Sample, Verdict, VerdictId,
 };
 use crate::policy::{BudgetState, Position};
 
@@ -116,6 +116,8 @@ pub(super) struct AttemptFlags {
     pub(super) cap_told: bool,
     /// Whoever supervised it sent a signal: its end says nothing. Only of a recording.
     pub(super) signalled: bool,
+    /// The hang of a process that is not ours about which advice was given.
+    pub(super) advised: Option<VerdictId>,
 }
 
 /// What only a reader of another process's stream keeps, see [`super::follow`].
@@ -201,7 +203,7 @@ pub struct RunState {
 /// What was last told about the health of the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shown {
-    pub(super) id: crate::model::VerdictId,
+    pub(super) id: VerdictId,
     pub(super) health: crate::model::Health,
     pub(super) at: Mono,
 }
@@ -209,8 +211,14 @@ pub(super) struct Shown {
 impl RunState {
     /// The state before anything happened; `started` is the head of the stream.
     pub fn new(started: &RunStarted) -> Self {
+        Self::with_thresholds(started, Thresholds::DEFAULT)
+    }
+
+    /// The same with other numbers in the rules: for tests of the numbers.
+    pub fn with_thresholds(started: &RunStarted, thresholds: Thresholds) -> Self {
         let plan = started.plan.clone();
-        let mut detector = Detector::new(plan.limits.clone(), plan.gpu.clone());
+        let mut detector =
+            Detector::new(plan.limits.clone(), plan.gpu.clone()).with_thresholds(thresholds);
         let verdict = detector.assess(Mono::ZERO);
         Self {
             started: started.clone(),

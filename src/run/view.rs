@@ -15,6 +15,7 @@ impl RunState {
             now: self.now,
             wall_clock: self.started.wall_clock.clone(),
             argv: self.started.argv.clone(),
+            attached: self.is_attached(),
             profile: self.started.profile.clone(),
             profile_why: self.started.profile_why.clone(),
             adapter: self.started.adapter.clone(),
@@ -42,12 +43,8 @@ impl RunState {
             section: self.section,
             sections: self.sections,
             progress: self.progress.clone(),
-            job: match self.detector.job() {
-                Job::Unknown => JobState::Unknown,
-                Job::InFlight(t) => JobState::InFlight(t),
-                Job::Waiting(t) => JobState::Waiting(t),
-                Job::Ended => JobState::Ended,
-            },
+            job: self.job_state(),
+            find: self.detector.find(),
             verdict: self.verdict.clone(),
             verdict_since: self.shown.map_or(self.now, |s| s.at),
             stage: self.view_stage(),
@@ -71,6 +68,16 @@ impl RunState {
             result: self.result.clone(),
             results: self.results,
             outcome: self.outcome.clone(),
+        }
+    }
+
+    /// Whether a job is in flight.
+    pub(super) fn job_state(&self) -> JobState {
+        match self.detector.job() {
+            Job::Unknown => JobState::Unknown,
+            Job::InFlight(t) => JobState::InFlight(t),
+            Job::Waiting(t) => JobState::Waiting(t),
+            Job::Ended => JobState::Ended,
         }
     }
 

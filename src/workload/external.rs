@@ -21,8 +21,14 @@ use super::protocol::{Empty, Request};
 use crate::model::event::Survivor;
 use crate::model::{EnvChange, ExitStatus, Line, Scope, Signal};
 
+mod attach;
+mod console;
 mod drive;
 mod orphans;
+mod tail;
+
+pub use attach::{AttachSpec, attach, has_ended};
+pub use tail::ConsoleFile;
 
 /// Events that may wait for their reader: more than both streams may burst at once.
 const CHANNEL: usize = 5 * 1024;
@@ -103,11 +109,12 @@ pub enum ChildEvent {
     GuardianLost,
 }
 
-/// A launched workload. Dropping it makes the guardian end the whole tree.
+/// A launched workload. Dropping it makes the guardian end the whole tree; one that was
+/// attached to goes on.
 #[derive(Debug)]
 pub struct Running {
-    /// Process id of the guardian.
-    pub guardian_pid: u32,
+    /// Process id of the guardian; a process that was attached to has none.
+    pub guardian_pid: Option<u32>,
     /// What happens, in order. Ends after [`ChildEvent::Gone`] or
     /// [`ChildEvent::SpawnFailed`].
     pub events: mpsc::Receiver<ChildEvent>,
@@ -169,7 +176,7 @@ pub fn launch(spec: LaunchSpec) -> Result<Running, LaunchError> {
     let guardian = command.spawn().map_err(failed)?;
     // Our copy of the guardian's end has to go, or its end would never be seen.
     drop(command);
-    let guardian_pid = guardian.id().unwrap_or_default();
+    let guardian_pid = guardian.id();
     let (sender, events) = mpsc::channel(CHANNEL);
     let (requests, asked) = mpsc::channel(16);
     tokio::spawn(drive::drive(

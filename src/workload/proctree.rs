@@ -98,6 +98,52 @@ pub(super) fn signal(root: i32, pgid: Option<Pid>, signal: Signal, scope: Scope)
     reached
 }
 
+/// The process `root` that began at `start`, if it lives, and its living descendants.
+pub(super) fn tree(root: i32, start: u64) -> Vec<Member> {
+    let own = Process::new(root)
+        .and_then(|p| p.stat())
+        .ok()
+        .filter(|s| s.starttime == start);
+    // without it the number may be another's, and so would be its descendants
+    let Some(own) = own else {
+        return Vec::new();
+    };
+    let mut all: Vec<Member> = (!is_dead(&own)).then(|| own.into()).into_iter().collect();
+    all.extend(descendants(root).unwrap_or_default());
+    all
+}
+
+/// Signals a tree; whom it reached. SIGKILL goes on until nobody new is found.
+pub(super) fn signal_tree(root: i32, start: u64, signal: Signal) -> Vec<Member> {
+    let mut reached: Vec<Member> = Vec::new();
+    let mut done: HashSet<(i32, u64)> = HashSet::new();
+    for _ in 0..ROUNDS {
+        // one that is killed vanishes, and its children have another parent then: all are
+        // looked up before the first is signalled
+        let fresh: Vec<Member> = tree(root, start)
+            .into_iter()
+            .filter(|m| done.insert((m.pid, m.start)))
+            .collect();
+        if fresh.is_empty() {
+            break;
+        }
+        reached.extend(fresh.into_iter().filter(|m| send(m, signal)));
+        if signal != Signal::Kill {
+            break;
+        }
+    }
+    reached
+}
+
+/// Those of the members that still live.
+pub(super) fn alive(members: &[Member]) -> Vec<Member> {
+    let lives = |m: &Member| {
+        let stat = Process::new(m.pid).and_then(|p| p.stat()).ok()?;
+        (stat.starttime == m.start && !is_dead(&stat)).then(|| Member::from(stat))
+    };
+    members.iter().filter_map(lives).collect()
+}
+
 const fn number(signal: Signal) -> rustix::process::Signal {
     match signal {
         Signal::Int => rustix::process::Signal::INT,

@@ -16,7 +16,7 @@ const fn secs(s: u64) -> Duration {
 }
 
 /// A hang in the decode, held and released by the user, restarted, then a good end.
-fn recovery() -> Vec<Envelope> {
+pub(crate) fn recovery() -> Vec<Envelope> {
     let mut plan = plan();
     plan.countdown = secs(3);
     let mut sim = Sim::running_in(plan, Phase::VaeDecode);
@@ -43,7 +43,7 @@ fn recovery() -> Vec<Envelope> {
 }
 
 /// A failure after which nothing answers.
-fn failure() -> Vec<Envelope> {
+pub(crate) fn failure() -> Vec<Envelope> {
     let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
     sim.line("ModuleNotFoundError: No module named 'einops'");
     sim.exit(ExitStatus::Code(1));
@@ -53,7 +53,7 @@ fn failure() -> Vec<Envelope> {
 }
 
 /// Stopped by the user in the middle of the work.
-fn stopped() -> Vec<Envelope> {
+pub(crate) fn stopped() -> Vec<Envelope> {
     let mut sim = Sim::running_in(plan(), Phase::Sampling);
     sim.feed(Event::Command(Command::Stop));
     sim.run_for(secs(20));
@@ -74,7 +74,7 @@ fn take(sim: &mut Sim, id: &str) {
 }
 
 /// A setting that was applied, a rung that was chosen, then a good end.
-fn switched() -> Vec<Envelope> {
+pub(crate) fn switched() -> Vec<Envelope> {
     let mut sim = Sim::running_in(plan(), Phase::Sampling);
     set(&mut sim, "HYBRID");
     sim.run_for(secs(2));
@@ -91,7 +91,7 @@ fn switched() -> Vec<Envelope> {
 }
 
 /// Rung and profile switched while a kill is announced and held.
-fn switched_while_held() -> Vec<Envelope> {
+pub(crate) fn switched_while_held() -> Vec<Envelope> {
     let mut plan = plan();
     plan.countdown = secs(20);
     let mut sim = Sim::running_in(plan, Phase::VaeDecode);

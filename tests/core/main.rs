@@ -1,8 +1,10 @@
 //! The pure core in a simulated world.
 
+mod attached;
 mod follow;
 mod live;
 mod props;
+mod replay;
 mod sim;
 mod story;
 mod trust;

@@ -9,10 +9,10 @@ use framepack_tui::model::event::{
     EvidenceItem, EvidenceReport, Replanned, RunStarted, SCHEMA, Survivor,
 };
 use framepack_tui::model::{
-    ActionId, Answers, Budget, Bytes, Chosens, Effect, Effective, EnvChange, EnvOrigin, Envelope,
-    Event, ExitReport, ExitStatus, Follow, GpuId, GpuSample, JobChange, KillPlan, Limits, Line,
-    Metric, Mono, Origin, Phase, PhaseChange, Plan, ProcSample, Progress, Rung, RungId, Sample,
-    Setting, Signal, Stream, ThreadSample, Tier, VerdictId,
+    ActionId, Answers, Attached, Budget, Bytes, Chosens, Effect, Effective, EnvChange, EnvOrigin,
+    Envelope, Event, ExitReport, ExitStatus, Follow, GpuId, GpuSample, JobChange, KillPlan, Limits,
+    Line, Metric, Mono, Origin, Phase, PhaseChange, Plan, ProcSample, Progress, Rung, RungId,
+    Sample, Setting, Signal, Stream, ThreadSample, Tier, VerdictId,
 };
 use framepack_tui::run::{RunState, reduce};
 
@@ -252,6 +252,16 @@ pub(crate) fn plan() -> Plan {
 
 impl Sim {
     pub(crate) fn new(plan: Plan) -> Self {
+        Self::of(plan, None)
+    }
+
+    /// Of a process that somebody else started; it runs.
+    pub(crate) fn attached(plan: Plan) -> Self {
+        let process = Attached { pid: 101, start: 7 };
+        Self::of(plan, Some(process))
+    }
+
+    fn of(plan: Plan, attached: Option<Attached>) -> Self {
         let countdown = plan.countdown;
         let started = RunStarted {
             schema: SCHEMA.to_owned(),
@@ -267,6 +277,7 @@ impl Sim {
             vram_cap: plan.vram_cap,
             interactive: !plan.countdown.is_zero(),
             plan,
+            attached,
         };
         let mut sim = Self {
             state: RunState::new(&started),
@@ -377,7 +388,7 @@ impl Sim {
                 path: format!("/profiles/{id}.toml"),
                 id,
             }),
-            Effect::Launch(spec) => {
+            Effect::Launch(spec) | Effect::Attach(spec) => {
                 self.alive = true;
                 self.vram_high = true;
                 self.cpu.clear();

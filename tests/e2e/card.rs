@@ -159,6 +159,50 @@ fn one_of_three_cards_vanishes_and_comes_back() {
     }
 }
 
+/// The child sees the cards that the variables show it: the first of them is watched,
+/// unless the user says which.
+#[test]
+fn the_card_that_the_variables_show_the_child_is_watched() {
+    let card = Card::several(&[
+        "strixhalo:bdf=0000:c5:00.0",
+        "rx9070xt:bdf=0000:13:00.0",
+        "rx7900xtx:bdf=0000:03:00.0",
+    ]);
+    for (variable, value, options, want) in [
+        ("HIP_VISIBLE_DEVICES", "2", &[][..], "0000:03:00.0"),
+        ("CUDA_VISIBLE_DEVICES", "1,0", &[][..], "0000:13:00.0"),
+        (
+            "HIP_VISIBLE_DEVICES",
+            "2",
+            &["--gpu", "0000:c5:00.0"][..],
+            "0000:c5:00.0",
+        ),
+        (
+            "HIP_VISIBLE_DEVICES",
+            "2",
+            &["--gpu", "1"][..],
+            "0000:13:00.0",
+        ),
+    ] {
+        let home = Home::new();
+        let start = Start::new(&home)
+            .card(&card)
+            .env(variable, value)
+            .options(options);
+        let run = start.command(&["sleep", "1"]).start().finish(LIMIT);
+        run.assert_exit(0);
+        let watched = run.all(|e| match e {
+            Event::RunStarted(r) => Some(r.gpu.clone().map(|id| id.0)),
+            _ => None,
+        });
+        assert_eq!(
+            watched,
+            [Some(want.to_owned())],
+            "{variable}={value} {options:?}"
+        );
+    }
+}
+
 /// The memory comes back 15 s after the first attempt is gone: the second waits for it,
 /// and says so.
 #[test]

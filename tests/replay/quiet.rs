@@ -91,7 +91,7 @@ fn a_download_with_dips() {
             "model-00001-of-00004.safetensors:",
         );
         s.act(60, Act::Download);
-        s.act(25 + 30 * k, Act::Idle);
+        s.act(20 + 11 * k, Act::Idle);
     }
     let waiting = s.now() - 5.0;
     s.part_bar(90, 100, 100, 30, "model-00001-of-00004.safetensors:");

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::model::Command;
-use crate::record::store::{EVENTS, LOCK};
-use crate::record::{RunEntry, Tail, TailError, is_held};
+use crate::record::store::LOCK;
+use crate::record::{RunEntry, Tail, TailError, events_file, is_held};
 use crate::supervise::{Owner, Signals};
 use crate::ui::SnapshotSlot;
 
@@ -76,7 +76,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> CliError {
 fn open(run: &RunEntry) -> Result<Tail, CliError> {
     let begun = Instant::now();
     loop {
-        match Tail::open(&run.path.join(EVENTS)) {
+        match Tail::open(&events_file(&run.path)) {
             Err(TailError::Io { source, .. })
                 if source.kind() == io::ErrorKind::NotFound
                     && is_held(&run.path)

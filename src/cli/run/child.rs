@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::model::event::Level;
 use crate::model::{Event, ExitReport, ExitStatus, JobChange, Line, Phase, Scope, Signal};
+use crate::workload::adapter::Adapter;
 use crate::workload::artefacts;
 use crate::workload::external::ChildEvent;
 
@@ -49,21 +50,29 @@ impl Shell {
     }
 
     fn spawned(&mut self, attempt: u32, root: u32, group: u32) {
-        let guardian = self.child.as_ref().map(|c| c.guardian_pid);
+        let guardian = self.child.as_ref().and_then(|c| c.guardian_pid);
         self.exit_seen = false;
         self.ending = false;
         self.pid = Some(root);
-        self.pgid = Some(group);
         self.sampler.set_target(Some(root), guardian);
         self.sampler
             .set_supervised(true, self.planner.card.as_ref().map(|c| &c.id));
-        self.watchdog.set_group(Some(group), guardian);
+        // the group of a process that is not ours may be that of its shell, or ours
+        if self.attached.is_none() {
+            self.pgid = Some(group);
+            self.watchdog.set_group(Some(group), guardian);
+        }
         self.post(Event::Spawned {
             attempt,
             pid: root,
             pgid: group,
         });
-        let events = self.adapter.as_mut().map(|a| a.start()).unwrap_or_default();
+        let attached = self.attached;
+        let begin = |a: &mut Box<dyn Adapter + Send>| match attached {
+            None => a.start(),
+            Some(job) => a.join(job),
+        };
+        let events = self.adapter.as_mut().map(begin).unwrap_or_default();
         self.adapted(events);
     }
 

@@ -20,6 +20,7 @@ impl Shell {
         match effect {
             Effect::Emit(event) => self.post(*event),
             Effect::Launch(spec) => self.launch(*spec),
+            Effect::Attach(spec) => self.attach(*spec),
             Effect::SampleThreads(on) => self.sampler.set_thread_detail(on),
             Effect::Capture { number, attempt } => self.capture(number, attempt),
             Effect::Signal {
@@ -128,8 +129,8 @@ impl Shell {
             attempt,
             dir: self.dir.evidence_dir(number),
             pids: self.pid.into_iter().collect(),
-            guardian: self.child.as_ref().map(|c| c.guardian_pid),
-            ..EvidenceRequest::default()
+            guardian: self.child.as_ref().and_then(|c| c.guardian_pid),
+            ..self.ask_always.clone()
         };
         self.ring.fill(&mut request);
         let to = self.evidence_to.clone();

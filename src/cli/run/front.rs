@@ -11,7 +11,7 @@ use crate::cli::CliError;
 use crate::cli::show::{Output, screen_options};
 use crate::model::Command;
 use crate::supervise::Signals;
-use crate::ui::{SnapshotSlot, TuiHandle};
+use crate::ui::{SnapshotSlot, TuiHandle, TuiOptions};
 
 /// Where the run is shown.
 pub(super) enum Shown {
@@ -30,7 +30,8 @@ pub(super) struct Front {
 impl Front {
     /// Needs a tokio runtime with I/O. What comes before the supervising loop runs is
     /// kept for it: from here on a signal must not end us with the terminal taken.
-    pub(super) fn open(output: Output) -> Result<Self, CliError> {
+    /// `watches`: the process is not ours.
+    pub(super) fn open(output: Output, watches: bool) -> Result<Self, CliError> {
         let system = |what| move |why| CliError::System { what, why };
         let signals = Signals::new().map_err(system("listen to signals"))?;
         let (command_to, commands) = mpsc::unbounded_channel();
@@ -39,10 +40,13 @@ impl Front {
             Output::Plain => Shown::Plain,
             Output::Screen { ascii } => {
                 let slot = SnapshotSlot::new();
-                let screen =
-                    crate::ui::spawn(screen_options(ascii, false), slot.clone(), command_to)
-                        .map_err(io::Error::other)
-                        .map_err(system("take over the terminal"))?;
+                let options = TuiOptions {
+                    watches,
+                    ..screen_options(ascii, false)
+                };
+                let screen = crate::ui::spawn(options, slot.clone(), command_to)
+                    .map_err(io::Error::other)
+                    .map_err(system("take over the terminal"))?;
                 Shown::Screen(screen, slot)
             }
         };

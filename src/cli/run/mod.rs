@@ -1,11 +1,12 @@
 //! `framepack-tui run`: setup, the supervising loop, the last words.
 
+pub(super) mod attach;
 mod child;
 mod effects;
-mod front;
+pub(super) mod front;
 pub(super) mod machine;
 mod outputs;
-mod planner;
+pub(super) mod planner;
 mod results;
 mod saving;
 pub(super) mod setup;
@@ -19,6 +20,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::CliError;
 use crate::cli::args::RunArgs;
+use crate::cli::show::Output;
 use crate::model::Command;
 use crate::record::Retention;
 
@@ -59,6 +61,16 @@ pub(super) struct Ready {
 /// Decides everything, or says why nothing can be launched.
 pub(super) fn prepare(args: &RunArgs) -> Result<Ready, Refused> {
     let asked = setup::judge(args)?;
+    ready(asked.output, false, || setup::setup(args, asked))
+}
+
+/// Shows that the machine is being looked at while `decide` does; `watches`: the process
+/// is not ours.
+pub(super) fn ready(
+    output: Output,
+    watches: bool,
+    decide: impl FnOnce() -> Result<Setup, CliError>,
+) -> Result<Ready, Refused> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -68,9 +80,9 @@ pub(super) fn prepare(args: &RunArgs) -> Result<Ready, Refused> {
         })?;
     let mut front = {
         let _signals_need_it = runtime.enter();
-        Front::open(asked.output)?
+        Front::open(output, watches)?
     };
-    match setup::setup(args, asked) {
+    match decide() {
         Ok(setup) => Ok(Ready {
             setup,
             front,

@@ -16,40 +16,40 @@ use super::machine;
 
 /// What a plan depends on and no choice changes.
 #[derive(Clone)]
-pub(super) struct Planner {
-    pub(super) catalog: Catalog,
+pub(in crate::cli) struct Planner {
+    pub(in crate::cli) catalog: Catalog,
     /// The user's command.
-    pub(super) argv: Vec<String>,
+    pub(in crate::cli) argv: Vec<String>,
     /// The profile that was asked for on the command line.
-    pub(super) asked: Option<String>,
+    pub(in crate::cli) asked: Option<String>,
     /// `--cap`.
-    pub(super) cap: Option<Bytes>,
+    pub(in crate::cli) cap: Option<Bytes>,
     /// The supervised card.
-    pub(super) card: Option<GpuSample>,
+    pub(in crate::cli) card: Option<GpuSample>,
     /// A card may be there whose driver has not answered.
-    pub(super) card_unknown: bool,
+    pub(in crate::cli) card_unknown: bool,
     /// What reads the console, where the profile does not say.
-    pub(super) detected: AdapterKind,
+    pub(in crate::cli) detected: AdapterKind,
     /// The user's exported variables.
-    pub(super) exported: BTreeMap<String, String>,
+    pub(in crate::cli) exported: BTreeMap<String, String>,
     /// Countdown before a kill.
-    pub(super) countdown: Duration,
+    pub(in crate::cli) countdown: Duration,
 }
 
 /// A plan with what belongs to it.
-pub(super) struct Planned {
-    pub(super) plan: Plan,
-    pub(super) profile: Profile,
+pub(in crate::cli) struct Planned {
+    pub(in crate::cli) plan: Plan,
+    pub(in crate::cli) profile: Profile,
     /// Why this profile.
-    pub(super) why: String,
+    pub(in crate::cli) why: String,
     /// What reads the console.
-    pub(super) kind: AdapterKind,
-    pub(super) notices: Vec<String>,
+    pub(in crate::cli) kind: AdapterKind,
+    pub(in crate::cli) notices: Vec<String>,
 }
 
 impl Planner {
     /// The plan with these choices, or what is wrong with them.
-    pub(super) fn plan(&self, chosen: &Chosens) -> Result<Planned, CliError> {
+    pub(in crate::cli) fn plan(&self, chosen: &Chosens) -> Result<Planned, CliError> {
         let (profile, why) = match &chosen.profile {
             Some(id) => (self.catalog.get(id)?, "chosen by you".to_owned()),
             None => machine::profile(

@@ -20,6 +20,7 @@ use crate::supervise::GpuLock;
 use crate::telemetry::{Sampler, SamplerConfig};
 use crate::workload::adapter::AdapterKind;
 
+use super::attach::Attachment;
 use super::machine;
 use super::planner::{Planned, Planner};
 
@@ -27,18 +28,22 @@ use super::planner::{Planned, Planner};
 const COUNTDOWN: Duration = Duration::from_secs(3);
 
 /// A run that is ready to begin.
-pub(super) struct Setup {
-    pub(super) started: RunStarted,
-    pub(super) notices: Vec<String>,
+pub(in crate::cli) struct Setup {
+    pub(in crate::cli) started: RunStarted,
+    pub(in crate::cli) notices: Vec<String>,
     /// Notices of something that is not as it should be.
-    pub(super) warnings: Vec<String>,
-    pub(super) sampler: Sampler,
-    pub(super) store: Store,
-    pub(super) dir: RunDir,
-    pub(super) lock: Option<GpuLock>,
-    pub(super) cwd: PathBuf,
-    pub(super) kind: AdapterKind,
-    pub(super) planner: Planner,
+    pub(in crate::cli) warnings: Vec<String>,
+    pub(in crate::cli) sampler: Sampler,
+    pub(in crate::cli) store: Store,
+    pub(in crate::cli) dir: RunDir,
+    pub(in crate::cli) lock: Option<GpuLock>,
+    pub(in crate::cli) cwd: PathBuf,
+    pub(in crate::cli) kind: AdapterKind,
+    pub(in crate::cli) planner: Planner,
+    /// The process that is watched in the place of one that we start.
+    pub(in crate::cli) attachment: Option<Attachment>,
+    /// Native stacks are taken with the evidence, by gdb.
+    pub(in crate::cli) gdb: bool,
 }
 
 /// What the command line asks for, judged before any device is looked at.
@@ -119,7 +124,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let warnings = card.and_then(|c| machine::mismatch(&cards, c, &shown(&plan.env)));
 
     let now = Zoned::now();
-    let (store, dir) = record(&args.command, &now, &mut notices)?;
+    let (store, dir) = record(&args.command, &now, None, &mut notices)?;
     let run = dir.id().to_string();
     let lock = lock(card, &dir)?;
     let started = RunStarted {
@@ -136,6 +141,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         vram_cap: plan.vram_cap,
         interactive: !plan.countdown.is_zero(),
         plan,
+        attached: None,
     };
     Ok(Setup {
         started,
@@ -148,6 +154,8 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         cwd,
         kind,
         planner,
+        attachment: None,
+        gdb: args.gdb,
     })
 }
 
@@ -164,18 +172,21 @@ fn lock(card: Option<&GpuSample>, dir: &RunDir) -> Result<Option<GpuLock>, CliEr
 
 /// The folder of the record. A state directory that cannot be written must not
 /// stop the run: the record then lies in the temporary directory, and that is told.
-fn record(
+///
+/// `watched`: the process that is not ours, where the record is about one.
+pub(in crate::cli) fn record(
     argv: &[String],
     now: &Zoned,
+    watched: Option<u32>,
     notices: &mut Vec<String>,
 ) -> Result<(Store, RunDir), CliError> {
-    let first = Store::open_default().and_then(|s| Ok((s.create(argv, now)?, s)));
+    let first = Store::open_default().and_then(|s| Ok((s.create_for(argv, now, watched)?, s)));
     let why = match first {
         Ok((dir, store)) => return Ok((store, dir)),
         Err(e) => e,
     };
     let store = Store::fallback();
-    let dir = store.create(argv, now)?;
+    let dir = store.create_for(argv, now, watched)?;
     notices.push(format!(
         "failed to {why}; the record of this run lies in {} instead",
         dir.path().display()
@@ -295,7 +306,7 @@ pub(in crate::cli) fn profile_vars(
 }
 
 /// A source of cards that has not answered: its card is not one that is not there.
-fn silent_card(sources: &[SourceStatus]) -> Option<&SourceStatus> {
+pub(in crate::cli) fn silent_card(sources: &[SourceStatus]) -> Option<&SourceStatus> {
     sources
         .iter()
         .filter(|s| s.name.starts_with("sysfs") || s.name.starts_with("nvml"))

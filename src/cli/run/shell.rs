@@ -20,11 +20,14 @@ use crate::model::sample::SourceState;
 use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, SourceStatus};
 use crate::record::RunDir;
 use crate::run::{RunState, reduce};
-use crate::supervise::{Clocks, EvidenceRing, GpuLock, Signals, StandstillDetector, Watchdog};
+use crate::supervise::{
+    Clocks, EvidenceRequest, EvidenceRing, GpuLock, Signals, StandstillDetector, Watchdog,
+};
 use crate::telemetry::Sampler;
 use crate::workload::adapter::{Adapter, AdapterKind};
 use crate::workload::external::{ChildEvent, Running};
 
+use super::attach::{Asked, Attachment, for_attached};
 use super::front::Front;
 use super::outputs::Outputs;
 use super::planner::Planner;
@@ -54,6 +57,12 @@ pub(super) struct Shell {
     pub(super) planner: Planner,
     /// Notices about the plan that were posted.
     pub(super) told: BTreeSet<String>,
+    /// The process to watch, until it is.
+    pub(super) attachment: Option<Attachment>,
+    /// It is not ours; whether the user says that a job is in flight.
+    pub(super) attached: Option<bool>,
+    /// What every bundle of evidence is asked for.
+    pub(super) ask_always: EvidenceRequest,
     pub(super) attempt: Option<AttemptSpec>,
     pub(super) child: Option<Running>,
     pub(super) pgid: Option<u32>,
@@ -97,6 +106,10 @@ pub(super) async fn supervise(setup: Setup, front: Front) -> Result<u8, CliError
     for (level, text) in notices.chain(warnings) {
         shell.post(Event::Notice { level, text });
     }
+    if shell.attached.is_some() {
+        // it runs already: nothing has to be read before
+        shell.post(Event::Tick);
+    }
     shell.run(&mut inbox).await;
     // boxed: with the state in it, the future is too large for the stack
     Box::pin(shell.close(&mut inbox)).await
@@ -137,6 +150,12 @@ fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         kind: setup.kind,
         planner: setup.planner,
         told: setup.notices.iter().cloned().collect(),
+        attached: setup.attachment.as_ref().map(|a| a.job),
+        attachment: setup.attachment,
+        ask_always: EvidenceRequest {
+            gdb: setup.gdb,
+            ..EvidenceRequest::default()
+        },
         attempt: None,
         child: None,
         pgid: None,
@@ -200,8 +219,12 @@ impl Shell {
             self.watchdog.beat();
             tokio::select! {
                 biased;
-                command = inbox.signals.next() => self.command(command, &mut inbox.signals),
-                Some(command) = inbox.commands.recv() => self.command(command, &mut inbox.signals),
+                command = inbox.signals.next() => {
+                    self.command(command, Asked::BySignal, &mut inbox.signals);
+                }
+                Some(command) = inbox.commands.recv() => {
+                    self.command(command, Asked::ByUser, &mut inbox.signals);
+                }
                 _ = ticks.tick() => {
                     self.clocks(&mut standstill);
                     if nth.is_multiple_of(2) {
@@ -223,7 +246,11 @@ impl Shell {
         }
     }
 
-    fn command(&mut self, command: Command, signals: &mut Signals) {
+    fn command(&mut self, command: Command, asked: Asked, signals: &mut Signals) {
+        let command = match self.attached {
+            Some(_) => for_attached(command, asked),
+            None => command,
+        };
         signals.note(&command);
         if command == Command::TerminalLost && self.outputs.leave_screen() {
             self.say_goodbye();
@@ -346,7 +373,7 @@ impl Shell {
         self.outputs.publish_last(&self.state);
         // who ended the run knows how it ended, and may be a script or the system
         let stays = match self.ended {
-            Some(Outcome::Interrupted { .. }) => Duration::ZERO,
+            Some(Outcome::Interrupted { .. } | Outcome::Left) => Duration::ZERO,
             _ => LAST_SCREEN,
         };
         let until = Instant::now() + stays;

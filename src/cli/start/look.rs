@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Zoned;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::sync::mpsc;
 
@@ -23,6 +22,7 @@ use crate::run::{RunState, Snapshot, follow};
 use crate::supervise::Signals;
 use crate::ui::SnapshotSlot;
 use crate::ui::lobby::kind_word;
+use crate::workload::external::has_ended;
 
 use super::feed::Feed;
 use super::{LOOK, PERIOD, ends_us, on_runtime, system};
@@ -61,16 +61,6 @@ pub(super) fn look(
 fn open(pid: u32) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     pidfd_open(pid, PidfdFlags::empty()).ok()
-}
-
-/// Whether the process behind a handle has ended.
-fn has_ended(handle: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(handle, PollFlags::IN)];
-    let at_once = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 async fn watch(
@@ -137,6 +127,7 @@ impl Picture {
                 gpu,
                 ..Plan::default()
             },
+            attached: None,
         };
         let mut picture = Self {
             state: RunState::new(&started),

@@ -4,17 +4,11 @@
 //! channel must be silent. One busy core proves no work in a phase of the card's: the
 //! runtime waits for a queue in a loop.
 
-use std::time::Duration;
-
 use crate::detect::facts::Facts;
+use crate::detect::thresholds::secs;
 use crate::model::VerdictId;
 
 use super::{Check, Signs, span};
-
-const LIMIT: Duration = Duration::from_mins(1);
-/// Where the card was never seen at work, only its power limit says what is little.
-const LIMIT_WITHOUT_BASELINE: Duration = Duration::from_mins(2);
-const FIRST_SIGN: Duration = Duration::from_secs(20);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let c = &f.channels;
@@ -32,13 +26,13 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         .max(c.faults.active)
         .max(cpu);
     // an open Find is judged by its own clock
-    if f.find.is_some() || f.works_elsewhere() || f.now.since(since) < FIRST_SIGN {
+    if f.find.is_some() || f.works_elsewhere() || f.now.since(since) < secs(f.t.busy_idle_sign_s) {
         return Check::Clear;
     }
     let limit = if c.knows_work() {
-        LIMIT
+        secs(f.t.busy_idle_s)
     } else {
-        LIMIT_WITHOUT_BASELINE
+        secs(f.t.busy_idle_unknown_s)
     };
     let busy = c.figures.busy.unwrap_or_default();
     let power = c.figures.power.unwrap_or_default();

@@ -5,11 +5,8 @@ use crate::detect::facts::Facts;
 
 use super::{Check, Signs, span};
 
-/// R15: fewer copies are told when the program ends or falls silent.
-const STORM: u64 = 20;
-
 pub(super) fn check(f: &Facts<'_>) -> Check {
-    let Some(seen) = f.seen.filter(|s| s.count >= STORM) else {
+    let Some(seen) = f.seen.filter(|s| count(s.count) >= f.t.storm_count) else {
         return Check::Clear;
     };
     let c = &f.channels;
@@ -20,7 +17,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         .max(c.last_word())
         .max(c.last_transfer())
         .max(c.gpu_hard.active);
-    if f.works_elsewhere() || f.now.since(since) < f.silence_limit() / 3 {
+    if f.works_elsewhere() || f.now.since(since) < f.silence_limit().mul_f64(f.t.storm_sign_share) {
         return Check::Clear;
     }
     Signs {
@@ -45,4 +42,9 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         cites: seen.cites(),
     }
     .against_limit(f.now)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for a threshold")]
+const fn count(n: u64) -> f64 {
+    n as f64
 }

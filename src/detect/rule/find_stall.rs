@@ -1,7 +1,8 @@
 //! `find_stall`: MIOpen's search is open by its own lines and does not advance.
 
 use crate::detect::facts::Facts;
-use crate::model::{FindMark, VerdictId};
+use crate::forecast::{cure, forecast};
+use crate::model::VerdictId;
 
 use super::{Check, Signs, span};
 
@@ -9,21 +10,16 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(find) = f.find else {
         return Check::Clear;
     };
-    // a search that only warnings told of has no last line: a model that runs on the
-    // card says that it is over
-    let advanced = if find.key == FindMark::UNNAMED {
-        find.advanced.max(f.channels.model_ran)
-    } else {
-        find.advanced
-    };
+    let advanced = find.advanced(f.channels);
+    let state = &find.state;
     let stalled = f.now.since(advanced);
-    if stalled < f.limits.find_limit / 2 {
+    if stalled
+        < f.limits
+            .find_limit
+            .mul_f64(f.t.find_factor * f.t.find_sign_share)
+    {
         return Check::Clear;
     }
-    let naive = find
-        .solver
-        .as_deref()
-        .is_some_and(|s| s.to_lowercase().contains("naive"));
     let whose = if f.limits.find_limit_is_users {
         "the limit you set"
     } else {
@@ -34,17 +30,19 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         span(stalled),
         span(f.limits.find_limit)
     );
-    if naive {
-        sentence.push_str(
-            "; it times the naive kernel, which may take minutes a launch: smaller tiles cure the cause, waiting may end it too",
-        );
+    if state.is_naive() {
+        sentence.push_str("; it times the naive kernel, which may take minutes a launch");
     }
+    let cure = cure(state, f.release, f.card);
+    sentence = format!("{sentence}; {}", cure.text);
     let mut numbers = vec![
-        format!("Find open for {}", span(f.now.since(find.opened))),
-        format!("convolution: {}", find.key),
+        format!("Find open for {}", span(f.now.since(state.opened))),
+        format!("convolution: {}", state.what()),
     ];
-    numbers.extend(find.solver.iter().map(|s| format!("solver: {s}")));
-    numbers.extend(find.detail.iter().map(|d| format!("last advance: {d}")));
+    numbers.extend(state.solver.iter().map(|s| format!("solver: {s}")));
+    numbers.extend(state.detail.iter().map(|d| format!("last advance: {d}")));
+    let known = state.convolution.as_ref();
+    numbers.extend(known.map(|c| forecast(c, f.release, f.card).words()));
     if let Some(cpu) = f.channels.figures.cpu_percent {
         numbers.push(format!("CPU {cpu:.0} %"));
     }
@@ -54,7 +52,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     Signs {
         verdict: VerdictId::FindStall,
         since: advanced,
-        limit: f.limits.find_limit.mul_f64(f.ratchet),
+        limit: f.limits.find_limit.mul_f64(f.t.find_factor * f.ratchet),
         sentence,
         numbers,
         ruled_out: vec![

@@ -30,12 +30,12 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
         Job::Unknown | Job::InFlight(_) => {}
     }
     if let Some(find) = f.find {
-        let solver = find.solver.as_deref().unwrap_or("a solver");
+        let solver = find.state.solver.as_deref().unwrap_or("a solver");
         return (
             VerdictId::CompileWarmup,
             format!(
                 "MIOpen searches for {} ({solver})",
-                span(f.now.since(find.opened))
+                span(f.now.since(find.state.opened))
             ),
         );
     }
@@ -72,10 +72,12 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
             VerdictId::DownloadWait,
             "files are being fetched".to_owned(),
         ),
-        Phase::ModelLoad if f.channels.io.live(f.now) && recently(f, f.channels.io.active) => (
-            VerdictId::LoadingIo,
-            "weights are being read from storage".to_owned(),
-        ),
+        Phase::ModelLoad if f.channels.io.live(f.now, f.t) && recently(f, f.channels.io.active) => {
+            (
+                VerdictId::LoadingIo,
+                "weights are being read from storage".to_owned(),
+            )
+        }
         Phase::Save | Phase::MeshPost => {
             (VerdictId::CpuPhase, format!("{} runs on the CPU", f.phase))
         }
@@ -98,7 +100,7 @@ fn reads_weights(f: &Facts<'_>) -> bool {
             | Phase::Idle
     );
     let advances = recently(f, c.progress.active);
-    mine && !advances && c.reading.live(f.now) && recently(f, c.reading.active) && card_rests
+    mine && !advances && c.reading.live(f.now, f.t) && recently(f, c.reading.active) && card_rests
 }
 
 fn recently(f: &Facts<'_>, at: crate::model::Mono) -> bool {

@@ -1,23 +1,19 @@
 //! `silent_hang`: a job is in flight and nothing moves on any channel.
 
-use std::time::Duration;
-
 use crate::detect::facts::{Facts, Seen};
+use crate::detect::thresholds::secs;
 use crate::model::{Phase, VerdictId};
 
 use super::{Check, Signs, short, span, untrusted};
-
-/// Silence shorter than this is no sign of anything (R1: first *Suspect* within 20 s).
-const FIRST_SIGN: Duration = Duration::from_secs(15);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let silent = f.silent_for();
     let limit = f.silence_limit();
     // a network dips, and a dip is no sign of anything
     let first_sign = if f.phase == Phase::Download {
-        limit.saturating_sub(FIRST_SIGN)
+        limit.saturating_sub(secs(f.t.silence_sign_s))
     } else {
-        FIRST_SIGN
+        secs(f.t.silence_sign_s)
     };
     // a card that claims full work is no silence: `busy_idle` judges that
     if silent < first_sign || f.channels.contradiction_since.is_some() {
@@ -90,7 +86,7 @@ fn confidence(f: &Facts<'_>) -> f64 {
     let c = &f.channels;
     let live = [&c.gpu, &c.memory, &c.cpu, &c.faults, &c.io]
         .iter()
-        .filter(|ch| ch.live(f.now))
+        .filter(|ch| ch.live(f.now, f.t))
         .count();
     match live {
         5 => 0.97,

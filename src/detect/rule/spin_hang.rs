@@ -4,23 +4,10 @@
 use std::time::Duration;
 
 use crate::detect::facts::{Facts, Seen};
+use crate::detect::thresholds::secs;
 use crate::model::{Phase, VerdictId};
 
 use super::{Check, Signs, span, untrusted};
-
-/// Without a card, honest CPU work and a spin look alike; so they do in the texture
-/// steps, where views are rendered and baked by either.
-const LOOKS_ALIKE: u32 = 5;
-/// The program itself said that it compiles or tunes (kernels for a new card take many
-/// minutes), several cores are busy (a loop that waits fills one), or the card's
-/// readings do not move with its work.
-const EXPLAINED: u32 = 15;
-/// Such a limit is long enough for the suspicion to come late.
-const LATE_SIGN: Duration = Duration::from_mins(1);
-/// A limit is never shorter than this many times the longest such phase so far.
-const TIMES_LONGEST: u32 = 5;
-/// Several cores were busy this shortly before.
-const JUST_NOW: Duration = Duration::from_secs(30);
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let c = &f.channels;
@@ -43,7 +30,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     .max()
     .unwrap_or(busy_since);
     let spinning = f.now.since(since);
-    if spinning < (limit / 2).max(limit.saturating_sub(LATE_SIGN)) {
+    if spinning < (limit / 2).max(limit.saturating_sub(secs(f.t.spin_sign_s))) {
         return Check::Clear;
     }
     let cpu = c.figures.cpu_percent.unwrap_or_default();
@@ -79,16 +66,19 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
 
 fn limit(f: &Facts<'_>) -> Duration {
     let c = &f.channels;
-    let many_cores = f.now.since(c.cpu_many.active) < JUST_NOW && c.cpu_many.seen.is_some();
-    let readings_rest = c.gpu_expected && !c.card_is_trusted();
+    let many_cores =
+        f.now.since(c.cpu_many.active) < secs(f.t.spin_just_now_s) && c.cpu_many.seen.is_some();
+    let readings_rest = c.gpu_expected && !c.card_is_trusted(f.t);
     let factor = if f.compiling || many_cores || readings_rest {
-        EXPLAINED
+        f.t.spin_explained_factor
     } else if !c.gpu_expected || f.phase == Phase::Texture {
-        LOOKS_ALIKE
+        f.t.spin_alike_factor
     } else {
-        1
+        1.0
     };
-    let limit = f.limits.spin_limit * factor;
-    let longest = f.longest.map_or(Duration::ZERO, |l| l * TIMES_LONGEST);
+    let limit = f.limits.spin_limit.mul_f64(f.t.spin_factor * factor);
+    let longest = f
+        .longest
+        .map_or(Duration::ZERO, |l| l.mul_f64(f.t.spin_longest_factor));
     limit.max(longest).mul_f64(f.ratchet)
 }

@@ -73,7 +73,7 @@ pub(super) fn look(folder: &Folder) -> FolderState {
     let (place, exists) = file::nearest(&folder.path);
     let mut state = FolderState {
         exists,
-        not_writable: file::not_writable(&place),
+        not_writable: in_its_place(&folder.path, &place).or_else(|| file::not_writable(&place)),
         network: network(&place),
         ..FolderState::default()
     };
@@ -84,6 +84,19 @@ pub(super) fn look(folder: &Folder) -> FolderState {
         }
     }
     state
+}
+
+/// What stands where the folder, or one above it, would have to be made.
+fn in_its_place(path: &Path, nearest: &Path) -> Option<String> {
+    let below = path.ancestors().take_while(|p| *p != nearest).last()?;
+    // a link to nothing is no place for a folder either
+    let told = fs::symlink_metadata(below).ok()?;
+    let kind = if told.is_symlink() {
+        "a link to nothing"
+    } else {
+        "no folder"
+    };
+    Some(format!("{} is {kind}", below.display()))
 }
 
 /// Adds up sizes; links are not followed.
@@ -247,6 +260,23 @@ mod tests {
         assert_eq!(state.files, 2);
         assert_eq!(state.archs["gfx1100"], state.bytes);
         assert_eq!(state.bytes, Bytes(100 + db.len() as u64));
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_folder_is_in_the_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("miopen");
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink("nowhere", dir.path().join("link")).unwrap();
+        for (path, words) in [
+            ("miopen", "miopen is no folder"),
+            ("miopen/3.3.0", "miopen is no folder"),
+            ("link/db", "link is a link to nothing"),
+        ] {
+            let state = look(&folder("user_db", &dir.path().join(path)));
+            let why = state.not_writable.unwrap();
+            assert!(why.ends_with(words) && !state.exists, "{why}");
+        }
     }
 
     #[test]

@@ -132,7 +132,13 @@ fn by_header(library: &Path) -> Option<String> {
 }
 
 fn read(path: &Path) -> io::Result<MiopenLibrary> {
-    let file = File::open(path)?;
+    let mut file = File::open(path)?;
+    let mut magic = [0; 4];
+    if file.read_exact(&mut magic).is_err() || magic != *b"\x7fELF" {
+        return Err(io::Error::other(
+            "it is no shared library: it does not begin with the ELF magic number",
+        ));
+    }
     let bytes = Bytes(file.metadata()?.len());
     let (names, version) = scan(file)?;
     Ok(MiopenLibrary {
@@ -220,8 +226,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for (folder, text) in [
-            ("torch/lib", "MIOPEN_A1\0"),
-            ("opt/rocm/lib", "MIOPEN_B1\0"),
+            ("torch/lib", "\x7fELF\0MIOPEN_A1\0"),
+            ("opt/rocm/lib", "\x7fELF\0MIOPEN_B1\0"),
         ] {
             fs::create_dir_all(root.join(folder)).unwrap();
             fs::write(root.join(folder).join("libMIOpen.so.1"), text).unwrap();
@@ -243,6 +249,12 @@ mod tests {
         let library = seen.miopen.unwrap();
         assert!(library.known().unwrap().names.contains("MIOPEN_A1"));
         assert!(seen.rocblas_archs.unwrap().contains("gfx1100"));
+        fs::write(root.join("torch/lib/libMIOpen.so.1"), "git-lfs pointer").unwrap();
+        let broken = look(&root, &BTreeMap::new(), Some(&answer)).miopen.unwrap();
+        assert!(
+            matches!(&broken, Look::Unknown(why) if why.contains("elf magic")),
+            "{broken:?}"
+        );
         let alone = look(&root, &BTreeMap::new(), None);
         assert_eq!(alone.found.len(), 1);
         assert_eq!(alone.rocblas_archs, None);

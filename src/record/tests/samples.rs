@@ -122,6 +122,10 @@ pub(super) fn started() -> Event {
         vram_cap: Some(Bytes::gib(20)),
         interactive: true,
         plan: plan(),
+        attached: Some(crate::model::Attached {
+            pid: 4711,
+            start: 912_345,
+        }),
     }))
 }
 
@@ -255,6 +259,40 @@ fn console_events() -> Vec<Event> {
         FindMark::Mode {
             mode: "DYNAMIC_HYBRID(5)".into(),
         },
+        FindMark::Convolution(Convolution {
+            dims: 3,
+            dtype: ConvType::Bf16,
+            direction: ConvDirection::Forward,
+            layout: ConvLayout::ChannelsLast,
+            transposed: true,
+            n: 1,
+            c: 96,
+            k: 96,
+            groups: 1,
+            input: [6, 482, 834],
+            kernel: [3; 3],
+            pad: [0; 3],
+            stride: [1; 3],
+            dilation: [1; 3],
+        }),
+        FindMark::Figures(FindFigures {
+            solver: Some("ConvHipX".into()),
+            ms: Some(4.5),
+            best_ms: Some(4.2),
+            tried: Some(12),
+            total: Some(45),
+            left: Some(33),
+            eta_s: Some(90.5),
+        }),
+        FindMark::Workspace(Workspace {
+            solver: "GemmFwdRest".into(),
+            required: 1 << 31,
+            provided: 0,
+        }),
+        FindMark::Release(MiopenRelease {
+            rocm: Some([7, 1]),
+            miopen: Some([3, 5, 1]),
+        }),
     ];
     let jobs = [
         JobChange::Started,
@@ -349,6 +387,8 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
         Outcome::Unkillable { pids: vec![7] },
         Outcome::NotLaunched { not_found: true },
         Outcome::Interrupted { terminated: false },
+        Outcome::Left,
+        Outcome::Ended,
     ] {
         events.push(Event::RunFinished {
             exit_code: outcome.exit_code(),
@@ -427,6 +467,7 @@ fn switches() -> Vec<Event> {
         Command::UseProfile {
             id: "generic-amd".to_owned(),
         },
+        Command::Leave,
         Command::ApplyNow,
         Command::TakeRung {
             rung: RungId("fast_find".to_owned()),

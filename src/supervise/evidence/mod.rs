@@ -58,6 +58,9 @@ pub struct EvidenceRequest {
     pub log: Vec<String>,
     /// Lines of the kernel that were seen during the run.
     pub kernel_lines: Vec<String>,
+    /// Take native stacks by gdb, which stops the program for a moment: only where the
+    /// user asked for it.
+    pub gdb: bool,
     /// Device folder of each AMD card: `/sys/class/drm/card0/device`.
     pub gpu_roots: Vec<PathBuf>,
 }

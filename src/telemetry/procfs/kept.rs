@@ -34,7 +34,7 @@ impl Kept {
         self.0 = keep.then(|| Open::new(path)).flatten();
         match self.0.as_ref().and_then(Open::text) {
             Some(text) => Ok(text),
-            None => file::read_text(path),
+            None => read_once(path),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::super::file::{ReadError, ReadResult};
 use super::kept::Kept;
 use super::parse::{self, Stat};
-use super::threads::Threads;
+use super::threads::{TaskFiles, Threads};
 use crate::model::ThreadSample;
 
 /// Counters that are summed over the tree.
@@ -35,6 +35,7 @@ pub(super) struct Member {
     seen: HashMap<u32, ThreadSample>,
     ended_switches: u64,
     files: Files,
+    tasks: HashMap<u32, TaskFiles>,
     /// What the last look at the threads told; none yet.
     threads: Option<Told>,
 }
@@ -65,6 +66,8 @@ pub(super) struct Look {
     pub(super) detail: bool,
     /// Where each of them waits.
     pub(super) wait_channels: bool,
+    /// As many of its threads keep their files open as well.
+    pub(super) keep_threads: usize,
     /// Its files stay open for the next round.
     pub(super) keep: bool,
 }
@@ -111,7 +114,7 @@ impl Member {
         let mut threads = stat.threads;
         let mut per_thread = Vec::new();
         if look.detail {
-            let read = Threads::read(dir, look, &self.seen);
+            let read = Threads::read(dir, look, &self.seen, &mut self.tasks);
             let switches = read.told.map(|()| self.count_switches(&read.samples));
             self.threads = Some(Told {
                 switches,

@@ -23,6 +23,9 @@ const SLOW_ROUND: Duration = Duration::from_secs(5);
 const THREADS_FRESH: Duration = Duration::from_millis(1500);
 /// Processes of which the files stay open, three of each.
 const KEPT: usize = 64;
+/// Threads of which the files stay open, two of each. With those of the processes that is
+/// less than half of what a program may open by default (1024).
+const KEPT_THREADS: usize = 128;
 /// Names of children in a sample.
 const NAMES: usize = 16;
 
@@ -129,6 +132,7 @@ impl ProcSource {
     ) -> BTreeMap<u32, MemberReading> {
         let mut readings = BTreeMap::new();
         let mut known = std::mem::take(&mut self.tree.live);
+        let mut keep_threads = KEPT_THREADS;
         for (number, pid) in pids.iter().enumerate() {
             let dir = self.proc.join(pid.to_string());
             let look = Look {
@@ -137,6 +141,7 @@ impl ProcSource {
                 detail,
                 wait_channels: asked,
                 keep: number < KEPT,
+                keep_threads,
             };
             let mut member = known.remove(pid).unwrap_or_default();
             let stat = member.stat(&dir, look.keep);
@@ -148,7 +153,10 @@ impl ProcSource {
             let Ok(stat) = stat else {
                 continue;
             };
-            readings.insert(*pid, member.read(&dir, stat, &look));
+            let reading = member.read(&dir, stat, &look);
+            let threads = usize::try_from(reading.threads).unwrap_or(usize::MAX);
+            keep_threads = keep_threads.saturating_sub(threads);
+            readings.insert(*pid, reading);
             self.tree.live.insert(*pid, member);
         }
         for (pid, member) in known {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::file::{ReadError, ReadResult};
-use super::kept;
+use super::kept::{self, Kept};
 use super::member::Look;
 use super::parse;
 use crate::model::ThreadSample;
@@ -22,7 +22,12 @@ pub(super) struct Threads {
 
 impl Threads {
     /// Looks at the process in `dir`; `seen` is what the last look told.
-    pub(super) fn read(dir: &Path, look: &Look, seen: &HashMap<u32, ThreadSample>) -> Self {
+    pub(super) fn read(
+        dir: &Path,
+        look: &Look,
+        seen: &HashMap<u32, ThreadSample>,
+        files: &mut HashMap<u32, TaskFiles>,
+    ) -> Self {
         let tasks = dir.join("task");
         let listed: ReadResult<Vec<(u32, PathBuf)>> = fs::read_dir(&tasks)
             .map(|entries| {
@@ -42,13 +47,19 @@ impl Threads {
                 };
             }
         };
+        let mut open = std::mem::take(files);
         let (mut alive, mut waiting) = (0, 0);
         let mut told = Ok(());
         let mut samples = Vec::new();
         for (tid, path) in listed {
-            let Some(thread) = Thread::read(&path, tid, look, seen.get(&tid)) else {
+            let mut its = open.remove(&tid).unwrap_or_default();
+            its.keep = files.len() < look.keep_threads;
+            let Some(thread) = Thread::read(&path, tid, look, (seen.get(&tid), &mut its)) else {
                 continue;
             };
+            if its.keep {
+                files.insert(tid, its);
+            }
             alive += 1;
             waiting += u32::from(thread.state == 'D');
             match thread.sample {
@@ -68,6 +79,14 @@ impl Threads {
     }
 }
 
+/// The files of a thread that are read in every look.
+#[derive(Debug, Default)]
+pub(super) struct TaskFiles {
+    schedstat: Kept,
+    stat: Kept,
+    keep: bool,
+}
+
 /// One thread: its state, and the rest where it is told.
 struct Thread {
     state: char,
@@ -76,8 +95,16 @@ struct Thread {
 
 impl Thread {
     /// None: it ended meanwhile.
-    fn read(task: &Path, tid: u32, look: &Look, last: Option<&ThreadSample>) -> Option<Self> {
-        let sched = kept::read_once(&task.join("schedstat"))
+    fn read(
+        task: &Path,
+        tid: u32,
+        look: &Look,
+        (last, files): (Option<&ThreadSample>, &mut TaskFiles),
+    ) -> Option<Self> {
+        let keep = files.keep;
+        let sched = files
+            .schedstat
+            .read(&task.join("schedstat"), keep)
             .ok()
             .and_then(|text| parse::schedstat(&text));
         // One that was never put on a CPU since it slept sleeps still, and where it slept.
@@ -92,7 +119,7 @@ impl Thread {
                 sample: Ok(last.clone()),
             });
         }
-        let stat = parse::stat(&kept::read_once(&task.join("stat")).ok()?)?;
+        let stat = parse::stat(&files.stat.read(&task.join("stat"), keep).ok()?)?;
         let state = stat.state;
         let sample = match sched {
             Some((run, switches)) => Ok((run, switches)),

@@ -6,8 +6,10 @@
 
 mod cards;
 mod child;
+mod find;
 mod lobby;
 mod story;
+mod trouble;
 
 pub use cards::cards_text;
 pub use lobby::lobby_text;
@@ -24,6 +26,8 @@ use crate::model::{
 use super::text::{ago, clean, left, number, percent};
 use super::words::{self, gib};
 use child::ChildLines;
+use find::Finds;
+use trouble::Trouble;
 
 /// Time between two lines of status.
 const STATUS: Duration = Duration::from_mins(1);
@@ -54,10 +58,13 @@ struct State {
     phase: Option<Phase>,
     section: (Option<u32>, Option<u32>),
     progress: Option<Progress>,
+    find: Finds,
     sample: Option<Sample>,
     last_output: Option<Mono>,
     last_status: Mono,
     last_wait: Option<Mono>,
+    /// Readings of the card that fail or are disputed, as last told.
+    trouble: Trouble,
 }
 
 impl<W: Write> PlainWriter<W> {
@@ -90,6 +97,14 @@ impl<W: Write> PlainWriter<W> {
     pub fn accept(&mut self, envelope: &Envelope) -> io::Result<()> {
         let at = envelope.at;
         self.event(at, &envelope.event)?;
+        if let Event::Sample(sample) = &envelope.event
+            && let Some(text) = self.state.trouble.news(at, self.state.gpu.as_ref(), sample)
+        {
+            self.say(at, "readings", &text)?;
+        }
+        if let Some(text) = self.state.find.due(at) {
+            self.say(at, "find", &text)?;
+        }
         let over = matches!(envelope.event, Event::RunFinished { .. });
         if !over && at.since(self.state.last_status) >= STATUS {
             self.state.last_status = at;
@@ -121,6 +136,10 @@ impl<W: Write> PlainWriter<W> {
                 let text = "press Start again: the restarted server waits for a job";
                 self.say(at, "job", text)
             }
+            Event::Find(mark) => match self.state.find.take(at, mark) {
+                Some(text) => self.say(at, "find", &text),
+                None => Ok(()),
+            },
             Event::VramWaiting { used, before } => {
                 let text = format!(
                     "waits until VRAM falls: {} -> {} GiB",
@@ -214,6 +233,7 @@ impl State {
                     gpu: self.gpu.take(),
                     cap: self.cap,
                     sample: self.sample.take(),
+                    trouble: std::mem::take(&mut self.trouble),
                     last_status: self.last_status,
                     attempt: a.number,
                     rung: Some(a.rung.clone()),
@@ -222,8 +242,12 @@ impl State {
             }
             Event::Line(_) => self.last_output = Some(at),
             Event::Sample(s) => self.sample = Some((**s).clone()),
-            Event::Progress(p) => self.progress = Some(p.clone()),
+            Event::Progress(p) => {
+                self.find.forget();
+                self.progress = Some(p.clone());
+            }
             Event::Phase(p) => {
+                self.find.forget();
                 let section = (p.section, p.sections);
                 self.progress = None;
                 let same = self.phase.replace(p.phase) == Some(p.phase);

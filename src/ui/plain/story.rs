@@ -124,6 +124,8 @@ pub(super) fn end(outcome: &Outcome, exit_code: u8, summary: &str) -> String {
         Outcome::Unkillable { .. } => "processes survive",
         Outcome::NotLaunched { .. } => "could not be started",
         Outcome::Interrupted { .. } => "ended by the user",
+        Outcome::Left => "left",
+        Outcome::Ended => "the process has ended",
     };
     format!("{word}, exit code {exit_code}. {summary}")
 }
@@ -147,6 +149,7 @@ fn command(c: &Command) -> String {
         Command::Terminate => "terminate",
         Command::Kill => "kill",
         Command::TerminalLost => "the terminal is gone, the run goes on",
+        Command::Leave => "leave the process alone",
         Command::ApplyNow => "restart with what was chosen",
         Command::Set {
             setting,

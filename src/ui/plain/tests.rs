@@ -94,6 +94,7 @@ fn started() -> Event {
         vram_cap: Some(Bytes::gib(20)),
         interactive: true,
         plan: Plan::default(),
+        attached: None,
     }))
 }
 

@@ -14,6 +14,7 @@ use crate::run::snapshot::{JobState, Point, RungState, Stage, Working};
 
 mod base;
 pub(super) mod cards;
+mod find;
 pub(super) mod lobby;
 mod random;
 pub(super) mod screen;
@@ -24,6 +25,7 @@ use base::{
     settings, source,
 };
 
+pub(super) use find::{find_stalls, find_tunes};
 pub(super) use random::Dice;
 pub(super) use shelf::profiles;
 
@@ -34,6 +36,7 @@ pub(super) fn healthy() -> Snapshot {
         run: "20260714-140022-7f3a".to_owned(),
         now,
         wall_clock: "2026-07-14T14:00:22+02:00".to_owned(),
+        attached: false,
         argv: vec!["python".to_owned(), "demo_gradio.py".to_owned()],
         profile: "rx7900xtx-safe".to_owned(),
         profile_why: "matched gfx1100 and 24 GiB".to_owned(),
@@ -81,6 +84,7 @@ pub(super) fn healthy() -> Snapshot {
             sampling: true,
         }),
         job: JobState::InFlight(Mono::from_secs(740)),
+        find: None,
         verdict: advances(),
         verdict_since: Mono::from_secs(682),
         stage: Stage::Watching,

@@ -24,6 +24,8 @@ use crate::ui::tui::{
     Screen, Search,
 };
 
+#[path = "random_find.rs"]
+mod find;
 #[path = "random_gpu.rs"]
 mod gpu;
 #[path = "random_lobby.rs"]
@@ -332,6 +334,7 @@ impl Dice {
         let spec = self.attempt();
         let rungs = self.pick(&[0, 1, 5, 30]);
         Snapshot {
+            attached: self.below(4) == 0,
             run: self.text(),
             now: self.mono(),
             wall_clock: self.text(),
@@ -367,6 +370,7 @@ impl Dice {
             sections: self.some(|_| u32::MAX),
             progress: self.some(Self::progress),
             job: self.job(),
+            find: self.some(Self::find),
             verdict: self.verdict(),
             verdict_since: self.mono(),
             stage: self.stage(),
@@ -508,6 +512,7 @@ impl Dice {
             cursor: self.some(Self::mono),
         };
         Choices {
+            watches: self.below(4) == 0,
             charts,
             screen: self.pick(&[
                 Screen::Dashboard,

@@ -32,6 +32,9 @@ pub struct TuiOptions {
     /// The run belongs to another process: leaving the view asks nothing, and Ctrl-C
     /// leaves it as well.
     pub follows: bool,
+    /// The process is not ours: leaving asks nothing and touches nothing, Ctrl-C leaves
+    /// as well, and its end is asked about.
+    pub watches: bool,
     /// How text is copied.
     pub clipboard: Clipboard,
 }
@@ -51,6 +54,7 @@ pub fn spawn(
 ) -> Result<TuiHandle, TuiError> {
     let farewell = commands.clone();
     let mut state = UiState::new(options.follows);
+    state.choices.watches = options.watches;
     state.profiles.folder = own_folder().map(|f| f.display().to_string().into());
     let app = App {
         state,

@@ -60,6 +60,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Everywhere, &[Char('q')], A::Quit, "quit", "quit; asks what becomes of the run"),
     bind(C::Everywhere, &[Char(':')], A::Palette, "command", "find a command by its words and run it"),
     told(RUNG, bind(C::Dashboard, &[Char('o')], A::Rungs, "rung", "choose the next rung; asks before it ends one")),
+    bind(C::Dashboard, &[Char('y')], A::CopyFind, "copy find", "copy the MIOpenDriver line of the open Find"),
     bind(C::Dashboard, &[Char(' ')], A::PauseCharts, "pause", "hold the charts; readings and judgement go on"),
     bind(C::Dashboard, &[Char('z')], A::Zoom, "zoom", "charts as large as the screen; again: back"),
     bind(C::Dashboard, &[Char('+'), Char('=')], A::Shorter, "shorter", "charts over a shorter time, down to 30 s"),

@@ -102,10 +102,19 @@ pub struct Choices {
     pub picked: usize,
     /// The run belongs to another process, see `TuiOptions::follows`.
     pub follows: bool,
+    /// The process is not ours, see `TuiOptions::watches`.
+    pub watches: bool,
     /// Which part of the log is shown, and how.
     pub log: LogChoices,
     /// How the charts are shown.
     pub charts: ChartChoices,
     /// Which part of the profiles is shown.
     pub profiles: ProfileChoices,
+}
+
+impl Choices {
+    /// Whether leaving the view leaves whatever runs as it is.
+    pub(super) const fn leaves_alone(&self) -> bool {
+        self.follows || self.watches
+    }
 }

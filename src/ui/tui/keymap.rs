@@ -87,6 +87,8 @@ pub(super) enum Action {
     /// Switch a setting from the next attempt on.
     Set(Setting),
     CopyLine,
+    /// The line that reproduces the open Find.
+    CopyFind,
     CopyRange,
     Mark,
     Export,
@@ -322,7 +324,7 @@ pub(super) fn name(
     match binding.action {
         Action::Hold if held => "release",
         Action::Quit | Action::Interrupt
-            if over || choices.follows || snapshot.is_some_and(Snapshot::is_foreign) =>
+            if over || choices.leaves_alone() || snapshot.is_some_and(Snapshot::is_foreign) =>
         {
             "leave"
         }
@@ -334,6 +336,8 @@ pub(super) fn name(
 /// What a binding does as things stand.
 pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
     match binding.action {
+        Action::Quit | Action::Interrupt if choices.watches => "leave; the process is not touched",
+        Action::Stop if choices.watches => "stop the process gracefully; asks first",
         Action::Quit | Action::Interrupt if choices.follows => "leave the view; the run goes on",
         Action::Stop if choices.follows => "ask its supervisor to stop the run",
         Action::Suspend if choices.follows => "suspend this view",
@@ -343,6 +347,15 @@ pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
 
 /// Why a command that needs the process that supervises the run is of no use here.
 pub(super) const ELSEWHERE: &str = "only where the run was started";
+
+/// Whether there is a line to reproduce a Find with; else why not.
+fn copies_find(snapshot: Option<&Snapshot>) -> Result<(), &'static str> {
+    let find = snapshot.and_then(|s| s.find.as_ref());
+    let find = find.ok_or("MIOpen searches for nothing")?;
+    let line = find.state.driver_line();
+    line.map(drop)
+        .ok_or("MIOpen does not say for which convolution it searches")
+}
 
 /// Whether an action makes sense now; else why not.
 pub(super) fn enabled(
@@ -362,6 +375,7 @@ pub(super) fn enabled(
         Action::CopyRange if choices.log.mark.is_none() => {
             return Err("no line is marked (m marks one)");
         }
+        Action::CopyFind => return copies_find(snapshot),
         Action::Export | Action::Goto if snapshot.is_none() => {
             return Err("the run has not begun");
         }

@@ -57,6 +57,7 @@ fn child() {
         color: true,
     };
     let options = TuiOptions {
+        watches: false,
         theme,
         leave_at_end: mode == "end",
         follows: false,

@@ -91,6 +91,10 @@ impl UiState {
             // behind a process that is looked at lies the start screen
             Action::Back if looked_at && self.choices.charts.is_plain() => Some(Effect::Leave),
             Action::Run => self.run_picked(snapshot, pane),
+            Action::CopyFind => {
+                let line = snapshot?.find.as_ref()?.state.driver_line()?;
+                Some(Effect::Copy(line))
+            }
             Action::CopyLine | Action::CopyRange => self.copy(binding.action, snapshot, pane),
             action => {
                 if self.look(action, snapshot, pane) {
@@ -269,7 +273,13 @@ impl UiState {
         };
         let over = snapshot.is_some_and(|s| s.outcome.is_some());
         match action {
-            Action::Quit | Action::Interrupt if over || self.choices.follows => Some(Effect::Leave),
+            Action::Quit | Action::Interrupt if over || self.choices.leaves_alone() => {
+                Some(Effect::Leave)
+            }
+            Action::Stop if self.choices.watches => {
+                self.open(Overlay::Stop);
+                None
+            }
             Action::Quit => {
                 self.open(Overlay::Quit);
                 None

@@ -57,6 +57,8 @@ fn the_dashboard_in_every_state() {
         ("bad_sensors", testing::bad_sensors()),
         ("odd_cards", testing::odd_cards()),
         ("on_an_apu", testing::on_an_apu()),
+        ("find_tunes", testing::find_tunes()),
+        ("find_stalls", testing::find_stalls()),
     ];
     for (name, s) in states().into_iter().chain(more) {
         keep(name, &s, &Choices::default());

@@ -50,6 +50,8 @@ pub(super) struct Console {
     last_exception: Option<String>,
     /// Names of downloads that are under way.
     downloads: Vec<String>,
+    /// The beginning was not seen.
+    joined: bool,
 }
 
 impl Console {
@@ -63,6 +65,7 @@ impl Console {
             tracebacks: [Traceback::default(), Traceback::default()],
             last_exception: None,
             downloads: Vec::new(),
+            joined: false,
         }
     }
 
@@ -190,12 +193,24 @@ impl Adapter for Console {
         self.narrator.take()
     }
 
+    fn join(&mut self, job: bool) -> Vec<Event> {
+        self.joined = true;
+        if job {
+            self.narrator.assume_job();
+        }
+        self.narrator.enter(Phase::Unknown);
+        self.narrator.take()
+    }
+
     fn feed(&mut self, line: &Line) -> Vec<Event> {
         if miopen::is_miopen(&line.text) {
             for mark in self.find.feed(&line.text) {
                 self.narrator.find(mark);
             }
             return self.narrator.take();
+        }
+        for mark in self.find.feed_other(&line.text) {
+            self.narrator.find(mark);
         }
         let text = wording::without_prefix(&line.text);
         if let Some(bar) = tqdm::parse(text) {
@@ -204,6 +219,9 @@ impl Adapter for Console {
             self.bar(&bar);
         } else {
             self.text(text, line.stream);
+        }
+        if self.joined && self.narrator.in_the_middle() {
+            self.narrator.assume_job();
         }
         if self.narrator.begins_job() {
             self.last_exception = None;

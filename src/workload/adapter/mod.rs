@@ -104,6 +104,11 @@ pub trait Adapter {
     /// The process exists. A script is a job in flight from here on.
     fn start(&mut self) -> Vec<Event>;
 
+    /// In the place of [`Adapter::start`] for a process that was there before us: what it
+    /// does is not known. `job`: the user says that a job is in flight; else the first
+    /// line from the middle of one says so.
+    fn join(&mut self, job: bool) -> Vec<Event>;
+
     /// Takes the next line, in the order of arrival.
     fn feed(&mut self, line: &Line) -> Vec<Event>;
 

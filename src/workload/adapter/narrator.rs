@@ -121,6 +121,31 @@ impl Narrator {
         }
     }
 
+    /// A job is in flight whose beginning was not seen.
+    pub(super) fn assume_job(&mut self) {
+        if self.job != Job::InFlight {
+            self.job = Job::InFlight;
+            self.out.push(Event::Job(JobChange::Started));
+        }
+    }
+
+    /// Whether a phase was entered that there is only within a job, and no job began.
+    pub(super) fn in_the_middle(&self) -> bool {
+        let within = matches!(
+            self.phase(),
+            Phase::TextEncode
+                | Phase::Sampling
+                | Phase::Offload
+                | Phase::VaeEncode
+                | Phase::VaeDecode
+                | Phase::Delight
+                | Phase::Texture
+                | Phase::MeshPost
+                | Phase::Save
+        );
+        within && self.job == Job::NotYet
+    }
+
     /// A server is up, or its job is over without a word about success.
     pub(super) fn wait(&mut self) {
         self.server = true;

@@ -5,30 +5,17 @@ use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep_until, timeout};
 
 use super::ChildEvent;
+use super::console::{CHUNK, Console, DRAIN, DROPPED_PERIOD, Reader};
 use super::orphans::Orphans;
-use crate::model::{ExitStatus, Line, Stream};
-use crate::workload::lines::LineSplitter;
+use crate::model::{ExitStatus, Stream};
 use crate::workload::protocol::{Empty, MAX_LINE, Report, Request, encode};
-use crate::workload::rate::{self, RateLimit};
-
-/// Unfinished text is passed on after this time without a further byte.
-const PENDING: Duration = Duration::from_millis(300);
-
-/// How long output is still read after the root process, or the last one, ended.
-const DRAIN: Duration = Duration::from_millis(500);
-
-/// No output for this long means that the pipes are empty.
-const QUIET: Duration = Duration::from_millis(20);
-
-/// How often dropped lines are told.
-const DROPPED_PERIOD: Duration = Duration::from_secs(1);
 
 /// How often an orphaned group is looked at.
 const LOST_PERIOD: Duration = Duration::from_millis(200);
@@ -38,15 +25,6 @@ const LOST_PERIOD: Duration = Duration::from_millis(200);
 /// called unkillable.
 const ANSWER: Duration = Duration::from_secs(8);
 
-/// Places in the channel that ordinary lines leave to reports and to lines that matter.
-const RESERVED: usize = 128;
-
-/// Places that even lines that matter leave to reports.
-const RESERVED_REPORTS: usize = 32;
-
-/// Bytes read at once.
-const CHUNK: usize = 32 * 1024;
-
 /// Whether the task goes on.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
@@ -54,88 +32,12 @@ enum Next {
     End,
 }
 
-type Reader = Box<dyn AsyncRead + Send + Sync + Unpin>;
-
-/// One output stream.
-struct Tap {
-    reader: Option<Reader>,
-    splitter: LineSplitter,
-    limit: RateLimit,
-    chunk: Vec<u8>,
-}
-
-impl Tap {
-    fn new(reader: Option<Reader>, attempt: u32, stream: Stream) -> Self {
-        Self {
-            reader,
-            splitter: LineSplitter::new(attempt, stream),
-            limit: RateLimit::default(),
-            chunk: vec![0; CHUNK],
-        }
-    }
-
-    /// Bytes of the next chunk; 0: the stream has ended. Waits for ever after that.
-    async fn read(&mut self) -> usize {
-        match &mut self.reader {
-            Some(reader) => reader.read(&mut self.chunk).await.unwrap_or(0),
-            None => pending().await,
-        }
-    }
-
-    /// Takes `n` bytes of the chunk, or the end of the stream.
-    fn take(&mut self, n: usize, out: &mut Vec<Line>) {
-        let now = Instant::now();
-        let mut lines = Vec::new();
-        if n == 0 {
-            self.reader = None;
-            self.splitter.flush(&mut lines);
-        } else {
-            self.splitter.feed(&self.chunk[..n], now, &mut lines);
-        }
-        for line in lines {
-            self.limit.push(line, now, out);
-        }
-        if n == 0 {
-            self.limit.end(out);
-        }
-    }
-
-    /// When unfinished text or a held bar is due.
-    fn due(&self) -> Option<Instant> {
-        let pending = self.splitter.pending_since().map(|t| t + PENDING);
-        [pending, self.limit.bar_due(), self.limit.tail_due()]
-            .into_iter()
-            .flatten()
-            .min()
-    }
-
-    fn flush_due(&mut self, now: Instant, out: &mut Vec<Line>) {
-        if self
-            .splitter
-            .pending_since()
-            .is_some_and(|t| now.saturating_duration_since(t) >= PENDING)
-        {
-            let mut lines = Vec::new();
-            self.splitter.flush_pending(&mut lines);
-            for line in lines {
-                self.limit.push(line, now, out);
-            }
-        }
-        self.limit.release_bar(now, out);
-        self.limit.release_tail(now, out);
-    }
-}
-
 struct Drive {
     guardian: Child,
     /// Absent once the guardian is gone.
     control: Option<UnixStream>,
     unread: Vec<u8>,
-    stdout: Tap,
-    stderr: Tap,
-    sender: mpsc::Sender<ChildEvent>,
-    dropped: u64,
-    dropped_told: Instant,
+    console: Console,
     orphans: Orphans,
     /// Since when a request has been waiting for its answer.
     asked: Option<Instant>,
@@ -155,14 +57,10 @@ pub(super) async fn drive(
     let stdout = guardian.stdout.take().map(|r| Box::new(r) as Reader);
     let stderr = guardian.stderr.take().map(|r| Box::new(r) as Reader);
     let mut drive = Drive {
-        stdout: Tap::new(stdout, attempt, Stream::Stdout),
-        stderr: Tap::new(stderr, attempt, Stream::Stderr),
+        console: Console::new(attempt, stdout, stderr, sender),
         guardian,
         control: Some(control),
         unread: Vec::new(),
-        sender,
-        dropped: 0,
-        dropped_told: Instant::now(),
         orphans: Orphans { group: None, mark },
         asked: None,
         looked: Instant::now(),
@@ -195,8 +93,8 @@ impl Drive {
             request = asked.recv() => Woken::Asked(request),
             n = read_control(self.control.as_mut(), &mut report) => Woken::Control(n),
             // The workload's first line comes after the word that it exists.
-            n = self.stdout.read(), if started => Woken::Stdout(n),
-            n = self.stderr.read(), if started => Woken::Stderr(n),
+            n = self.console.stdout.read(), if started => Woken::Stdout(n),
+            n = self.console.stderr.read(), if started => Woken::Stderr(n),
             () = sleep_until(due.into()) => Woken::Time,
         };
         match woken {
@@ -208,16 +106,16 @@ impl Drive {
                 return self.reports().await;
             }
             Woken::Stdout(n) => {
-                self.took(Stream::Stdout, n);
+                self.console.took(Stream::Stdout, n);
                 if n == CHUNK {
                     // A flood here must not starve the other stream.
-                    self.glance_at_stderr().await;
+                    self.console.glance_at_stderr().await;
                 }
             }
-            Woken::Stderr(n) => self.took(Stream::Stderr, n),
-            Woken::Time => self.time_passed(),
+            Woken::Stderr(n) => self.console.took(Stream::Stderr, n),
+            Woken::Time => self.console.time_passed(),
         }
-        if self.sender.is_closed() {
+        if self.console.sender.is_closed() {
             return Next::End;
         }
         if self.control.is_none() {
@@ -237,113 +135,7 @@ impl Drive {
         } else {
             DROPPED_PERIOD
         };
-        [self.stdout.due(), self.stderr.due()]
-            .into_iter()
-            .flatten()
-            .min()
-            .map_or_else(
-                || Instant::now() + longest,
-                |d| d.min(Instant::now() + longest),
-            )
-    }
-
-    fn took(&mut self, stream: Stream, n: usize) {
-        let mut lines = Vec::new();
-        let (tap, other) = match stream {
-            Stream::Stdout => (&mut self.stdout, &mut self.stderr),
-            Stream::Stderr => (&mut self.stderr, &mut self.stdout),
-        };
-        let mut own = Vec::new();
-        tap.take(n, &mut own);
-        if own.iter().any(|l| !l.bar) {
-            // A bar that was held back was drawn before these lines.
-            other.limit.flush(&mut lines);
-        }
-        lines.append(&mut own);
-        self.pass(lines);
-    }
-
-    async fn glance_at_stderr(&mut self) {
-        let n = tokio::select! {
-            biased;
-            n = self.stderr.read() => n,
-            () = std::future::ready(()) => return,
-        };
-        self.took(Stream::Stderr, n);
-    }
-
-    fn time_passed(&mut self) {
-        let now = Instant::now();
-        let mut lines = Vec::new();
-        self.stdout.flush_due(now, &mut lines);
-        self.stderr.flush_due(now, &mut lines);
-        self.pass(lines);
-        self.tell_dropped(false);
-    }
-
-    fn pass(&mut self, lines: Vec<Line>) {
-        for line in lines {
-            let keep = if rate::matters(&line.text) {
-                RESERVED_REPORTS
-            } else {
-                RESERVED
-            };
-            if self.sender.capacity() <= keep
-                || self.sender.try_send(ChildEvent::Line(line)).is_err()
-            {
-                self.dropped += 1;
-            }
-        }
-        self.dropped += self.stdout.limit.take_dropped() + self.stderr.limit.take_dropped();
-        self.tell_dropped(false);
-    }
-
-    fn tell_dropped(&mut self, at_once: bool) {
-        if self.dropped > 0
-            && (at_once || self.dropped_told.elapsed() >= DROPPED_PERIOD)
-            && self.sender.capacity() > RESERVED_REPORTS
-            && self
-                .sender
-                .try_send(ChildEvent::DroppedLines(self.dropped))
-                .is_ok()
-        {
-            self.dropped = 0;
-            self.dropped_told = Instant::now();
-        }
-    }
-
-    async fn send(&self, event: ChildEvent) {
-        // A closed channel is seen at the end of the turn.
-        let _ = self.sender.send(event).await;
-    }
-
-    /// Reads what is in the pipes, so that it comes before the event that follows.
-    async fn drain(&mut self) {
-        let until = Instant::now() + DRAIN;
-        while Instant::now() < until {
-            let (stream, n) = tokio::select! {
-                biased;
-                n = self.stdout.read() => (Stream::Stdout, n),
-                n = self.stderr.read() => (Stream::Stderr, n),
-                () = sleep(QUIET) => break,
-            };
-            self.took(stream, n);
-        }
-        let mut lines = Vec::new();
-        for tap in [&mut self.stdout, &mut self.stderr] {
-            let mut unfinished = Vec::new();
-            tap.splitter.flush_pending(&mut unfinished);
-            for line in unfinished {
-                tap.limit.push(line, Instant::now(), &mut lines);
-            }
-            tap.limit.end(&mut lines);
-        }
-        self.dropped += self.stdout.limit.take_dropped() + self.stderr.limit.take_dropped();
-        self.tell_dropped(true);
-        // What a program says last is worth waiting for the reader.
-        for line in lines {
-            self.send(ChildEvent::Line(line)).await;
-        }
+        self.console.due(longest)
     }
 
     /// Wakes a guardian that someone stopped, for it does nothing that could be in the
@@ -389,33 +181,38 @@ impl Drive {
         match report {
             Report::Spawned { pid } => {
                 self.orphans.group = i32::try_from(pid).ok().and_then(Pid::from_raw);
-                self.send(ChildEvent::Spawned { pid, pgid: pid }).await;
+                self.console
+                    .send(ChildEvent::Spawned { pid, pgid: pid })
+                    .await;
             }
             Report::SpawnFailed { why, not_found } => {
-                self.send(ChildEvent::SpawnFailed { why, not_found }).await;
+                self.console
+                    .send(ChildEvent::SpawnFailed { why, not_found })
+                    .await;
                 return Next::End;
             }
             Report::Exited(end) => {
-                self.drain().await;
+                self.console.drain().await;
                 self.exited = true;
-                self.send(ChildEvent::Exited(end.into())).await;
+                self.console.send(ChildEvent::Exited(end.into())).await;
             }
             Report::Signalled {
                 signal,
                 scope,
                 reached,
             } => {
-                self.send(ChildEvent::Signalled {
-                    signal,
-                    scope,
-                    reached,
-                })
-                .await;
+                self.console
+                    .send(ChildEvent::Signalled {
+                        signal,
+                        scope,
+                        reached,
+                    })
+                    .await;
             }
-            Report::Survivors(list) => self.send(ChildEvent::Survivors(list)).await,
+            Report::Survivors(list) => self.console.send(ChildEvent::Survivors(list)).await,
             Report::Gone(Empty {}) => {
-                self.drain().await;
-                self.send(ChildEvent::Gone).await;
+                self.console.drain().await;
+                self.console.send(ChildEvent::Gone).await;
                 return Next::End;
             }
         }
@@ -438,12 +235,12 @@ impl Drive {
             },
             Request::Survivors(Empty {}) => ChildEvent::Survivors(self.orphans.survivors().await),
         };
-        self.send(answer).await;
+        self.console.send(answer).await;
     }
 
     async fn lost(&mut self) -> Next {
         self.control = None;
-        self.send(ChildEvent::GuardianLost).await;
+        self.console.send(ChildEvent::GuardianLost).await;
         self.look_at_group().await
     }
 
@@ -454,11 +251,13 @@ impl Drive {
             tokio::task::yield_now().await;
             return Next::GoOn;
         }
-        self.drain().await;
+        self.console.drain().await;
         if !self.exited {
-            self.send(ChildEvent::Exited(ExitStatus::Unknown)).await;
+            self.console
+                .send(ChildEvent::Exited(ExitStatus::Unknown))
+                .await;
         }
-        self.send(ChildEvent::Gone).await;
+        self.console.send(ChildEvent::Gone).await;
         Next::End
     }
 }

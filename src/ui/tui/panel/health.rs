@@ -71,6 +71,7 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, room: Room) -> Vec<Ro
         rank::CORE,
     ));
     rows.extend(next(s, theme, columns));
+    rows.extend(super::find::rows(s, theme, columns));
     if let Some(why) = &s.decision {
         rows.extend(paragraph(
             theme,

@@ -2,6 +2,7 @@
 
 mod charts;
 mod detail;
+mod find;
 mod foreign;
 mod gpu;
 mod health;

@@ -1,0 +1,142 @@
+//! What helps where a Find takes too long.
+
+use crate::model::{ActionId, FindState, MiopenRelease};
+
+use super::im2col::{Smaller, smaller};
+use super::{Answer, Card, Forecast, forecast, size};
+
+/// What helps, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cure {
+    /// What to do.
+    pub action: ActionId,
+    /// A variable that switches the family off which is being timed, and its value.
+    pub env: Option<(&'static str, &'static str)>,
+    /// In a sentence with its numbers; without a full stop.
+    pub text: String,
+}
+
+impl Cure {
+    const fn new(action: ActionId, text: String) -> Self {
+        Self {
+            action,
+            env: None,
+            text,
+        }
+    }
+}
+
+/// Switches of MIOpen's families (`src/include/miopen/conv/…`): part of a solver's name,
+/// variable, words. 0 leaves the family out.
+const SWITCHES: [(&str, &str, &str); 4] = [
+    (
+        "naive",
+        "MIOPEN_DEBUG_CONV_DIRECT_NAIVE_CONV_FWD",
+        "the naive kernel",
+    ),
+    ("wino", "MIOPEN_DEBUG_CONV_WINOGRAD", "Winograd"),
+    (
+        "implicitgemm",
+        "MIOPEN_DEBUG_CONV_IMPLICIT_GEMM",
+        "implicit GEMM",
+    ),
+    ("fft", "MIOPEN_DEBUG_CONV_FFT", "FFT"),
+];
+
+/// The cure that follows from an open Find: a smaller tile or chunk where nothing but the
+/// naive kernel is left, else fast find, with the family off that is being timed where
+/// another one is certain to be left.
+pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
+    let forecast = find.convolution.map(|c| forecast(&c, release, card));
+    if let (Some(f), Some(c)) = (&forecast, &find.convolution)
+        && f.may_be_only_naive()
+    {
+        let smaller = f.exceeded().and_then(|limit| smaller(c, limit));
+        return match smaller {
+            Some(s) => fewer(f, &s),
+            None => Cure::new(
+                ActionId::TiledVae,
+                "only the naive kernel takes this convolution; smaller tiles make it shorter"
+                    .to_owned(),
+            ),
+        };
+    }
+    if let Some(refused) = refused(find) {
+        return Cure::new(ActionId::FastFind, refused);
+    }
+    let fits = forecast.as_ref().is_some_and(Forecast::gemm_fits);
+    let naive = find.is_naive();
+    let mut text = match (&forecast, naive) {
+        (Some(f), true) if fits => format!(
+            "GEMM fits ({}): fast find takes it and does not time the naive kernel",
+            f.workspace.map_or_else(String::new, size)
+        ),
+        (_, true) => {
+            "fast find does not time the naive kernel, which may take minutes a launch; smaller tiles make each launch shorter"
+                .to_owned()
+        }
+        (_, false) => "fast find takes a solver by estimate and times none".to_owned(),
+    };
+    let env = find.solver.as_deref().and_then(switch).filter(|(name, _)| {
+        // switched off where nothing else is certain to be left, it ends in an error
+        !name.contains("NAIVE") || fits
+    });
+    if let Some((variable, what)) = env {
+        text = format!("{text}; or leave {what} out ({variable}=0)");
+    }
+    Cure {
+        action: ActionId::FastFind,
+        env: env.map(|(variable, _)| (variable, "0")),
+        text,
+    }
+}
+
+fn switch(solver: &str) -> Option<(&'static str, &'static str)> {
+    let lower = solver.to_lowercase();
+    let found = SWITCHES.iter().find(|(part, ..)| lower.contains(part));
+    found.map(|(_, variable, what)| (*variable, *what))
+}
+
+/// What was given too little workspace.
+fn refused(find: &FindState) -> Option<String> {
+    let w = find.workspace.as_ref()?;
+    let short = w.provided < w.required;
+    let given = if w.provided == 0 {
+        "none".to_owned()
+    } else {
+        size(w.provided.into())
+    };
+    (short && w.solver.starts_with("Gemm")).then(|| {
+        format!(
+            "GEMM needs a workspace of {} and the program gave it {given}: fast find times nothing else in its place; smaller tiles need less",
+            size(w.required.into())
+        )
+    })
+}
+
+/// `a tile of at most 224x224 px or a chunk of at most 13 frames lets GEMM be used; …`.
+fn fewer(f: &Forecast, s: &Smaller) -> Cure {
+    let by = match (s.tile_px, s.frames) {
+        (Some(px), Some(frames)) => format!(
+            "a tile of at most {px}x{px} px or a chunk of at most {frames} frame{}",
+            if frames == 1 { "" } else { "s" }
+        ),
+        (Some(px), None) => format!("a tile of at most {px}x{px} px"),
+        (None, Some(frames)) => format!("a chunk of at most {frames} frames"),
+        (None, None) => format!(
+            "a tile with sides of at most {} % of the present ones ({side}x{side} in this layer)",
+            s.percent,
+            side = s.side
+        ),
+    };
+    let limit = f.exceeded().map_or_else(String::new, |l| l.to_string());
+    let needed = f.workspace.map_or_else(String::new, size);
+    let certain = f.outlooks.iter().all(|o| o.only_naive == Answer::Yes);
+    let when = if certain { "" } else { " before ROCm 7.11" };
+    Cure::new(
+        ActionId::TiledVae,
+        format!(
+            "{by} lets GEMM be used; now its im2col needs {needed}, MIOpen allows {limit}{when}, and only the naive kernel is left, for fast find too"
+        ),
+    )
+}

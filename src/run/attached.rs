@@ -1,0 +1,119 @@
+//! A process that was there before us: watched and judged, never ended by itself.
+
+use crate::model::event::Level;
+use crate::model::{
+    AttemptSpec, Effect, Effective, Event, ExitStatus, Health, Origin, Outcome, Scope, VerdictId,
+};
+
+use super::live::refuse;
+use super::reduce::emit;
+use super::snapshot::JobState;
+use super::state::RunState;
+
+/// Why what the user switches has no effect.
+const NOT_OURS: &str = "the process was not started from here: nothing can be set in it, and it is not started again; stop it and use `framepack-tui run`";
+/// What holds while nobody tells whether a job is in flight.
+const JOB_UNKNOWN: &str = "whether a job is in flight is not known, so silence is not judged (watch --job says that one is)";
+
+impl RunState {
+    /// Whether the process was there before us.
+    pub(super) fn is_attached(&self) -> bool {
+        self.started.attached.is_some()
+    }
+
+    /// Whom a signal reaches: the process group of a stranger may hold its shell, or us.
+    pub(super) fn scope(&self) -> Scope {
+        if self.is_attached() {
+            Scope::Tree
+        } else {
+            Scope::Group
+        }
+    }
+
+    /// How the first attempt begins. Of a process that is not ours nothing was set by us.
+    pub(super) fn begin_with(&self, spec: &mut AttemptSpec) -> Effect {
+        if !self.is_attached() {
+            return Effect::Launch(Box::new(spec.clone()));
+        }
+        spec.argv.clone_from(&self.started.argv);
+        spec.env.clear();
+        spec.settings.clear();
+        Effect::Attach(Box::new(spec.clone()))
+    }
+
+    /// The settings in force, as far as they are not what we would have set.
+    pub(super) fn really_in_force(&self, all: Vec<Effective>) -> Vec<Effective> {
+        let of_itself = |e: &Effective| matches!(e.origin, Origin::Environment | Origin::Detected);
+        let ours = !self.is_attached();
+        all.into_iter().filter(|e| ours || of_itself(e)).collect()
+    }
+
+    /// A hang of a process that is not ours: told once, with evidence.
+    pub(super) fn advise_hang(&mut self, out: &mut Vec<Effect>) {
+        let verdict = self.verdict.clone();
+        if self.flags.advised.replace(verdict.id) == Some(verdict.id) {
+            return;
+        }
+        self.settle(&verdict, false, out);
+        self.capture(out);
+    }
+
+    /// Nothing is said of a job that nobody told of.
+    pub(super) fn without_job(&self, verdict: &mut crate::model::Verdict) {
+        let unknown = self.job_state() == JobState::Unknown;
+        if self.is_attached() && unknown && verdict.health == Health::Starting {
+            verdict.health = Health::Blind;
+            JOB_UNKNOWN.clone_into(&mut verdict.sentence);
+        }
+    }
+
+    /// Says why a command has no effect on a process that is not ours; `false`: it may
+    /// have one.
+    pub(super) fn not_ours(&self, out: &mut Vec<Effect>) -> bool {
+        if self.is_attached() {
+            refuse(NOT_OURS, out);
+        }
+        self.is_attached()
+    }
+
+    /// The user leaves; a run of ours is not left like that.
+    pub(super) fn leave(&mut self, out: &mut Vec<Effect>) {
+        let Some(attached) = self.started.attached else {
+            return;
+        };
+        let summary = if self.pid.is_some() {
+            format!("left; process {} was not touched and goes on", attached.pid)
+        } else {
+            format!("left; process {} has ended", attached.pid)
+        };
+        self.finish(Outcome::Left, summary, out);
+    }
+
+    /// The process ended by itself, and neither console nor kernel says why: its exit
+    /// code is told to its parent alone. `true`: that is the end of the watching.
+    pub(super) fn ended_untold(&mut self, status: ExitStatus, out: &mut Vec<Effect>) -> bool {
+        let Some(attached) = self.started.attached else {
+            return false;
+        };
+        let told = self.detector.end(Some(status), self.now);
+        if status != ExitStatus::Unknown || told.id != VerdictId::Killed {
+            return false;
+        }
+        let pid = attached.pid;
+        let summary = match self.job_state() {
+            JobState::Ended => format!("process {pid} has ended after its job"),
+            JobState::InFlight(_) => format!(
+                "process {pid} has ended while a job was in flight; its exit code is not ours to know, and nothing says why"
+            ),
+            JobState::Waiting(_) | JobState::Unknown => format!(
+                "process {pid} has ended; its exit code is not ours to know, and nothing says why"
+            ),
+        };
+        out.push(emit(Event::Notice {
+            level: Level::Info,
+            text: summary.clone(),
+        }));
+        self.finish(Outcome::Ended, summary, out);
+        true
+    }
+}
