@@ -11,7 +11,7 @@ const MOST_CHANGES: usize = 10_000;
 /// Suspicions that are kept.
 const MOST_SUSPICIONS: usize = 100;
 /// A wait that lasts this long could be taken for a hang: the answer is to wait.
-const LONG_WAIT_S: f64 = 60.0;
+const LONG_WAIT_S: f64 = 90.0;
 /// And this is said.
 const LONG_WAIT: &str = "a long wait that is no fault: keep waiting";
 /// Findings of a verdict that are kept.

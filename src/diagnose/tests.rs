@@ -177,13 +177,13 @@ fn the_most_severe_is_the_answer_and_a_cause_before_an_end() {
 fn without_a_fault_the_last_is_the_answer_and_a_long_wait_is_told() {
     let got = report(&[
         (5.0, VerdictId::LoadingIo, Health::Healthy),
-        (90.0, VerdictId::Healthy, Health::Healthy),
-        (100.0, VerdictId::IdleWaiting, Health::Healthy),
+        (125.0, VerdictId::Healthy, Health::Healthy),
+        (140.0, VerdictId::IdleWaiting, Health::Healthy),
     ]);
     assert_eq!(got.verdict, VerdictId::IdleWaiting);
     assert_eq!((got.onset_s, got.detected_at_s), (None, None));
     assert_eq!(got.history[0].t_s, 0.0, "from the first moment on");
-    let waits = got.findings.iter().filter(|f| f.text.contains("for 90 s"));
+    let waits = got.findings.iter().filter(|f| f.text.contains("for 120 s"));
     assert_eq!(waits.count(), 1, "{:?}", got.findings);
     let nothing = report(&[]);
     assert_eq!(nothing.verdict, VerdictId::Healthy);
