@@ -19,7 +19,7 @@
 //! | `profile` | `model` | clocks; I/O only in `catalog` |
 //! | `run` | `model`, `forecast`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
 //! | `telemetry`, `workload`, `supervise`, `record`, `doctor` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
-//! | `ui` | `model`, `run::snapshot`, `profile`, the reports of `doctor` and `diagnose` | `telemetry`, `workload`, `supervise` |
+//! | `ui` | `model`, `forecast`'s views, `run::snapshot`, `profile`, the reports of `doctor` and `diagnose` | `telemetry`, `workload`, `supervise` |
 //! | `diagnose` | all but `ui`, `cli` | |
 //! | `cli` | all | |
 //!

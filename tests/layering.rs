@@ -50,6 +50,7 @@ mod tests {
             "ui",
             &[
                 "model",
+                "forecast",
                 "run::snapshot",
                 "run::Snapshot",
                 "profile",
