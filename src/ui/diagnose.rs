@@ -171,13 +171,18 @@ impl Page {
             return;
         }
         self.head("rests on");
-        for found in findings.iter().take(FINDINGS) {
+        for (n, found) in findings.iter().take(FINDINGS).enumerate() {
             let times = if found.count > 1 {
                 format!(" ({} x)", found.count)
             } else {
                 String::new()
             };
             self.value("", 2, &format!("{}: {}{times}", found.verdict, found.text));
+            // findings that rest on the same evidence stand above it
+            let next = findings.iter().take(FINDINGS).nth(n + 1);
+            if next.is_some_and(|next| next.cites == found.cites) {
+                continue;
+            }
             for cite in found.cites.iter().take(CITES) {
                 self.cite(cite);
             }

@@ -11,7 +11,8 @@ const MIB: u64 = 1 << 20;
 /// What the program may take; it starts with about a third of that.
 const MOST_KIB: u64 = 96 * 1024;
 
-/// Writes a console of this size: long lines, bars, a line without an end.
+/// Writes a console of this size: long lines (what a line holds beyond 8 KiB is cut, so they
+/// are quick), bars, a line without an end.
 fn console(path: &Path, size: u64) -> u64 {
     let mut out = BufWriter::new(File::create(path).unwrap());
     let mut written = 0;
@@ -26,7 +27,7 @@ fn console(path: &Path, size: u64) -> u64 {
         let text = if n.is_multiple_of(7) {
             format!("\r {n}%|####      | {n}/900000 [00:19<00:26, 1.57s/it]\n")
         } else {
-            format!("{n} {}\n", "word ".repeat(800))
+            format!("{n} {}\n", "word ".repeat(12_000))
         };
         out.write_all(text.as_bytes()).unwrap();
         written += text.len() as u64;
@@ -68,14 +69,14 @@ fn a_log_of_64_mib_takes_no_more_memory_than_a_small_one() {
     console(&path, 64 * MIB);
     let (answer, peak) = measured(&path);
     assert_eq!(answer["source"], "log");
-    assert!(answer["stats"]["lines"].as_u64().unwrap() > 15_000);
+    assert!(answer["stats"]["lines"].as_u64().unwrap() > 1000);
     assert!(peak > 0 && peak < MOST_KIB, "{peak} KiB");
 }
 
 #[test]
 fn so_does_a_case_with_such_a_console() {
     let tmp = tempfile::tempdir().unwrap();
-    let length = console(&tmp.path().join("console.log"), 32 * MIB);
+    let length = console(&tmp.path().join("console.log"), 16 * MIB);
     fs::write(
         tmp.path().join("console.idx"),
         format!("t_s,byte_start,byte_end\n1.5,0,{length}\n"),
