@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::record::ReadError;
-use crate::record::store::{EVENTS, MANIFEST};
+use crate::record::bundle::{self, BundleError};
+use crate::record::store::{EVENTS, MANIFEST, PLAIN_EVENTS};
 
 use super::case;
 
@@ -19,6 +20,8 @@ pub enum Source {
     Case(PathBuf),
     /// A run's folder, or its stream as a file.
     Record(PathBuf),
+    /// A file that was exported from a record.
+    Bundle(PathBuf),
     /// Text of a console.
     Log(PathBuf),
     /// The same from standard input.
@@ -46,7 +49,7 @@ pub enum InputError {
     },
     /// A folder without anything to read.
     #[error(
-        "find anything to diagnose in {}: a run's folder holds {EVENTS}, a case console.log and telemetry.csv (docs/diagnose.md)",
+        "find anything to diagnose in {}: a run's folder holds {EVENTS} or {PLAIN_EVENTS}, a case console.log and telemetry.csv (docs/diagnose.md)",
         path.display()
     )]
     NothingThere {
@@ -64,6 +67,9 @@ pub enum InputError {
     /// The record is of another version, or cannot be read.
     #[error("{0}")]
     Record(#[from] ReadError),
+    /// The bundle is broken, or of another version.
+    #[error("{0}")]
+    Bundle(#[from] BundleError),
     /// The record has no head.
     #[error(
         "judge {}: it has no run_started, which holds the plan; its beginning is lost",
@@ -90,7 +96,10 @@ impl Source {
     pub fn at(path: &Path) -> Result<Self, InputError> {
         if path.is_dir() {
             // a folder with both is a record that someone put a log into
-            if path.join(EVENTS).exists() || path.join(MANIFEST).is_file() {
+            if path.join(EVENTS).exists()
+                || path.join(PLAIN_EVENTS).exists()
+                || path.join(MANIFEST).is_file()
+            {
                 return Ok(Self::Record(path.to_owned()));
             }
             if case::is_case(path) {
@@ -107,7 +116,11 @@ impl Source {
                 path: path.to_owned(),
                 source,
             })?;
-        if is_stream(&head) {
+        if bundle::is_bundle(path) {
+            return Ok(Self::Bundle(path.to_owned()));
+        }
+        let packed = path.to_string_lossy().ends_with(".jsonl.gz");
+        if packed || is_stream(&head) {
             return Ok(Self::Record(path.to_owned()));
         }
         Ok(Self::Log(path.to_owned()))

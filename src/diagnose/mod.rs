@@ -6,13 +6,13 @@
 //! | `input` | what a path is, and the errors of foreign files |
 //! | `case` | the files of a case, read side by side |
 //! | [`player`] | a recording through the parts that a run is made of |
-//! | `record` | the record of a run, judged anew |
+//! | `record` | the record of a run or a bundle of it, judged anew |
 //! | `log` | the text of a console without times |
 //! | `story`, [`report`] | what was told, put together |
 //!
 //! A recording is judged to its end by today's rules ([`crate::run::rejudge`]): nothing
 //! is decided on the way. `docs/diagnose.md` describes the output. Memory is bounded,
-//! whatever the size of the files; only records are held as a whole.
+//! whatever the size of the files; only bundles are held as a whole.
 
 mod case;
 pub mod head;
@@ -33,14 +33,18 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use case::play;
 pub use input::{InputError, Source};
 pub use report::Report;
+#[cfg(test)]
+pub(crate) use tests::full as testing;
 
 /// Diagnoses a source.
 pub fn diagnose(source: &Source) -> Result<Report, InputError> {
     match source {
         Source::Case(dir) => case::judge(dir),
         Source::Record(path) => record::judge(path),
+        Source::Bundle(path) => record::bundled(path),
         Source::Log(path) => log::file(path),
         Source::Stdin => log::stdin(),
     }

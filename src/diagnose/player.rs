@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::model::event::{Decision, EvidenceReport, RunStarted, Standstill};
 use crate::model::{
-    AttemptSpec, Effect, Envelope, Event, ExitReport, ExitStatus, JobChange, Line, Mono, Phase,
-    Stream, Verdict,
+    AttemptSpec, Effect, Envelope, Event, ExitReport, ExitStatus, Line, Mono, Phase, Stream,
+    Verdict,
 };
 use crate::run::{RunState, reduce, rejudge};
 use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
@@ -77,8 +77,6 @@ pub enum Told {
     Decision(Box<Decision>),
     /// The workload entered a phase.
     Phase(Phase),
-    /// A job began or ended.
-    Job(JobChange),
 }
 
 /// Where in the recording something stands.
@@ -380,7 +378,6 @@ impl Player {
             Event::Verdict(v) => Told::Verdict(v.clone()),
             Event::Decision(d) => Told::Decision(d.clone()),
             Event::Phase(p) => Told::Phase(p.phase),
-            Event::Job(j) => Told::Job(j.clone()),
             _ => return,
         };
         self.told.push((self.t, told));

@@ -1,10 +1,12 @@
-//! The record of a run, judged anew by today's rules.
+//! The record of a run, or a bundle made of it, judged anew by today's rules.
 
 use std::path::Path;
 
+use crate::model::event::RunStarted;
 use crate::model::{Cite, CiteKind, Envelope, Event, Health, Mono, Verdict};
-use crate::record::Record;
-use crate::record::store::EVENTS;
+use crate::record::reader::Events;
+use crate::record::store::PLAIN_EVENTS;
+use crate::record::{ReadError, Warning, bundle};
 use crate::run::{RunState, rejudge};
 
 use super::input::InputError;
@@ -18,90 +20,77 @@ const SETTLE_MS: [u64; 3] = [500, 1000, 1500];
 
 /// Judges a run's folder, or its stream as a file.
 pub(super) fn judge(path: &Path) -> Result<Report, InputError> {
-    let record = Record::open(path)?;
-    of(&record, path, SourceKind::Record)
+    let mut events = Events::open(path)?;
+    let read = read(path, &mut || Ok(events.next()?.map(|(env, _)| env)))?;
+    Ok(read.report(
+        SourceKind::Record,
+        events.warnings(),
+        events.more_warnings(),
+    ))
 }
 
-/// Judges a record.
-pub(super) fn of(record: &Record, path: &Path, source: SourceKind) -> Result<Report, InputError> {
-    let started = record.envelopes.iter().find_map(|e| match &e.event {
-        Event::RunStarted(head) => Some(head),
-        _ => None,
-    });
-    let Some(started) = started else {
-        return Err(InputError::NoHead {
-            path: path.to_owned(),
-        });
-    };
+/// Judges a bundle.
+pub(super) fn bundled(path: &Path) -> Result<Report, InputError> {
+    let record = bundle::open(path)?.into_record();
+    let mut envelopes = record.envelopes.into_iter();
+    let mut read = read(path, &mut || Ok(envelopes.next()))?;
+    read.notes
+        .say("a bundle is redacted: private texts in it are placeholders");
+    Ok(read.report(SourceKind::Bundle, &record.warnings, record.more_warnings))
+}
+
+/// Judges the stream that `next` gives, to its end.
+fn read(
+    path: &Path,
+    next: &mut dyn FnMut() -> Result<Option<Envelope>, ReadError>,
+) -> Result<Play, InputError> {
     let mut notes = Notes::default();
-    for warning in &record.warnings {
-        let line = warning.line.map_or_else(String::new, |l| format!(":{l}"));
-        notes.say(format!("{EVENTS}{line}: {}", warning.text));
-    }
-    if record.more_warnings > 0 {
+    let mut lost = 0_u64;
+    let started = loop {
+        let Some(envelope) = next()? else {
+            return Err(InputError::NoHead {
+                path: path.to_owned(),
+            });
+        };
+        match &envelope.event {
+            Event::RunStarted(head) => break (**head).clone(),
+            _ => lost += 1,
+        }
+    };
+    if lost > 0 {
         notes.say(format!(
-            "{EVENTS}: {} further warnings",
-            record.more_warnings
+            "{lost} events before run_started, which holds the plan, are left out"
         ));
     }
     let mut play = Play {
-        state: RunState::new(started),
+        path: path.display().to_string(),
+        state: RunState::new(&started),
+        started,
+        notes,
         story: Story::default(),
         tail: Tail::default(),
         stats: Stats::default(),
+        last: (0, Mono::ZERO),
         then: None,
         over: false,
     };
-    for env in &record.envelopes {
-        play.envelope(env);
+    while let Some(envelope) = next()? {
+        play.last = (envelope.seq, play.last.1.max(envelope.at));
+        play.envelope(&envelope);
     }
-    let last = record.envelopes.last();
-    let (seq, at) = last.map_or((0, Mono::ZERO), |e| (e.seq, e.at));
-    for (n, after) in SETTLE_MS.into_iter().enumerate() {
-        play.envelope(&Envelope {
-            seq: seq + 1 + n as u64,
-            at: Mono(at.0.saturating_add(after)),
-            event: Event::Tick,
-        });
-    }
-    if !play.over {
-        notes.say("the record has no end: the run still goes on, or its supervisor was killed");
-    }
-    let then = play.then.take();
-    let mut end = play.state.verdict().clone();
-    end.phase = play.state.phase();
-    let mut report = play.story.report(source, &end, &InRecord, notes);
-    if report.verdict.is_no_fault() && report.health != Health::Finished {
-        report.phase = end.phase;
-    }
-    if let Some(then) = then.filter(|v| v.id != report.verdict) {
-        report.notes.push(format!(
-            "when it ran, it was judged as {}: {}",
-            then.id, then.sentence
-        ));
-    }
-    report.path = path.display().to_string();
-    report.find = play.tail.find.clone();
-    report.last_words = play.tail.words();
-    report.workload = Workload {
-        adapter: started.adapter.clone(),
-        argv: started.argv.clone(),
-        gpu: started.gpu.as_ref().map(|g| g.0.clone()),
-        arch: None,
-    };
-    report.stats = Stats {
-        lines: play.tail.lines,
-        duration_s: Some(InRecord.seconds(at)),
-        ..play.stats
-    };
-    Ok(report)
+    Ok(play)
 }
 
 struct Play {
+    path: String,
+    started: RunStarted,
     state: RunState,
+    notes: Notes,
     story: Story,
     tail: Tail,
     stats: Stats,
+    /// Number and time of the last event.
+    last: (u64, Mono),
     /// The fault that was told when it ran.
     then: Option<Box<Verdict>>,
     over: bool,
@@ -126,6 +115,68 @@ impl Play {
         }
         self.story.refine(self.state.verdict(), &InRecord);
     }
+
+    fn report(mut self, source: SourceKind, warnings: &[Warning], more: u64) -> Report {
+        let (seq, at) = self.last;
+        for (n, after) in SETTLE_MS.into_iter().enumerate() {
+            self.envelope(&Envelope {
+                seq: seq + 1 + n as u64,
+                at: Mono(at.0.saturating_add(after)),
+                event: Event::Tick,
+            });
+        }
+        self.tell_gaps(warnings, more);
+        let mut end = self.state.verdict().clone();
+        end.phase = self.state.phase();
+        let last = InRecord.seconds(at);
+        let mut report = self
+            .story
+            .report(source, (&end, last), &InRecord, self.notes);
+        if report.verdict.is_no_fault() && report.health != Health::Finished {
+            report.phase = end.phase;
+        }
+        if let Some(then) = self.then.filter(|v| v.id != report.verdict) {
+            report.notes.push(format!(
+                "when it ran, it was judged as {}: {}",
+                then.id, then.sentence
+            ));
+        }
+        report.path = self.path;
+        report.last_words = self.tail.words();
+        report.find = self.tail.find;
+        report.workload = Workload {
+            adapter: self.started.adapter,
+            argv: self.started.argv,
+            gpu: self.started.gpu.map(|g| g.0),
+            arch: None,
+        };
+        report.stats = Stats {
+            lines: self.tail.lines,
+            duration_s: Some(last),
+            ..self.stats
+        };
+        report
+    }
+
+    fn tell_gaps(&mut self, warnings: &[Warning], more: u64) {
+        for warning in warnings {
+            self.notes.say(format!("the record: {warning}"));
+        }
+        if more > 0 {
+            self.notes
+                .say(format!("the record: {more} further warnings"));
+        }
+        if self.stats.dropped > 0 {
+            self.notes.say(format!(
+                "{} events were dropped when it was recorded",
+                self.stats.dropped
+            ));
+        }
+        if !self.over {
+            self.notes
+                .say("the record has no end: the run still goes on, or its supervisor was killed");
+        }
+    }
 }
 
 struct InRecord;
@@ -135,7 +186,7 @@ impl Names for InRecord {
         // the stream has one event a line, and counts them
         let (file, line) = match (cite.kind, cite.line) {
             (CiteKind::Console, Some(line)) => ("console", line),
-            _ => (EVENTS, cite.seq),
+            _ => (PLAIN_EVENTS, cite.seq),
         };
         Cited {
             kind: cite.kind,

@@ -126,7 +126,10 @@ mod tests {
 
     const COLUMNS: &[&str] = &["t_s", "b", "c"];
 
-    fn read(text: &[u8]) -> (Vec<(u64, Option<f64>, Option<f64>)>, Vec<String>) {
+    /// Line, time and second column.
+    type Read = (u64, Option<f64>, Option<f64>);
+
+    fn read(text: &[u8]) -> (Vec<Read>, Vec<String>) {
         let mut notes = Notes::default();
         let mut rows = Vec::new();
         if let Some(mut table) =

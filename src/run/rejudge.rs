@@ -23,8 +23,11 @@ pub fn rejudge(state: &mut RunState, env: &Envelope) -> Vec<Verdict> {
     state.facts(&env.event);
     let mut out = Vec::new();
     match &env.event {
-        Event::AttemptStarted(spec) => state.begin_attempt(spec),
-        Event::SignalSent { .. } => state.flags.signalled = true,
+        Event::AttemptStarted(spec) => {
+            state.followed.signalled = false;
+            state.begin_attempt(spec);
+        }
+        Event::SignalSent { .. } => state.followed.signalled = true,
         Event::Sample(_) | Event::Tick => state.rejudge_now(&mut out),
         _ => {}
     }
@@ -45,7 +48,7 @@ impl RunState {
             Stage::Draining { status, since, .. }
                 if self.drained() && (self.flags.gone || self.ago(since) >= NO_WORD) =>
             {
-                if !self.flags.signalled {
+                if !self.followed.signalled {
                     let verdict = self.detector.end(Some(status), self.now);
                     self.latched = None;
                     self.show(verdict, out);

@@ -114,8 +114,6 @@ pub(super) struct AttemptFlags {
     pub(super) refunded: bool,
     /// That the memory in use is above the cap was told.
     pub(super) cap_told: bool,
-    /// Whoever supervised it sent a signal: its end says nothing. Only of a recording.
-    pub(super) signalled: bool,
     /// The hang of a process that is not ours about which advice was given.
     pub(super) advised: Option<VerdictId>,
 }
@@ -125,6 +123,8 @@ pub(super) struct AttemptFlags {
 pub(super) struct Followed {
     /// An announced kill was released, and what that led to is not told yet.
     pub(super) released: bool,
+    /// Whoever supervised the attempt sent a signal: its end says nothing.
+    pub(super) signalled: bool,
     /// The user asked for the end of the run; by SIGTERM.
     pub(super) ended_by_user: Option<bool>,
     /// Last attempt whose end stands in the ladder.

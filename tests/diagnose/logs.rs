@@ -1,0 +1,117 @@
+//! Console logs that people paste.
+
+use std::fs;
+
+use framepack_tui::diagnose::report::{Report, SourceKind};
+use framepack_tui::diagnose::{InputError, Source, diagnose};
+use framepack_tui::model::{Health, Phase, VerdictId};
+
+fn try_judge(bytes: &[u8]) -> Result<Report, InputError> {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = tmp.path().join("pasted.txt");
+    fs::write(&path, bytes).unwrap();
+    diagnose(&Source::at(&path)?)
+}
+
+fn judge(text: &str) -> Report {
+    try_judge(text.as_bytes()).unwrap()
+}
+
+const OOM: &str = "\
+Total VRAM 24560 MB, total RAM 64000 MB
+Set vram state to: NORMAL_VRAM
+To see the GUI go to: http://127.0.0.1:8188
+got prompt
+Requested to load WAN21
+  0%|          | 0/20 [00:00<?, ?it/s]
+!!! Exception during processing !!! HIP out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 23.98 GiB
+Traceback (most recent call last):
+  File \"/app/execution.py\", line 1, in execute
+torch.OutOfMemoryError: HIP out of memory. Tried to allocate 4.00 GiB.
+Prompt executed in 30.10 seconds
+";
+
+#[test]
+fn an_error_in_the_text_is_told_with_its_line_whatever_stands_before_it() {
+    for prefix in [
+        "",
+        "comfy-1  | ",
+        "2026-02-11T10:22:31.123456789Z ",
+        "Feb 11 10:22:31 box comfy[77]: ",
+    ] {
+        let text: String = OOM.lines().map(|l| format!("{prefix}{l}\n")).collect();
+        let got = judge(&text);
+        assert_eq!(got.source, SourceKind::Log);
+        assert_eq!(got.verdict, VerdictId::GpuOom, "{prefix}");
+        assert_eq!(got.workload.adapter, "comfyui");
+        assert_eq!((got.onset_s, got.detected_at_s), (None, None));
+        assert!(got.history.is_empty());
+        let lines: Vec<_> = got.findings[0]
+            .cites
+            .iter()
+            .filter_map(|c| c.line)
+            .collect();
+        assert!(lines.iter().all(|l| (7..=10).contains(l)), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_traceback_at_the_end_of_a_script_is_told() {
+    let got = judge(
+        "Loading pipeline components...: 100%|####| 7/7 [00:03<00:00,  2.1it/s]\n\
+         Traceback (most recent call last):\n  File \"gen.py\", line 3, in <module>\n    main()\n\
+         ValueError: height must be divisible by 16\n",
+    );
+    assert_eq!(got.verdict, VerdictId::AppError);
+    assert_eq!(got.workload.adapter, "diffusers");
+    assert!(got.sentence.contains("divisible by 16"), "{}", got.sentence);
+}
+
+#[test]
+fn nothing_wrong_is_said_so_and_no_hang_is_claimed() {
+    let got = judge(
+        "To see the GUI go to: http://127.0.0.1:8188\ngot prompt\nRequested to load WanVAE\n\
+         MIOpen(HIP): Info [FindSolutionImpl] ConvHipImplicitGemm\n",
+    );
+    assert!(got.verdict.is_no_fault());
+    assert_eq!(got.health, Health::Blind);
+    assert_eq!(got.confidence, None);
+    assert!(got.sentence.contains("shows no fault"), "{}", got.sentence);
+    assert!(got.sentence.contains("hang cannot be seen"));
+    assert_eq!(got.stats.duration_s, None);
+    assert!(!got.last_words.is_empty());
+    let idle = judge("To see the GUI go to: http://127.0.0.1:8188\n");
+    assert_eq!(idle.verdict, VerdictId::IdleWaiting);
+    assert_eq!(idle.phase, Phase::Idle);
+}
+
+#[test]
+fn a_survived_traceback_is_no_fault() {
+    let mut text = "Traceback (most recent call last):\n  File \"nodes.py\", line 1\nModuleNotFoundError: No module named 'x'\nCannot import pack\n".to_owned();
+    text.push_str("To see the GUI go to: http://127.0.0.1:8188\n");
+    assert!(judge(&text).verdict.is_no_fault());
+}
+
+#[test]
+fn what_is_no_text_is_refused_with_a_cure() {
+    for (bytes, cure) in [
+        (&b"\x1f\x8b\x08\0\0\0\0\0"[..], "gunzip"),
+        (b"\x28\xb5\x2f\xfd\0", "zstd -d"),
+        (b"\0\x01\x02\x03\x04\x05\x06\x07\x08", "no text"),
+        (b" \n\n", "empty"),
+        (b"", "empty"),
+    ] {
+        let error = try_judge(bytes).unwrap_err();
+        assert!(error.to_string().contains(cure), "{error}");
+        assert!(!error.is_missing());
+    }
+}
+
+#[test]
+fn one_line_of_many_megabytes_and_bad_bytes() {
+    let mut bytes = vec![b'x'; 6 << 20];
+    bytes.extend(b"\n\xff\xfe caf\xe9\nFatal: CUDA out of memory. Tried to allocate 2.00 GiB\n");
+    let got = try_judge(&bytes).unwrap();
+    assert_eq!(got.stats.lines, 3);
+    assert_eq!(got.last_words.last().unwrap().line, Some(3));
+}

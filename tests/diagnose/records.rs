@@ -1,0 +1,177 @@
+//! Records that are cut off, of other versions, or of two attempts.
+
+use std::fs;
+use std::path::PathBuf;
+
+use framepack_tui::diagnose::report::{Report, SourceKind};
+use framepack_tui::diagnose::{InputError, Source, diagnose};
+use framepack_tui::model::event::RunStarted;
+use framepack_tui::model::{
+    ActionId, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, JobChange, Line, Mono, Plan,
+    RungId, Scope, Signal, Stream, Tier, VerdictId,
+};
+use tempfile::TempDir;
+
+fn head(schema: &str) -> Event {
+    Event::RunStarted(Box::new(RunStarted {
+        schema: schema.to_owned(),
+        program: "0".to_owned(),
+        run: "20260101-0000-abcd".to_owned(),
+        wall_clock: "2026-01-01T00:00:00+00:00".to_owned(),
+        argv: vec!["python3".to_owned(), "gen.py".to_owned()],
+        cwd: "/".to_owned(),
+        profile: "x".to_owned(),
+        profile_why: "asked for".to_owned(),
+        adapter: "diffusers".to_owned(),
+        gpu: None,
+        vram_cap: None,
+        interactive: false,
+        attached: None,
+        plan: Plan::default(),
+    }))
+}
+
+fn line(attempt: u32, row: u64, text: &str) -> Event {
+    Event::Line(Line {
+        attempt,
+        stream: Stream::Stderr,
+        text: text.to_owned(),
+        row,
+        bar: false,
+        truncated: false,
+        chatter: false,
+    })
+}
+
+/// An attempt that ends with these words and this status.
+fn attempt(number: u32, words: &[&str], status: ExitStatus, killed: bool) -> Vec<Event> {
+    let mut events = vec![
+        Event::AttemptStarted(Box::new(AttemptSpec {
+            number,
+            rung: RungId::as_given(),
+            action: ActionId::None,
+            tier: Tier::T0,
+            argv: vec!["python3".to_owned()],
+            env: Vec::new(),
+            settings: std::collections::BTreeMap::new(),
+            on_cpu: false,
+        })),
+        Event::Spawned {
+            attempt: number,
+            pid: 7,
+            pgid: 7,
+        },
+        Event::Job(JobChange::Started),
+    ];
+    events.extend((1..).zip(words).map(|(row, w)| line(number, row, w)));
+    if killed {
+        events.push(Event::SignalSent {
+            attempt: number,
+            signal: Signal::Kill,
+            scope: Scope::Group,
+            reached: 1,
+        });
+    }
+    events.push(Event::Exited(ExitReport {
+        attempt: number,
+        status,
+    }));
+    events.push(Event::GroupGone { attempt: number });
+    events.extend([Event::Tick, Event::Tick, Event::Tick]);
+    events
+}
+
+fn stream(events: Vec<Event>) -> Vec<String> {
+    let envelope = |(seq, event)| Envelope {
+        seq,
+        at: Mono(seq * 400),
+        event,
+    };
+    let envelopes = (1..).zip(events).map(envelope);
+    envelopes
+        .map(|e| serde_json::to_string(&e).unwrap())
+        .collect()
+}
+
+fn folder(text: &str) -> (TempDir, PathBuf) {
+    let tmp = tempfile::tempdir().unwrap();
+    fs::write(tmp.path().join("events.jsonl"), text).unwrap();
+    let dir = tmp.path().to_owned();
+    (tmp, dir)
+}
+
+fn judge(text: &str) -> Result<Report, InputError> {
+    let (_tmp, dir) = folder(text);
+    diagnose(&Source::at(&dir)?)
+}
+
+const OOM: &str = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 4.00 GiB";
+
+fn failed() -> Vec<String> {
+    let mut events = vec![head("1.3")];
+    events.extend(attempt(1, &["begin", OOM], ExitStatus::Code(1), false));
+    stream(events)
+}
+
+#[test]
+fn a_record_is_judged_anew_and_cites_lines() {
+    let got = judge(&(failed().join("\n") + "\n")).unwrap();
+    assert_eq!(got.source, SourceKind::Record);
+    assert_eq!(got.verdict, VerdictId::GpuOom);
+    let cite = &got.findings[0].cites[0];
+    assert_eq!(
+        (cite.file.as_deref(), cite.line),
+        (Some("console"), Some(2))
+    );
+    assert!(got.notes.iter().any(|n| n.contains("has no end")));
+}
+
+#[test]
+fn a_record_that_is_cut_off_is_judged_as_far_as_it_goes() {
+    let whole = failed();
+    let text = whole.join("\n");
+    let cut = &text[..text.len() - 9];
+    let got = judge(cut).unwrap();
+    assert_eq!(got.verdict, VerdictId::GpuOom);
+    let told = got.notes.iter().any(|n| n.contains("cut off"));
+    assert!(told, "{:?}", got.notes);
+    // the head alone
+    let got = judge(&format!("{}\n", whole[0])).unwrap();
+    assert!(got.verdict.is_no_fault());
+}
+
+#[test]
+fn older_records_are_read_and_other_majors_refused() {
+    let older = failed()
+        .join("\n")
+        .replace("\"1.3\"", "\"1.0\"")
+        .replace("\"row\":2,", "");
+    let got = judge(&older).unwrap();
+    assert_eq!(got.verdict, VerdictId::GpuOom);
+    let newer = failed().join("\n").replace("\"1.3\"", "\"9.0\"");
+    let error = judge(&newer).unwrap_err();
+    assert!(!error.is_missing());
+    assert!(error.to_string().contains("9.0"), "{error}");
+}
+
+#[test]
+fn without_its_head_a_record_cannot_be_judged() {
+    let text = failed()[1..].join("\n");
+    let error = judge(&text).unwrap_err();
+    assert!(matches!(error, InputError::NoHead { .. }), "{error}");
+    assert!(judge("").is_err());
+    assert!(judge("no json\n\u{0}\n").is_err());
+}
+
+#[test]
+fn an_end_that_the_supervisor_made_is_no_verdict_and_both_attempts_count() {
+    let mut events = vec![head("1.3")];
+    events.extend(attempt(1, &["begin"], ExitStatus::Signal(9), true));
+    let killed = stream(events.clone()).join("\n");
+    assert!(judge(&killed).unwrap().verdict.is_no_fault());
+    events.extend(attempt(2, &["begin", OOM], ExitStatus::Code(1), false));
+    events.extend(attempt(3, &["begin"], ExitStatus::Code(0), false));
+    let got = judge(&stream(events).join("\n")).unwrap();
+    assert_eq!(got.verdict, VerdictId::GpuOom, "the most severe that held");
+    assert_eq!(got.history.last().unwrap().verdict, VerdictId::Finished);
+}
