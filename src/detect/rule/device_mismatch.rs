@@ -5,7 +5,7 @@
 
 use crate::detect::facts::Facts;
 use crate::detect::thresholds::secs;
-use crate::model::VerdictId;
+use crate::model::{Phase, VerdictId};
 
 use super::{Check, Grade, Signs, short, span};
 
@@ -30,6 +30,9 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         return Check::Clear(format!("a step takes {step:.1} s").into());
     }
     if two.is_none() {
+        if !matches!(f.phase, Phase::Sampling | Phase::Delight | Phase::Texture) {
+            return Check::clear("no words of two devices, and not a phase of denoising steps");
+        }
         let spills = f
             .pressure
             .gtt_taken()
