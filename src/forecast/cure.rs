@@ -12,16 +12,27 @@ pub struct Cure {
     pub action: ActionId,
     /// A variable that switches the family off which is being timed, and its value.
     pub env: Option<(&'static str, &'static str)>,
-    /// In a sentence with its numbers; without a full stop.
+    /// What to do, with its numbers; a clause without a full stop.
     pub text: String,
+    /// Why, where that is known; another clause.
+    pub why: Option<String>,
 }
 
 impl Cure {
-    const fn new(action: ActionId, text: String) -> Self {
+    const fn new(action: ActionId, text: String, why: Option<String>) -> Self {
         Self {
             action,
             env: None,
             text,
+            why,
+        }
+    }
+
+    /// What to do and why, in one sentence without a full stop.
+    pub fn sentence(&self) -> String {
+        match &self.why {
+            Some(why) => format!("{}: {why}", self.text),
+            None => self.text.clone(),
         }
     }
 }
@@ -56,27 +67,29 @@ pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
             Some(s) => fewer(f, &s),
             None => Cure::new(
                 ActionId::TiledVae,
-                "only the naive kernel takes this convolution; smaller tiles make it shorter"
-                    .to_owned(),
+                "smaller tiles make each launch shorter".to_owned(),
+                Some("only the naive kernel takes this convolution".to_owned()),
             ),
         };
     }
     if let Some(refused) = refused(find) {
-        return Cure::new(ActionId::FastFind, refused);
+        let text = "fast find times nothing in its place; smaller tiles need less memory";
+        return Cure::new(ActionId::FastFind, text.to_owned(), Some(refused));
     }
     let fits = forecast.as_ref().is_some_and(Forecast::gemm_fits);
     let naive = find.is_naive();
-    let mut text = match (&forecast, naive) {
-        (Some(f), true) if fits => format!(
-            "GEMM fits ({}): fast find takes it and does not time the naive kernel",
-            f.workspace.map_or_else(String::new, size)
+    let (text, why) = match (&forecast, naive) {
+        (Some(f), true) if fits => (
+            "fast find takes GEMM and does not time the naive kernel",
+            f.workspace.map(|w| format!("GEMM fits ({})", size(w))),
         ),
-        (_, true) => {
-            "fast find does not time the naive kernel, which may take minutes a launch; smaller tiles make each launch shorter"
-                .to_owned()
-        }
-        (_, false) => "fast find takes a solver by estimate and times none".to_owned(),
+        (_, true) => (
+            "fast find does not time the naive kernel; smaller tiles make each launch shorter",
+            Some("a launch may take minutes".to_owned()),
+        ),
+        (_, false) => ("fast find takes a solver by estimate and times none", None),
     };
+    let mut text = text.to_owned();
     let env = find.solver.as_deref().and_then(switch).filter(|(name, _)| {
         // switched off where nothing else is certain to be left, it ends in an error
         !name.contains("NAIVE") || fits
@@ -88,6 +101,7 @@ pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
         action: ActionId::FastFind,
         env: env.map(|(variable, _)| (variable, "0")),
         text,
+        why,
     }
 }
 
@@ -108,7 +122,7 @@ fn refused(find: &FindState) -> Option<String> {
     };
     (short && w.solver.starts_with("Gemm")).then(|| {
         format!(
-            "GEMM needs a workspace of {} and the program gave it {given}: fast find times nothing else in its place; smaller tiles need less",
+            "GEMM needs a workspace of {} and the program gave it {given}",
             size(w.required.into())
         )
     })
@@ -135,8 +149,9 @@ fn fewer(f: &Forecast, s: &Smaller) -> Cure {
     let when = if certain { "" } else { " before ROCm 7.11" };
     Cure::new(
         ActionId::TiledVae,
-        format!(
-            "{by} lets GEMM be used; now its im2col needs {needed}, MIOpen allows {limit}{when}, and only the naive kernel is left, for fast find too"
-        ),
+        format!("{by} lets GEMM be used"),
+        Some(format!(
+            "now its im2col needs {needed}, MIOpen allows {limit}{when}, and only the naive kernel is left, for fast find too"
+        )),
     )
 }

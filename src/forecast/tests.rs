@@ -188,8 +188,8 @@ fn the_cure_is_the_one_that_follows() {
     let c = cure(&find(Some(hunyuan()), naive), rocm(6, 4), &gfx1100);
     assert_eq!(c.action, ActionId::TiledVae);
     assert_eq!(
-        c.text,
-        "a tile of at most 224x224 px or a chunk of at most 13 frames lets GEMM be used; now its im2col needs 7.2 GiB, MIOpen allows 6.8 GiB, and only the naive kernel is left, for fast find too"
+        c.sentence(),
+        "a tile of at most 224x224 px or a chunk of at most 13 frames lets GEMM be used: now its im2col needs 7.2 GiB, MIOpen allows 6.8 GiB, and only the naive kernel is left, for fast find too"
     );
     let fits = conv(ConvType::Bf16, [128, 128], [9, 128, 128], 1);
     let c = cure(&find(Some(fits), naive), rocm(6, 4), &gfx1100);
@@ -215,9 +215,10 @@ fn the_cure_is_the_one_that_follows() {
     });
     let c = cure(&given, rocm(6, 4), &gfx1100);
     assert!(
-        c.text.contains("3.0 GiB and the program gave it none"),
+        c.sentence()
+            .contains("3.0 GiB and the program gave it none"),
         "{}",
-        c.text
+        c.sentence()
     );
 }
 

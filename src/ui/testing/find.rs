@@ -98,7 +98,7 @@ pub(in crate::ui) fn find_stalls() -> Snapshot {
     s.verdict.health = Health::Suspect;
     s.verdict.confidence = 0.45;
     s.verdict.onset = Mono::from_secs(581);
-    let cure = s.find.as_ref().map(|f| f.cure.text.clone());
+    let cure = s.find.as_ref().map(|f| f.cure.sentence());
     s.verdict.sentence = format!(
         "MIOpen has been searching for 4 min 51 s without an advance (our limit: 5 min 00 s); it times the naive kernel, which may take minutes a launch; {}",
         cure.unwrap_or_default()
