@@ -59,28 +59,29 @@ const SWITCHES: [(&str, &str, &str); 4] = [
 /// another one is certain to be left.
 pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
     let forecast = find.convolution.map(|c| forecast(&c, release, card));
-    if let (Some(f), Some(c)) = (&forecast, &find.convolution)
-        && f.may_be_only_naive()
-    {
-        let smaller = f.exceeded().and_then(|limit| smaller(c, limit));
-        return match smaller {
-            Some(s) => fewer(f, &s),
-            None => Cure::new(
+    if let (Some(f), Some(c)) = (&forecast, &find.convolution) {
+        let limit = f.exceeded().filter(|_| f.needs_smaller());
+        if let Some(s) = limit.and_then(|limit| smaller(c, limit)) {
+            return fewer(f, &s);
+        }
+        if f.may_be_only_naive() {
+            return Cure::new(
                 ActionId::TiledVae,
                 "smaller tiles make each launch shorter".to_owned(),
                 Some("only the naive kernel takes this convolution".to_owned()),
-            ),
-        };
+            );
+        }
     }
     if let Some(refused) = refused(find) {
-        let text = "fast find times nothing in its place; smaller tiles need less memory";
+        let text =
+            "fast find takes a solver by estimate and times none; smaller tiles need less memory";
         return Cure::new(ActionId::FastFind, text.to_owned(), Some(refused));
     }
     let fits = forecast.as_ref().is_some_and(Forecast::gemm_fits);
     let naive = find.is_naive();
     let (text, why) = match (&forecast, naive) {
         (Some(f), true) if fits => (
-            "fast find takes GEMM and does not time the naive kernel",
+            "fast find prefers GEMM to the naive kernel and times neither",
             f.workspace.map(|w| format!("GEMM fits ({})", size(w))),
         ),
         (_, true) => (
@@ -145,13 +146,21 @@ fn fewer(f: &Forecast, s: &Smaller) -> Cure {
     };
     let limit = f.exceeded().map_or_else(String::new, |l| l.to_string());
     let needed = f.workspace.map_or_else(String::new, size);
-    let certain = f.outlooks.iter().all(|o| o.only_naive == Answer::Yes);
-    let when = if certain { "" } else { " before ROCm 7.11" };
+    let when = if let [_] = f.outlooks[..] {
+        ""
+    } else {
+        " before ROCm 7.11"
+    };
+    let left = if f.may_be_only_naive() {
+        "only the naive kernel is left, for fast find too"
+    } else {
+        "GEMM is left out"
+    };
     Cure::new(
         ActionId::TiledVae,
         format!("{by} lets GEMM be used"),
         Some(format!(
-            "now its im2col needs {needed}, MIOpen allows {limit}{when}, and only the naive kernel is left, for fast find too"
+            "now its im2col needs {needed}, MIOpen allows {limit}{when}, and {left}"
         )),
     )
 }

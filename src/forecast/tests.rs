@@ -191,6 +191,16 @@ fn the_cure_is_the_one_that_follows() {
         c.sentence(),
         "a tile of at most 224x224 px or a chunk of at most 13 frames lets GEMM be used: now its im2col needs 7.2 GiB, MIOpen allows 6.8 GiB, and only the naive kernel is left, for fast find too"
     );
+    let nameless = Card::default();
+    let c = cure(
+        &find(Some(hunyuan()), naive),
+        MiopenRelease::default(),
+        &nameless,
+    );
+    let words = "MIOpen allows 6.8 GiB before ROCm 7.11, and GEMM is left out";
+    assert!(c.sentence().ends_with(words), "{}", c.sentence());
+    let c = cure(&find(Some(hunyuan()), naive), rocm(7, 11), &gfx1100);
+    assert_eq!(c.action, ActionId::FastFind);
     let fits = conv(ConvType::Bf16, [128, 128], [9, 128, 128], 1);
     let c = cure(&find(Some(fits), naive), rocm(6, 4), &gfx1100);
     assert_eq!(c.action, ActionId::FastFind);

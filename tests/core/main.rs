@@ -1,5 +1,6 @@
 //! The pure core in a simulated world.
 
+mod find;
 mod follow;
 mod live;
 mod props;

@@ -38,6 +38,21 @@ pub(super) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
         let words = forecast.words();
         let rank = if bad { rank::NEXT } else { rank::TROUBLE };
         rows.extend(paragraph(theme, "gemm", tone, &words, columns, 2, rank));
+    } else if let Some(why) = view
+        .cure
+        .why
+        .as_ref()
+        .filter(|_| view.state.workspace.is_some())
+    {
+        rows.extend(paragraph(
+            theme,
+            "gemm",
+            Tone::Warn,
+            why,
+            columns,
+            2,
+            rank::NEXT,
+        ));
     }
     if needs_cure(s, view) {
         let text = &view.cure.text;
@@ -60,8 +75,9 @@ fn needs_cure(s: &Snapshot, view: &FindView) -> bool {
     let stalls = s.verdict.id == VerdictId::FindStall
         || matches!(s.verdict.health, Health::Suspect | Health::Hung);
     let naive = view.state.is_naive();
+    let refused = view.state.workspace.is_some();
     let only = view.forecast.as_ref();
-    stalls || naive || only.is_some_and(|f| f.may_be_only_naive())
+    stalls || naive || refused || only.is_some_and(|f| f.may_be_only_naive())
 }
 
 /// The solver and its figures: in a row, or in two where they need them.
