@@ -3,7 +3,7 @@
 use crate::model::{ActionId, FindState, MiopenRelease};
 
 use super::im2col::{Smaller, smaller};
-use super::{Answer, Card, Forecast, forecast, size};
+use super::{Card, Forecast, forecast, size};
 
 /// What helps, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -48,7 +48,7 @@ impl RunState {
                 Job::Waiting(t) => JobState::Waiting(t),
                 Job::Ended => JobState::Ended,
             },
-            find: self.detector.find(),
+            find: self.detector.find().map(Box::new),
             verdict: self.verdict.clone(),
             verdict_since: self.shown.map_or(self.now, |s| s.at),
             stage: self.view_stage(),

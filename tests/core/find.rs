@@ -1,10 +1,12 @@
 //! The Find that is shown: console lines through the real adapter into the snapshot.
 
+use std::time::Duration;
+
 use framepack_tui::model::{ActionId, Event, Line, Phase, Stream};
 use framepack_tui::run::snapshot::FindView;
 use framepack_tui::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
 
-use crate::sim::{Sim, plan, secs};
+use crate::sim::{Sim, plan};
 
 struct Told {
     sim: Sim,
@@ -37,7 +39,7 @@ impl Told {
     }
 
     fn find(&self) -> Option<FindView> {
-        self.sim.state.snapshot().find
+        self.sim.state.snapshot().find.map(|view| *view)
     }
 }
 
@@ -60,7 +62,7 @@ fn a_whole_find_is_shown_while_it_is_open() {
         find.state.driver_line().as_deref(),
         Some(format!("MIOpenDriver {ARGS}").as_str())
     );
-    t.sim.run_for(secs(10));
+    t.sim.run_for(Duration::from_secs(10));
     t.say("MIOpen(HIP): Info [EvaluateInvokers] Evaluating Solver: miopenConvolutionFwdAlgoGEMM:GemmFwdRest");
     t.say("MIOpen(HIP): Info [EvaluateInvokers] solution(current vs best): GemmFwdRest: : 41.2 < 3.40282e+38");
     let find = t.find().unwrap().state;

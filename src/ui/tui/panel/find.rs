@@ -4,7 +4,7 @@
 use crate::model::time::clock;
 use crate::model::{Health, VerdictId};
 use crate::run::Snapshot;
-use crate::run::snapshot::FindView;
+use crate::run::snapshot::{FindView, Forecast};
 use crate::ui::find::{eta, times, tuned};
 use crate::ui::text::ago;
 use crate::ui::tui::parts::{Parts, Row, paragraph};
@@ -77,7 +77,7 @@ fn needs_cure(s: &Snapshot, view: &FindView) -> bool {
     let naive = view.state.is_naive();
     let refused = view.state.workspace.is_some();
     let only = view.forecast.as_ref();
-    stalls || naive || refused || only.is_some_and(|f| f.may_be_only_naive())
+    stalls || naive || refused || only.is_some_and(Forecast::may_be_only_naive)
 }
 
 /// The solver and its figures: in a row, or in two where they need them.
