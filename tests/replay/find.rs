@@ -87,12 +87,12 @@ fn where_the_version_is_not_known_both_are_told() {
     let mut s = Script::comfyui_decode(STRIX_HALO, "");
     s.say("MIOpen(HIP): Warning [operator()] Find Start: 96-6-482-834-3x3x3-96-4-480-832-1-0x0x0-1x1x1-1x1x1-0-NCDHW-FP16-F, findMode: DYNAMIC_HYBRID(5)");
     let onset = s.now();
-    s.act(200, Act::Cpu1);
+    s.act(360, Act::Cpu1);
     let got = s.is_fault(
         VerdictId::FindStall,
         Phase::VaeDecode,
         onset + 110.0,
-        onset + 180.0,
+        onset + 360.0,
     );
     let (_, verdict) = got.main().unwrap();
     let sentence = &verdict.sentence;
