@@ -1,6 +1,6 @@
 //! What helps where a Find takes too long.
 
-use crate::model::{ActionId, FindState, MiopenRelease};
+use crate::model::{ActionId, ConvLayout, FindState, MiopenRelease};
 
 use super::im2col::{Smaller, smaller};
 use super::{Card, Forecast, forecast, size};
@@ -10,7 +10,8 @@ use super::{Card, Forecast, forecast, size};
 pub struct Cure {
     /// What to do.
     pub action: ActionId,
-    /// A variable that switches the family off which is being timed, and its value.
+    /// A variable that helps and its value: mostly one that switches the family off which
+    /// is being timed.
     pub env: Option<(&'static str, &'static str)>,
     /// What to do, with its numbers; a clause without a full stop.
     pub text: String,
@@ -60,6 +61,9 @@ const SWITCHES: [(&str, &str, &str); 4] = [
 pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
     let forecast = find.convolution.map(|c| forecast(&c, release, card));
     if let (Some(f), Some(c)) = (&forecast, &find.convolution) {
+        if c.layout == ConvLayout::ChannelsLast && f.may_be_only_naive() {
+            return channels_first(f);
+        }
         let limit = f.exceeded().filter(|_| f.needs_smaller());
         if let Some(s) = limit.and_then(|limit| smaller(c, limit)) {
             return fewer(f, &s);
@@ -103,6 +107,19 @@ pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
         env: env.map(|(variable, _)| (variable, "0")),
         text,
         why,
+    }
+}
+
+/// MIOpen's GEMM takes no channels-last tensors; torch passes them on only where it is
+/// asked to.
+fn channels_first(f: &Forecast) -> Cure {
+    const VARIABLE: &str = "PYTORCH_MIOPEN_SUGGEST_NHWC";
+    let tiles = f.exceeded().map_or("", |_| " with smaller tiles");
+    Cure {
+        action: ActionId::EnvToggle,
+        env: Some((VARIABLE, "0")),
+        text: format!("channels first ({VARIABLE}=0){tiles} lets GEMM be used"),
+        why: Some("in channels last only the naive kernel is left".to_owned()),
     }
 }
 

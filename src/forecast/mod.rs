@@ -100,8 +100,8 @@ impl Forecast {
     /// certain to be left there.
     pub fn needs_smaller(&self) -> bool {
         let mut all = self.outlooks.iter();
-        let exceeds = self.exceeded().is_some();
-        exceeds && all.any(|o| o.gemm() == Answer::No && o.only_naive != Answer::No)
+        self.exceeded().is_some()
+            && all.any(|o| o.gemm() == Answer::No && o.only_naive != Answer::No)
     }
 
     /// Whether GEMM can be used in every version that it may be.

@@ -210,6 +210,15 @@ fn the_cure_is_the_one_that_follows() {
     );
     let c = cure(&find(None, naive), rocm(6, 4), &gfx1100);
     assert_eq!((c.action, c.env), (ActionId::FastFind, None));
+    let mut last = hunyuan();
+    last.layout = ConvLayout::ChannelsLast;
+    let c = cure(&find(Some(last), naive), rocm(6, 4), &gfx1100);
+    assert_eq!(c.env, Some(("PYTORCH_MIOPEN_SUGGEST_NHWC", "0")));
+    assert!(
+        c.text.contains("with smaller tiles lets GEMM"),
+        "{}",
+        c.text
+    );
     let wino = "ConvBinWinogradRxSf3x2";
     let c = cure(&find(None, wino), rocm(6, 4), &gfx1100);
     assert_eq!(c.env, Some(("MIOPEN_DEBUG_CONV_WINOGRAD", "0")));
