@@ -1,27 +1,39 @@
 //! What helps where a Find takes too long.
 
-use crate::model::{ActionId, FindState, MiopenRelease};
+use crate::model::{ActionId, ConvLayout, FindState, MiopenRelease};
 
 use super::im2col::{Smaller, smaller};
-use super::{Answer, Card, Forecast, forecast, size};
+use super::{Card, Forecast, forecast, size};
 
 /// What helps, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cure {
     /// What to do.
     pub action: ActionId,
-    /// A variable that switches the family off which is being timed, and its value.
+    /// A variable that helps and its value: mostly one that switches the family off which
+    /// is being timed.
     pub env: Option<(&'static str, &'static str)>,
-    /// In a sentence with its numbers; without a full stop.
+    /// What to do, with its numbers; a clause without a full stop.
     pub text: String,
+    /// Why, where that is known; another clause.
+    pub why: Option<String>,
 }
 
 impl Cure {
-    const fn new(action: ActionId, text: String) -> Self {
+    const fn new(action: ActionId, text: String, why: Option<String>) -> Self {
         Self {
             action,
             env: None,
             text,
+            why,
+        }
+    }
+
+    /// What to do and why, in one sentence without a full stop.
+    pub fn sentence(&self) -> String {
+        match &self.why {
+            Some(why) => format!("{}: {why}", self.text),
+            None => self.text.clone(),
         }
     }
 }
@@ -48,35 +60,41 @@ const SWITCHES: [(&str, &str, &str); 4] = [
 /// another one is certain to be left.
 pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
     let forecast = find.convolution.map(|c| forecast(&c, release, card));
-    if let (Some(f), Some(c)) = (&forecast, &find.convolution)
-        && f.may_be_only_naive()
-    {
-        let smaller = f.exceeded().and_then(|limit| smaller(c, limit));
-        return match smaller {
-            Some(s) => fewer(f, &s),
-            None => Cure::new(
+    if let (Some(f), Some(c)) = (&forecast, &find.convolution) {
+        if c.layout == ConvLayout::ChannelsLast && f.may_be_only_naive() {
+            return channels_first(f);
+        }
+        let limit = f.exceeded().filter(|_| f.needs_smaller());
+        if let Some(s) = limit.and_then(|limit| smaller(c, limit)) {
+            return fewer(f, &s);
+        }
+        if f.may_be_only_naive() {
+            return Cure::new(
                 ActionId::TiledVae,
-                "only the naive kernel takes this convolution; smaller tiles make it shorter"
-                    .to_owned(),
-            ),
-        };
+                "smaller tiles make each launch shorter".to_owned(),
+                Some("only the naive kernel takes this convolution".to_owned()),
+            );
+        }
     }
     if let Some(refused) = refused(find) {
-        return Cure::new(ActionId::FastFind, refused);
+        let text =
+            "fast find takes a solver by estimate and times none; smaller tiles need less memory";
+        return Cure::new(ActionId::FastFind, text.to_owned(), Some(refused));
     }
     let fits = forecast.as_ref().is_some_and(Forecast::gemm_fits);
     let naive = find.is_naive();
-    let mut text = match (&forecast, naive) {
-        (Some(f), true) if fits => format!(
-            "GEMM fits ({}): fast find takes it and does not time the naive kernel",
-            f.workspace.map_or_else(String::new, size)
+    let (text, why) = match (&forecast, naive) {
+        (Some(f), true) if fits => (
+            "fast find prefers GEMM to the naive kernel and times neither",
+            f.workspace.map(|w| format!("GEMM fits ({})", size(w))),
         ),
-        (_, true) => {
-            "fast find does not time the naive kernel, which may take minutes a launch; smaller tiles make each launch shorter"
-                .to_owned()
-        }
-        (_, false) => "fast find takes a solver by estimate and times none".to_owned(),
+        (_, true) => (
+            "fast find does not time the naive kernel; smaller tiles make each launch shorter",
+            Some("a launch may take minutes".to_owned()),
+        ),
+        (_, false) => ("fast find takes a solver by estimate and times none", None),
     };
+    let mut text = text.to_owned();
     let env = find.solver.as_deref().and_then(switch).filter(|(name, _)| {
         // switched off where nothing else is certain to be left, it ends in an error
         !name.contains("NAIVE") || fits
@@ -88,6 +106,20 @@ pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
         action: ActionId::FastFind,
         env: env.map(|(variable, _)| (variable, "0")),
         text,
+        why,
+    }
+}
+
+/// MIOpen's GEMM takes no channels-last tensors; torch passes them on only where it is
+/// asked to.
+fn channels_first(f: &Forecast) -> Cure {
+    const VARIABLE: &str = "PYTORCH_MIOPEN_SUGGEST_NHWC";
+    let tiles = f.exceeded().map_or("", |_| " with smaller tiles");
+    Cure {
+        action: ActionId::EnvToggle,
+        env: Some((VARIABLE, "0")),
+        text: format!("channels first ({VARIABLE}=0){tiles} lets GEMM be used"),
+        why: Some("in channels last only the naive kernel is left".to_owned()),
     }
 }
 
@@ -108,7 +140,7 @@ fn refused(find: &FindState) -> Option<String> {
     };
     (short && w.solver.starts_with("Gemm")).then(|| {
         format!(
-            "GEMM needs a workspace of {} and the program gave it {given}: fast find times nothing else in its place; smaller tiles need less",
+            "GEMM needs a workspace of {} and the program gave it {given}",
             size(w.required.into())
         )
     })
@@ -131,12 +163,21 @@ fn fewer(f: &Forecast, s: &Smaller) -> Cure {
     };
     let limit = f.exceeded().map_or_else(String::new, |l| l.to_string());
     let needed = f.workspace.map_or_else(String::new, size);
-    let certain = f.outlooks.iter().all(|o| o.only_naive == Answer::Yes);
-    let when = if certain { "" } else { " before ROCm 7.11" };
+    let when = if let [_] = f.outlooks[..] {
+        ""
+    } else {
+        " before ROCm 7.11"
+    };
+    let left = if f.may_be_only_naive() {
+        "only the naive kernel is left, for fast find too"
+    } else {
+        "GEMM is left out"
+    };
     Cure::new(
         ActionId::TiledVae,
-        format!(
-            "{by} lets GEMM be used; now its im2col needs {needed}, MIOpen allows {limit}{when}, and only the naive kernel is left, for fast find too"
-        ),
+        format!("{by} lets GEMM be used"),
+        Some(format!(
+            "now its im2col needs {needed}, MIOpen allows {limit}{when}, and {left}"
+        )),
     )
 }

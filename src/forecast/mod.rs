@@ -96,6 +96,14 @@ impl Forecast {
         all.any(|o| o.only_naive == Answer::Yes)
     }
 
+    /// Whether GEMM's buffer is too large in one of these versions, and no other family is
+    /// certain to be left there.
+    pub fn needs_smaller(&self) -> bool {
+        let mut all = self.outlooks.iter();
+        self.exceeded().is_some()
+            && all.any(|o| o.gemm() == Answer::No && o.only_naive != Answer::No)
+    }
+
     /// Whether GEMM can be used in every version that it may be.
     pub fn gemm_fits(&self) -> bool {
         self.outlooks.iter().all(|o| o.gemm() == Answer::Yes)

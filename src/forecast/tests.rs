@@ -188,9 +188,19 @@ fn the_cure_is_the_one_that_follows() {
     let c = cure(&find(Some(hunyuan()), naive), rocm(6, 4), &gfx1100);
     assert_eq!(c.action, ActionId::TiledVae);
     assert_eq!(
-        c.text,
-        "a tile of at most 224x224 px or a chunk of at most 13 frames lets GEMM be used; now its im2col needs 7.2 GiB, MIOpen allows 6.8 GiB, and only the naive kernel is left, for fast find too"
+        c.sentence(),
+        "a tile of at most 224x224 px or a chunk of at most 13 frames lets GEMM be used: now its im2col needs 7.2 GiB, MIOpen allows 6.8 GiB, and only the naive kernel is left, for fast find too"
     );
+    let nameless = Card::default();
+    let c = cure(
+        &find(Some(hunyuan()), naive),
+        MiopenRelease::default(),
+        &nameless,
+    );
+    let words = "MIOpen allows 6.8 GiB before ROCm 7.11, and GEMM is left out";
+    assert!(c.sentence().ends_with(words), "{}", c.sentence());
+    let c = cure(&find(Some(hunyuan()), naive), rocm(7, 11), &gfx1100);
+    assert_eq!(c.action, ActionId::FastFind);
     let fits = conv(ConvType::Bf16, [128, 128], [9, 128, 128], 1);
     let c = cure(&find(Some(fits), naive), rocm(6, 4), &gfx1100);
     assert_eq!(c.action, ActionId::FastFind);
@@ -200,6 +210,15 @@ fn the_cure_is_the_one_that_follows() {
     );
     let c = cure(&find(None, naive), rocm(6, 4), &gfx1100);
     assert_eq!((c.action, c.env), (ActionId::FastFind, None));
+    let mut last = hunyuan();
+    last.layout = ConvLayout::ChannelsLast;
+    let c = cure(&find(Some(last), naive), rocm(6, 4), &gfx1100);
+    assert_eq!(c.env, Some(("PYTORCH_MIOPEN_SUGGEST_NHWC", "0")));
+    assert!(
+        c.text.contains("with smaller tiles lets GEMM"),
+        "{}",
+        c.text
+    );
     let wino = "ConvBinWinogradRxSf3x2";
     let c = cure(&find(None, wino), rocm(6, 4), &gfx1100);
     assert_eq!(c.env, Some(("MIOPEN_DEBUG_CONV_WINOGRAD", "0")));
@@ -215,9 +234,10 @@ fn the_cure_is_the_one_that_follows() {
     });
     let c = cure(&given, rocm(6, 4), &gfx1100);
     assert!(
-        c.text.contains("3.0 GiB and the program gave it none"),
+        c.sentence()
+            .contains("3.0 GiB and the program gave it none"),
         "{}",
-        c.text
+        c.sentence()
     );
 }
 

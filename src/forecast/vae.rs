@@ -30,9 +30,9 @@ pub fn scale(conv: &Convolution) -> Option<Scale> {
         return None;
     }
     let (px, frames, wan) = match (conv.c, conv.k) {
-        (128, 128 | 3) | (256, 128) | (3, 128) => (1, 1, false),
-        (256, 256) | (512, 256) => (2, 2, false),
-        (96, 96 | 3) | (3, 96) => (1, 1, true),
+        (128, 3) | (3 | 128 | 256, 128) => (1, 1, false),
+        (256 | 512, 256) => (2, 2, false),
+        (96, 3) | (3 | 96, 96) => (1, 1, true),
         (192, 192) => (2, 1, true),
         _ => return None,
     };

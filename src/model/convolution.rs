@@ -238,7 +238,7 @@ impl Convolution {
             line.push(' ');
             line.push_str(&value.to_string());
         };
-        let from = if self.dims == 3 { 0 } else { 1 };
+        let from = usize::from(self.dims != 3);
         let axes = [
             (["--in_d", "-H", "-W"], self.input),
             (["--fil_d", "-y", "-x"], self.kernel),
@@ -280,7 +280,7 @@ impl Convolution {
 /// `conv3d fp16 1x96x6x482x834, 3x3x3 to 96`.
 impl fmt::Display for Convolution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let from = if self.dims == 3 { 0 } else { 1 };
+        let from = usize::from(self.dims != 3);
         let axes = |v: &[u32; 3]| v.map(|v| v.to_string())[from..].join("x");
         let kind = if self.transposed { "convtrans" } else { "conv" };
         write!(
@@ -390,7 +390,7 @@ mod tests {
         fn no_figure_breaks_it(v in prop::array::uniform16(any::<u32>()), t in any::<bool>()) {
             let c = Convolution {
                 transposed: t,
-                dims: v[0] as u8,
+                dims: v[0].to_le_bytes()[0],
                 n: v[1],
                 c: v[2],
                 k: v[3],

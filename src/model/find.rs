@@ -231,8 +231,8 @@ mod tests {
 
     fn folded(marks: &[FindMark]) -> Option<FindState> {
         let mut open = None;
-        for (at, mark) in marks.iter().enumerate() {
-            FindState::fold(&mut open, Mono::from_secs(at as u64), mark);
+        for (at, mark) in (0..).zip(marks) {
+            FindState::fold(&mut open, Mono::from_secs(at), mark);
         }
         open
     }

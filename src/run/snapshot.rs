@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use crate::detect::{Working, kernel_fault};
-pub use crate::forecast::{Cure, FindView};
+pub use crate::forecast::{Card, Cure, FindView, Forecast};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Survivor};
 use crate::model::{
@@ -263,7 +263,7 @@ pub struct Snapshot {
     /// Job.
     pub job: JobState,
     /// MIOpen's Find, while one is open.
-    pub find: Option<FindView>,
+    pub find: Option<Box<FindView>>,
     /// Judgement in force.
     pub verdict: Verdict,
     /// Since when.

@@ -44,7 +44,7 @@ impl RunState {
             sections: self.sections,
             progress: self.progress.clone(),
             job: self.job_state(),
-            find: self.detector.find(),
+            find: self.detector.find().map(Box::new),
             verdict: self.verdict.clone(),
             verdict_since: self.shown.map_or(self.now, |s| s.at),
             stage: self.view_stage(),

@@ -1,6 +1,7 @@
 //! The pure core in a simulated world.
 
 mod attached;
+mod find;
 mod follow;
 mod live;
 mod props;

@@ -8,6 +8,8 @@ mod corpus;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod find;
+#[cfg(test)]
 mod judge;
 #[cfg(test)]
 mod player;

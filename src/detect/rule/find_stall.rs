@@ -33,8 +33,8 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     if state.is_naive() {
         sentence.push_str("; it times the naive kernel, which may take minutes a launch");
     }
-    let cure = cure(state, f.release, f.card);
-    sentence = format!("{sentence}; {}", cure.text);
+    let cure = cure(state, f.release, f.card).sentence();
+    sentence = format!("{sentence}; {cure}");
     let mut numbers = vec![
         format!("Find open for {}", span(f.now.since(state.opened))),
         format!("convolution: {}", state.what()),

@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(f.take(at(21), &figures), None);
         assert_eq!(
             f.due(at(26)).as_deref(),
-            Some("conv -n 1: ConvHipX, 12/45, best 4.2 ms, ETA 85 s")
+            Some("conv -n 1: ConvHipX, 12/45, best 4.2 ms, ETA 1 min 25 s")
         );
         assert_eq!(f.due(at(30)), None);
         assert!(f.due(at(56)).unwrap().contains("ETA 55 s"));

@@ -1,12 +1,12 @@
 //! Runs in which MIOpen's Find is open.
 
 use super::healthy;
-use crate::forecast::{Card, FindView};
 use crate::model::{
     Bytes, ConvDirection, ConvLayout, ConvType, Convolution, FindFigures, FindMark, FindState,
     Health, Metric, MiopenRelease, Mono, NextStep, Phase, VerdictId,
 };
 use crate::run::Snapshot;
+use crate::run::snapshot::{Card, FindView};
 
 pub(super) fn convolution(input: [u32; 3]) -> Convolution {
     Convolution {
@@ -27,7 +27,7 @@ pub(super) fn convolution(input: [u32; 3]) -> Convolution {
     }
 }
 
-fn view(marks: &[(u64, FindMark)], rocm: [u32; 2]) -> Option<FindView> {
+fn view(marks: &[(u64, FindMark)], rocm: [u32; 2]) -> Option<Box<FindView>> {
     let mut open = None;
     for (at, mark) in marks {
         FindState::fold(&mut open, Mono::from_secs(*at), mark);
@@ -40,7 +40,7 @@ fn view(marks: &[(u64, FindMark)], rocm: [u32; 2]) -> Option<FindView> {
         arch: Some("gfx1100".to_owned()),
         vram: Some(Bytes::gib(24)),
     };
-    open.map(|state| FindView::of(state, release, &card))
+    open.map(|state| Box::new(FindView::of(state, release, &card)))
 }
 
 fn opened(at: u64, input: [u32; 3]) -> [(u64, FindMark); 2] {
@@ -98,7 +98,7 @@ pub(in crate::ui) fn find_stalls() -> Snapshot {
     s.verdict.health = Health::Suspect;
     s.verdict.confidence = 0.45;
     s.verdict.onset = Mono::from_secs(581);
-    let cure = s.find.as_ref().map(|f| f.cure.text.clone());
+    let cure = s.find.as_ref().map(|f| f.cure.sentence());
     s.verdict.sentence = format!(
         "MIOpen has been searching for 4 min 51 s without an advance (our limit: 5 min 00 s); it times the naive kernel, which may take minutes a launch; {}",
         cure.unwrap_or_default()

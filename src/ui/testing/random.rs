@@ -370,7 +370,7 @@ impl Dice {
             sections: self.some(|_| u32::MAX),
             progress: self.some(Self::progress),
             job: self.job(),
-            find: self.some(Self::find),
+            find: self.some(Self::find).map(Box::new),
             verdict: self.verdict(),
             verdict_since: self.mono(),
             stage: self.stage(),

@@ -1,8 +1,8 @@
 //! Finds of which anything can be expected but sense.
 
 use super::Dice;
-use crate::forecast::{Card, FindView};
 use crate::model::{Convolution, FindFigures, FindMark, FindState, MiopenRelease, Workspace};
+use crate::run::snapshot::{Card, FindView};
 use crate::ui::testing::find::convolution;
 
 impl Dice {

@@ -303,7 +303,12 @@ fn holds(binding: &Binding, typed: &str) -> bool {
 pub(super) const fn home(binding: &Binding) -> Option<Screen> {
     match (binding.action, binding.context) {
         (
-            Action::Evidence | Action::Export | Action::Rungs | Action::ApplyNow | Action::SaveAs,
+            Action::Evidence
+            | Action::Export
+            | Action::CopyFind
+            | Action::Rungs
+            | Action::ApplyNow
+            | Action::SaveAs,
             _,
         ) => None,
         (_, Context::Dashboard) => Some(Screen::Dashboard),

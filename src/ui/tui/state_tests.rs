@@ -54,6 +54,28 @@ fn a_kill_needs_its_own_key_after_the_question() {
 }
 
 #[test]
+fn the_line_of_an_open_find_can_be_copied() {
+    let mut state = UiState::default();
+    let s = testing::find_stalls();
+    let Some(Effect::Copy(line)) = press(&mut state, Key::Char('y'), &s) else {
+        panic!("nothing is copied");
+    };
+    let begin = "MIOpenDriver convbfp16 -n 1 -c 128 --in_d 17 -H 256 -W 256 -k 128";
+    assert!(line.starts_with(begin) && !line.contains('\n'), "{line}");
+    assert_eq!(press(&mut state, Key::Char('y'), &testing::healthy()), None);
+    assert_eq!(
+        state.toast.as_deref(),
+        Some("y: MIOpen searches for nothing")
+    );
+    let mut unnamed = s;
+    if let Some(find) = &mut unnamed.find {
+        find.state.convolution = None;
+    }
+    assert_eq!(press(&mut state, Key::Char('y'), &unnamed), None);
+    assert!(state.toast.unwrap().contains("does not say"));
+}
+
+#[test]
 fn quitting_a_live_run_asks() {
     let s = testing::healthy();
     let mut state = UiState::default();

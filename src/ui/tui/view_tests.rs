@@ -52,7 +52,7 @@ fn states() -> Vec<(&'static str, Snapshot)> {
 
 #[test]
 fn the_dashboard_in_every_state() {
-    let more = [
+    let more = vec![
         ("waiting_vram", testing::waiting_vram()),
         ("bad_sensors", testing::bad_sensors()),
         ("odd_cards", testing::odd_cards()),

@@ -204,7 +204,7 @@ mod tests {
             "",
             "pool -n 1 -c 3",
             "convfp16 -n 1 -c 96 --in_d 6 -H 482 -W 834 -k 96 -m conv -g 1 -F 1",
-            &REPORTED.replace("-c 96", "-c 97 -g 5"),
+            &REPORTED.replace("-g 1", "-g 5"),
             &REPORTED.replace("-W 834", "-W 99999999999"),
             &REPORTED.replace("-W 834", "-W -8"),
             &REPORTED.replace("--in_d 6", "--in_d 2"),

@@ -254,31 +254,35 @@ fn time(text: &str) -> Option<f64> {
 }
 
 /// The figures of a line that counts or times, and the same in words.
-fn timing(m: &str) -> Option<(FindFigures, String)> {
+fn timing(message: &str) -> Option<(FindFigures, String)> {
     let number = |text: &str| text.parse::<u64>().ok();
-    let mut f = FindFigures::default();
-    if let Some(c) = RUNS_LEFT.captures(m) {
+    let mut figures = FindFigures::default();
+    let words = if let Some(c) = RUNS_LEFT.captures(message) {
         let best = c.name("best").map(|b| b.as_str());
-        f.left = number(&c["left"]);
-        f.best_ms = best.and_then(time);
+        figures.left = number(&c["left"]);
+        figures.best_ms = best.and_then(time);
         let best = best.map(|b| format!(", best {b} ms")).unwrap_or_default();
-        return Some((f, format!("{} runs left{best}", &c["left"])));
-    }
-    if let Some(c) = TUNING.captures(m) {
-        let (i, n, best, eta) = (&c["i"], &c["n"], &c["best"], &c["eta"]);
-        (f.tried, f.total) = (number(i), number(n));
-        (f.best_ms, f.eta_s) = (time(best), time(eta));
-        return Some((f, format!("{i} of {n}, best {best} ms, {eta} s to go")));
-    }
-    if let Some(c) = BETTER.captures(m) {
-        let (i, n, t) = (&c["i"], &c["n"], &c["t"]);
-        (f.tried, f.total, f.best_ms) = (number(i), number(n), time(t));
-        return Some((f, format!("{i} of {n}, better: {t} ms")));
-    }
-    let c = TIMED.captures(m)?;
-    f.solver = Some(c["solver"].to_owned());
-    (f.ms, f.best_ms) = (time(&c["ms"]), time(&c["best"]));
-    Some((f, format!("{} took {} ms", &c["solver"], &c["ms"])))
+        format!("{} runs left{best}", &c["left"])
+    } else if let Some(c) = TUNING.captures(message) {
+        figures.tried = number(&c["i"]);
+        figures.total = number(&c["n"]);
+        figures.best_ms = time(&c["best"]);
+        figures.eta_s = time(&c["eta"]);
+        let (of, best) = (&c["n"], &c["best"]);
+        format!("{} of {of}, best {best} ms, {} s to go", &c["i"], &c["eta"])
+    } else if let Some(c) = BETTER.captures(message) {
+        figures.tried = number(&c["i"]);
+        figures.total = number(&c["n"]);
+        figures.best_ms = time(&c["t"]);
+        format!("{} of {}, better: {} ms", &c["i"], &c["n"], &c["t"])
+    } else {
+        let c = TIMED.captures(message)?;
+        figures.solver = Some(c["solver"].to_owned());
+        figures.ms = time(&c["ms"]);
+        figures.best_ms = time(&c["best"]);
+        format!("{} took {} ms", &c["solver"], &c["ms"])
+    };
+    Some((figures, words))
 }
 
 /// Lines that show that the search went on, other than counts and times.

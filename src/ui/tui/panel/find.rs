@@ -4,7 +4,7 @@
 use crate::model::time::clock;
 use crate::model::{Health, VerdictId};
 use crate::run::Snapshot;
-use crate::run::snapshot::FindView;
+use crate::run::snapshot::{FindView, Forecast};
 use crate::ui::find::{eta, times, tuned};
 use crate::ui::text::ago;
 use crate::ui::tui::parts::{Parts, Row, paragraph};
@@ -20,34 +20,50 @@ pub(super) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     };
     let find = &view.state;
     let open = format!("open {}", clock(s.now.since(find.opened)));
+    let what = find.what();
+    let (shape, filter) = what.split_once(", ").unwrap_or((&what, ""));
+    let copies = find.driver_line().map_or("", |_| "y copies it");
     let mut rows = vec![
         Parts::labelled(theme, "find")
-            .put(0, Tone::Strong, find.what())
+            .put(0, Tone::Strong, shape)
+            .put(3, Tone::Plain, filter)
             .put(2, Tone::Plain, open)
+            .put(4, Tone::Dim, copies)
             .row(columns, rank::CORE),
-        solver(s, view, theme).row(columns, rank::CORE),
     ];
+    rows.extend(solver(s, view, theme, columns));
     if let Some(forecast) = &view.forecast {
         let bad = forecast.may_be_only_naive();
         let tone = if bad { Tone::Warn } else { Tone::Dim };
         let words = forecast.words();
         let rank = if bad { rank::NEXT } else { rank::TROUBLE };
-        rows.extend(paragraph(theme, "memory", tone, &words, columns, 2, rank));
+        rows.extend(paragraph(theme, "gemm", tone, &words, columns, 2, rank));
+    } else if let Some(why) = view
+        .cure
+        .why
+        .as_ref()
+        .filter(|_| view.state.workspace.is_some())
+    {
+        rows.extend(paragraph(
+            theme,
+            "gemm",
+            Tone::Warn,
+            why,
+            columns,
+            2,
+            rank::NEXT,
+        ));
     }
     if needs_cure(s, view) {
-        let keys = match find.driver_line() {
-            Some(_) => "  (y copies the MIOpenDriver line)",
-            None => "",
-        };
-        let text = format!("{}{keys}", view.cure.text);
+        let text = &view.cure.text;
         let plain = Tone::Plain;
         rows.extend(paragraph(
             theme,
             "cure",
             plain,
-            &text,
+            text,
             columns,
-            4,
+            3,
             rank::NEXT,
         ));
     }
@@ -59,15 +75,18 @@ fn needs_cure(s: &Snapshot, view: &FindView) -> bool {
     let stalls = s.verdict.id == VerdictId::FindStall
         || matches!(s.verdict.health, Health::Suspect | Health::Hung);
     let naive = view.state.is_naive();
+    let refused = view.state.workspace.is_some();
     let only = view.forecast.as_ref();
-    stalls || naive || only.is_some_and(|f| f.may_be_only_naive())
+    stalls || naive || refused || only.is_some_and(Forecast::may_be_only_naive)
 }
 
-fn solver(s: &Snapshot, view: &FindView, theme: Theme) -> Parts {
+/// The solver and its figures: in a row, or in two where they need them.
+fn solver(s: &Snapshot, view: &FindView, theme: Theme, columns: usize) -> Vec<Row> {
     let find = &view.state;
     let row = Parts::labelled(theme, "solver");
     let Some(name) = &find.solver else {
-        return row.put(0, Tone::Dim, "none named yet");
+        let row = row.put(0, Tone::Dim, "none named yet");
+        return vec![row.row(columns, rank::CORE)];
     };
     let tone = if find.is_naive() {
         Tone::Warn
@@ -75,19 +94,29 @@ fn solver(s: &Snapshot, view: &FindView, theme: Theme) -> Parts {
         Tone::Plain
     };
     let (ms, best) = times(find);
-    let ms = ms.unwrap_or_else(|| {
+    let untimed = || {
         let since = ago(s.now.since(find.solver_since));
         format!("for {since}, not timed yet")
-    });
-    let mut row = row
-        .put(0, tone, name)
-        .put(2, Tone::Plain, tuned(find).unwrap_or_default());
-    if !find.is_tuning() || find.ms.is_some() {
-        row = row.put(3, Tone::Plain, ms);
+    };
+    let ms = match ms {
+        Some(ms) => ms,
+        None if find.is_tuning() => String::new(),
+        None => untimed(),
+    };
+    let figures = |row: Parts| {
+        row.put(2, Tone::Plain, tuned(find).unwrap_or_default())
+            .put(3, Tone::Plain, &ms)
+            .put(1, Tone::Plain, best.as_deref().unwrap_or_default())
+            .put(1, Tone::Plain, eta(find, s.now).unwrap_or_default())
+    };
+    let name = row.put(0, tone, name);
+    let whole = figures(name.clone());
+    if whole.width() <= columns {
+        return vec![whole.row(columns, rank::CORE)];
     }
-    row.put(1, Tone::Plain, best.unwrap_or_default()).put(
-        1,
-        Tone::Plain,
-        eta(find, s.now).unwrap_or_default(),
-    )
+    let second = figures(Parts::labelled(theme, "time"));
+    vec![
+        name.row(columns, rank::CORE),
+        second.row(columns, rank::NEXT),
+    ]
 }

@@ -49,9 +49,10 @@ fn head(s: &Snapshot, theme: Theme) -> Parts {
 /// Health, what is done now, phase, reason, next limit, decision; after the end
 /// the outcome and the result.
 pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, room: Room) -> Vec<Row> {
-    let Room {
-        columns, sentence, ..
-    } = room;
+    let columns = room.columns;
+    // the rows of an open Find say the rest
+    let most = if s.find.is_some() { 2 } else { room.sentence };
+    let sentence = room.sentence.min(most);
     let mut rows = vec![head(s, theme).row(columns, rank::KEEP)];
     if s.outcome.is_some() {
         rows.extend(ending(s, theme, room));
