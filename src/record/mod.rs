@@ -14,6 +14,7 @@ mod pack;
 pub mod queue;
 pub mod reader;
 pub mod recorder;
+pub mod redact;
 pub mod retention;
 pub mod sink;
 pub mod store;
