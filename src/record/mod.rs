@@ -18,6 +18,7 @@ pub mod redact;
 pub mod retention;
 pub mod sink;
 pub mod store;
+pub mod story;
 pub mod tail;
 #[cfg(test)]
 mod tests;

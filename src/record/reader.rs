@@ -337,7 +337,7 @@ impl Record {
     }
 }
 
-fn skip_line(lines: &mut impl BufRead) -> io::Result<()> {
+pub(super) fn skip_line(lines: &mut impl BufRead) -> io::Result<()> {
     loop {
         let buffer = lines.fill_buf()?;
         let (skip, end) = match buffer.iter().position(|b| *b == b'\n') {
