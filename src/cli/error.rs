@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use crate::model::Bytes;
 use crate::profile::{Problem, ProfileError};
-use crate::record::{StoreError, TailError};
+use crate::record::bundle::{BundleError, ExportError};
+use crate::record::{ReadError, StoreError, TailError};
 use crate::supervise::LockError;
 
 /// Exit code of a usage error.
@@ -75,6 +76,18 @@ pub enum CliError {
     /// The record of another process cannot be read on.
     #[error("failed to {0}")]
     Record(#[from] TailError),
+    /// A record cannot be read.
+    #[error("failed to {0}")]
+    Read(#[from] ReadError),
+    /// A bundle cannot be read.
+    #[error("failed to {0}")]
+    Bundle(#[from] BundleError),
+    /// No bundle could be made.
+    #[error("failed to {0}")]
+    Export(#[from] ExportError),
+    /// A record without its first event cannot be replayed.
+    #[error("failed to replay {0}: there is no run_started in it")]
+    NoHead(String),
     /// The record of another process has no end, and nobody writes it.
     #[error(
         "failed to read {}:{line}: the record ends here without run_finished, and nobody writes it any more: its supervisor was killed, or the machine went down",
@@ -117,7 +130,13 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Profile(e) => e.exit_code(),
-            Self::Environment(_) | Self::Record(_) | Self::Unfinished { .. } => 65,
+            Self::Environment(_)
+            | Self::Record(_)
+            | Self::Read(_)
+            | Self::Bundle(_)
+            | Self::Export(ExportError::Read(_))
+            | Self::NoHead(_)
+            | Self::Unfinished { .. } => 65,
             Self::NoProfile(_)
             | Self::Cwd { .. }
             | Self::NoSuchRun { .. }
@@ -127,7 +146,7 @@ impl CliError {
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,
-            Self::Store(_) | Self::System { .. } => 70,
+            Self::Store(_) | Self::Export(ExportError::Io { .. }) | Self::System { .. } => 70,
         }
     }
 

@@ -6,6 +6,7 @@ mod error;
 mod find;
 mod follow;
 mod gpus;
+mod replay;
 mod run;
 mod runs;
 mod show;
@@ -31,7 +32,8 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Run(run)) => run::main(*run),
         Some(Subcommand::Follow(follow)) => follow::main(&follow),
         Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
-        Some(Subcommand::Runs) => runs::main(),
+        Some(Subcommand::Runs(runs)) => runs::main(&runs),
+        Some(Subcommand::Replay(replay)) => replay::main(&replay),
         Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),
         #[cfg(feature = "rocm-smi")]

@@ -26,7 +26,7 @@ mod tests;
 pub use headless::Headless;
 pub use list::{RunEntry, RunStatus, is_held};
 pub use queue::{Class, QueueLimits};
-pub use reader::{Events, ReadError, Record, Warning};
+pub use reader::{Events, ReadError, Record, Warning, open_text};
 pub use recorder::Recorder;
 pub use retention::{Pruned, Retention};
 pub use sink::{EventSink, FinishError, SinkError, SinkThread};
