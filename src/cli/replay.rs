@@ -44,7 +44,11 @@ pub(super) fn main(args: &ReplayArgs) -> Result<u8, CliError> {
         return Err(CliError::NoHead(name));
     };
     let comparison = replay.finish();
-    print(report(&name, &head, events, &comparison).iter().map(|l| printable(l)))?;
+    print(
+        report(&name, &head, events, &comparison)
+            .iter()
+            .map(|l| printable(l)),
+    )?;
     let failed = args.assert && comparison.differs();
     Ok(if failed { DIFFERS } else { 0 })
 }
@@ -127,12 +131,22 @@ fn report(name: &str, head: &RunStarted, events: u64, comparison: &Comparison) -
     )];
     for group in GROUPS {
         let counts = comparison.counts(group);
-        let counts: Vec<String> = counts.iter().map(|(d, n)| format!("{n} {}", d.word())).collect();
-        let counts = if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|(d, n)| format!("{n} {}", d.word()))
+            .collect();
+        let counts = if counts.is_empty() {
+            "none".to_owned()
+        } else {
+            counts.join(", ")
+        };
         lines.push(format!("{group:<10} {counts}"));
     }
     if comparison.reworded() > 0 {
-        lines.push(format!("{} of the same are told in other words or numbers", comparison.reworded()));
+        lines.push(format!(
+            "{} of the same are told in other words or numbers",
+            comparison.reworded()
+        ));
     }
     if let Some(at) = comparison.parted {
         lines.push(format!("from {} on the record answers other decisions than today's: what follows may differ for that alone", stamp(at)));
@@ -149,14 +163,21 @@ fn row(pair: &Pair) -> Option<String> {
     let told = pair.told()?;
     let difference = pair.difference();
     let then = match (difference, &pair.then) {
-        (Difference::Earlier | Difference::Later, Some(then)) => format!(" (then {})", stamp(then.at)),
+        (Difference::Earlier | Difference::Later, Some(then)) => {
+            format!(" (then {})", stamp(then.at))
+        }
         _ => String::new(),
     };
     let words = match (difference, told.words.is_empty()) {
         (Difference::Same, _) | (_, true) => String::new(),
         _ => format!(": {}", told.words),
     };
-    Some(format!("{:<8} {}{then}  {}{words}", difference.word(), stamp(told.at), told.deed))
+    Some(format!(
+        "{:<8} {}{then}  {}{words}",
+        difference.word(),
+        stamp(told.at),
+        told.deed
+    ))
 }
 
 /// `hh:mm:ss.t`.

@@ -111,7 +111,12 @@ impl Story {
     }
 
     fn take_verdict(&mut self, at: Mono, verdict: &Verdict) {
-        let text = format!("{} {}: {}", verdict.health.word(), verdict.id, verdict.sentence);
+        let text = format!(
+            "{} {}: {}",
+            verdict.health.word(),
+            verdict.id,
+            verdict.sentence
+        );
         self.tell(at, "health", text);
         // a suspicion is no verdict yet
         let stands = verdict.health != Health::Suspect;
@@ -154,9 +159,12 @@ fn words(event: &Event) -> Option<(&'static str, String)> {
             text,
         } => ("warning", text.clone()),
         Event::SpawnFailed { why, .. } => ("launch", format!("could not be started: {why}")),
-        Event::SignalSent { signal, reached, .. } => {
-            ("signal", format!("{} to {reached} processes", signal.name()))
-        }
+        Event::SignalSent {
+            signal, reached, ..
+        } => (
+            "signal",
+            format!("{} to {reached} processes", signal.name()),
+        ),
         Event::Exited(report) => ("exit", report.status.to_string()),
         Event::Kernel { text } => ("kernel", text.clone()),
         Event::Artefact(a) => ("result", a.path.clone()),

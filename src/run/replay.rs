@@ -6,15 +6,13 @@
 //! signal, `evidence_taken` for a capture. Once today's rules decide otherwise, the rest
 //! of the record no longer answers what they do: [`Comparison::parted`] says when.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::model::event::{Choice, RunStarted};
-use crate::model::{
-    Effect, Envelope, Event, Mono, RungId, Scope, Signal, VerdictId,
-};
+use crate::model::{Effect, Envelope, Event, Mono, RungId, Scope, Signal, VerdictId};
 
 use super::log::words;
 use super::reduce;
@@ -266,7 +264,9 @@ impl Comparison {
 
     /// Whether anything is earlier, later, new or lost.
     pub fn differs(&self) -> bool {
-        self.pairs.iter().any(|p| p.difference() != Difference::Same)
+        self.pairs
+            .iter()
+            .any(|p| p.difference() != Difference::Same)
     }
 
     /// How many are the same in other words.

@@ -94,11 +94,19 @@ fn another_limit_is_seen_as_earlier_later_or_lost() {
     };
     let stream = follow::recovery();
     let (_, late) = replay(&with_limits(stream.clone(), silence(100)));
-    assert!(late.differs() && verdict(&late, Difference::Lost), "{:?}", differences(&late));
+    assert!(
+        late.differs() && verdict(&late, Difference::Lost),
+        "{:?}",
+        differences(&late)
+    );
     // what the record answers is no longer what would have been decided
     assert!(late.parted.is_some_and(|at| at > Mono::ZERO));
     let (_, early) = replay(&with_limits(stream, silence(20)));
-    assert!(verdict(&early, Difference::Earlier), "{:?}", differences(&early));
+    assert!(
+        verdict(&early, Difference::Earlier),
+        "{:?}",
+        differences(&early)
+    );
 }
 
 #[test]
@@ -108,7 +116,10 @@ fn a_record_that_was_cut_off_misses_nothing() {
         let (_, comparison) = replay(&stream[..cut]);
         let lost = differences(&comparison);
         // what was said upon the last event may stand behind the cut
-        assert!(lost.iter().all(|p| p.contains("then: None")), "{cut}: {lost:?}");
+        assert!(
+            lost.iter().all(|p| p.contains("then: None")),
+            "{cut}: {lost:?}"
+        );
         assert!(lost.len() <= 2, "{cut}: {lost:?}");
     }
 }

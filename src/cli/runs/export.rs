@@ -22,7 +22,13 @@ pub(super) fn main(args: &ExportArgs) -> Result<u8, CliError> {
         Some(file) => file.clone(),
         None => PathBuf::from(name),
     };
-    let made = export(&run.path, &run.id, &out, &Own::of_this_machine(), args.with_prompt)?;
+    let made = export(
+        &run.path,
+        &run.id,
+        &out,
+        &Own::of_this_machine(),
+        args.with_prompt,
+    )?;
     let mut lines = vec![format!(
         "{}: {} in {} files",
         out.display(),
@@ -39,7 +45,12 @@ pub(super) fn main(args: &ExportArgs) -> Result<u8, CliError> {
     if args.with_prompt {
         lines.push("prompts are in it, as you asked".to_owned());
     }
-    lines.extend(made.contents.left_out.iter().map(|w| format!("left out: {w}")));
+    lines.extend(
+        made.contents
+            .left_out
+            .iter()
+            .map(|w| format!("left out: {w}")),
+    );
     if made.bytes > ATTACHMENT {
         lines.push("it is larger than 25 MB, which many bug trackers refuse".to_owned());
     }

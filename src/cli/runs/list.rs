@@ -10,7 +10,10 @@ use super::{print, printable};
 /// Lists them, one a line.
 pub(super) fn main(json: bool) -> Result<u8, CliError> {
     let runs = find::all()?;
-    print(runs.iter().map(|run| if json { object(run) } else { line(run) }))?;
+    print(
+        runs.iter()
+            .map(|run| if json { object(run) } else { line(run) }),
+    )?;
     Ok(0)
 }
 

@@ -24,7 +24,9 @@ pub(super) fn main(args: &RunsArgs) -> Result<u8, CliError> {
 /// Writes lines to standard output, as long as somebody reads them.
 pub(super) fn print(lines: impl IntoIterator<Item = String>) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
-    let wrote = lines.into_iter().try_for_each(|line| writeln!(out, "{line}"));
+    let wrote = lines
+        .into_iter()
+        .try_for_each(|line| writeln!(out, "{line}"));
     match wrote.and_then(|()| out.flush()) {
         // `runs | head`
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use crate::cli::args::PruneArgs;
 use crate::cli::{CliError, find};
 use crate::model::Bytes;
-use crate::record::retention::{Kept, Retention, remove_run};
 use crate::record::RunEntry;
+use crate::record::retention::{Kept, Retention, remove_run};
 
 use super::print;
 
@@ -15,11 +15,20 @@ pub(super) fn main(args: &PruneArgs) -> Result<u8, CliError> {
     let now = SystemTime::now();
     let (mut freed, mut gone, mut lines) = (0, 0_usize, Vec::new());
     for run in chosen(args, find::all()?, now) {
-        match remove_run(&run.path, Retention::default().unfinished, now, args.dry_run) {
+        match remove_run(
+            &run.path,
+            Retention::default().unfinished,
+            now,
+            args.dry_run,
+        ) {
             Ok(bytes) => {
                 freed += bytes;
                 gone += 1;
-                let did = if args.dry_run { "would remove" } else { "removed" };
+                let did = if args.dry_run {
+                    "would remove"
+                } else {
+                    "removed"
+                };
                 lines.push(format!("{did} {} ({})", run.id, Bytes(bytes)));
             }
             Err(Kept::Held) => lines.push(format!("kept {}: it is running", run.id)),
@@ -31,7 +40,10 @@ pub(super) fn main(args: &PruneArgs) -> Result<u8, CliError> {
         }
     }
     let room = if args.dry_run { "would give" } else { "gives" };
-    lines.push(format!("{gone} runs, which {room} {} of room", Bytes(freed)));
+    lines.push(format!(
+        "{gone} runs, which {room} {} of room",
+        Bytes(freed)
+    ));
     print(lines)?;
     Ok(0)
 }
@@ -43,7 +55,9 @@ fn chosen(args: &PruneArgs, runs: Vec<RunEntry>, now: SystemTime) -> Vec<RunEntr
         (None, Some(_)) => 0,
         (None, None) => Retention::default().runs,
     };
-    let age = args.older.map(|days| Duration::from_hours(u64::from(days) * 24));
+    let age = args
+        .older
+        .map(|days| Duration::from_hours(u64::from(days) * 24));
     let is_old = |run: &RunEntry| {
         age.is_none_or(|age| {
             let touched = run.touched();

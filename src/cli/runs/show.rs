@@ -50,8 +50,14 @@ fn page(run: &RunEntry, story: &Story) -> Vec<String> {
         lines.push(format!("began       {when}, {} long", story.last.clock()));
         lines.push(format!("command     {}", head.argv.join(" ")));
         lines.push(format!("in          {}", head.cwd));
-        lines.push(format!("profile     {} ({})", head.profile, head.profile_why));
-        lines.push(format!("recorded by framepack-tui {}, stream {}", head.program, head.schema));
+        lines.push(format!(
+            "profile     {} ({})",
+            head.profile, head.profile_why
+        ));
+        lines.push(format!(
+            "recorded by framepack-tui {}, stream {}",
+            head.program, head.schema
+        ));
     }
     if let Some(card) = &story.card {
         let arch = card.arch.as_deref().unwrap_or("architecture not known");
@@ -92,7 +98,10 @@ fn page(run: &RunEntry, story: &Story) -> Vec<String> {
         lines.push(format!("{} {:<9} {}", m.at.clock(), m.about, m.text));
     }
     if story.more_moments > 0 {
-        lines.push(format!("{} more in between; --json prints everything", story.more_moments));
+        lines.push(format!(
+            "{} more in between; --json prints everything",
+            story.more_moments
+        ));
     }
     lines
 }

@@ -61,7 +61,13 @@ pub struct Exported {
 
 /// Writes a bundle of the run in the folder `run` to `out`, which is replaced once the
 /// bundle is whole. The record is read twice, in bounded memory.
-pub fn export(run: &Path, id: &str, out: &Path, own: &Own, with_prompt: bool) -> Result<Exported, ExportError> {
+pub fn export(
+    run: &Path,
+    id: &str,
+    out: &Path,
+    own: &Own,
+    with_prompt: bool,
+) -> Result<Exported, ExportError> {
     let wrote = |source| ExportError::Io {
         what: "write",
         path: out.to_owned(),
@@ -172,7 +178,11 @@ fn evidence_files(run: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads everything once. Gives the bytes of all events, and of those that must stay.
-fn learn(run: &Path, files: &[PathBuf], redactor: &mut Redactor) -> Result<(u64, u64), ExportError> {
+fn learn(
+    run: &Path,
+    files: &[PathBuf],
+    redactor: &mut Redactor,
+) -> Result<(u64, u64), ExportError> {
     let mut lengths = (0, 0);
     let mut events = Events::open(run)?;
     while let Some((envelope, line)) = events.next()? {
@@ -181,8 +191,10 @@ fn learn(run: &Path, files: &[PathBuf], redactor: &mut Redactor) -> Result<(u64,
             lengths.1 += line.len() as u64;
         }
         // readings hold no words of the user
-        if !matches!(envelope.event, crate::model::Event::Sample(_) | crate::model::Event::Tick)
-            && let Ok(value) = serde_json::from_slice::<Value>(line)
+        if !matches!(
+            envelope.event,
+            crate::model::Event::Sample(_) | crate::model::Event::Tick
+        ) && let Ok(value) = serde_json::from_slice::<Value>(line)
         {
             redactor.learn_json(&value);
         }
@@ -212,7 +224,8 @@ fn events(
     // of a long run the beginning and the end are whole
     let room = EVENTS_TEXT.saturating_sub(kept.min(EVENTS_TEXT));
     let (head, tail) = (room / 4, all.saturating_sub(room / 4 * 3));
-    let (mut read, mut written, mut thinned, mut lost, mut unreadable) = (0, 0, 0_u64, 0_u64, 0_u64);
+    let (mut read, mut written, mut thinned, mut lost, mut unreadable) =
+        (0, 0, 0_u64, 0_u64, 0_u64);
     spool.begin(EVENTS_MEMBER.to_owned());
     while let Some((envelope, line)) = events.next()? {
         read += line.len() as u64;
@@ -231,20 +244,42 @@ fn events(
             continue;
         }
         written += text.len() as u64;
-        spool.add(text.as_bytes()).map_err(|source| ExportError::Io {
-            what: "write",
-            path: PathBuf::from(EVENTS_MEMBER),
-            source,
-        })?;
+        spool
+            .add(text.as_bytes())
+            .map_err(|source| ExportError::Io {
+                what: "write",
+                path: PathBuf::from(EVENTS_MEMBER),
+                source,
+            })?;
     }
     let limit = EVENTS_TEXT >> 20;
     let told = [
-        (thinned, format!("readings, console lines and ticks in the middle of the run: the events are longer than {limit} MiB")),
-        (lost, format!("events at the end: more than {} MiB", limit * 2)),
-        (unreadable, "events that are none any more without their private texts".to_owned()),
+        (
+            thinned,
+            format!(
+                "readings, console lines and ticks in the middle of the run: the events are longer than {limit} MiB"
+            ),
+        ),
+        (
+            lost,
+            format!("events at the end: more than {} MiB", limit * 2),
+        ),
+        (
+            unreadable,
+            "events that are none any more without their private texts".to_owned(),
+        ),
     ];
-    contents.left_out.extend(told.into_iter().filter(|t| t.0 > 0).map(|(n, what)| format!("{n} {what}")));
-    contents.left_out.extend(events.warnings().iter().map(|w| redactor.text(&format!("the record: {w}"))));
+    contents.left_out.extend(
+        told.into_iter()
+            .filter(|t| t.0 > 0)
+            .map(|(n, what)| format!("{n} {what}")),
+    );
+    contents.left_out.extend(
+        events
+            .warnings()
+            .iter()
+            .map(|w| redactor.text(&format!("the record: {w}"))),
+    );
     Ok(story)
 }
 
@@ -286,7 +321,9 @@ fn evidence(
         let name = path.strip_prefix(run).unwrap_or(path).display().to_string();
         let name = redactor.text(&name);
         if n >= FILES || room == 0 {
-            contents.left_out.push(format!("{name}: there is too much evidence"));
+            contents
+                .left_out
+                .push(format!("{name}: there is too much evidence"));
             continue;
         }
         spool.begin(name.clone());
@@ -308,10 +345,14 @@ fn evidence(
         });
         if let Err(e) = read {
             let why = redactor.text(&e.to_string());
-            contents.left_out.push(format!("{name}, all or a part of it: {why}"));
+            contents
+                .left_out
+                .push(format!("{name}, all or a part of it: {why}"));
         } else if cut {
             let mib = FILE_TEXT >> 20;
-            contents.left_out.push(format!("the rest of {name}: more than {mib} MiB, or too much evidence"));
+            contents.left_out.push(format!(
+                "the rest of {name}: more than {mib} MiB, or too much evidence"
+            ));
         }
     }
     Ok(())
@@ -363,7 +404,10 @@ fn archive(part: &Path, contents: &Contents, readme: &str, spool: Spool) -> io::
     let mut table = serde_json::to_vec_pretty(contents)?;
     table.push(b'\n');
     add(CONTENTS, table.len() as u64, &mut table.as_slice())?;
-    let mut file = spool.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let mut file = spool
+        .file
+        .into_inner()
+        .map_err(io::IntoInnerError::into_error)?;
     file.seek(SeekFrom::Start(0))?;
     let mut file = BufReader::new(file);
     for (name, bytes) in &spool.members {

@@ -64,7 +64,11 @@ fn is_hidden(run: &str, is_private: &dyn Fn(&str) -> bool) -> bool {
 
 fn unhex(run: &str) -> Option<Vec<u8>> {
     let digits = run.strip_prefix("0x").unwrap_or(run).as_bytes();
-    let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
+    let digit = |b: u8| {
+        char::from(b)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
     digits
         .chunks(2)
         .map(|pair| match pair {
@@ -86,9 +90,17 @@ mod tests {
         for before in ["", "a", "ab", "abc", "user:"] {
             let plain = format!("{before}correct-horse~~??>>{before}");
             let hex: String = plain.bytes().map(|b| format!("{b:02x}")).collect();
-            for text in [BASE64_STANDARD.encode(&plain), BASE64_URL_SAFE_NO_PAD.encode(&plain), hex] {
+            for text in [
+                BASE64_STANDARD.encode(&plain),
+                BASE64_URL_SAFE_NO_PAD.encode(&plain),
+                hex,
+            ] {
                 let line = format!("x {text}= y");
-                assert_eq!(find(&line, &private), [2..2 + text.trim_end_matches('=').len()], "{line}");
+                assert_eq!(
+                    find(&line, &private),
+                    [2..2 + text.trim_end_matches('=').len()],
+                    "{line}"
+                );
             }
         }
         assert!(find("/usr/lib/python3/dist-packages/torch", &private).is_empty());

@@ -104,7 +104,9 @@ impl Redactor {
         };
         // the first user and host have the first numbers
         own.users.iter().for_each(|u| this.know(Kind::User, u));
-        own.homes.iter().for_each(|h| this.know(Kind::Home, h.trim_end_matches('/')));
+        own.homes
+            .iter()
+            .for_each(|h| this.know(Kind::Home, h.trim_end_matches('/')));
         own.hosts.iter().for_each(|h| this.know(Kind::Host, h));
         own.secrets.iter().for_each(|s| this.know(Kind::Token, s));
         this
@@ -190,7 +192,11 @@ impl Redactor {
             Value::Object(map) => {
                 let named = named(map);
                 for (key, value) in map {
-                    let name = if key == "value" || key == "overrides" { named } else { None };
+                    let name = if key == "value" || key == "overrides" {
+                        named
+                    } else {
+                        None
+                    };
                     for name in [Some(key.as_str()), name].into_iter().flatten() {
                         each_text(value, &mut |text| self.learn_field(name, text));
                     }
@@ -401,7 +407,9 @@ impl Redactor {
                     let inner = match key.as_str() {
                         "value" | "overrides" => named.or(name),
                         // what a field holds is told by its own name first
-                        other => Some(other).filter(|n| is_secret(n) || is_prompt(n)).or(name),
+                        other => Some(other)
+                            .filter(|n| is_secret(n) || is_prompt(n))
+                            .or(name),
                     };
                     let redacted = self.value(value, inner);
                     out.insert(self.key(key), redacted);

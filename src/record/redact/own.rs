@@ -4,9 +4,28 @@ use std::fs;
 
 /// Names that say nothing about anybody.
 const GENERIC: [&str; 22] = [
-    "root", "user", "users", "admin", "nobody", "guest", "daemon", "ubuntu", "debian", "fedora",
-    "arch", "linux", "docker", "runner", "default", "public", "shared", "localhost", "host",
-    "home", "gpu", "localdomain",
+    "root",
+    "user",
+    "users",
+    "admin",
+    "nobody",
+    "guest",
+    "daemon",
+    "ubuntu",
+    "debian",
+    "fedora",
+    "arch",
+    "linux",
+    "docker",
+    "runner",
+    "default",
+    "public",
+    "shared",
+    "localhost",
+    "host",
+    "home",
+    "gpu",
+    "localdomain",
 ];
 
 /// Whether a name of an account or a machine is everybody's.
@@ -36,7 +55,10 @@ impl Own {
         }
         own.homes.extend(std::env::var("HOME").ok());
         own.passwd(&fs::read_to_string("/etc/passwd").unwrap_or_default());
-        let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let node = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
         let file = fs::read_to_string("/etc/hostname").unwrap_or_default();
         for host in [node.as_str(), file.trim()] {
             own.hosts.push(host.to_owned());

@@ -112,9 +112,8 @@ static PROMPTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 });
 
 /// Homes of any account: the name of the account is the group `s`.
-static HOMES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"(?:/var)?/(?:home|Users)/(?P<s>[^/\s"'`:;,<>|\\()]+)"#).ok()
-});
+static HOMES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"(?:/var)?/(?:home|Users)/(?P<s>[^/\s"'`:;,<>|\\()]+)"#).ok());
 
 /// Folders that are named after an account.
 static MEDIA: LazyLock<Option<Regex>> =
@@ -267,7 +266,10 @@ mod tests {
             ("from fe80::1:2:3", "fe80::1:2:3"),
             ("link 00:1a:2b:3c:4d:5e up", "00:1a:2b:3c:4d:5e"),
             ("unique_id 5f2c9a7781d0", "5f2c9a7781d0"),
-            ("GPU-8d2f4c1a-0000-1111-2222-123456789abc", "8d2f4c1a-0000-1111-2222-123456789abc"),
+            (
+                "GPU-8d2f4c1a-0000-1111-2222-123456789abc",
+                "8d2f4c1a-0000-1111-2222-123456789abc",
+            ),
         ] {
             assert!(parts(text).contains(&secret), "{text}: {:?}", parts(text));
         }

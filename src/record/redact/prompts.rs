@@ -118,11 +118,26 @@ mod tests {
     #[test]
     fn a_prompt_is_known_by_its_words() {
         let prompt = "A red fox, dancing on the moon's edge";
-        assert_eq!(without(&[prompt], "x: a red fox dancing on the moon's edge!"), "x: #!");
-        assert_eq!(without(&[prompt], "out/A_red_fox_dancing_on_the_mo.png"), "out/#.png");
+        assert_eq!(
+            without(&[prompt], "x: a red fox dancing on the moon's edge!"),
+            "x: #!"
+        );
+        assert_eq!(
+            without(&[prompt], "out/A_red_fox_dancing_on_the_mo.png"),
+            "out/#.png"
+        );
         assert_eq!(without(&[prompt], "the FOX-dancing-on then"), "the # then");
-        assert_eq!(without(&[prompt], "a fox and the moon"), "a fox and the moon");
-        assert_eq!(without(&["kitten"], "/out/kitten.mp4 kittens"), "/out/#.mp4 kittens");
-        assert_eq!(without(&["8188", "a", "-"], "port 8188 a -"), "port 8188 a -");
+        assert_eq!(
+            without(&[prompt], "a fox and the moon"),
+            "a fox and the moon"
+        );
+        assert_eq!(
+            without(&["kitten"], "/out/kitten.mp4 kittens"),
+            "/out/#.mp4 kittens"
+        );
+        assert_eq!(
+            without(&["8188", "a", "-"], "port 8188 a -"),
+            "port 8188 a -"
+        );
     }
 }

@@ -30,7 +30,10 @@ fn names_have_the_same_placeholder_everywhere() {
         ("marlene@tuxbox: hello", "<user1>@<host>: hello"),
         ("/data/marlene_work", "/data/<user1>_work"),
         ("/home/bob/x of bob", "/home/<user2>/x of <user2>"),
-        ("/media/bob/disk/m.safetensors", "/media/<user2>/disk/m.safetensors"),
+        (
+            "/media/bob/disk/m.safetensors",
+            "/media/<user2>/disk/m.safetensors",
+        ),
         ("marlenes bobbin", "marlenes bobbin"),
         ("/home/user/app", "/home/user/app"),
     ] {
@@ -43,7 +46,8 @@ fn names_have_the_same_placeholder_everywhere() {
 fn a_secret_is_found_in_every_form() {
     let mut r = redactor(false, &["HF_TOKEN=pl4nted-v4lue"]);
     let secret = "pl4nted-v4lue";
-    let nested = serde_json::to_string(&json!({ "x": json!({"y": "s3cr3t/value+1"}).to_string() })).unwrap();
+    let nested =
+        serde_json::to_string(&json!({ "x": json!({"y": "s3cr3t/value+1"}).to_string() })).unwrap();
     for text in [
         secret.to_owned(),
         format!("x{secret}y"),
@@ -56,9 +60,15 @@ fn a_secret_is_found_in_every_form() {
         nested,
     ] {
         let redacted = r.text(&text);
-        assert!(redacted.contains("<token:") || redacted.contains("<data>"), "{text}: {redacted}");
+        assert!(
+            redacted.contains("<token:") || redacted.contains("<data>"),
+            "{text}: {redacted}"
+        );
         for left in ["v4lue", "value+1", "value%2B1"] {
-            assert!(!redacted.to_lowercase().contains(left), "{text}: {redacted}");
+            assert!(
+                !redacted.to_lowercase().contains(left),
+                "{text}: {redacted}"
+            );
         }
     }
 }
@@ -73,7 +83,10 @@ fn prompts_go_unless_they_are_asked_for() {
         r.json(&argv)["argv"],
         json!(["python", "gen.py", "--prompt", "<prompt>", "--seed", "7"])
     );
-    assert_eq!(r.text("wrote out/a_crimson_fox_over_lis.mp4"), "wrote out/<prompt>.mp4");
+    assert_eq!(
+        r.text("wrote out/a_crimson_fox_over_lis.mp4"),
+        "wrote out/<prompt>.mp4"
+    );
     assert_eq!(r.text("Prompt: anything at all"), "Prompt: <prompt>");
     let mut kept = Redactor::new(&own(), true);
     kept.learn_json(&argv);
@@ -95,7 +108,12 @@ fn variables_and_settings_are_known_by_their_name() {
     for secret in ["abc def", "old one", "zzz", "qqq"] {
         assert!(!redacted.contains(secret), "{redacted}");
     }
-    for kept in ["HF_TOKEN", "env.MY_SECRET", "environment", "\"origin\":\"user\""] {
+    for kept in [
+        "HF_TOKEN",
+        "env.MY_SECRET",
+        "environment",
+        "\"origin\":\"user\"",
+    ] {
         assert!(redacted.contains(kept), "no {kept}: {redacted}");
     }
     assert!(r.text("said: abc def ghi").starts_with("said: <token:"));

@@ -89,7 +89,10 @@ fn utf16(rest: &str) -> Option<(String, usize)> {
     if let Ok(c) = char::try_from(u32::from(first)) {
         return Some((c.to_string(), 6));
     }
-    let pair = rest.get(6..8).filter(|s| *s == "\\u").and_then(|_| hex(rest, 8, 4));
+    let pair = rest
+        .get(6..8)
+        .filter(|s| *s == "\\u")
+        .and_then(|_| hex(rest, 8, 4));
     let second = u16::try_from(pair?).ok()?;
     let c = char::decode_utf16([first, second]).next()?.ok()?;
     Some((c.to_string(), 12))
