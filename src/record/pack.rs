@@ -159,16 +159,15 @@ impl Unpacker {
                 text.extend_from_slice(rest);
                 &[]
             }
-            Form::Lost(kept) => match find(rest) {
-                Some(at) => {
+            Form::Lost(kept) => {
+                if let Some(at) = find(rest) {
                     self.form = member();
                     &rest[at..]
-                }
-                None => {
+                } else {
                     *kept = rest[rest.len().saturating_sub(MAGIC.len() - 1)..].to_vec();
                     &[]
                 }
-            },
+            }
             Form::Packed { member: m, begun } => {
                 let was_begun = std::mem::replace(begun, true);
                 match m.write(rest) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::model::Bytes;
+use crate::model::{Bytes, EnvOrigin};
 use crate::record::story::Story;
 
 use super::Contents;
@@ -49,19 +49,12 @@ pub(super) fn page(story: &Story, contents: &Contents) -> String {
 fn what_happened(out: &mut String, story: &Story) -> std::fmt::Result {
     match &story.main {
         Some((at, v)) => {
-            writeln!(
-                out,
-                "**Verdict: {}** in {}, {} after the start",
-                v.id,
-                v.phase,
-                at.clock()
-            )?;
-            writeln!(
-                out,
-                "(trouble since {}).\n\n{}\n",
-                v.onset.clock(),
-                cell(&v.sentence)
-            )?;
+            let (id, phase, clock) = (v.id, v.phase, at.clock());
+            write!(out, "**Verdict: {id}** in {phase}, {clock} after the start")?;
+            if !v.id.is_no_fault() {
+                write!(out, ", trouble since {}", v.onset.clock())?;
+            }
+            writeln!(out, ".\n\n{}\n", cell(&v.sentence))?;
             if let Some(remedy) = &v.remedy {
                 writeln!(
                     out,
@@ -158,13 +151,11 @@ fn findings(out: &mut String, story: &Story) -> std::fmt::Result {
     };
     writeln!(out, "## Findings\n")?;
     for finding in verdict.findings.iter().take(LISTED) {
-        writeln!(
-            out,
-            "- {}: {} ({} times)",
-            finding.verdict,
-            cell(&finding.text),
-            finding.count
-        )?;
+        let often = match finding.count {
+            0 | 1 => String::new(),
+            n => format!(" ({n} times)"),
+        };
+        writeln!(out, "- {}: {}{often}", finding.verdict, cell(&finding.text))?;
         for cite in finding.cites.iter().take(LISTED) {
             let line = cite
                 .line
@@ -199,9 +190,9 @@ fn settings(out: &mut String, story: &Story) -> std::fmt::Result {
             let value = change.value.as_deref().unwrap_or("(removed)");
             writeln!(
                 out,
-                "  - {} by {:?}",
+                "  - {} by the {}",
                 code(&format!("{}={value}", change.name)),
-                change.origin
+                origin(change.origin)
             )?;
         }
         for (key, value) in spec.settings.iter().take(LISTED) {
@@ -209,6 +200,16 @@ fn settings(out: &mut String, story: &Story) -> std::fmt::Result {
         }
     }
     writeln!(out)
+}
+
+const fn origin(origin: EnvOrigin) -> &'static str {
+    match origin {
+        EnvOrigin::Supervisor => "supervisor",
+        EnvOrigin::Profile => "profile",
+        EnvOrigin::User => "user",
+        EnvOrigin::Rung => "rung",
+        EnvOrigin::Live => "user while watching",
+    }
 }
 
 fn about(out: &mut String, story: &Story, contents: &Contents) -> std::fmt::Result {

@@ -329,6 +329,7 @@ fn evidence(
         spool.begin(name.clone());
         let mut left = room.min(FILE_TEXT);
         let mut cut = false;
+        let mut wrote = Ok(());
         let read = each_line(path, &mut |line| {
             let mut text = match as_json(path, line) {
                 Some(value) => serde_json::to_string(&redactor.json(&value))?,
@@ -341,8 +342,10 @@ fn evidence(
             }
             left -= text.len() as u64;
             room -= text.len() as u64;
-            spool.add(text.as_bytes()).map(|()| true)
+            wrote = spool.add(text.as_bytes());
+            Ok(wrote.is_ok())
         });
+        wrote?;
         if let Err(e) = read {
             let why = redactor.text(&e.to_string());
             contents

@@ -239,7 +239,9 @@ impl Redactor {
                 let Some((replaced, kinds)) = known.clone() else {
                     return text.to_owned();
                 };
-                kinds.iter().for_each(|k| self.count(*k));
+                for kind in kinds {
+                    self.count(kind);
+                }
                 return replaced;
             }
             let replaced = self.replaced(text);
