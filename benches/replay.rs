@@ -64,6 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     times.sort_by(f64::total_cmp);
     let median = times[times.len() / 2];
+    let rss = usage::rss(i32::try_from(std::process::id())?)?;
     figures::write(
         "replay",
         &[
@@ -75,6 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     times[0],
                     times[times.len() - 1]
                 )),
+            Figure::ours(GROUP, "memory (RSS) after the replay", "MiB").value(usage::mib(rss)),
             Figure::ours(GROUP, "on disk", "MiB")
                 .value(usage::mib(size))
                 .at_most(50.0)

@@ -1,9 +1,7 @@
 //! The course of a run in few words, gathered from its stream.
 
 use crate::model::event::{Choice, Decision, EvidenceReport, RunStarted};
-use crate::model::{
-    AttemptSpec, Envelope, Event, GpuSample, Health, Mono, Outcome, Verdict, VerdictId,
-};
+use crate::model::{AttemptSpec, Envelope, Event, GpuSample, Health, Mono, Outcome, Verdict};
 
 /// Entries of each kind that are kept; the first and the last of more.
 const KEPT: usize = 200;
@@ -132,11 +130,6 @@ impl Story {
             self.more_moments += 1;
         }
         self.moments.push(Moment { at, about, text });
-    }
-
-    /// The verdict as a word; `healthy` where nothing was ever said.
-    pub fn verdict(&self) -> VerdictId {
-        self.main.as_ref().map_or(VerdictId::Healthy, |(_, v)| v.id)
     }
 }
 

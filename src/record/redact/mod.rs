@@ -300,10 +300,18 @@ impl Redactor {
         *self.counts.entry(kind.word().to_owned()).or_default() += 1;
     }
 
+    /// The number of a text among those of its kind; 0: there are too many of them.
     fn number(&mut self, kind: Kind, text: &str) -> usize {
-        let of_kind = self.numbers.keys().filter(|(k, _)| *k == kind).count();
         let key = (kind, text.to_lowercase());
-        *self.numbers.entry(key).or_insert(of_kind + 1)
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        if self.numbers.len() >= 2 * LITERALS {
+            return 0;
+        }
+        let of_kind = self.numbers.keys().filter(|(k, _)| *k == kind).count();
+        self.numbers.insert(key, of_kind + 1);
+        of_kind + 1
     }
 
     fn placeholder(&mut self, kind: Kind, text: &str) -> String {

@@ -102,7 +102,8 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
 /// Fields and lines that hold a prompt.
 static PROMPTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     [
-        r#"(?i)["'](?:[a-z0-9_ ]*prompt[a-z0-9_ ]*|text|positive|negative|caption)["']\s*:\s*(?P<s>"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)"#,
+        r#"(?i)["'](?:[a-z0-9_ ]*prompt[a-z0-9_ ]*|text|positive|negative|caption)["']\s*:\s*"(?P<s>(?:[^"\\]|\\.)*)"#,
+        r#"(?i)["'](?:[a-z0-9_ ]*prompt[a-z0-9_ ]*|text|positive|negative|caption)["']\s*:\s*'(?P<s>(?:[^'\\]|\\.)*)"#,
         r#"(?i)\b[a-z0-9]*_?(?:prompt|caption)s?(?:[_ ][a-z0-9]+)?["']?\s*(?:=|:)\s*(?P<s>\S.*)$"#,
         r#"(?i)--?(?:[a-z0-9]+[_-])*prompts?(?:[_-][a-z0-9]+)*(?:=|\s+)(?P<s>"[^"]*"?|'[^']*'?|[^\s-].*?)(?:\s+--?[a-z]|$)"#,
     ]
@@ -242,7 +243,7 @@ mod tests {
     fn every_pattern_is_one() {
         assert_eq!(COMPILED.set.len(), PATTERNS.len());
         assert!(COMPILED.each.iter().all(Option::is_some));
-        assert_eq!(PROMPTS.len(), 3);
+        assert_eq!(PROMPTS.len(), 4);
         assert!(HOMES.is_some() && MEDIA.is_some() && SECRET.is_some());
     }
 
@@ -298,7 +299,7 @@ mod tests {
         let of = |text: &'static str| -> Vec<&str> {
             prompts(text).into_iter().map(|r| &text[r]).collect()
         };
-        assert_eq!(of(r#"{"prompt": "a cat", "seed": 3}"#)[0], r#""a cat""#);
+        assert_eq!(of(r#"{"prompt": "a cat", "seed": 3}"#)[0], "a cat");
         assert_eq!(of("Negative prompt: blurry, dark"), ["blurry, dark"]);
         assert!(of("gen.py --prompt a cat --seed 3").contains(&"a cat"));
         assert_eq!(of("Prompt executed in 3.2 seconds"), Vec::<&str>::new());
