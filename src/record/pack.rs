@@ -342,8 +342,8 @@ mod tests {
     fn damage_costs_one_member() {
         let mut bytes = packed(&[b"alpha\n", b"beta\n", b"gamma\n"], true);
         let second = 1 + find(&bytes[1..]).unwrap();
-        for at in second + 10..second + 14 {
-            bytes[at] ^= 0xff;
+        for byte in &mut bytes[second + 10..second + 14] {
+            *byte ^= 0xff;
         }
         for chunk in [1, 5, 4096] {
             let (text, unpacker) = unpacked(&bytes, chunk);

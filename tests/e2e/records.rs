@@ -59,11 +59,11 @@ fn a_killed_supervisor_takes_at_most_a_second_with_it() {
     let killed = SystemTime::now();
     run.murder();
     let record = Record::open(&home.record()).unwrap();
-    let last = record.envelopes.last().unwrap().seq;
+    let written = record.envelopes.last().unwrap().seq;
     let second = Duration::from_secs(1);
     let lost: Vec<_> = heard
         .iter()
-        .filter(|h| h.envelope.seq > last)
+        .filter(|h| h.envelope.seq > written)
         .filter(|h| killed.duration_since(h.at).is_ok_and(|age| age > second))
         .collect();
     assert!(
@@ -76,12 +76,12 @@ fn a_killed_supervisor_takes_at_most_a_second_with_it() {
         "{:?}",
         record.warnings
     );
-    let (code, list, _) = program(&home, &["runs", "list", "--json"], &[]);
-    let listed: serde_json::Value = serde_json::from_str(list.trim()).unwrap();
+    let (code, told, _) = program(&home, &["runs", "list", "--json"], &[]);
+    let listed: serde_json::Value = serde_json::from_str(told.trim()).unwrap();
     assert_eq!(
         (code, &listed["state"]),
         (Some(0), &"broken".into()),
-        "{list}"
+        "{told}"
     );
 }
 
@@ -90,9 +90,10 @@ fn a_killed_supervisor_takes_at_most_a_second_with_it() {
 fn a_record_that_cannot_grow_is_given_up_and_told() {
     let home = Home::new();
     let gate = home.path("gate");
-    let noise: String = (0..2_000_u64)
-        .map(|n| format!("{:x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    let noise: Vec<String> = (0..2_000_u64)
+        .map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
         .collect();
+    let noise = noise.join("\n") + "\n";
     let words = shell(&home, &noise, &gate);
     let limited = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
     let mut command = Command::new("sh");
@@ -186,11 +187,13 @@ const MAIL: &str = "marlene.planted@example.org";
 const ADDRESS: &str = "203.0.113.77";
 
 fn percent(text: &str) -> String {
-    text.bytes().map(|b| format!("%{b:02X}")).collect()
+    let each: Vec<String> = text.bytes().map(|b| format!("%{b:02X}")).collect();
+    each.concat()
 }
 
 fn hex(text: &str) -> String {
-    text.bytes().map(|b| format!("{b:02x}")).collect()
+    let each: Vec<String> = text.bytes().map(|b| format!("{b:02x}")).collect();
+    each.concat()
 }
 
 /// As Python's `json.dumps` writes it.

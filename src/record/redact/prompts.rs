@@ -107,7 +107,9 @@ mod tests {
 
     fn without(known: &[&str], text: &str) -> String {
         let mut prompts = Prompts::default();
-        known.iter().for_each(|k| prompts.learn(k));
+        for prompt in known {
+            prompts.learn(prompt);
+        }
         let mut left = text.to_owned();
         for part in prompts.find(text).into_iter().rev() {
             left.replace_range(part, "#");

@@ -17,7 +17,9 @@ fn own() -> Own {
 
 fn redactor(with_prompt: bool, lines: &[&str]) -> Redactor {
     let mut redactor = Redactor::new(&own(), with_prompt);
-    lines.iter().for_each(|l| redactor.learn(l));
+    for line in lines {
+        redactor.learn(line);
+    }
     redactor.seal();
     redactor
 }
@@ -53,9 +55,21 @@ fn a_secret_is_found_in_every_form() {
         format!("x{secret}y"),
         secret.to_uppercase(),
         BASE64_STANDARD.encode(format!("user:{secret}")),
-        secret.bytes().map(|b| format!("%{b:02X}")).collect(),
-        secret.bytes().map(|b| format!("\\u00{b:02x}")).collect(),
-        secret.bytes().map(|b| format!("{b:02x}")).collect(),
+        secret
+            .bytes()
+            .map(|b| format!("%{b:02X}"))
+            .collect::<Vec<_>>()
+            .concat(),
+        secret
+            .bytes()
+            .map(|b| format!("\\u00{b:02x}"))
+            .collect::<Vec<_>>()
+            .concat(),
+        secret
+            .bytes()
+            .map(|b| format!("{b:02x}"))
+            .collect::<Vec<_>>()
+            .concat(),
         "s3cr3t%2Fvalue%2B1 s3cr3t\\/value+1".to_owned(),
         nested,
     ] {
