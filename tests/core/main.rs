@@ -3,6 +3,7 @@
 mod follow;
 mod live;
 mod props;
+#[cfg(test)]
 mod replay;
 mod sim;
 mod story;
