@@ -143,7 +143,7 @@ impl Day {
         }
         recorder.finish()?;
         day.cpu = cpu_since(cpu)?;
-        day.record = Bytes(dir.path().join("events.jsonl").metadata()?.len());
+        day.record = Bytes(dir.path().join("events.jsonl.gz").metadata()?.len());
         Ok(day)
     }
 

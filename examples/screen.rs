@@ -2,13 +2,12 @@
 //!
 //!     cargo run --example screen -- RUN_DIR [SECONDS] [80x24]
 //!
-//! RUN_DIR holds `events.jsonl`; a file of JSON lines, as `--headless` prints them,
+//! RUN_DIR holds `events.jsonl.gz`; a file of JSON lines, as `--headless` prints them,
 //! will do as well. SECONDS counts from the beginning of the run; without it the end
 //! is drawn.
 
 use std::error::Error;
-use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,11 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (width, height) = size.split_once('x').ok_or("a size is written 80x24")?;
 
     let path = Path::new(&path);
-    let record = if path.is_dir() {
-        Record::open(path)?
-    } else {
-        Record::from_lines(BufReader::new(File::open(path)?))?
-    };
+    let record = Record::open(path)?;
     let mut envelopes = record.envelopes.iter();
     let Some(Event::RunStarted(started)) = envelopes.next().map(|e| &e.event) else {
         return Err("the record does not begin with run_started".into());

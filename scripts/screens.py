@@ -5,6 +5,7 @@ or a file of its JSON lines, README the file that holds the markers.
 """
 
 import getpass
+import gzip
 import json
 import pathlib
 import re
@@ -15,8 +16,12 @@ import tempfile
 
 def events(record):
     """The lines of the record; a last line that is not whole is left out."""
-    file = record / "events.jsonl" if record.is_dir() else record
-    for line in file.read_text().splitlines():
+    file = record
+    if record.is_dir():
+        file = next(f for f in (record / "events.jsonl.gz", record / "events.jsonl") if f.exists())
+    with (gzip.open if file.suffix == ".gz" else open)(file, "rt") as text:
+        lines = text.read().splitlines()
+    for line in lines:
         try:
             yield json.loads(line)
         except json.JSONDecodeError:

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use framepack_tui::model::{Envelope, Event};
+use framepack_tui::record::open_text;
 
 use crate::figures::{Figure, quick};
 use crate::home::Home;
@@ -113,7 +113,7 @@ impl Lines {
             recorded: 0,
             dropped: BTreeMap::new(),
         };
-        for line in BufReader::new(File::open(home.events()?)?).lines() {
+        for line in BufReader::new(open_text(&home.events()?)?).lines() {
             let envelope: Envelope = serde_json::from_str(&line?)?;
             match envelope.event {
                 Event::Line(l) if l.text.starts_with(printer::MARK) => lines.recorded += 1,

@@ -55,7 +55,7 @@ impl Home {
     pub(crate) fn events(&self) -> Outcome<PathBuf> {
         let runs = self.path("state/framepack-tui/runs");
         for entry in fs::read_dir(runs)? {
-            let file = entry?.path().join("events.jsonl");
+            let file = entry?.path().join("events.jsonl.gz");
             if file.is_file() {
                 return Ok(file);
             }

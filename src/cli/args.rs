@@ -39,8 +39,10 @@ pub(super) enum Subcommand {
     Follow(FollowArgs),
     /// Judge a process that is running already; it is ended on your word alone
     Watch(WatchArgs),
-    /// List the recorded runs, newest first: id, when, state, command
-    Runs,
+    /// The recorded runs: list them (without a further word), show, export or remove them
+    Runs(RunsArgs),
+    /// Put a record through today's rules, beside what was said then
+    Replay(ReplayArgs),
     /// Look the machine over: sources, rights, versions, MIOpen, environment, room
     Doctor(DoctorArgs),
     /// Say what happened in a recording: a run, a case folder, a pasted console log
@@ -135,6 +137,97 @@ pub(super) struct WatchArgs {
     #[command(flatten)]
     pub(super) show: ShowArgs,
 }
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RunsArgs {
+    #[command(subcommand)]
+    pub(super) command: Option<RunsCommand>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum RunsCommand {
+    /// One a line, newest first: id, when, state, command
+    List {
+        /// One JSON object a line (docs/events.md)
+        #[arg(long)]
+        json: bool,
+    },
+    /// One run: what, when, attempts, verdict, evidence, end
+    Show {
+        /// The run: its id, the beginning of one, the path of its folder, or `last`
+        run: Option<String>,
+        /// Its events, one JSON object a line (docs/events.md)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write one redacted file about a run, for a bug report
+    Export(ExportArgs),
+    /// Remove old records; never one of a run that goes on
+    Prune(PruneArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXPORT_HELP)]
+pub(super) struct ExportArgs {
+    /// The run: its id, the beginning of one, the path of its folder, or `last`
+    pub(super) run: Option<String>,
+    /// The file, or the folder that it goes to; without it framepack-tui-RUN.tgz here
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Leave prompts in
+    #[arg(long)]
+    pub(super) with_prompt: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct PruneArgs {
+    /// Keep the newest N whatever their age; without it and --older 100
+    #[arg(long, value_name = "N")]
+    pub(super) keep: Option<usize>,
+    /// Remove only runs whose last event is at least so many days old
+    #[arg(long, value_name = "DAYS")]
+    pub(super) older: Option<u32>,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = REPLAY_HELP)]
+pub(super) struct ReplayArgs {
+    /// The run: its id, the beginning of one, the path of its folder, `last`, a file of
+    /// JSON lines, or a bundle
+    pub(super) run: Option<String>,
+    /// Print what happens as plain lines in real time, N times as fast
+    #[arg(long, value_name = "N", value_parser = speed)]
+    pub(super) speed: Option<f64>,
+    /// Exit with 1 where today's rules say anything earlier, later, new, or no more
+    #[arg(long)]
+    pub(super) assert: bool,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(speed) if (0.01..=1e6).contains(&speed) => Ok(speed),
+        _ => Err("a number from 0.01 to 1000000".to_owned()),
+    }
+}
+
+const EXPORT_HELP: &str = "\
+Taken out are home folders, names of accounts and of the machine, tokens, keys and passwords,
+addresses of mail, networks and devices, serial numbers, and prompts. What is private and looks
+like anything else cannot be told: look through the file before you publish it. It holds a
+summary (README.md), the events, the evidence, and a list of what is not in it.
+
+Exit codes: 0 written, 65 the record cannot be read, 66 no such run, 70 it cannot be written.";
+
+const REPLAY_HELP: &str = "\
+The inputs of the record (readings, console, kernel, signals, keys) are judged anew. Verdicts,
+decisions and what follows from them (attempts, evidence, signals, the end) are compared with
+those in the record: the same, earlier, later, new or lost.
+
+Exit codes: 0 replayed; 1 with --assert, and something differs; 65 the record cannot be read;
+66 no such run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = DOCTOR_HELP)]

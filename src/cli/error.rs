@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use crate::diagnose::InputError;
 use crate::model::Bytes;
 use crate::profile::{Problem, ProfileError};
-use crate::record::{StoreError, TailError};
+use crate::record::bundle::{BundleError, ExportError};
+use crate::record::{ReadError, StoreError, TailError};
 use crate::supervise::LockError;
 
 use super::watch::WatchError;
@@ -81,6 +82,18 @@ pub enum CliError {
     /// The record of another process cannot be read on.
     #[error("failed to {0}")]
     Record(#[from] TailError),
+    /// A record cannot be read.
+    #[error("failed to {0}")]
+    Read(#[from] ReadError),
+    /// A bundle cannot be read.
+    #[error("failed to {0}")]
+    Bundle(#[from] BundleError),
+    /// No bundle could be made.
+    #[error("failed to {0}")]
+    Export(#[from] ExportError),
+    /// A record without its first event cannot be replayed.
+    #[error("failed to replay {0}: there is no run_started in it")]
+    NoHead(String),
     /// The record of another process has no end, and nobody writes it.
     #[error(
         "failed to read {}:{line}: the record ends here without run_finished, and nobody writes it any more: its supervisor was killed, or the machine went down",
@@ -127,21 +140,25 @@ impl CliError {
         match self {
             Self::Profile(e) => e.exit_code(),
             Self::Watch(e) => e.exit_code(),
+            Self::Environment(_)
+            | Self::Record(_)
+            | Self::Read(_)
+            | Self::Bundle(_)
+            | Self::Export(ExportError::Read(_))
+            | Self::NoHead(_)
+            | Self::Unfinished { .. } => 65,
             Self::NoProfile(_)
             | Self::Cwd { .. }
             | Self::NoSuchRun { .. }
             | Self::AmbiguousRun { .. }
             | Self::NoRuns => 66,
             Self::Diagnose(e) if e.is_missing() => 66,
-            Self::Environment(_)
-            | Self::Record(_)
-            | Self::Unfinished { .. }
-            | Self::Diagnose(_) => 65,
+            Self::Diagnose(_) => 65,
             Self::NoTerminal => USAGE,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,
-            Self::Store(_) | Self::System { .. } => 70,
+            Self::Store(_) | Self::Export(ExportError::Io { .. }) | Self::System { .. } => 70,
         }
     }
 

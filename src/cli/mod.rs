@@ -7,6 +7,7 @@ mod error;
 mod find;
 mod follow;
 mod gpus;
+mod replay;
 mod run;
 mod runs;
 mod show;
@@ -34,7 +35,8 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Follow(follow)) => follow::main(&follow),
         Some(Subcommand::Watch(watch)) => watch::main(&watch),
         Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
-        Some(Subcommand::Runs) => runs::main(),
+        Some(Subcommand::Runs(runs)) => runs::main(&runs),
+        Some(Subcommand::Replay(replay)) => replay::main(&replay),
         Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
         Some(Subcommand::Diagnose(args)) => diagnose::main(&args),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),

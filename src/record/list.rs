@@ -88,6 +88,17 @@ impl Store {
 }
 
 impl RunEntry {
+    /// Bytes of its folder.
+    pub fn size(&self) -> u64 {
+        super::retention::size_of_tree(&self.path)
+    }
+
+    /// When its last event was written.
+    pub fn touched(&self) -> Option<std::time::SystemTime> {
+        let meta = fs::metadata(events_file(&self.path)).or_else(|_| fs::metadata(&self.path));
+        meta.and_then(|m| m.modified()).ok()
+    }
+
     /// The id's time is to the minute; the manifest's is to the second.
     pub(crate) fn newness(&self) -> (&str, &str, &str) {
         let minute = self.id.get(..13).unwrap_or(&self.id);

@@ -159,16 +159,15 @@ impl Unpacker {
                 text.extend_from_slice(rest);
                 &[]
             }
-            Form::Lost(kept) => match find(rest) {
-                Some(at) => {
+            Form::Lost(kept) => {
+                if let Some(at) = find(rest) {
                     self.form = member();
                     &rest[at..]
-                }
-                None => {
+                } else {
                     *kept = rest[rest.len().saturating_sub(MAGIC.len() - 1)..].to_vec();
                     &[]
                 }
-            },
+            }
             Form::Packed { member: m, begun } => {
                 let was_begun = std::mem::replace(begun, true);
                 match m.write(rest) {
@@ -343,8 +342,8 @@ mod tests {
     fn damage_costs_one_member() {
         let mut bytes = packed(&[b"alpha\n", b"beta\n", b"gamma\n"], true);
         let second = 1 + find(&bytes[1..]).unwrap();
-        for at in second + 10..second + 14 {
-            bytes[at] ^= 0xff;
+        for byte in &mut bytes[second + 10..second + 14] {
+            *byte ^= 0xff;
         }
         for chunk in [1, 5, 4096] {
             let (text, unpacker) = unpacked(&bytes, chunk);

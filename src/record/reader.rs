@@ -337,7 +337,7 @@ impl Record {
     }
 }
 
-fn skip_line(lines: &mut impl BufRead) -> io::Result<()> {
+pub(super) fn skip_line(lines: &mut impl BufRead) -> io::Result<()> {
     loop {
         let buffer = lines.fill_buf()?;
         let (skip, end) = match buffer.iter().position(|b| *b == b'\n') {
@@ -354,4 +354,17 @@ fn skip_line(lines: &mut impl BufRead) -> io::Result<()> {
 pub(super) fn same_major(found: &str, known: &str) -> bool {
     let major = |v: &str| v.split('.').next().and_then(|m| m.parse::<u32>().ok());
     major(found).is_some() && major(found) == major(known)
+}
+
+/// The text of a run's stream, or of a single file: plain JSON lines, whatever the format.
+pub fn open_text(path: &Path) -> Result<impl Read, ReadError> {
+    let path = if path.is_dir() {
+        events_file(path)
+    } else {
+        path.to_owned()
+    };
+    match open_file(&path) {
+        Ok(file) => Ok(TextReader::new(file)),
+        Err(source) => Err(ReadError::Io { path, source }),
+    }
 }

@@ -85,6 +85,38 @@ impl Store {
     }
 }
 
+/// Why a run was not removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// Its lock is held: somebody writes the record.
+    Held,
+    /// It has no end and was written to not long ago.
+    Unfinished,
+    /// The system's answer.
+    Failed(String),
+}
+
+/// Removes one run's folder if the run is over; gives its bytes. `dry`: only looks.
+pub fn remove_run(
+    run: &Path,
+    unfinished: Duration,
+    now: SystemTime,
+    dry: bool,
+) -> Result<u64, Kept> {
+    let bytes = size_of_tree(run);
+    let Some(_lock) = lock_if_over(run, unfinished, now) else {
+        return Err(if super::is_held(run) {
+            Kept::Held
+        } else {
+            Kept::Unfinished
+        });
+    };
+    if !dry {
+        fs::remove_dir_all(run).map_err(|e| Kept::Failed(e.to_string()))?;
+    }
+    Ok(bytes)
+}
+
 fn candidates(root: &Path) -> io::Result<Vec<Candidate>> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
@@ -107,7 +139,7 @@ fn candidates(root: &Path) -> io::Result<Vec<Candidate>> {
 }
 
 /// Size of every file below; links are not followed, what cannot be read counts 0.
-fn size_of_tree(dir: &Path) -> u64 {
+pub(super) fn size_of_tree(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else {
         return 0;
     };

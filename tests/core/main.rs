@@ -5,6 +5,7 @@ mod find;
 mod follow;
 mod live;
 mod props;
+#[cfg(test)]
 mod replay;
 mod sim;
 mod story;

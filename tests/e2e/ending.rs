@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use framepack_tui::model::{Event, Outcome, Signal as Sent};
 use rustix::process::Signal;
 
-use crate::harness::{Finished, Home, Running, Start, assert_none_left};
+use crate::harness::{Finished, Home, Running, Start, assert_none_left, recorded_text};
 
 const START: Duration = Duration::from_mins(2);
 /// After SIGKILL of ours somebody else has to notice and clean up.
@@ -131,7 +131,7 @@ fn no_generation_goes_on_after_we_are_killed() {
     run.murder();
     assert_none_left(&home, REAPED);
     // What was written up to a second before is in the record.
-    let record = std::fs::read_to_string(home.record().join("events.jsonl")).unwrap();
+    let record = recorded_text(&home.record());
     assert!(record.contains(r#""kind":"spawned""#), "{record}");
 }
 

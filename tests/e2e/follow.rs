@@ -10,7 +10,7 @@ use framepack_tui::model::{Envelope, Event};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use rustix::process::Signal;
 
-use crate::harness::{BINARY, Home, Start, assert_none_left, kill, wait_until};
+use crate::harness::{BINARY, Home, Start, assert_none_left, kill, recorded_text, wait_until};
 use crate::terminal::Terminal;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -45,8 +45,7 @@ fn output(home: &Home, words: &[&str]) -> (Option<i32>, String, String) {
 }
 
 fn events(run: &Path) -> String {
-    // what is not there yet has nothing in it
-    std::fs::read_to_string(run.join("events.jsonl")).unwrap_or_default()
+    recorded_text(run)
 }
 
 /// The line drops, the run goes on, and another terminal sees the rest of it.
@@ -174,7 +173,7 @@ fn a_record_without_an_end_is_shown_and_called_broken() {
     assert_eq!(code, Some(65), "{said}");
     assert!(text.contains("out| first word"), "{text}");
     let line = events(&record).matches('\n').count() + 1;
-    let place = format!("events.jsonl:{line}: ");
+    let place = format!("events.jsonl.gz:{line}: ");
     assert!(said.contains(&place), "no `{place}` in: {said}");
     let (_, list, _) = output(&home, &["runs"]);
     assert!(list.contains("  broken  "), "{list}");

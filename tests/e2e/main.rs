@@ -26,6 +26,8 @@ mod memory;
 #[cfg(test)]
 mod no_alarm;
 #[cfg(test)]
+mod records;
+#[cfg(test)]
 #[cfg(feature = "rocm-smi")]
 mod rocm_smi;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::harness::{Card, Home, assert_none_left, kill, python, wait_until};
+use crate::harness::{Card, Home, assert_none_left, kill, python, recorded_text, wait_until};
 use crate::terminal::{Terminal, generation};
 
 /// Start, hang, limit, evidence, kill, restart and a whole generation, on a busy machine.
@@ -39,7 +39,7 @@ fn state(pid: u32) -> Option<char> {
 }
 
 fn events(home: &Home) -> String {
-    std::fs::read_to_string(home.record().join("events.jsonl")).unwrap_or_default()
+    recorded_text(&home.record())
 }
 
 /// Suspicion, the announced kill, evidence, the restart and the end, as a user sees them.

@@ -4,6 +4,11 @@
 //! `framepack-tui-<run id>/`: `README.md` for people, `contents.json`, `manifest.json`,
 //! `events.jsonl` and `evidence/NNN/…`. See `docs/events.md`.
 
+mod summary;
+mod write;
+
+pub use write::{ExportError, Exported, export};
+
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};

@@ -32,6 +32,16 @@ pub(crate) fn workload(name: &str) -> PathBuf {
     path
 }
 
+/// The text of the record in this folder of a run; what is not there yet has nothing in it.
+pub(crate) fn recorded_text(run: &Path) -> String {
+    let mut bytes = Vec::new();
+    if let Ok(mut text) = framepack_tui::record::open_text(run) {
+        // a record that is written just now ends anywhere
+        let _ = std::io::Read::read_to_end(&mut text, &mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Sends a signal to one process; an error when it is gone.
 pub(crate) fn kill(pid: u32, signal: Signal) -> rustix::io::Result<()> {
     kill_process(to_pid(pid), signal)

@@ -1,0 +1,308 @@
+//! What private text looks like where nobody named it.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexSet};
+
+use super::Kind;
+
+/// A pattern: the group `s`, or all of it where it has none, is private.
+struct Pattern {
+    kind: Kind,
+    regex: &'static str,
+    /// Whether a match is one.
+    holds: fn(&str) -> bool,
+}
+
+const fn pattern(kind: Kind, regex: &'static str) -> Pattern {
+    Pattern {
+        kind,
+        regex,
+        holds: |_| true,
+    }
+}
+
+const fn checked(kind: Kind, regex: &'static str, holds: fn(&str) -> bool) -> Pattern {
+    Pattern { kind, regex, holds }
+}
+
+/// Names of variables, options and fields whose value is secret.
+const SECRET_NAME: &str = r"(?:api[_-]?key|access[_-]?key|private[_-]?key|[a-z0-9][_-](?:key|token)|secret|passw(?:or)?d|passphrase|credentials?)";
+
+static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+    vec![
+        // Issued by Hugging Face, OpenAI, GitHub, GitLab, Slack, AWS, Google, Replicate, npm, PyPI.
+        pattern(
+            Kind::Token,
+            r"\b(?:hf_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{12,}|gh[pousr]_[A-Za-z0-9]{12,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{12,}|xox[a-z]-[A-Za-z0-9-]{8,}|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{8,}|r8_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,})",
+        ),
+        pattern(
+            Kind::Token,
+            r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?",
+        ),
+        pattern(Kind::Token, r"(?i)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{6,})"),
+        pattern(
+            Kind::Token,
+            r#"(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?P<s>(?:[A-Za-z]+\s+)?[^\s"',;]+)"#,
+        ),
+        checked(
+            Kind::Token,
+            r#"(?i)\b[a-z0-9_.-]*?(?:api[_-]?key|access[_-]?key|private[_-]?key|[a-z0-9][_-](?:key|token)|secret|passw(?:or)?d|passphrase|credentials?)[a-z0-9_]*["']?\s*(?:=>?|:)\s*["']?(?P<s>[^\s"',;&}]{3,})"#,
+            is_value,
+        ),
+        checked(
+            Kind::Token,
+            r#"(?i)\btoken["']?\s*=\s*["']?(?P<s>[^\s"',;&}]{6,})"#,
+            is_value,
+        ),
+        checked(
+            Kind::Token,
+            r#"(?i)(?:^|\s)--?(?:[a-z0-9]+[_-])*(?:token|key|passw(?:or)?d|secret|auth|credentials?)(?:=|\s+)["']?(?P<s>[^\s"'-][^\s"']{2,})"#,
+            is_value,
+        ),
+        pattern(
+            Kind::Token,
+            r#"(?i)\b[a-z][a-z0-9+.-]*://(?P<s>[^\s/@"'<>]+)@"#,
+        ),
+        pattern(
+            Kind::Token,
+            r#"(?i)[?&](?:[a-z0-9_.-]*(?:token|key|sig|signature|auth|secret|pass|password|credential|code|session)[a-z0-9_-]*)=(?P<s>[^&\s"'#<>]+)"#,
+        ),
+        pattern(Kind::Token, r"(?i)\b(?:set-)?cookie\s*:\s*(?P<s>[^\r\n]+)"),
+        pattern(
+            Kind::Token,
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*-----|\z)",
+        ),
+        pattern(
+            Kind::Email,
+            r"(?i)\b[a-z0-9._%+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}\b",
+        ),
+        pattern(Kind::Mac, r"\b[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}\b"),
+        pattern(
+            Kind::Id,
+            r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b",
+        ),
+        pattern(Kind::Id, r"\b[0-9a-f]{32}\b"),
+        checked(
+            Kind::Id,
+            r#"(?i)\b(?:unique[_ -]?id|(?:board[_ -]?)?serial(?:[_ -]?(?:number|no))?)\b["']?\s*[:=]?\s*["']?(?P<s>(?:0x)?[A-Za-z0-9-]{6,})"#,
+            |s| s.bytes().any(|b| b.is_ascii_digit()),
+        ),
+        checked(Kind::Ip, r"\b(?:\d{1,3}\.){3}\d{1,3}\b", is_foreign_v4),
+        checked(
+            Kind::Ip,
+            r"(?:^|[^0-9A-Za-z:.])(?P<s>[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){3,7})",
+            is_foreign_v6,
+        ),
+    ]
+});
+
+/// Fields and lines that hold a prompt.
+static PROMPTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    [
+        r#"(?i)["'](?:[a-z0-9_ ]*prompt[a-z0-9_ ]*|text|positive|negative|caption)["']\s*:\s*"(?P<s>(?:[^"\\]|\\.)*)"#,
+        r#"(?i)["'](?:[a-z0-9_ ]*prompt[a-z0-9_ ]*|text|positive|negative|caption)["']\s*:\s*'(?P<s>(?:[^'\\]|\\.)*)"#,
+        r#"(?i)\b[a-z0-9]*_?(?:prompt|caption)s?(?:[_ ][a-z0-9]+)?["']?\s*(?:=|:)\s*(?P<s>\S.*)$"#,
+        r#"(?i)--?(?:[a-z0-9]+[_-])*prompts?(?:[_-][a-z0-9]+)*(?:=|\s+)(?P<s>"[^"]*"?|'[^']*'?|[^\s-].*?)(?:\s+--?[a-z]|$)"#,
+    ]
+    .iter()
+    .filter_map(|r| Regex::new(r).ok())
+    .collect()
+});
+
+/// Homes of any account: the name of the account is the group `s`.
+static HOMES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"(?:/var)?/(?:home|Users)/(?P<s>[^/\s"'`:;,<>|\\()]+)"#).ok());
+
+/// Folders that are named after an account.
+static MEDIA: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"(?:/run)?/media/(?P<s>[^/\s"'`:;,<>|\\()]+)/"#).ok());
+
+struct Compiled {
+    set: RegexSet,
+    each: Vec<Option<Regex>>,
+}
+
+static COMPILED: LazyLock<Compiled> = LazyLock::new(|| Compiled {
+    // a set that cannot be built has no match: the tests would show it
+    set: RegexSet::new(PATTERNS.iter().map(|p| p.regex)).unwrap_or_else(|_| RegexSet::empty()),
+    each: PATTERNS.iter().map(|p| Regex::new(p.regex).ok()).collect(),
+});
+
+static SECRET: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!("(?i){SECRET_NAME}")).ok());
+
+/// Whether a variable, option or field of this name holds a secret.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    let name = name.trim_start_matches('-');
+    let bare = ["token", "key", "auth", "pass", "password"];
+    bare.iter().any(|b| name.eq_ignore_ascii_case(b))
+        || name.to_ascii_lowercase().ends_with("-auth")
+        || SECRET.as_ref().is_some_and(|r| r.is_match(name))
+}
+
+/// Whether an option of this name takes a prompt.
+pub(super) fn is_prompt_option(option: &str) -> bool {
+    let name = option.trim_start_matches('-').to_ascii_lowercase();
+    name != option.to_ascii_lowercase()
+        && (name.contains("prompt")
+            || ["p", "text", "caption", "positive", "negative"].contains(&name.as_str()))
+}
+
+/// Whether a field of this name holds a prompt.
+pub(super) fn is_prompt_field(name: &str) -> bool {
+    name.to_ascii_lowercase().contains("prompt")
+}
+
+/// `None`, `true` and small numbers keep no secret.
+fn is_value(text: &str) -> bool {
+    let dull = ["none", "null", "true", "false", "not", "set", "unset"];
+    let number = text.len() < 8 && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    !number && !dull.iter().any(|d| text.eq_ignore_ascii_case(d))
+}
+
+fn is_foreign_v4(text: &str) -> bool {
+    text.parse::<Ipv4Addr>()
+        .is_ok_and(|ip| !ip.is_loopback() && !ip.is_unspecified() && !ip.is_broadcast())
+}
+
+fn is_foreign_v6(text: &str) -> bool {
+    let groups = text.split(':').filter(|g| !g.is_empty()).count();
+    groups >= 3
+        && text
+            .parse::<Ipv6Addr>()
+            .is_ok_and(|ip| !ip.is_loopback() && !ip.is_unspecified())
+}
+
+fn private(regex: &Regex, text: &str, mut add: impl FnMut(Range<usize>)) {
+    for found in regex.captures_iter(text) {
+        if let Some(part) = found.name("s").or_else(|| found.get(0)) {
+            add(part.range());
+        }
+    }
+}
+
+/// Every private part that a pattern knows.
+pub(super) fn find(text: &str) -> Vec<(Range<usize>, Kind)> {
+    let mut found = Vec::new();
+    for n in COMPILED.set.matches(text) {
+        let Some(regex) = &COMPILED.each[n] else {
+            continue;
+        };
+        private(regex, text, |part| {
+            if (PATTERNS[n].holds)(&text[part.clone()]) {
+                found.push((part, PATTERNS[n].kind));
+            }
+        });
+    }
+    found
+}
+
+/// Names of accounts in the paths of `text`.
+pub(super) fn accounts(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for regex in [&*HOMES, &*MEDIA].into_iter().flatten() {
+        private(regex, text, |part| found.push(part));
+    }
+    found
+}
+
+/// Homes in `text`: the whole path of each, and the name in it.
+pub(super) fn homes(text: &str) -> Vec<(Range<usize>, Range<usize>)> {
+    let Some(regex) = &*HOMES else {
+        return Vec::new();
+    };
+    regex
+        .captures_iter(text)
+        .filter_map(|c| Some((c.get(0)?.range(), c.name("s")?.range())))
+        .collect()
+}
+
+/// Prompts in `text`.
+pub(super) fn prompts(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    if text.contains(['=', ':', '-']) {
+        for regex in PROMPTS.iter() {
+            private(regex, text, |part| {
+                if text[part.clone()].chars().any(char::is_alphabetic) {
+                    found.push(part);
+                }
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_is_one() {
+        assert_eq!(COMPILED.set.len(), PATTERNS.len());
+        assert!(COMPILED.each.iter().all(Option::is_some));
+        assert_eq!(PROMPTS.len(), 4);
+        assert!(HOMES.is_some() && MEDIA.is_some() && SECRET.is_some());
+    }
+
+    fn parts(text: &str) -> Vec<&str> {
+        find(text).into_iter().map(|(r, _)| &text[r]).collect()
+    }
+
+    #[test]
+    fn tokens_addresses_and_numbers() {
+        for (text, secret) in [
+            ("login with hf_abcDEF123456 now", "hf_abcDEF123456"),
+            ("OPENAI_API_KEY=abc123xyz", "abc123xyz"),
+            ("'password': 'hunter2'", "hunter2"),
+            ("Authorization: Basic dXNlcjpwYXNz", "Basic dXNlcjpwYXNz"),
+            ("bearer abc.def.ghi", "abc.def.ghi"),
+            ("--hf-token abcdef", "abcdef"),
+            ("git clone https://jo:pw12@example.org/x", "jo:pw12"),
+            ("GET /f?X-Amz-Signature=00ff&x=1", "00ff"),
+            ("mail jo.doe@mail.example.org!", "jo.doe@mail.example.org"),
+            ("from 192.168.1.20:7860", "192.168.1.20"),
+            ("from fe80::1:2:3", "fe80::1:2:3"),
+            ("link 00:1a:2b:3c:4d:5e up", "00:1a:2b:3c:4d:5e"),
+            ("unique_id 5f2c9a7781d0", "5f2c9a7781d0"),
+            (
+                "GPU-8d2f4c1a-0000-1111-2222-123456789abc",
+                "8d2f4c1a-0000-1111-2222-123456789abc",
+            ),
+        ] {
+            assert!(parts(text).contains(&secret), "{text}: {:?}", parts(text));
+        }
+    }
+
+    #[test]
+    fn what_a_reader_needs_stays() {
+        for text in [
+            "amdgpu 0000:0c:00.0: ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=3",
+            "Running on local URL:  http://127.0.0.1:7860",
+            "listening on 0.0.0.0:8188, [::1]:8188",
+            " 12%|#2        | 3/25 [00:18<02:12,  6.01s/it]",
+            "at::native::conv2d std::vector<a::b::c>",
+            "max_token=2048 pad_token: None",
+            "torch 2.4.1+rocm6.1 on Linux 6.8.0-45",
+            "Token indices sequence length is longer than 77",
+            "serial execution of kernels",
+            "MIOpen(HIP): Warning [IsEnoughWorkspace] Solver <GemmFwdRest>, workspace required: 1024",
+        ] {
+            assert_eq!(parts(text), Vec::<&str>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn prompts_are_known_by_their_field_or_option() {
+        let of = |text: &'static str| -> Vec<&str> {
+            prompts(text).into_iter().map(|r| &text[r]).collect()
+        };
+        assert_eq!(of(r#"{"prompt": "a cat", "seed": 3}"#)[0], "a cat");
+        assert_eq!(of("Negative prompt: blurry, dark"), ["blurry, dark"]);
+        assert!(of("gen.py --prompt a cat --seed 3").contains(&"a cat"));
+        assert_eq!(of("Prompt executed in 3.2 seconds"), Vec::<&str>::new());
+        assert_eq!(of("got prompt"), Vec::<&str>::new());
+    }
+}
