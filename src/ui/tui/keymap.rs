@@ -118,6 +118,7 @@ pub(super) enum Action {
     Type,
     Open,
     LookAt,
+    WatchIt,
     OpenRun,
     ChooseProfile,
     NextList,
