@@ -24,6 +24,7 @@ mod python;
 mod ring;
 mod threads;
 mod tool;
+mod writer;
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -34,9 +35,9 @@ use crate::model::event::{EvidenceItem, EvidenceReport};
 use crate::model::time::millis;
 
 use super::tree::Target;
-use index::Entry;
 use output::{Kept, Output};
 pub use ring::EvidenceRing;
+use writer::Writer;
 
 /// Time that one collector has.
 pub const COLLECTOR_LIMIT: Duration = Duration::from_secs(3);
@@ -132,9 +133,6 @@ impl Collector {
         }
     }
 }
-
-/// The bundle's table of contents as the event stream tells it.
-const REPORT: &str = "report.json";
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -325,82 +323,6 @@ fn no_answer(limit: Duration, step: &str) -> String {
         format!("no answer within {secs} s")
     } else {
         format!("no answer within {secs} s, {step}")
-    }
-}
-
-/// Writes on its own thread, because a disk may block as well.
-struct Writer {
-    parts: mpsc::Sender<Vec<Part>>,
-    items: mpsc::Receiver<(EvidenceItem, Entry)>,
-    kinds: std::cell::RefCell<Vec<&'static str>>,
-    dir: PathBuf,
-}
-
-impl Writer {
-    fn start(dir: PathBuf) -> Self {
-        let (parts, theirs) = mpsc::channel::<Vec<Part>>();
-        let (done, items) = mpsc::channel();
-        let folder = dir.clone();
-        let started = thread::Builder::new()
-            .name("evidence writer".to_owned())
-            .spawn(move || {
-                for part in theirs.into_iter().flatten() {
-                    if done.send(output::write(&folder, &part)).is_err() {
-                        return;
-                    }
-                }
-            });
-        // Without a thread `items` is disconnected, and `finish` says so.
-        drop(started);
-        Self {
-            parts,
-            items,
-            kinds: std::cell::RefCell::default(),
-            dir,
-        }
-    }
-
-    fn write(&self, parts: Vec<Part>) {
-        self.kinds.borrow_mut().extend(parts.iter().map(|p| p.kind));
-        // Refused only if the thread is gone; `finish` finds out.
-        let _gone = self.parts.send(parts);
-    }
-
-    /// Waits for the files, then writes the report itself beside them.
-    fn finish(self, report: &mut EvidenceReport, begun: Instant, limit: Duration) {
-        let end = Instant::now() + limit;
-        drop(self.parts);
-        let mut entries = Vec::new();
-        for kind in self.kinds.into_inner() {
-            let left = end.saturating_duration_since(Instant::now());
-            let (item, entry) = self.items.recv_timeout(left).unwrap_or_else(|_late| {
-                let why = format!("not written to {} in time", self.dir.display());
-                (failed(kind, why.clone()), Entry::failed(kind, why))
-            });
-            report.items.push(item);
-            entries.push(entry);
-        }
-        report.took_ms = millis(begun.elapsed());
-        let (done, written) = mpsc::channel();
-        let (dir, copy) = (self.dir, report.clone());
-        let started = thread::Builder::new().spawn(move || {
-            let index = index::Index::new(&copy, entries);
-            let both = output::write_json(&dir, index::FILE, &index)
-                .and(output::write_json(&dir, REPORT, &copy));
-            let _too_late = done.send(both);
-        });
-        let left = end.saturating_duration_since(Instant::now());
-        let written = match started {
-            Ok(_) => written.recv_timeout(left),
-            Err(_) => Ok(Err("no thread for it".to_owned())),
-        };
-        match written {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => report.items.push(failed("report", why)),
-            Err(_late) => report
-                .items
-                .push(failed("report", "not written in time".to_owned())),
-        }
     }
 }
 

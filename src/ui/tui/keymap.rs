@@ -347,6 +347,19 @@ pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
 /// Why a command that needs the process that supervises the run is of no use here.
 pub(super) const ELSEWHERE: &str = "only where the run was started";
 
+/// What does not go with a process that somebody else started.
+const fn attached(action: Action) -> Result<(), &'static str> {
+    match action {
+        Action::Wait => Err("nothing is done to it by itself"),
+        Action::Set(_)
+        | Action::ApplyNow
+        | Action::ConfirmApply
+        | Action::Rungs
+        | Action::ConfirmRung => Err("not started from here: nothing can be set in it"),
+        _ => Ok(()),
+    }
+}
+
 /// Whether an action makes sense now; else why not.
 pub(super) fn enabled(
     action: Action,
@@ -395,6 +408,9 @@ pub(super) fn enabled(
     }
     if s.outcome.is_some() {
         return Err("the run is over");
+    }
+    if s.attached {
+        attached(action)?;
     }
     let here = matches!(action, Action::Wait | Action::FalseAlarm | Action::Set(_));
     if choices.follows && here {
