@@ -8,7 +8,7 @@ use crate::model::{
 use super::live::refuse;
 use super::reduce::emit;
 use super::snapshot::JobState;
-use super::state::RunState;
+use super::state::{RunState, Stage};
 
 /// Why what the user switches has no effect.
 const NOT_OURS: &str = "the process was not started from here: nothing can be set in it, and it is not started again; stop it and use `framepack-tui run`";
@@ -19,6 +19,13 @@ impl RunState {
     /// Whether the process was there before us.
     pub(super) fn is_attached(&self) -> bool {
         self.started.attached.is_some()
+    }
+
+    /// What the log says of the beginning in the place of an attempt.
+    pub(super) fn attached_words(&self, event: &Event) -> Option<String> {
+        let attached = self.started.attached?;
+        let begins = matches!(event, Event::AttemptStarted(_));
+        begins.then(|| format!("==== watching process {} ====", attached.pid))
     }
 
     /// Whom a signal reaches: the process group of a stranger may hold its shell, or us.
@@ -74,6 +81,19 @@ impl RunState {
             refuse(NOT_OURS, out);
         }
         self.is_attached()
+    }
+
+    /// A signal that reached nobody: of another user's process that means that it may not
+    /// be ended by us, and it is watched on.
+    pub(super) fn reached_nobody(&mut self, out: &mut Vec<Effect>) {
+        let ends = matches!(self.stage, Stage::Ending { .. });
+        if self.is_attached() && ends && self.exited.is_none() {
+            self.stage = Stage::Watching;
+            refuse(
+                "the signal reached nobody: the process has just ended, or we may not end it (another user's)",
+                out,
+            );
+        }
     }
 
     /// The user leaves; a run of ours is not left like that.

@@ -68,7 +68,10 @@ impl RunState {
             Event::Survivors { processes, .. } => self.survivors.clone_from(processes),
             _ => {}
         }
-        if let Some(text) = words(&env.event) {
+        let text = self
+            .attached_words(&env.event)
+            .or_else(|| words(&env.event));
+        if let Some(text) = text {
             self.log.own(env.at, self.phase, text);
         }
     }
@@ -98,6 +101,7 @@ impl RunState {
                 self.finish(outcome, summary, out);
             }
             Event::Command(command) => self.command(command, out),
+            Event::SignalSent { reached: 0, .. } => self.reached_nobody(out),
             _ => {}
         }
     }

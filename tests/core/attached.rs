@@ -191,3 +191,28 @@ fn an_end_that_nobody_explains_is_told_as_such_and_one_that_is_explained_with_th
     assert_eq!(sim.state.snapshot().verdict.id, VerdictId::GpuOom);
     assert_eq!(signals(&sim), []);
 }
+
+#[test]
+fn a_process_that_may_not_be_ended_is_watched_on() {
+    let mut sim = in_a_job();
+    sim.feed(Event::SignalSent {
+        attempt: 1,
+        signal: Signal::Kill,
+        scope: Scope::Tree,
+        reached: 0,
+    });
+    assert_eq!(end(&sim), None);
+    sim.world.kill_kills = false;
+    sim.feed(Event::Command(Command::Kill));
+    sim.feed(Event::SignalSent {
+        attempt: 1,
+        signal: Signal::Kill,
+        scope: Scope::Tree,
+        reached: 0,
+    });
+    sim.run_for(mins(1));
+    assert_eq!(end(&sim), None, "not called unkillable");
+    let told =
+        |e: &Event| matches!(e, Event::Notice { text, .. } if text.contains("may not end it"));
+    assert!(sim.stream.iter().any(|e| told(&e.event)));
+}

@@ -175,6 +175,11 @@ const fn leaves(command: &Command) -> bool {
 
 /// Hands a key to the supervisor; what to tell the user.
 fn pass_on(run: &RunEntry, command: &Command) -> String {
+    let ends = matches!(command, Command::Stop | Command::Kill);
+    if ends && run.manifest.as_ref().is_some_and(|m| m.watch.is_some()) {
+        // a signal only makes the watching leave it
+        return "not possible from here; press the key where it is watched".to_owned();
+    }
     match owner(run).map(|owner| owner.tell(command)) {
         Some(Ok(said)) => said.to_owned(),
         Some(Err(why)) => why.to_string(),

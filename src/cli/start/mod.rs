@@ -17,9 +17,9 @@ use crate::ui::slot::Slot;
 use crate::ui::tui::start::{StartMemory, StartOptions, Wish, spawn};
 use crate::ui::{Lobby, Theme};
 
-use super::args::StartArgs;
+use super::args::{ShowArgs, StartArgs, WatchArgs};
 use super::show::Output;
-use super::{CliError, follow, run};
+use super::{CliError, follow, run, watch};
 use feed::Feed;
 use look::Left;
 
@@ -79,7 +79,37 @@ pub(super) fn main(args: StartArgs) -> Result<u8, CliError> {
                 Left::Back(said) => word = said,
                 Left::Ended(code) => return Ok(code),
             },
+            Wish::Watch { pid, start } => {
+                // the watching has its own readers of the machine
+                drop(feed);
+                let refused = match watch::prepare(&watched(pid, args.ascii), Some(start)) {
+                    Ok(ready) => return ready.supervise(),
+                    Err(refused) => refused,
+                };
+                if let Some(code) = refused.unheard.as_ref().and_then(ends_us) {
+                    return Ok(code);
+                }
+                word = Some(refused.why.to_string());
+                feed = Feed::start();
+            }
         }
+    }
+}
+
+/// What `watch --pid` would be told.
+const fn watched(pid: u32, ascii: bool) -> WatchArgs {
+    WatchArgs {
+        pid,
+        log: None,
+        job: false,
+        profile: None,
+        gpu: None,
+        gdb: false,
+        show: ShowArgs {
+            headless: false,
+            plain: false,
+            ascii,
+        },
     }
 }
 
@@ -87,7 +117,7 @@ pub(super) fn main(args: StartArgs) -> Result<u8, CliError> {
 /// (`Some(false)`), or there is nothing for either.
 fn screen(args: StartArgs) -> Option<bool> {
     let terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
-    let shown = super::args::ShowArgs {
+    let shown = ShowArgs {
         headless: false,
         plain: args.plain,
         ascii: args.ascii,

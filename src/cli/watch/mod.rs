@@ -253,7 +253,8 @@ fn set_up(
         dir,
         // whoever runs on the card may be a run of ours: what only looks takes no lock
         lock: None,
-        cwd: cwd.unwrap_or_default(),
+        // where its folder is hidden, so is what it writes there
+        cwd: cwd.unwrap_or_else(|| format!("/proc/{}/cwd", target.pid).into()),
         kind,
         planner,
         attachment: Some(Attachment {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::output::Output;
 
-/// Beginnings of the names that are shown; every other variable is only counted.
+/// Beginnings of the names that are shown with their value; of every other variable the
+/// name alone.
 const PREFIXES: &[&str] = &[
     "MIOPEN_", "PYTORCH_", "TORCH_", "HIP_", "HSA_", "ROC", "CUDA_", "OMP_",
 ];
@@ -40,30 +41,31 @@ pub(super) fn collect(out: &Output, root: Option<u32>) -> Result<(), String> {
     File::open(&path)
         .and_then(|f| f.take(MAX_ENVIRON).read_to_end(&mut environ))
         .map_err(|e| format!("read {path}: {e}"))?;
-    let (shown, hidden) = allowed(&environ);
     out.line(format!("==== environment of process {pid}"));
-    for line in shown {
+    for line in allowed(&environ) {
         out.line(line);
     }
-    out.line(format!("({hidden} others not shown)"));
     Ok(())
 }
 
-fn allowed(environ: &[u8]) -> (Vec<String>, usize) {
-    let mut shown = Vec::new();
-    let mut hidden = 0;
+/// Every variable by name, those that are listed with their value.
+fn allowed(environ: &[u8]) -> Vec<String> {
+    let mut lines = Vec::new();
     for entry in environ.split(|b| *b == 0).filter(|e| !e.is_empty()) {
         let entry = String::from_utf8_lossy(entry);
-        let name = entry.split('=').next().unwrap_or("");
+        let (name, _) = entry.split_once('=').unwrap_or((&entry, ""));
         let listed = PREFIXES.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name);
         if listed && !SECRET.iter().any(|s| name.contains(s)) {
-            shown.push(entry.into_owned());
+            lines.push(entry.into_owned());
         } else {
-            hidden += 1;
+            // what is no name is a part of a value, which is nobody's business
+            let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            let name = if is_name { name } else { "(no name)" };
+            lines.push(format!("{name}=(not shown)"));
         }
     }
-    shown.sort();
-    (shown, hidden)
+    lines.sort();
+    lines
 }
 
 #[cfg(test)]
@@ -74,15 +76,17 @@ mod tests {
     fn only_listed_names_and_never_a_secret() {
         let environ = b"HOME=/home/u\0MIOPEN_FIND_MODE=2\0HF_TOKEN=hf_abc\0HF_HUB_OFFLINE=1\0\
             TORCH_API_KEY=x\0ROCR_VISIBLE_DEVICES=0\0";
-        let (shown, hidden) = allowed(environ);
         assert_eq!(
-            shown,
+            allowed(environ),
             [
                 "HF_HUB_OFFLINE=1",
+                "HF_TOKEN=(not shown)",
+                "HOME=(not shown)",
                 "MIOPEN_FIND_MODE=2",
-                "ROCR_VISIBLE_DEVICES=0"
+                "ROCR_VISIBLE_DEVICES=0",
+                "TORCH_API_KEY=(not shown)",
             ]
         );
-        assert_eq!(hidden, 3);
+        assert_eq!(allowed(b"my secret=1\0"), ["(no name)=(not shown)"]);
     }
 }

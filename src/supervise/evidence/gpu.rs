@@ -6,6 +6,9 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::model::is_suspended;
+
+use super::Trouble;
 use super::output::{Output, read_text};
 
 /// Files that are not state, or whose reading is not free: PCI memory and ROM,
@@ -20,9 +23,9 @@ const MAX_FILES: usize = 400;
 
 /// Every small file of the device folder and of its hwmon folder. A card that
 /// sleeps is left asleep: on older kernels most reads would wake it.
-pub(super) fn collect(out: &Output, roots: &[PathBuf]) -> Result<(), String> {
+pub(super) fn collect(out: &Output, roots: &[PathBuf]) -> Result<(), Trouble> {
     if roots.is_empty() {
-        return Err("no AMD card".to_owned());
+        return Err(Trouble::absent("no AMD card"));
     }
     for root in roots {
         out.line(format!("==== {}", root.display()));
@@ -30,8 +33,9 @@ pub(super) fn collect(out: &Output, roots: &[PathBuf]) -> Result<(), String> {
         if status.is_file() {
             out.file(&status, MAX_FILE);
         }
-        if read_text(&status, MAX_FILE).is_ok_and(|s| s.trim() == "suspended") {
-            out.line("(asleep; not woken)");
+        // one that is on its way to sleep would be woken again by being read
+        if read_text(&status, MAX_FILE).is_ok_and(|s| is_suspended(s.trim())) {
+            out.line("(asleep, or falling asleep; not woken)");
             continue;
         }
         folder(out, root)?;

@@ -4,18 +4,27 @@
 //! Each collector has its own thread and 3 s. One that does not return is
 //! recorded as failed, what it had so far is kept, and it is left behind: a read
 //! from a wedged driver may never come back. Everything is read-only; nothing is
-//! run but `py-spy dump --nonblocking`, which does not even pause its target.
-//! debugfs is never touched (reading `amdgpu_gpu_recover` resets the card).
+//! run but `py-spy dump --nonblocking`, which does not even pause its target, and gdb
+//! where the user asked for it. debugfs is never touched (reading `amdgpu_gpu_recover`
+//! resets the card).
+//!
+//! The program is sent no signal: whether it registered Python's `faulthandler` for one
+//! cannot be seen from outside (`SigCgt` tells that *something* catches it), and a signal
+//! that nobody expects ends it. A program that can tell its own stacks does so by
+//! [`EvidenceRequest::own_stacks`].
 
 mod environment;
+mod gdb;
 mod gpu;
+mod index;
 mod kernel;
 mod memory;
 mod output;
 mod python;
 mod ring;
-
 mod threads;
+mod tool;
+mod writer;
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -28,6 +37,7 @@ use crate::model::time::millis;
 use super::tree::Target;
 use output::{Kept, Output};
 pub use ring::EvidenceRing;
+use writer::Writer;
 
 /// Time that one collector has.
 pub const COLLECTOR_LIMIT: Duration = Duration::from_secs(3);
@@ -35,7 +45,9 @@ pub const COLLECTOR_LIMIT: Duration = Duration::from_secs(3);
 pub const BUNDLE_LIMIT: Duration = Duration::from_secs(10);
 /// Bundles in a run.
 pub const MAX_BUNDLES: u32 = 10;
-/// Bytes of a bundle: the collectors' own bounds add up to less than this.
+/// Bytes of a bundle: the collectors' own bounds add up to less than this. All but the
+/// log is text that repeats itself, which a compressor brings to a tenth: with a log of
+/// noise the whole stays below 4 MiB compressed.
 pub const MAX_BUNDLE_BYTES: usize = 16 << 20;
 
 /// What a bundle is made of.
@@ -61,13 +73,43 @@ pub struct EvidenceRequest {
     /// Take native stacks by gdb, which stops the program for a moment: only where the
     /// user asked for it.
     pub gdb: bool,
+    /// What the program itself told of its stacks, where something in it can (an agent);
+    /// put in by the caller, who alone speaks with it.
+    pub own_stacks: Option<String>,
     /// Device folder of each AMD card: `/sys/class/drm/card0/device`.
     pub gpu_roots: Vec<PathBuf>,
 }
 
 /// Reads one part of the machine's state into an [`Output`]. An error is why
 /// there is nothing, or no more than what is already in the output.
-type Collect = Box<dyn FnOnce(&Output) -> Result<(), String> + Send>;
+type Collect = Box<dyn FnOnce(&Output) -> Result<(), Trouble> + Send>;
+
+/// Why a collector has nothing, or not all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// There is nothing to take here: no such card, program or tool.
+    Absent(String),
+    /// It is there and could not be had.
+    Failed(String),
+}
+
+impl Trouble {
+    fn absent(why: impl Into<String>) -> Self {
+        Self::Absent(why.into())
+    }
+
+    fn why(&self) -> &str {
+        match self {
+            Self::Absent(why) | Self::Failed(why) => why,
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
 
 struct Collector {
     kind: &'static str,
@@ -81,7 +123,7 @@ impl Collector {
         kind: &'static str,
         file: &'static str,
         max_bytes: usize,
-        collect: impl FnOnce(&Output) -> Result<(), String> + Send + 'static,
+        collect: impl FnOnce(&Output) -> Result<(), Trouble> + Send + 'static,
     ) -> Self {
         Self {
             kind,
@@ -112,34 +154,66 @@ fn lookers(request: &EvidenceRequest) -> Vec<Collector> {
     };
     let (a, b, c, d) = (target(), target(), target(), target());
     vec![
-        Collector::new("samples", "samples.jsonl", 5 * MIB, move |out| {
+        Collector::new("samples", "samples.jsonl", 4 * MIB, move |out| {
             output::latest(out, samples.iter())
         }),
-        Collector::new("log_tail", "log_tail.jsonl", 4 * MIB, move |out| {
+        Collector::new("log_tail", "log_tail.jsonl", 3 * MIB, move |out| {
             output::latest(out, log.iter())
         }),
         Collector::new("threads", "threads.txt", 2 * MIB, move |out| {
-            threads::collect(out, &a)
+            Ok(threads::collect(out, &a)?)
         }),
         Collector::new("fdinfo", "fdinfo.txt", MIB, move |out| {
-            memory::descriptors(out, &b)
+            Ok(memory::descriptors(out, &b)?)
         }),
         Collector::new("maps", "maps.txt", 256 * KIB, move |out| {
-            memory::maps(out, &c)
+            Ok(memory::maps(out, &c)?)
         }),
         Collector::new("memory", "memory.txt", 512 * KIB, move |out| {
-            memory::limits(out, &d)
+            Ok(memory::limits(out, &d)?)
         }),
         Collector::new("gpu", "gpu.txt", MIB, move |out| {
             gpu::collect(out, &gpu_roots)
         }),
         Collector::new("kernel", "kernel.txt", 512 * KIB, move |out| {
-            kernel::collect(out, &kernel_lines)
+            Ok(kernel::collect(out, &kernel_lines)?)
         }),
         Collector::new("environment", "environment.txt", 256 * KIB, move |out| {
-            environment::collect(out, root)
+            Ok(environment::collect(out, root)?)
         }),
     ]
+}
+
+/// Collectors that run a tool, or hand on what the program tells of itself.
+fn tools(request: &EvidenceRequest, target: &Target) -> Vec<Collector> {
+    let ours = target.clone();
+    let mut list = vec![Collector::new(
+        "python_stacks",
+        "python_stacks.txt",
+        MIB,
+        move |out| python::collect(out, &ours, COLLECTOR_LIMIT),
+    )];
+    if request.gdb {
+        let ours = target.clone();
+        list.push(Collector::new(
+            "native_stacks",
+            "native_stacks.txt",
+            512 * KIB,
+            move |out| gdb::collect(out, &ours, COLLECTOR_LIMIT),
+        ));
+    }
+    if let Some(text) = request.own_stacks.clone() {
+        list.push(Collector::new(
+            "own_stacks",
+            "own_stacks.txt",
+            512 * KIB,
+            move |out| {
+                text.lines().for_each(|line| out.line(line));
+                Ok(())
+            },
+        ));
+    }
+    list
 }
 
 /// Takes a bundle. Blocks for at most [`BUNDLE_LIMIT`]: run it on a thread of its
@@ -167,11 +241,8 @@ pub fn collect(request: &EvidenceRequest) -> EvidenceReport {
         guardian: request.guardian,
     };
     // Last: a tool that attaches shows up in the state of the threads.
-    let stacks = Collector::new("python_stacks", "python_stacks.txt", MIB, move |out| {
-        python::collect(out, &target, COLLECTOR_LIMIT)
-    });
     writer.write(gather(
-        vec![stacks],
+        tools(request, &target),
         COLLECTOR_LIMIT + Duration::from_millis(300),
     ));
     let left = BUNDLE_LIMIT.saturating_sub(begun.elapsed());
@@ -194,7 +265,8 @@ struct Part {
     kind: &'static str,
     file: &'static str,
     kept: Kept,
-    failed: Option<String>,
+    trouble: Option<Trouble>,
+    took_ms: u64,
 }
 
 /// Runs the collectors side by side and takes what they have when their time is
@@ -211,15 +283,19 @@ fn gather(collectors: Vec<Collector>, limit: Duration) -> Vec<Part> {
                 // The receiver is gone once the time is up.
                 let _too_late = done.send((n, collect(&theirs)));
             });
-        let outcome = started.err().map(|e| Err(format!("no thread for it: {e}")));
+        let outcome = started.err().map(|e| {
+            let why = Trouble::Failed(format!("no thread for it: {e}"));
+            (Err(why), Duration::ZERO)
+        });
         running.push((collector.kind, collector.file, output, outcome));
     }
     drop(done);
-    let end = Instant::now() + limit;
+    let begun = Instant::now();
+    let end = begun + limit;
     while running.iter().any(|r| r.3.is_none()) {
         let left = end.saturating_duration_since(Instant::now());
         match results.recv_timeout(left) {
-            Ok((n, outcome)) => running[n].3 = Some(outcome),
+            Ok((n, outcome)) => running[n].3 = Some((outcome, begun.elapsed())),
             // Disconnected: the rest panicked.
             Err(_timeout_or_disconnected) => break,
         }
@@ -230,10 +306,11 @@ fn gather(collectors: Vec<Collector>, limit: Duration) -> Vec<Part> {
         .map(|(kind, file, output, outcome)| Part {
             kind,
             file,
-            failed: match outcome {
-                Some(outcome) => outcome.err(),
-                None if panicked => Some("the collector panicked".to_owned()),
-                None => Some(no_answer(limit, &output.step())),
+            took_ms: millis(outcome.as_ref().map_or(limit, |(_, took)| *took)),
+            trouble: match outcome {
+                Some((outcome, _)) => outcome.err(),
+                None if panicked => Some(Trouble::Failed("the collector panicked".to_owned())),
+                None => Some(Trouble::Failed(no_answer(limit, &output.step()))),
             },
             kept: output.take(),
         })
@@ -246,79 +323,6 @@ fn no_answer(limit: Duration, step: &str) -> String {
         format!("no answer within {secs} s")
     } else {
         format!("no answer within {secs} s, {step}")
-    }
-}
-
-/// Writes on its own thread, because a disk may block as well.
-struct Writer {
-    parts: mpsc::Sender<Vec<Part>>,
-    items: mpsc::Receiver<EvidenceItem>,
-    kinds: std::cell::RefCell<Vec<&'static str>>,
-    dir: PathBuf,
-}
-
-impl Writer {
-    fn start(dir: PathBuf) -> Self {
-        let (parts, theirs) = mpsc::channel::<Vec<Part>>();
-        let (done, items) = mpsc::channel();
-        let folder = dir.clone();
-        let started = thread::Builder::new()
-            .name("evidence writer".to_owned())
-            .spawn(move || {
-                for part in theirs.into_iter().flatten() {
-                    if done.send(output::write(&folder, part)).is_err() {
-                        return;
-                    }
-                }
-            });
-        // Without a thread `items` is disconnected, and `finish` says so.
-        drop(started);
-        Self {
-            parts,
-            items,
-            kinds: std::cell::RefCell::default(),
-            dir,
-        }
-    }
-
-    fn write(&self, parts: Vec<Part>) {
-        self.kinds.borrow_mut().extend(parts.iter().map(|p| p.kind));
-        // Refused only if the thread is gone; `finish` finds out.
-        let _gone = self.parts.send(parts);
-    }
-
-    /// Waits for the files, then writes the report itself beside them.
-    fn finish(self, report: &mut EvidenceReport, begun: Instant, limit: Duration) {
-        let end = Instant::now() + limit;
-        drop(self.parts);
-        for kind in self.kinds.into_inner() {
-            let left = end.saturating_duration_since(Instant::now());
-            let item = self.items.recv_timeout(left).unwrap_or_else(|_late| {
-                failed(
-                    kind,
-                    format!("not written to {} in time", self.dir.display()),
-                )
-            });
-            report.items.push(item);
-        }
-        report.took_ms = millis(begun.elapsed());
-        let (done, written) = mpsc::channel();
-        let (dir, copy) = (self.dir, report.clone());
-        let started = thread::Builder::new().spawn(move || {
-            let _too_late = done.send(output::write_report(&dir, &copy));
-        });
-        let left = end.saturating_duration_since(Instant::now());
-        let written = match started {
-            Ok(_) => written.recv_timeout(left),
-            Err(_) => Ok(Err("no thread for it".to_owned())),
-        };
-        match written {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => report.items.push(failed("report", why)),
-            Err(_late) => report
-                .items
-                .push(failed("report", "not written in time".to_owned())),
-        }
     }
 }
 

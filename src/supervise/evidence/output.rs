@@ -7,15 +7,18 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::model::event::{EvidenceItem, EvidenceReport};
+use serde::Serialize;
 
-use super::Part;
+use crate::model::event::EvidenceItem;
+
+use super::index::{Entry, State};
+use super::{Part, Trouble};
 
 /// Room that is always left for the note that something was cut.
 const NOTE: usize = 128;
 
 #[derive(Debug, Default)]
-struct State {
+struct Buffer {
     bytes: Vec<u8>,
     cut: u64,
     step: String,
@@ -25,7 +28,7 @@ struct State {
 /// A buffer that the collector fills and that may be taken from it at any time.
 #[derive(Debug, Clone)]
 pub(super) struct Output {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Buffer>>,
     max: usize,
 }
 
@@ -43,7 +46,7 @@ impl Output {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Buffer> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,7 +126,7 @@ impl Output {
 pub(super) fn latest<'a>(
     out: &Output,
     lines: impl DoubleEndedIterator<Item = &'a String>,
-) -> Result<(), String> {
+) -> Result<(), Trouble> {
     let mut room = out.room();
     let mut kept = VecDeque::new();
     for line in lines.rev() {
@@ -136,7 +139,7 @@ pub(super) fn latest<'a>(
         }
     }
     if kept.is_empty() {
-        return Err("none yet".to_owned());
+        return Err(Trouble::absent("none yet"));
     }
     for line in kept {
         out.line(line);
@@ -170,28 +173,42 @@ fn make_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// Puts a part on disk. A failed collector may still have left something.
-pub(super) fn write(dir: &Path, part: Part) -> EvidenceItem {
-    let mut item = EvidenceItem {
+pub(super) fn write(dir: &Path, part: &Part) -> (EvidenceItem, Entry) {
+    let mut entry = Entry {
         kind: part.kind.to_owned(),
+        state: match &part.trouble {
+            None => State::Ok,
+            Some(Trouble::Absent(_)) => State::Absent,
+            Some(Trouble::Failed(_)) => State::Failed,
+        },
         file: None,
         bytes: 0,
-        failed: part.failed,
+        took_ms: part.took_ms,
+        why: part.trouble.as_ref().map(|t| t.why().to_owned()),
     };
-    if part.kept.bytes.is_empty() {
-        if item.failed.is_none() {
-            item.failed = Some("nothing to report".to_owned());
+    if !part.kept.bytes.is_empty() {
+        let path = dir.join(part.file);
+        match make_dir(dir).and_then(|()| write_private(&path, &part.kept.bytes)) {
+            Ok(()) => {
+                entry.file = Some(within_run(dir, part.file));
+                entry.bytes = part.kept.bytes.len() as u64;
+            }
+            Err(e) => {
+                entry.state = State::Failed;
+                entry.why = Some(format!("write {}: {e}", path.display()));
+            }
         }
-        return item;
+    } else if entry.why.is_none() {
+        entry.state = State::Absent;
+        entry.why = Some("nothing to report".to_owned());
     }
-    let path = dir.join(part.file);
-    match make_dir(dir).and_then(|()| write_private(&path, &part.kept.bytes)) {
-        Ok(()) => {
-            item.file = Some(within_run(dir, part.file));
-            item.bytes = part.kept.bytes.len() as u64;
-        }
-        Err(e) => item.failed = Some(format!("write {}: {e}", path.display())),
-    }
-    item
+    let item = EvidenceItem {
+        kind: entry.kind.clone(),
+        file: entry.file.clone(),
+        bytes: entry.bytes,
+        failed: entry.why.clone(),
+    };
+    (item, entry)
 }
 
 /// `evidence/001/threads.txt`: the name from the run's folder on.
@@ -204,11 +221,11 @@ fn within_run(dir: &Path, file: &str) -> String {
     name.join("/")
 }
 
-/// `report.json`: the bundle's table of contents.
-pub(super) fn write_report(dir: &Path, report: &EvidenceReport) -> Result<(), String> {
-    let path = dir.join("report.json");
+/// A table of contents.
+pub(super) fn write_json(dir: &Path, name: &str, value: &impl Serialize) -> Result<(), String> {
+    let path = dir.join(name);
     let write = || -> io::Result<()> {
-        let mut text = serde_json::to_vec_pretty(report)?;
+        let mut text = serde_json::to_vec_pretty(value)?;
         text.push(b'\n');
         make_dir(dir)?;
         write_private(&path, &text)

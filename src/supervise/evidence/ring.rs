@@ -10,7 +10,7 @@ use super::EvidenceRequest;
 /// How far back samples are kept.
 const SAMPLES_FOR: Duration = Duration::from_mins(10);
 /// Bytes of samples.
-const SAMPLES_BYTES: usize = 5 << 20;
+const SAMPLES_BYTES: usize = 4 << 20;
 /// Lines of each stream.
 const LINES: usize = 500;
 /// Lines of the kernel.

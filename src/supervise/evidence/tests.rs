@@ -35,6 +35,11 @@ fn item<'a>(report: &'a EvidenceReport, kind: &str) -> &'a EvidenceItem {
     report.items.iter().find(|i| i.kind == kind).unwrap()
 }
 
+fn index_of(dir: &Path) -> index::Index {
+    let text = fs::read(dir.join(index::FILE)).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
 fn text(dir: &Path, report: &EvidenceReport, kind: &str) -> String {
     let item = item(report, kind);
     let file = item
@@ -97,6 +102,12 @@ fn a_bundle_of_a_real_tree_tells_what_it_does() {
         serde_json::from_slice::<EvidenceReport>(&saved).unwrap(),
         report
     );
+    let index = index_of(&request.dir);
+    let state = |kind: &str| index.items.iter().find(|i| i.kind == kind).unwrap().state;
+    assert_eq!(state("threads"), index::State::Ok);
+    assert_eq!(state("gpu"), index::State::Absent);
+    assert_eq!(state("log_tail"), index::State::Absent);
+    assert_eq!(index.items.len(), report.items.len());
     let mode = fs::metadata(&request.dir).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
@@ -161,11 +172,12 @@ fn a_collector_that_hangs_is_left_behind_with_what_it_had() {
         Duration::from_secs(1),
     );
     assert!(begun.elapsed() < Duration::from_secs(3));
-    let failed: Vec<_> = parts.iter().map(|p| p.failed.as_deref()).collect();
+    let trouble: Vec<_> = parts.iter().map(|p| p.trouble.clone()).collect();
     let silent = "no answer within 1 s, while reading mem_busy_percent";
-    assert_eq!(failed[0], Some(silent));
-    assert!(failed[1].is_some());
-    assert_eq!(failed[2], None);
+    assert_eq!(trouble[0], Some(Trouble::Failed(silent.to_owned())));
+    assert!(matches!(trouble[1], Some(Trouble::Failed(_))));
+    assert_eq!(trouble[2], None);
+    assert!(parts[0].took_ms >= 1000 && parts[2].took_ms < 1000);
     assert_eq!(parts[0].kept.bytes, b"gpu_busy_percent 0\n");
 }
 
@@ -191,10 +203,18 @@ fn outputs_are_bounded_and_say_so() {
 
 #[test]
 fn bounds_of_the_collectors_add_up_to_less_than_a_bundle() {
-    let sum: usize = lookers(&EvidenceRequest::default())
-        .iter()
-        .map(|c| c.max_bytes)
-        .sum();
+    let everything = EvidenceRequest {
+        gdb: true,
+        own_stacks: Some(String::new()),
+        ..EvidenceRequest::default()
+    };
+    let target = Target {
+        pids: Vec::new(),
+        guardian: None,
+    };
+    let mut all = lookers(&everything);
+    all.extend(tools(&everything, &target));
+    let sum: usize = all.iter().map(|c| c.max_bytes).sum();
     assert!(sum + MIB < MAX_BUNDLE_BYTES, "{sum}");
 }
 
@@ -226,7 +246,8 @@ fn a_card_is_read_without_its_dangerous_files_and_not_woken() {
     let tmp = tempfile::tempdir().unwrap();
     let awake = tmp.path().join("card0/device");
     let asleep = tmp.path().join("card1/device");
-    for dir in [&awake, &asleep] {
+    let falling = tmp.path().join("card2/device");
+    for dir in [&awake, &asleep, &falling] {
         fs::create_dir_all(dir.join("hwmon/hwmon3")).unwrap();
         fs::create_dir_all(dir.join("power")).unwrap();
         fs::write(dir.join("gpu_busy_percent"), "100\n").unwrap();
@@ -236,6 +257,7 @@ fn a_card_is_read_without_its_dangerous_files_and_not_woken() {
     }
     fs::write(awake.join("power/runtime_status"), "active\n").unwrap();
     fs::write(asleep.join("power/runtime_status"), "suspended\n").unwrap();
+    fs::write(falling.join("power/runtime_status"), "suspending\n").unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
         awake.join("a_fifo"),
@@ -245,7 +267,7 @@ fn a_card_is_read_without_its_dangerous_files_and_not_woken() {
     )
     .unwrap();
     let out = Output::new(64 << 10);
-    gpu::collect(&out, &[awake, asleep]).unwrap();
+    gpu::collect(&out, &[awake, asleep, falling]).unwrap();
     let text = String::from_utf8(out.take().bytes).unwrap();
     let (first, second) = text.split_once("card1/device").unwrap();
     assert!(first.contains("gpu_busy_percent\n100\n"), "{first}");
@@ -259,4 +281,66 @@ fn a_card_is_read_without_its_dangerous_files_and_not_woken() {
         second.contains("not woken") && !second.contains("gpu_busy"),
         "{second}"
     );
+}
+
+#[test]
+fn what_a_program_tells_of_its_own_stacks_is_a_part() {
+    let tmp = tempfile::tempdir().unwrap();
+    let report = collect(&EvidenceRequest {
+        number: 1,
+        dir: tmp.path().join("evidence/001"),
+        own_stacks: Some("Thread 1\n  in decode\n".to_owned()),
+        ..EvidenceRequest::default()
+    });
+    let told = text(tmp.path(), &report, "own_stacks");
+    assert_eq!(told, "Thread 1\n  in decode\n");
+}
+
+#[test]
+fn native_stacks_are_taken_only_when_asked_and_the_program_goes_on() {
+    let child = Command::new("sleep").arg("60").process_group(0).spawn();
+    let child = Ended(child.unwrap());
+    until(&child, |members| members.iter().any(|m| m.name == "sleep"));
+    let tmp = tempfile::tempdir().unwrap();
+    let mut request = EvidenceRequest {
+        number: 1,
+        dir: tmp.path().join("evidence/001"),
+        pids: vec![child.0.id()],
+        ..EvidenceRequest::default()
+    };
+    let report = collect(&request);
+    assert!(!report.items.iter().any(|i| i.kind == "native_stacks"));
+    request.gdb = true;
+    let report = collect(&request);
+    let stacks = item(&report, "native_stacks");
+    match &stacks.failed {
+        // not there, or not allowed to look, or too slow on a busy machine
+        Some(why) => assert!(why.contains("gdb"), "{why}"),
+        None => assert!(text(tmp.path(), &report, "native_stacks").contains("Thread")),
+    }
+    until(&child, |members| {
+        members.iter().all(|m| m.state != 'T' && m.state != 't')
+    });
+}
+
+#[test]
+fn a_tool_that_others_may_have_put_there_is_not_run() {
+    let tmp = tempfile::tempdir().unwrap();
+    let bin = tmp.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let tool = bin.join("py-spy");
+    fs::write(&tool, "#!/bin/sh\n").unwrap();
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(&bin, 0o755);
+    set(&tool, 0o644);
+    assert!(!tool::is_executable(&tool));
+    set(&tool, 0o755);
+    assert!(tool::is_executable(&tool) && tool::is_trustworthy(&tool));
+    set(&tool, 0o757);
+    assert!(!tool::is_trustworthy(&tool));
+    set(&tool, 0o755);
+    set(&bin, 0o777);
+    assert!(!tool::is_trustworthy(&tool));
 }

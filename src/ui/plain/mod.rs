@@ -52,6 +52,8 @@ struct State {
     gpu: Option<GpuId>,
     cap: Option<crate::model::Bytes>,
     attempt: u32,
+    /// The process was not started by us.
+    attached: Option<u32>,
     rung: Option<RungId>,
     health: Option<(Health, VerdictId)>,
     health_since: Mono,
@@ -128,7 +130,11 @@ impl<W: Write> PlainWriter<W> {
                 Some(text) => writeln!(self.out, "{text}"),
                 None => Ok(()),
             },
-            Event::AttemptStarted(a) => self.say(at, "attempt", &story::attempt(a)),
+            Event::AttemptStarted(a) => match self.state.attached {
+                Some(pid) => self.say(at, "watch", &story::watched(pid)),
+                None => self.say(at, "attempt", &story::attempt(a)),
+            },
+            Event::Spawned { .. } if self.state.attached.is_some() => Ok(()),
             Event::Phase(p) => self.say(at, "phase", &story::phase(p)),
             Event::Verdict(v) => self.say(at, "health", &story::verdict(at, v)),
             Event::Decision(d) => self.decision(at, d),
@@ -225,6 +231,7 @@ impl State {
             Event::RunStarted(r) => {
                 self.gpu.clone_from(&r.gpu);
                 self.cap = r.vram_cap;
+                self.attached = r.attached.map(|a| a.pid);
                 self.last_status = at;
             }
             Event::AttemptStarted(a) => {
@@ -232,6 +239,7 @@ impl State {
                 *self = Self {
                     gpu: self.gpu.take(),
                     cap: self.cap,
+                    attached: self.attached,
                     sample: self.sample.take(),
                     trouble: std::mem::take(&mut self.trouble),
                     last_status: self.last_status,
@@ -288,8 +296,10 @@ impl State {
             )),
             None => parts.push(Health::Starting.word().to_owned()),
         }
-        if let Some(rung) = &self.rung {
-            parts.push(format!("attempt {} on {rung}", self.attempt));
+        match (self.attached, &self.rung) {
+            (Some(pid), _) => parts.push(format!("process {pid} watched")),
+            (None, Some(rung)) => parts.push(format!("attempt {} on {rung}", self.attempt)),
+            (None, None) => {}
         }
         if let Some(phase) = self.phase {
             parts.push(match self.section {

@@ -44,6 +44,11 @@ pub(super) fn attempt(a: &AttemptSpec) -> String {
     }
 }
 
+/// A process that was there before us.
+pub(super) fn watched(pid: u32) -> String {
+    format!("process {pid} is watched; it is ended on your word alone")
+}
+
 pub(super) fn phase(p: &PhaseChange) -> String {
     let section = match (p.section, p.sections) {
         (Some(n), Some(all)) => format!(", section {n} of {all}"),

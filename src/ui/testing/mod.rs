@@ -289,6 +289,24 @@ pub(super) fn hung() -> Snapshot {
     s
 }
 
+/// A process that somebody else started, hung; nothing is done to it.
+pub(super) fn watched() -> Snapshot {
+    let mut s = hung();
+    s.attached = true;
+    s.attempt = Some(attempt(1, "as_given", ActionId::None, Tier::T0));
+    s.ladder[0].state = RungState::Running;
+    for entry in &mut s.ladder[1..] {
+        if !matches!(entry.state, RungState::Unavailable { .. }) {
+            entry.state = RungState::Untried;
+        }
+    }
+    s.verdict.next = None;
+    s.restarts_left = 0;
+    s.stage = Stage::Watching;
+    s.decision = Some("silent_hang in vae_decode: the process is not ours, nothing is done to it; advice: stop it and start it again with MIOPEN_FIND_MODE=FAST (rung fast_find: start it with MIOPEN_FIND_MODE=FAST)".to_owned());
+    s
+}
+
 /// The last rung hung too.
 pub(super) fn gave_up() -> Snapshot {
     let mut s = healthy();

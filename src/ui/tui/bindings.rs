@@ -158,6 +158,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Start, &[Char('r')], A::Type, "run a command", "type a command and start it under supervision"),
     bind(C::Start, &[Enter], A::Open, "open", "open the marked line: look, follow or choose"),
     bind(C::Start, &[Char('l')], A::LookAt, "look", "look at the marked process; it is not touched"),
+    bind(C::Start, &[Char('w')], A::WatchIt, "watch", "judge the marked process; it is not touched"),
     bind(C::Start, &[Char('o')], A::OpenRun, "open run", "follow the marked run, or read one that is over"),
     bind(C::Start, &[Char('p')], A::ChooseProfile, "profile", "the marked profile for the next command, or not"),
     bind(C::Start, &[Char('q')], A::Quit, "leave", "leave; whatever runs goes on"),

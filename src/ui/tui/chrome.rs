@@ -40,10 +40,12 @@ pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'sta
     } else {
         String::new()
     };
-    let attempt = s
-        .attempt
-        .as_ref()
-        .map_or(foreign, |a| format!("attempt {} on {}", a.number, a.rung));
+    let attempt = match (&s.attempt, s.pid) {
+        (Some(_), Some(pid)) if s.attached => format!("watched pid {pid}"),
+        (Some(_), None) if s.attached => "watched".to_owned(),
+        (Some(a), _) => format!("attempt {} on {}", a.number, a.rung),
+        (None, _) => foreign,
+    };
     let own = |what: &str, value: &str| {
         if s.is_foreign() {
             String::new()

@@ -120,6 +120,7 @@ pub(super) enum Action {
     Type,
     Open,
     LookAt,
+    WatchIt,
     OpenRun,
     ChooseProfile,
     NextList,
@@ -362,6 +363,19 @@ fn copies_find(snapshot: Option<&Snapshot>) -> Result<(), &'static str> {
         .ok_or("MIOpen does not say for which convolution it searches")
 }
 
+/// What does not go with a process that somebody else started.
+const fn attached(action: Action) -> Result<(), &'static str> {
+    match action {
+        Action::Wait => Err("nothing is done to it by itself"),
+        Action::Set(_)
+        | Action::ApplyNow
+        | Action::ConfirmApply
+        | Action::Rungs
+        | Action::ConfirmRung => Err("not started from here: nothing can be set in it"),
+        _ => Ok(()),
+    }
+}
+
 /// Whether an action makes sense now; else why not.
 pub(super) fn enabled(
     action: Action,
@@ -411,6 +425,9 @@ pub(super) fn enabled(
     }
     if s.outcome.is_some() {
         return Err("the run is over");
+    }
+    if s.attached {
+        attached(action)?;
     }
     let here = matches!(action, Action::Wait | Action::FalseAlarm | Action::Set(_));
     if choices.follows && here {

@@ -227,3 +227,25 @@ fn disabled_keys_say_why() {
         Err("the run has not begun")
     );
 }
+
+#[test]
+fn of_a_process_that_is_not_ours_only_what_makes_sense_is_offered() {
+    let s = testing::watched();
+    let choices = Choices {
+        watches: true,
+        ..Choices::default()
+    };
+    for action in [Action::Wait, Action::Rungs, Action::ApplyNow] {
+        assert!(enabled(action, Some(&s), &choices).is_err(), "{action:?}");
+    }
+    for action in [
+        Action::Evidence,
+        Action::FalseAlarm,
+        Action::Stop,
+        Action::Kill,
+    ] {
+        assert_eq!(enabled(action, Some(&s), &choices), Ok(()), "{action:?}");
+    }
+    let quit = find(Screen::Dashboard, Overlay::None, Key::Char('q')).unwrap();
+    assert_eq!(name(quit, Some(&s), &choices), "leave");
+}

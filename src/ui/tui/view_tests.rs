@@ -63,6 +63,16 @@ fn the_dashboard_in_every_state() {
     for (name, s) in states().into_iter().chain(more) {
         keep(name, &s, &Choices::default());
     }
+    let watches = Choices {
+        watches: true,
+        ..Choices::default()
+    };
+    keep("watched", &testing::watched(), &watches);
+    let asked = Choices {
+        overlay: Overlay::Kill,
+        ..watches
+    };
+    keep("watched_kill", &testing::watched(), &asked);
 }
 
 /// The log screen: following, and stopped on a match with a stream hidden.

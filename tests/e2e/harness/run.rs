@@ -29,6 +29,7 @@ pub(crate) struct Heard {
 /// How to start a run; `run --headless` unless told otherwise.
 pub(crate) struct Start<'a> {
     home: &'a Home,
+    verb: &'static str,
     card: Option<&'a Card>,
     through: Vec<OsString>,
     options: Vec<OsString>,
@@ -41,12 +42,21 @@ impl<'a> Start<'a> {
     pub(crate) fn new(home: &'a Home) -> Self {
         Self {
             home,
+            verb: "run",
             card: None,
             through: Vec::new(),
             options: vec!["--headless".into()],
             command: Vec::new(),
             env: Vec::new(),
         }
+    }
+
+    /// A process that runs already is watched in the place of one that is started.
+    pub(crate) fn watching(mut self, pid: u32) -> Self {
+        self.verb = "watch";
+        self.options
+            .extend(["--pid".into(), pid.to_string().into()]);
+        self
     }
 
     /// With this card at `/sys`.
@@ -102,7 +112,7 @@ impl<'a> Start<'a> {
             Some(card) => card.inside(&program),
             None => Command::new(&program),
         };
-        command.args(words).arg("run").args(&self.options);
+        command.args(words).arg(self.verb).args(&self.options);
         if !self.command.is_empty() {
             command.arg("--").args(&self.command);
         }

@@ -19,6 +19,7 @@ use super::rank;
 fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
     let b = &s.budget;
     let left = match (s.restarts_left, b.restarts) {
+        _ if s.attached => "not ours: rungs are advice".to_owned(),
         (n, all) if n <= all => format!("{n} of {all} restarts left ({})", minutes(b.period)),
         // another version of this program counts in another way
         (n, _) => format!("{n} restarts left"),
@@ -28,7 +29,7 @@ fn budget(s: &Snapshot, theme: Theme, columns: usize) -> Row {
         1 => "1 bundle of evidence".to_owned(),
         n => format!("{n} bundles of evidence"),
     };
-    let tone = if s.restarts_left == 0 {
+    let tone = if s.restarts_left == 0 && !s.attached {
         Tone::Warn
     } else {
         Tone::Plain
@@ -53,7 +54,7 @@ fn minutes(d: Duration) -> String {
 
 /// What a restart would go on with. Nothing is resumed: the command starts again.
 fn resume(s: &Snapshot, theme: Theme, columns: usize, rank: u8) -> Option<Row> {
-    if s.outcome.is_some() {
+    if s.outcome.is_some() || s.attached {
         return None;
     }
     let how = if s.server {
@@ -185,7 +186,7 @@ pub(in crate::ui::tui) fn rows(
         .max()
         .unwrap_or(0)
         .min(18);
-    let below = 1 + usize::from(s.outcome.is_none());
+    let below = 1 + usize::from(s.outcome.is_none() && !s.attached);
     let (shown, left_out) = select(s, lines.saturating_sub(below));
     let mut rows: Vec<_> = shown
         .into_iter()

@@ -42,6 +42,13 @@ pub enum Wish {
         /// When it began, see [`crate::model::FoundProcess::start`].
         start: u64,
     },
+    /// To judge a process.
+    Watch {
+        /// Process id.
+        pid: u32,
+        /// When it began, see [`crate::model::FoundProcess::start`].
+        start: u64,
+    },
 }
 
 /// Judges a line with the profile that was chosen, before the screen is left for it;
@@ -150,6 +157,7 @@ impl Face for Start {
             Some(Effect::Redraw) => After::Redraw,
             Some(Effect::Follow(run)) => self.wish(Wish::Follow { run }),
             Some(Effect::Look(pid, start)) => self.wish(Wish::Look { pid, start }),
+            Some(Effect::Watch(pid, start)) => self.wish(Wish::Watch { pid, start }),
             Some(Effect::Launch) => self.launch(),
         }
     }

@@ -18,6 +18,7 @@ pub(super) enum Effect {
     Follow(String),
     /// Look at the process of this id that began then.
     Look(u32, u64),
+    Watch(u32, u64),
 }
 
 /// What the user has done to the start screen.
@@ -31,7 +32,7 @@ pub(super) struct State {
 /// Whether an action makes sense now; else why not.
 pub(super) fn enabled(action: Action, lobby: &Lobby, c: &Choices) -> Result<(), String> {
     let why = match action {
-        Action::LookAt if lobby.found().is_empty() => "nothing was found running",
+        Action::LookAt | Action::WatchIt if lobby.found().is_empty() => "nothing was found running",
         Action::OpenRun if lobby.runs().is_empty() => "no run is recorded",
         Action::ChooseProfile => match c.shelf(lobby) {
             None => "there is no profile",
@@ -133,6 +134,7 @@ impl State {
             Action::Redraw => Some(Effect::Redraw),
             Action::Launch => Some(Effect::Launch),
             Action::LookAt => self.look_at(lobby),
+            Action::WatchIt => self.watch_it(lobby),
             Action::OpenRun => self.open_run(lobby),
             Action::ChooseProfile => self.choose_profile(lobby),
             Action::Open => match self.choices.list {
@@ -246,6 +248,14 @@ impl State {
         Some(match lobby.run_of(process) {
             Some(run) => Effect::Follow(run.id.clone()),
             None => Effect::Look(process.pid, process.start),
+        })
+    }
+
+    fn watch_it(&self, lobby: &Lobby) -> Option<Effect> {
+        let process = self.choices.process(lobby)?;
+        Some(match lobby.run_of(process) {
+            Some(run) => Effect::Follow(run.id.clone()),
+            None => Effect::Watch(process.pid, process.start),
         })
     }
 
