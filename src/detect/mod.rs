@@ -44,7 +44,7 @@ use trust::Doing;
 const WARM_UP: Duration = Duration::from_secs(5);
 /// A limit is raised by this factor after a hang that ended by itself, or that the
 /// user called a false alarm (R6).
-const RATCHET: f64 = 1.5;
+pub(crate) const RATCHET: f64 = 1.5;
 
 /// Samples and ticks come several times a second. Where none came for this long, we
 /// ourselves or the machine stood still, and what was not seen is no silence (R7).

@@ -12,6 +12,7 @@ mod reclaim;
 mod reduce;
 pub mod snapshot;
 mod state;
+mod trail;
 mod view;
 
 pub use follow::follow;

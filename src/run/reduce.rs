@@ -33,6 +33,7 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
 impl RunState {
     /// What the screen shows of an event.
     pub(super) fn remember(&mut self, env: &Envelope) {
+        self.tracks.event(env.at, &env.event);
         match &env.event {
             Event::Sample(sample) => self.remember_sample(sample),
             Event::Line(line) => {
@@ -77,6 +78,9 @@ impl RunState {
         {
             self.vram_before = Some(used);
         }
+        let id = self.plan.gpu.as_ref();
+        let card = sample.gpus.iter().find(|g| Some(&g.id) == id);
+        self.tracks.sample(self.now, sample, card);
         self.push_point();
     }
 

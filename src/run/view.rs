@@ -50,6 +50,7 @@ impl RunState {
             },
             verdict: self.verdict.clone(),
             verdict_since: self.shown.map_or(self.now, |s| s.at),
+            trail: self.tracks.trail.clone(),
             stage: self.view_stage(),
             ladder: self.view_ladder(),
             restarts_left: self.restarts_left(),

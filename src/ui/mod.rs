@@ -12,6 +12,7 @@ pub mod slot;
 pub mod tui;
 
 mod card;
+mod diagnosis;
 mod text;
 mod words;
 

@@ -2,6 +2,7 @@
 
 mod charts;
 mod detail;
+pub(super) mod diagnose;
 mod foreign;
 mod gpu;
 mod health;
