@@ -15,6 +15,10 @@ use super::state::{RunState, Stage, Step, WARNINGS};
 pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
     state.now = state.now.max(env.at);
     if state.is_over() {
+        // the last verdict comes back after what followed from it
+        if matches!(env.event, Event::Verdict(_)) {
+            state.tracks.event(env.at, &env.event);
+        }
         return Vec::new();
     }
     state.remember(env);

@@ -196,29 +196,28 @@ pub(super) const fn was_done(m: &Mark) -> bool {
 }
 
 fn considered(c: &Considered) -> String {
-    let (word, _) = rule(c.state);
     match c.why.as_str() {
-        "" => format!("{} {word}", c.verdict),
-        why => format!("{} {word}: {why}", c.verdict),
+        "" => c.verdict.to_string(),
+        why => format!("{}: {why}", c.verdict),
     }
 }
 
-/// The lines of a diagnosis, each with what it is about: verdict, evidence, ruled out,
-/// next.
+/// The lines of a diagnosis, each with what it is about: verdict, reason, evidence, not
+/// yet, ruled out, next.
 pub(super) fn lines(v: &Verdict, declared: Mono) -> Vec<(&'static str, String)> {
     let mut out = vec![(
         "verdict",
         format!(
-            "{} {}, confidence {}; first sign {}, declared {} ({} later). {}",
+            "{} {}, confidence {}; first sign {}, declared {} ({} later)",
             v.health.word(),
             what(v),
             number(v.confidence, 2),
             v.onset.clock(),
             declared.clock(),
             ago(declared.since(v.onset)),
-            v.sentence
         ),
     )];
+    out.push(("reason", v.sentence.clone()));
     for f in &v.findings {
         let times = match f.count {
             0 | 1 => String::new(),
@@ -235,10 +234,20 @@ pub(super) fn lines(v: &Verdict, declared: Mono) -> Vec<(&'static str, String)> 
             out.push(("evidence", text));
         }
     }
-    let others = v.considered.iter().filter(|c| c.state != RuleState::Match);
-    let others: Vec<_> = others.map(considered).collect();
-    for text in v.ruled_out.iter().chain(&others) {
+    for text in &v.ruled_out {
         out.push(("ruled out", text.clone()));
+    }
+    for c in &v.considered {
+        let told = v
+            .ruled_out
+            .iter()
+            .any(|r| r.starts_with(c.verdict.as_str()));
+        match c.state {
+            RuleState::Match => {}
+            RuleState::NotYet => out.push(("not yet", considered(c))),
+            RuleState::Clear if told => {}
+            RuleState::Clear => out.push(("ruled out", considered(c))),
+        }
     }
     if let Some(r) = &v.remedy {
         let how = if r.auto_restart {

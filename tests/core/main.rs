@@ -5,4 +5,5 @@ mod live;
 mod props;
 mod sim;
 mod story;
+mod trail;
 mod trust;

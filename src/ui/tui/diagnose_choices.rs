@@ -1,9 +1,9 @@
 //! What of a diagnosis is shown: the moment that is looked at, the marked row, the events
 //! behind a finding. Pure.
 
-use crate::model::{Cite, Considered, Finding, Mono, RuleState, Verdict};
+use crate::model::{Cite, Considered, Finding, Mono, RuleState, Verdict, VerdictId};
 use crate::run::Snapshot;
-use crate::ui::diagnosis::is_doubt;
+use crate::ui::diagnosis::{is_doubt, is_fault};
 
 use super::chart_choices::ChartChoices;
 
@@ -18,6 +18,8 @@ pub struct DiagnoseChoices {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Item<'a> {
     Rule(&'a Considered),
+    /// What findings speak for, where no rule is told (records before 1.3).
+    Unasked(VerdictId, RuleState),
     Finding(&'a Finding),
     /// A look-alike that it is not.
     RuledOut(&'a str),
@@ -39,8 +41,14 @@ pub(super) fn items(v: &Verdict) -> Vec<Item<'_>> {
             }
         }
     }
-    let rest = v.findings.iter().zip(&told).filter(|(_, told)| !**told);
-    let rest: Vec<_> = rest.map(|(f, _)| Item::Finding(f)).collect();
+    let mut rest = Vec::new();
+    for (f, _) in v.findings.iter().zip(&told).filter(|(_, told)| !**told) {
+        let head = Item::Unasked(f.verdict, unasked(v));
+        if !rest.contains(&head) {
+            rest.push(head);
+        }
+        rest.push(Item::Finding(f));
+    }
     // what speaks comes before what does not
     let first = list.iter().position(|i| match i {
         Item::Rule(c) => c.state == RuleState::Clear,
@@ -50,6 +58,15 @@ pub(super) fn items(v: &Verdict) -> Vec<Item<'_>> {
     list.splice(first..first, rest);
     list.extend(v.ruled_out.iter().map(|r| Item::RuledOut(r)));
     list
+}
+
+/// What the rule behind a finding must have said.
+const fn unasked(v: &Verdict) -> RuleState {
+    if is_fault(v.health) {
+        RuleState::Match
+    } else {
+        RuleState::NotYet
+    }
 }
 
 /// The verdict that is looked at and since when it is in force: the present one, or that
@@ -73,21 +90,21 @@ pub(super) fn marked<'a>(v: &'a Verdict, c: &DiagnoseChoices) -> Option<Item<'a>
 /// The events behind the marked row: of a rule those of its findings.
 pub(super) fn cites<'a>(v: &'a Verdict, c: &DiagnoseChoices) -> Vec<&'a Cite> {
     let of = |f: &'a Finding| f.cites.iter();
-    match marked(v, c) {
-        Some(Item::Finding(f)) => of(f).collect(),
-        Some(Item::Rule(rule)) => {
-            let mut list: Vec<&Cite> = Vec::new();
-            let own = v.findings.iter().filter(|f| f.verdict == rule.verdict);
-            for cite in own.flat_map(of) {
-                // findings of one rule share their events
-                if !list.contains(&cite) {
-                    list.push(cite);
-                }
-            }
-            list
+    let id = match marked(v, c) {
+        Some(Item::Finding(f)) => return of(f).collect(),
+        Some(Item::Rule(rule)) => rule.verdict,
+        Some(Item::Unasked(id, _)) => id,
+        Some(Item::RuledOut(_)) | None => return Vec::new(),
+    };
+    let mut list: Vec<&Cite> = Vec::new();
+    let own = v.findings.iter().filter(|f| f.verdict == id);
+    for cite in own.flat_map(of) {
+        // findings of one rule share their events
+        if !list.contains(&cite) {
+            list.push(cite);
         }
-        Some(Item::RuledOut(_)) | None => Vec::new(),
     }
+    list
 }
 
 /// The charts as the timeline shows them: where the user chose no range, the shortest one

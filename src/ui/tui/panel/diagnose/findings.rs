@@ -2,9 +2,9 @@
 
 use ratatui::text::Line;
 
-use crate::model::{Considered, Finding, RuleState, Verdict};
+use crate::model::{Finding, RuleState, Verdict, VerdictId};
 use crate::run::Snapshot;
-use crate::ui::diagnosis::{cited, rule, source};
+use crate::ui::diagnosis::{self, cited, source};
 use crate::ui::text;
 use crate::ui::tui::chart_choices::ChartChoices;
 use crate::ui::tui::diagnose_choices::{DiagnoseChoices, Item, cites as events, items, shown};
@@ -57,7 +57,8 @@ pub(in crate::ui::tui) fn rows(
     let row = |(at, item): (usize, &Item<'_>)| {
         let is_marked = at == marked;
         match item {
-            Item::Rule(c) => rule_row(c, theme, columns, is_marked),
+            Item::Rule(c) => rule_row((c.verdict, c.state, &c.why), theme, columns, is_marked),
+            Item::Unasked(id, state) => rule_row((*id, *state, ""), theme, columns, is_marked),
             Item::Finding(f) => finding_row(f, theme, columns, is_marked),
             Item::RuledOut(words) => Parts::new(theme)
                 .symbol(0, Tone::Strong, format!("{}  ", mark(theme, is_marked)))
@@ -88,18 +89,25 @@ const fn mark(theme: Theme, marked: bool) -> &'static str {
     if marked { theme.pick("▶", ">") } else { " " }
 }
 
-fn rule_row(c: &Considered, theme: Theme, columns: usize, marked: bool) -> Line<'static> {
-    let (word, tone) = rule(c.state);
-    let head = format!("{} {}", mark(theme, marked), theme.rule(c.state));
-    let name_tone = match (marked, c.state) {
+/// A rule with its answer and the number that decided.
+fn rule_row(
+    rule: (VerdictId, RuleState, &str),
+    theme: Theme,
+    columns: usize,
+    marked: bool,
+) -> Line<'static> {
+    let (id, state, why) = rule;
+    let (word, tone) = diagnosis::rule(state);
+    let head = format!("{} {}", mark(theme, marked), theme.rule(state));
+    let name = match (marked, state) {
         (true, _) | (_, RuleState::Match) => Tone::Strong,
         _ => Tone::Plain,
     };
     Parts::new(theme)
         .symbol(0, if marked { Tone::Strong } else { tone }, head)
-        .put(0, name_tone, c.verdict.as_str())
+        .put(0, name, id.as_str())
         .put(0, tone, word)
-        .put(0, Tone::Plain, &c.why)
+        .put(0, Tone::Plain, why)
         .aligned(if columns < NARROW {
             &[]
         } else {
