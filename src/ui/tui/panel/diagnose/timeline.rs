@@ -405,6 +405,18 @@ const fn grade(kind: &MarkKind) -> u8 {
     }
 }
 
+/// Writes the words of a mark beside it, if they have room before the next one.
+fn name_mark(cells: &mut [char], at: usize, words: &str) -> bool {
+    let length = words.chars().count();
+    // one cell after the symbol, one before the next
+    let (from, to) = (at + 2, (at + 3 + length).min(cells.len()));
+    let free = |c: &[char]| c.iter().all(|c| *c == ' ');
+    text::width(words) == length
+        && from + length <= cells.len()
+        && cells.get(at + 1..to).is_some_and(free)
+        && write_at(cells, from, words)
+}
+
 /// What happened: every mark, and the words of those that there is room for.
 fn marks(scene: &Scene<'_>) -> Row {
     let theme = scene.theme;
@@ -417,16 +429,10 @@ fn marks(scene: &Scene<'_>) -> Row {
     seen.sort_by_key(|(_, m)| grade(&m.kind));
     for (at, m) in &seen {
         let words = text::clean(&short_mark(m), theme.ascii);
-        let length = words.chars().count();
-        if text::width(&words) != length {
-            continue;
-        }
-        // one cell after the symbol, one before the next mark
-        let (from, to) = (at + 2, at + 3 + length);
-        let free = |c: &[char]| c.iter().all(|c| *c == ' ');
-        let last = to.min(cells.len());
-        if from + length <= cells.len() && cells.get(at + 1..last).is_some_and(free) {
-            write_at(&mut cells, from, &words);
+        // rather a word of it than none
+        let first = words.split(' ').next().unwrap_or_default();
+        if !name_mark(&mut cells, *at, &words) && m.kind == MarkKind::LastLine {
+            name_mark(&mut cells, *at, first);
         }
     }
     // the last one that has happened at the moment
