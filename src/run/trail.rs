@@ -194,6 +194,8 @@ pub struct Trail {
     pub lapses: Arc<VecDeque<Lapse>>,
     /// Limits that the user raised, one a rule.
     pub raised: Vec<Raised>,
+    /// Why the last decision to restart took its rung: a hold has reasons of its own.
+    pub why_rung: Option<String>,
 }
 
 impl Trail {
@@ -243,7 +245,13 @@ impl Tracks {
             Event::Line(_) => self.output(at),
             Event::Verdict(verdict) => self.verdict(at, verdict),
             Event::Command(Command::FalseAlarm) => self.false_alarm(at),
-            Event::AttemptStarted(_) => self.last_output = None,
+            Event::AttemptStarted(_) => {
+                self.last_output = None;
+                self.trail.why_rung = None;
+            }
+            Event::Decision(d) if matches!(d.choice, Choice::Restart { .. }) => {
+                self.trail.why_rung = Some(d.why.clone());
+            }
             _ => {}
         }
         if let Some(kind) = mark_of(event) {

@@ -113,6 +113,16 @@ fn a_false_alarm_raises_the_limit_for_the_run_and_says_from_where() {
 }
 
 #[test]
+fn why_a_rung_follows_is_known_while_it_is_held() {
+    let mut sim = hung(secs(60));
+    let why = trail(&sim).why_rung.expect("a restart was decided");
+    assert!(why.contains("fast_find"), "{why}");
+    sim.feed(Event::Command(Command::Hold));
+    assert_ne!(sim.state.snapshot().decision.as_ref(), Some(&why));
+    assert_eq!(trail(&sim).why_rung, Some(why));
+}
+
+#[test]
 fn a_false_alarm_without_an_alarm_raises_nothing() {
     let mut sim = Sim::running_in(plan(), Phase::Sampling);
     sim.feed(Event::Command(Command::FalseAlarm));
@@ -165,6 +175,7 @@ fn everything_is_bounded() {
         }
     }
     let trail = trail(&sim);
+    assert!(trail.raised.is_empty());
     assert!(trail.output.len() <= 1200 && trail.output.len() > 1000);
     assert!(trail.marks.len() <= 128 && trail.states.len() <= 64);
 }

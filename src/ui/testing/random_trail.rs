@@ -113,6 +113,7 @@ impl Dice {
             marks: Arc::new(self.list(40, Self::mark).into()),
             output: Arc::new(VecDeque::<Mono>::from(self.list(90, Self::mono))),
             lapses: Arc::new(self.list(9, Self::lapse).into()),
+            why_rung: self.some(Self::text),
             raised: self.list(4, |d| Raised {
                 at: d.mono(),
                 verdict: d.pick(VerdictId::ALL),

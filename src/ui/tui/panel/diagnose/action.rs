@@ -26,7 +26,10 @@ pub(in crate::ui::tui) fn rows(
     };
     let (text, tone) = next(s);
     add("next", tone, &text, 2, rank::KEEP);
-    if let Some(why) = &s.decision {
+    // a hold has reasons of its own; why this rung is what one wants to know then
+    let held = matches!(s.stage, Stage::Countdown { held: true, .. });
+    let why = s.trail.why_rung.as_ref().filter(|_| held);
+    if let Some(why) = why.or(s.decision.as_ref()) {
         add("why", Tone::Plain, why, 4, rank::TROUBLE);
     }
     if let Some(r) = s.verdict.remedy.as_ref().filter(|r| !r.why.is_empty()) {

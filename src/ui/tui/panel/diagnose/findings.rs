@@ -62,7 +62,7 @@ pub(in crate::ui::tui) fn rows(
             Item::Finding(f) => finding_row(f, theme, columns, is_marked),
             Item::RuledOut(words) => Parts::new(theme)
                 .symbol(0, Tone::Strong, format!("{}  ", mark(theme, is_marked)))
-                .put(1, Tone::Dim, "is not")
+                .put(0, Tone::Dim, "is not")
                 .put(0, Tone::Plain, words)
                 .line(columns),
         }

@@ -405,16 +405,24 @@ const fn grade(kind: &MarkKind) -> u8 {
     }
 }
 
-/// Writes the words of a mark beside it, if they have room before the next one.
+/// Writes the words of a mark beside it, if they have room there: after it, else before.
 fn name_mark(cells: &mut [char], at: usize, words: &str) -> bool {
     let length = words.chars().count();
-    // one cell after the symbol, one before the next
-    let (from, to) = (at + 2, (at + 3 + length).min(cells.len()));
+    if text::width(words) != length {
+        return false;
+    }
     let free = |c: &[char]| c.iter().all(|c| *c == ' ');
-    text::width(words) == length
-        && from + length <= cells.len()
-        && cells.get(at + 1..to).is_some_and(free)
-        && write_at(cells, from, words)
+    // one cell between the symbol and its words, one before what comes next
+    let (from, to) = (at + 2, (at + 3 + length).min(cells.len()));
+    let fits = from + length <= cells.len() && cells.get(at + 1..to).is_some_and(free);
+    if fits {
+        return write_at(cells, from, words);
+    }
+    let Some(from) = at.checked_sub(length + 1) else {
+        return false;
+    };
+    let fits = cells.get(from.saturating_sub(1)..at).is_some_and(free);
+    fits && write_at(cells, from, words)
 }
 
 /// What happened: every mark, and the words of those that there is room for.
