@@ -15,6 +15,7 @@ mod rejudge;
 pub mod replay;
 pub mod snapshot;
 mod state;
+mod trail;
 mod view;
 
 pub use follow::follow;

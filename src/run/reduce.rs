@@ -15,6 +15,10 @@ use super::state::{RunState, Stage, Step, WARNINGS};
 pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
     state.now = state.now.max(env.at);
     if state.is_over() {
+        // the last verdict comes back after what followed from it
+        if matches!(env.event, Event::Verdict(_)) {
+            state.tracks.event(env.at, &env.event);
+        }
         return Vec::new();
     }
     state.remember(env);
@@ -36,6 +40,7 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
 impl RunState {
     /// What the screen shows of an event.
     pub(super) fn remember(&mut self, env: &Envelope) {
+        self.tracks.event(env.at, &env.event);
         match &env.event {
             Event::Sample(sample) => self.remember_sample(sample),
             Event::Line(line) => {
@@ -83,6 +88,9 @@ impl RunState {
         {
             self.vram_before = Some(used);
         }
+        let id = self.plan.gpu.as_ref();
+        let card = sample.gpus.iter().find(|g| Some(&g.id) == id);
+        self.tracks.sample(self.now, sample, card);
         self.push_point();
     }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub use super::trail::{Lack, Lapse, Mark, MarkKind, Quantity, Raised, ShownState, Trail};
 pub use crate::detect::{Working, kernel_fault};
 pub use crate::forecast::{Card, Cure, FindView, Forecast};
 use crate::model::attempt::Artefact;
@@ -30,6 +31,8 @@ pub struct Point {
     pub temp_c: Option<f64>,
     /// Shader clock of the supervised card, MHz.
     pub sclk_mhz: Option<f64>,
+    /// Bytes a second that the tree read and wrote.
+    pub io_bps: Option<f64>,
 }
 
 impl Point {
@@ -268,6 +271,8 @@ pub struct Snapshot {
     pub verdict: Verdict,
     /// Since when.
     pub verdict_since: Mono,
+    /// What a diagnosis shows besides: shown verdicts, marks, missing readings.
+    pub trail: Trail,
     /// What the supervisor does.
     pub stage: Stage,
     /// Ladder; empty: see [`Snapshot::is_foreign`].

@@ -16,6 +16,7 @@ use crate::policy::{BudgetState, Position};
 use super::faults::Faults;
 use super::log::Log;
 use super::snapshot::Point;
+use super::trail::Tracks;
 
 /// Chart points kept: ten minutes at two a second.
 const HISTORY: usize = 1200;
@@ -198,6 +199,7 @@ pub struct RunState {
     pub(super) last_progress: Option<Mono>,
     pub(super) dropped: BTreeMap<String, u64>,
     pub(super) faults: Faults,
+    pub(super) tracks: Tracks,
     /// Warnings from before the first attempt.
     pub(super) warnings: Vec<String>,
 }
@@ -270,6 +272,7 @@ impl RunState {
             last_progress: None,
             dropped: BTreeMap::new(),
             faults: Faults::default(),
+            tracks: Tracks::default(),
             warnings: Vec::new(),
             plan,
         }
@@ -300,6 +303,7 @@ impl RunState {
 
     pub(super) fn push_point(&mut self) {
         let card = self.card();
+        let (cpu, read, write) = self.detector.rates();
         let point = Point {
             at: self.now,
             busy: card.and_then(|g| g.busy.fresh().copied()),
@@ -308,12 +312,13 @@ impl RunState {
                 let fresh = g.vram_used.fresh().is_some() || g.gtt_used.fresh().is_some();
                 g.pool().filter(|_| fresh).map(|(used, _)| used)
             }),
-            cpu: self.detector.rates().0,
+            cpu,
             temp_c: card.and_then(|g| {
                 let junction = g.temp_junction.fresh();
                 junction.or_else(|| g.temp_edge.fresh()).copied()
             }),
             sclk_mhz: card.and_then(|g| g.sclk_mhz.fresh().copied()),
+            io_bps: read.zip(write).map(|(r, w)| r + w).or(read).or(write),
         };
         let history = Arc::make_mut(&mut self.history);
         if history.len() == HISTORY {

@@ -47,6 +47,7 @@ impl RunState {
             find: self.detector.find().map(Box::new),
             verdict: self.verdict.clone(),
             verdict_since: self.shown.map_or(self.now, |s| s.at),
+            trail: self.tracks.trail.clone(),
             stage: self.view_stage(),
             ladder: self.view_ladder(),
             restarts_left: self.restarts_left(),

@@ -13,6 +13,7 @@ pub mod slot;
 pub mod tui;
 
 mod card;
+mod diagnosis;
 mod find;
 mod text;
 mod words;

@@ -6,7 +6,7 @@ use framepack_tui::model::{
     Command, Envelope, Event, ExitStatus, JobChange, Limits, Outcome, Phase, RungId, Setting,
     VerdictId,
 };
-use framepack_tui::run::snapshot::{RungState, Snapshot, Stage};
+use framepack_tui::run::snapshot::{RungState, Snapshot, Stage, Trail};
 use framepack_tui::run::{RunState, follow, reduce};
 
 use crate::sim::{OTHER, Sim, World, plan};
@@ -143,6 +143,7 @@ struct Course {
     attempt: Option<u32>,
     evidence: usize,
     verdict: VerdictId,
+    trail: Trail,
     outcome: Option<(Outcome, u8, String)>,
 }
 
@@ -156,6 +157,7 @@ impl Course {
             attempt: s.attempt.map(|a| a.number),
             evidence: s.evidence.len(),
             verdict: s.verdict.id,
+            trail: s.trail,
             outcome: s.outcome,
         }
     }

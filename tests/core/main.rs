@@ -9,4 +9,5 @@ mod props;
 mod replay;
 mod sim;
 mod story;
+mod trail;
 mod trust;

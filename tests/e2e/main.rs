@@ -12,6 +12,8 @@ mod bad_input;
 #[cfg(test)]
 mod card;
 #[cfg(test)]
+mod diagnose;
+#[cfg(test)]
 mod ending;
 #[cfg(test)]
 mod failures;

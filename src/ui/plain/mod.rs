@@ -20,9 +20,11 @@ use std::time::Duration;
 use crate::model::event::{Choice, Decision, RunStarted};
 use crate::model::time::clock;
 use crate::model::{
-    Envelope, Event, GpuId, Health, JobChange, Mono, Phase, Progress, RungId, Sample, VerdictId,
+    Envelope, Event, GpuId, Health, JobChange, Mono, Phase, Progress, RungId, Sample, Verdict,
+    VerdictId,
 };
 
+use super::diagnosis;
 use super::text::{ago, clean, left, number, percent};
 use super::words::{self, gib};
 use child::ChildLines;
@@ -136,7 +138,10 @@ impl<W: Write> PlainWriter<W> {
             },
             Event::Spawned { .. } if self.state.attached.is_some() => Ok(()),
             Event::Phase(p) => self.say(at, "phase", &story::phase(p)),
-            Event::Verdict(v) => self.say(at, "health", &story::verdict(at, v)),
+            Event::Verdict(v) => {
+                self.say(at, "health", &story::verdict(at, v))?;
+                self.diagnosis(at, v)
+            }
             Event::Decision(d) => self.decision(at, d),
             Event::Job(JobChange::Waiting) if self.state.attempt >= 2 => {
                 let text = "press Start again: the restarted server waits for a job";
@@ -172,6 +177,24 @@ impl<W: Write> PlainWriter<W> {
                 None => Ok(()),
             },
         }
+    }
+
+    /// Why a fault is one: verdict, evidence, what was ruled out, what follows.
+    fn diagnosis(&mut self, at: Mono, v: &Verdict) -> io::Result<()> {
+        if !diagnosis::is_fault(v.health) {
+            return Ok(());
+        }
+        let mut lines = diagnosis::lines(v, at);
+        // the line before says it
+        lines.retain(|(about, _)| *about != "reason");
+        // what was ruled out is many and short
+        for part in lines.chunk_by(|a, b| a.0 == b.0 && a.0 == "ruled out") {
+            let about = part.first().map_or("", |(about, _)| about);
+            let texts: Vec<_> = part.iter().map(|(_, text)| text.as_str()).collect();
+            let text = format!("{about}: {}", texts.join("; "));
+            self.say(at, "diagnosis", &text)?;
+        }
+        Ok(())
     }
 
     fn decision(&mut self, at: Mono, d: &Decision) -> io::Result<()> {

@@ -205,6 +205,7 @@ pub(super) fn history(now: Mono, idle_from: Option<Mono>) -> Arc<VecDeque<Point>
             cpu: Some(if idle { 0.0 } else { 104.0 }),
             temp_c: (!gap).then_some(if idle { 55.0 } else { 84.0 }),
             sclk_mhz: (!gap).then_some(if idle { 45.0 } else { 2410.0 }),
+            io_bps: Some(if idle { 0.0 } else { 1_258_291.0 }),
         }
     });
     Arc::new(points.collect())

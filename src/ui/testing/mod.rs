@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::model::attempt::Artefact;
 use crate::model::{
-    ActionId, Budget, BusyTrust, Bytes, FaultKind, Finding, GpuId, Health, IdleBaseline,
-    KernelFault, KillPlan, Metric, Mono, NextStep, Outcome, Phase, Progress, RungId, SourceState,
+    ActionId, Budget, BusyTrust, Bytes, FaultKind, GpuId, Health, IdleBaseline, KernelFault,
+    KillPlan, Metric, Mono, NextStep, Outcome, Phase, Progress, RuleState, RungId, SourceState,
     SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
@@ -19,6 +19,7 @@ pub(super) mod lobby;
 mod random;
 pub(super) mod screen;
 mod shelf;
+mod trail;
 
 use base::{
     CARD, attempt, card, chosen, effective, evidence, history, host, ladder, log, process, rung,
@@ -87,6 +88,7 @@ pub(super) fn healthy() -> Snapshot {
         find: None,
         verdict: advances(),
         verdict_since: Mono::from_secs(682),
+        trail: trail::restarted(),
         stage: Stage::Watching,
         ladder: ladder(),
         restarts_left: 2,
@@ -246,14 +248,8 @@ fn silent(s: &mut Snapshot, health: Health, confidence: f64, silent_s: u64) {
         sentence: format!(
             "The program holds 17.8 GiB of VRAM in vae_decode and does nothing: GPU 0 %, CPU 0 %, no bytes read or written, no output for {silent_s} s."
         ),
-        findings: vec![Finding {
-            verdict: VerdictId::SilentHang,
-            text: format!("GPU busy below 2 % for {silent_s} s"),
-            seqs: vec![4182, 4391],
-            cites: Vec::new(),
-            count: 1,
-        }],
-        considered: Vec::new(),
+        findings: trail::silent_findings(onset, silent_s),
+        considered: trail::considered(VerdictId::SilentHang),
         remedy: None,
         ruled_out: vec!["model load: no bytes are read".to_owned()],
         action: ActionId::FastFind,
@@ -262,12 +258,19 @@ fn silent(s: &mut Snapshot, health: Health, confidence: f64, silent_s: u64) {
             at: onset + std::time::Duration::from_secs(51),
         }),
     };
+    s.trail = trail::silent(s, onset);
 }
 
 /// Silent for 17 s.
 pub(super) fn suspect() -> Snapshot {
     let mut s = healthy();
     silent(&mut s, Health::Suspect, 0.62, 17);
+    for c in &mut s.verdict.considered {
+        if c.state == RuleState::Match {
+            c.state = RuleState::NotYet;
+        }
+    }
+    s.trail.raised.push(trail::raised(700));
     s
 }
 
@@ -276,6 +279,7 @@ pub(super) fn hung() -> Snapshot {
     let mut s = healthy();
     silent(&mut s, Health::Hung, 0.97, 52);
     s.verdict_since = Mono::from_secs(871);
+    s.trail = trail::silent(&s, s.verdict.onset);
     s.verdict.next = Some(NextStep {
         what: "restart on rung fast_find".to_owned(),
         at: Mono(874_400),
@@ -304,6 +308,34 @@ pub(super) fn watched() -> Snapshot {
     s.restarts_left = 0;
     s.stage = Stage::Watching;
     s.decision = Some("silent_hang in vae_decode: the process is not ours, nothing is done to it; advice: stop it and start it again with MIOPEN_FIND_MODE=FAST (rung fast_find: start it with MIOPEN_FIND_MODE=FAST)".to_owned());
+    s
+}
+
+/// An error was read, the program lives on.
+pub(super) fn failing() -> Snapshot {
+    let mut s = healthy();
+    let at = Mono::from_secs(866);
+    s.phase = Phase::VaeDecode;
+    s.phase_since = Mono::from_secs(860);
+    Arc::make_mut(&mut s.phases).push_back((s.phase_since, Phase::VaeDecode));
+    s.progress = None;
+    s.verdict_since = Mono::from_secs(867);
+    s.verdict = Verdict {
+        id: VerdictId::GpuOom,
+        health: Health::Failing,
+        phase: Phase::VaeDecode,
+        section: Some(2),
+        confidence: 0.95,
+        onset: at,
+        sentence: "The card's memory ran out in vae_decode: 6.40 GiB were asked for and 5.11 GiB are free.".to_owned(),
+        findings: vec![trail::oom_finding(at)],
+        considered: trail::considered(VerdictId::GpuOom),
+        remedy: Some(trail::smaller_tiles()),
+        ruled_out: vec!["block_allocator: no such line".to_owned()],
+        action: ActionId::TiledVae,
+        next: None,
+    };
+    s.trail = trail::silent(&s, at);
     s
 }
 
@@ -431,9 +463,22 @@ pub(super) fn bad_sensors() -> Snapshot {
     };
     s.dropped = vec![("lines".to_owned(), 12), ("samples".to_owned(), 3)];
     s.verdict.health = Health::Blind;
+    s.trail.lapses = trail::lapses(s.now);
+    s.verdict_since = s.now - std::time::Duration::from_secs(12);
     s.verdict.sentence =
         "Only the output is seen; that is not enough to judge. Nothing will be killed.".to_owned();
     s.verdict.next = None;
+    trail::then(&mut s.trail, s.verdict_since, &s.verdict);
+    let now = s.now.0;
+    for p in Arc::make_mut(&mut s.history) {
+        p.io_bps = None;
+        if p.at.0 + 12_000 > now {
+            p.busy = None;
+        }
+        if p.at.0 + 4_000 > now {
+            (p.power_w, p.mem_used) = (None, None);
+        }
+    }
     s
 }
 

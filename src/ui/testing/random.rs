@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::{
-    ActionId, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Finding, Follow, GpuId,
-    Health, HostSample, IdleBaseline, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase,
-    ProcSample, Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow, GpuId, Health,
+    HostSample, IdleBaseline, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
+    Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::model::{FaultKind, KernelFault};
 use crate::run::Snapshot;
@@ -20,8 +20,8 @@ use super::base::{attempt, evidence};
 use super::shelf::profiles;
 use crate::ui::profiles::Profiles;
 use crate::ui::tui::{
-    ChartChoices, Choices, LogChoices, LogView, Overlay, Picture, ProfileChoices, ProfilePane,
-    Screen, Search,
+    ChartChoices, Choices, DiagnoseChoices, LogChoices, LogView, Overlay, Picture, ProfileChoices,
+    ProfilePane, Screen, Search,
 };
 
 #[path = "random_find.rs"]
@@ -30,6 +30,8 @@ mod find;
 mod gpu;
 #[path = "random_lobby.rs"]
 mod lobby;
+#[path = "random_trail.rs"]
+mod trail;
 
 /// A source of numbers for random snapshots (SplitMix64): the seed is the case.
 pub(in crate::ui) struct Dice(pub(in crate::ui) u64);
@@ -211,16 +213,10 @@ impl Dice {
             confidence: self.real(),
             onset: self.mono(),
             sentence: self.text(),
-            findings: vec![Finding {
-                verdict: self.pick(VerdictId::ALL),
-                text: self.text(),
-                seqs: vec![u64::MAX],
-                cites: Vec::new(),
-                count: u64::MAX,
-            }],
-            considered: Vec::new(),
-            remedy: None,
-            ruled_out: vec![self.text()],
+            findings: self.list(4, Self::finding),
+            considered: self.list(50, Self::considered),
+            remedy: self.some(Self::remedy),
+            ruled_out: self.list(3, Self::text),
             action: self.pick(ActionId::ALL),
             next: self.some(|d| NextStep {
                 what: d.text(),
@@ -252,6 +248,7 @@ impl Dice {
             cpu: d.some(Self::real),
             temp_c: d.some(Self::real),
             sclk_mhz: d.some(Self::real),
+            io_bps: d.some(Self::real),
         };
         Arc::new((0..n).map(|_| point(self)).collect())
     }
@@ -373,6 +370,7 @@ impl Dice {
             find: self.some(Self::find).map(Box::new),
             verdict: self.verdict(),
             verdict_since: self.mono(),
+            trail: self.trail(),
             stage: self.stage(),
             ladder: (0..rungs).map(|_| self.rung()).collect(),
             restarts_left: u32::MAX,
@@ -516,11 +514,16 @@ impl Dice {
             charts,
             screen: self.pick(&[
                 Screen::Dashboard,
+                Screen::Diagnose,
+                Screen::Diagnose,
                 Screen::Profiles,
                 Screen::Profiles,
                 Screen::Log,
             ]),
             follows: self.below(4) == 0,
+            diagnose: DiagnoseChoices {
+                row: self.pick(&[0, 1, 5, 1000, usize::MAX]),
+            },
             profiles: ProfileChoices {
                 pane: self.pick(&ProfilePane::ALL.map(|(pane, _)| pane)),
                 marked: self.some(|d| {

@@ -11,7 +11,7 @@ use crate::run::snapshot::Point;
 
 /// A reading holds until the next one, but no longer than this: a sampler that
 /// has stopped leaves a gap.
-pub(super) const HOLD_MS: u64 = 2_500;
+const HOLD_MS: u64 = 2_500;
 
 /// Spans that a chart may show, shortest first.
 const SPANS: [(u64, &str); 4] = [
@@ -40,6 +40,12 @@ pub(super) fn span(history: &VecDeque<Point>, now: Mono) -> (u64, &'static str) 
         .into_iter()
         .find(|(ms, _)| *ms >= age)
         .unwrap_or(longest)
+}
+
+/// The reading that holds at a moment.
+pub(super) fn point_at(history: &VecDeque<Point>, t: Mono) -> Option<&Point> {
+    let point = history.iter().rev().find(|p| p.at <= t);
+    point.filter(|p| t.0 - p.at.0 <= HOLD_MS)
 }
 
 /// What a chart shows.
@@ -258,6 +264,7 @@ mod tests {
             cpu: None,
             temp_c: None,
             sclk_mhz: None,
+            io_bps: None,
         };
         values.iter().map(point).collect()
     }

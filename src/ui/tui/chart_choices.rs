@@ -79,6 +79,12 @@ impl ChartChoices {
         }
     }
 
+    /// Index of the shortest range of at least so many ms.
+    pub(super) fn range_of(ms: u64) -> Option<usize> {
+        let reaches = |r: &Option<(u64, &str)>| r.is_none_or(|(range, _)| range >= ms);
+        RANGES.iter().position(reaches)
+    }
+
     /// A longer or a shorter range than the present one.
     pub(super) fn stretch(&mut self, s: &Snapshot, longer: bool) {
         let (ms, _) = self.span(&self.picture(s));
@@ -123,8 +129,7 @@ impl ChartChoices {
         let picture = self.picture(s);
         let back = picture.now.0.saturating_sub(t.0);
         if back > self.span(&picture).0 {
-            let reaches = |r: &Option<(u64, &str)>| r.is_none_or(|(ms, _)| ms >= back);
-            self.range = RANGES.iter().position(reaches);
+            self.range = Self::range_of(back);
         }
         self.cursor = (t < picture.now).then_some(t);
     }

@@ -2,6 +2,7 @@
 //! the picture.
 
 use super::chart_choices::ChartChoices;
+use super::diagnose_choices::DiagnoseChoices;
 use super::log_choices::LogChoices;
 use super::profile_choices::ProfileChoices;
 
@@ -11,6 +12,8 @@ pub enum Screen {
     /// The whole run at a glance.
     #[default]
     Dashboard,
+    /// Why it is judged so, and what follows.
+    Diagnose,
     /// The profiles, and the settings that can be switched.
     Profiles,
     /// The log, full size.
@@ -19,8 +22,9 @@ pub enum Screen {
 
 impl Screen {
     /// Every screen with its key and its name, in the order of the header.
-    pub(super) const ALL: [(Self, char, &'static str); 3] = [
+    pub(super) const ALL: [(Self, char, &'static str); 4] = [
         (Self::Dashboard, '1', "Dashboard"),
+        (Self::Diagnose, '2', "Diagnose"),
         (Self::Profiles, '3', "Profiles"),
         (Self::Log, '5', "Log"),
     ];
@@ -60,12 +64,14 @@ pub enum Overlay {
     Rungs,
     /// Whether to end the attempt for the chosen rung.
     TakeRung,
+    /// The events behind a finding.
+    Cites,
 }
 
 impl Overlay {
     /// Every one.
     #[cfg(test)]
-    pub(in crate::ui) const ALL: [Self; 12] = [
+    pub(in crate::ui) const ALL: [Self; 13] = [
         Self::None,
         Self::Help,
         Self::Palette,
@@ -78,6 +84,7 @@ impl Overlay {
         Self::Save,
         Self::Rungs,
         Self::TakeRung,
+        Self::Cites,
     ];
 
     /// Whether characters are text here.
@@ -110,6 +117,8 @@ pub struct Choices {
     pub charts: ChartChoices,
     /// Which part of the profiles is shown.
     pub profiles: ProfileChoices,
+    /// Which part of the diagnosis is shown.
+    pub diagnose: DiagnoseChoices,
 }
 
 impl Choices {

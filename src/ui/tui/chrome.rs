@@ -13,6 +13,7 @@ use crate::ui::words::{self, Tone, health_tone};
 
 use super::choices::{Overlay, Screen};
 use super::consequence;
+use super::diagnose_screen;
 use super::keymap::{self, Binding};
 use super::panel;
 use super::parts::{Parts, paragraph, shed};
@@ -184,6 +185,7 @@ pub(super) fn overlay(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         Overlay::Value => profile_boxes::value(frame, s, o),
         Overlay::Save => profile_boxes::save(frame, s, o),
         Overlay::Rungs => profile_boxes::rungs(frame, s, o),
+        Overlay::Cites => diagnose_screen::cites(frame, s, o),
         Overlay::Apply => question(frame, s, o, "Restart with what you chose?"),
         Overlay::TakeRung => question(frame, s, o, "End the attempt for this rung?"),
         Overlay::Quit => question(frame, s, o, "Quit: what becomes of the run?"),

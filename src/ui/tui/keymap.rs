@@ -19,6 +19,7 @@ pub(super) enum Context {
     /// On every screen that nothing lies over.
     Everywhere,
     Dashboard,
+    Diagnose,
     Profiles,
     Log,
     /// On every screen, but without a key: only by its words.
@@ -34,6 +35,7 @@ pub(super) enum Context {
     Save,
     Rungs,
     TakeRung,
+    Cites,
     /// The start screen, which knows no run.
     Start,
     /// The line that a command is typed into there.
@@ -56,6 +58,7 @@ pub(super) enum Action {
     Suspend,
     Redraw,
     ShowDashboard,
+    ShowDiagnose,
     ShowProfiles,
     ShowLog,
     NextScreen,
@@ -117,6 +120,16 @@ pub(super) enum Action {
     Rungs,
     PickRung,
     ConfirmRung,
+    RuleUp,
+    RuleDown,
+    OpenCites,
+    ToCite,
+    NextMark,
+    PreviousMark,
+    CursorFirst,
+    CopyVerdict,
+    ExportBundle,
+    LeaveDiagnose,
     Type,
     Open,
     LookAt,
@@ -154,6 +167,7 @@ pub(super) struct Binding {
 const fn contexts(screen: Screen, overlay: Overlay) -> [Option<Context>; 2] {
     match (overlay, screen) {
         (Overlay::None, Screen::Dashboard) => [Some(Context::Dashboard), Some(Context::Everywhere)],
+        (Overlay::None, Screen::Diagnose) => [Some(Context::Diagnose), Some(Context::Everywhere)],
         (Overlay::None, Screen::Profiles) => [Some(Context::Profiles), Some(Context::Everywhere)],
         (Overlay::None, Screen::Log) => [Some(Context::Log), Some(Context::Everywhere)],
         (Overlay::Help, _) => [Some(Context::Help), None],
@@ -167,6 +181,7 @@ const fn contexts(screen: Screen, overlay: Overlay) -> [Option<Context>; 2] {
         (Overlay::Save, _) => [Some(Context::Save), None],
         (Overlay::Rungs, _) => [Some(Context::Rungs), None],
         (Overlay::TakeRung, _) => [Some(Context::TakeRung), None],
+        (Overlay::Cites, _) => [Some(Context::Cites), None],
     }
 }
 
@@ -300,19 +315,24 @@ fn holds(binding: &Binding, typed: &str) -> bool {
         .all(|c| rest.any(|w| w == c))
 }
 
-/// The screen that a command needs.
-pub(super) const fn home(binding: &Binding) -> Option<Screen> {
+/// The screen that a command needs, where the present one does not have it.
+pub(super) fn home(binding: &Binding, present: Screen) -> Option<Screen> {
+    if of(present, Overlay::None).any(|b| b.action == binding.action) {
+        return None;
+    }
     match (binding.action, binding.context) {
         (
             Action::Evidence
             | Action::Export
             | Action::CopyFind
+            | Action::ExportBundle
             | Action::Rungs
             | Action::ApplyNow
             | Action::SaveAs,
             _,
         ) => None,
         (_, Context::Dashboard) => Some(Screen::Dashboard),
+        (_, Context::Diagnose) => Some(Screen::Diagnose),
         (_, Context::Profiles) => Some(Screen::Profiles),
         (_, Context::Log) => Some(Screen::Log),
         _ => None,
@@ -326,6 +346,7 @@ pub(super) fn name(
     choices: &Choices,
 ) -> &'static str {
     let over = snapshot.is_some_and(|s| s.outcome.is_some());
+    let diagnoses = choices.screen == Screen::Diagnose;
     let held = snapshot.is_some_and(|s| matches!(s.stage, Stage::Countdown { held: true, .. }));
     match binding.action {
         Action::Hold if held => "release",
@@ -335,18 +356,25 @@ pub(super) fn name(
             "leave"
         }
         Action::Choose if choices.profiles.pane == ProfilePane::List => "use next",
+        Action::LogUp if diagnoses => "rows up",
+        Action::LogDown if diagnoses => "rows down",
+        Action::LogEnd if diagnoses => "now",
         _ => binding.name,
     }
 }
 
 /// What a binding does as things stand.
 pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
+    let diagnoses = choices.screen == Screen::Diagnose;
     match binding.action {
         Action::Quit | Action::Interrupt if choices.watches => "leave; the process is not touched",
         Action::Stop if choices.watches => "stop the process gracefully; asks first",
         Action::Quit | Action::Interrupt if choices.follows => "leave the view; the run goes on",
         Action::Stop if choices.follows => "ask its supervisor to stop the run",
         Action::Suspend if choices.follows => "suspend this view",
+        Action::LogUp if diagnoses => "the rows of the findings and rules, ten back",
+        Action::LogDown if diagnoses => "the rows of the findings and rules, ten on",
+        Action::LogEnd if diagnoses => "time cursor to the end, where it vanishes",
         _ => binding.help,
     }
 }
@@ -395,7 +423,9 @@ pub(super) fn enabled(
             return Err("no line is marked (m marks one)");
         }
         Action::CopyFind => return copies_find(snapshot),
-        Action::Export | Action::Goto if snapshot.is_none() => {
+        Action::CopyVerdict | Action::ExportBundle | Action::Export | Action::Goto
+            if snapshot.is_none() =>
+        {
             return Err("the run has not begun");
         }
         _ => {}

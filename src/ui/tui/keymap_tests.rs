@@ -62,6 +62,7 @@ fn the_palette_has_every_command() {
     let own = [
         Context::Everywhere,
         Context::Dashboard,
+        Context::Diagnose,
         Context::Profiles,
         Context::Log,
         Context::Command,
@@ -200,6 +201,9 @@ fn enter_destroys_nothing() {
         // what was typed ends nothing, and what is opened is only looked at
         Action::Open,
         Action::Launch,
+        // looks only
+        Action::OpenCites,
+        Action::ToCite,
     ]);
     assert_eq!(actions, harmless);
 }

@@ -6,6 +6,7 @@ use crate::run::Snapshot;
 
 use super::argument::Value;
 use super::choices::{Overlay, Screen};
+use super::diagnose_choices::{cites, shown};
 use super::keymap::{self, Action, Binding};
 use super::log_choices::{Pane, Search};
 use super::profile_choices::{values, view_of};
@@ -20,6 +21,7 @@ impl UiState {
         let c = &mut self.choices;
         let length = match (c.overlay, snapshot) {
             (Overlay::Rungs, Some(s)) => s.ladder.len(),
+            (Overlay::Cites, Some(s)) => cites(shown(s, &c.charts).0, &c.diagnose).len(),
             (Overlay::Value, Some(s)) => {
                 // Moving in the list gives up what was typed.
                 c.typed.clear();
@@ -52,7 +54,7 @@ impl UiState {
             }
         };
         self.open(Overlay::None);
-        if let Some(screen) = keymap::home(binding) {
+        if let Some(screen) = keymap::home(binding, self.choices.screen) {
             self.choices.screen = screen;
         }
         let pane = Pane {

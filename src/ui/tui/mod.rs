@@ -13,6 +13,9 @@ mod choices;
 mod chrome;
 mod consequence;
 mod deliver;
+mod diagnose_choices;
+mod diagnose_keys;
+mod diagnose_screen;
 mod keymap;
 mod keys;
 mod lists;
@@ -35,6 +38,8 @@ mod view;
 mod zoom;
 
 #[cfg(test)]
+mod diagnose_tests;
+#[cfg(test)]
 mod keymap_tests;
 #[cfg(test)]
 mod profile_tests;
@@ -49,6 +54,7 @@ pub use app::{TuiOptions, spawn};
 pub use chart_choices::{ChartChoices, Picture};
 pub use choices::{Choices, Overlay, Screen};
 pub use deliver::Clipboard;
+pub use diagnose_choices::DiagnoseChoices;
 pub use log_choices::{LogChoices, LogView, Search};
 pub use profile_choices::{ProfileChoices, ProfilePane};
 pub use stage::{TuiError, TuiHandle};

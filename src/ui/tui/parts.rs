@@ -112,6 +112,16 @@ impl Parts {
         self
     }
 
+    /// Fills the first pieces up to so many columns, so that they stand below each other
+    /// in a list.
+    pub(super) fn aligned(mut self, columns: &[usize]) -> Self {
+        for (part, columns) in self.list.iter_mut().zip(columns) {
+            let gap = columns.saturating_sub(text::width(&part.text));
+            part.text.push_str(&" ".repeat(gap));
+        }
+        self
+    }
+
     /// Columns that the row takes with every piece.
     pub(super) fn width(&self) -> usize {
         let texts: usize = self.list.iter().map(|p| text::width(&p.text)).sum();

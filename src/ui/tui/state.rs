@@ -143,7 +143,8 @@ impl UiState {
                 self.choices.screen = self.choices.screen.step(Screen::ALL.len() - 1);
             }
             _ => {
-                return self.look_at_charts(action, snapshot)
+                return self.look_at_diagnose(action, snapshot, pane)
+                    || self.look_at_charts(action, snapshot)
                     || self.look_at_profiles(action, snapshot, pane)
                     || self.look_at_log(action, snapshot, pane);
             }
@@ -309,6 +310,13 @@ impl UiState {
                 Some(Effect::Send(Command::Stop))
             }
             Action::Export => Some(Effect::Export(None)),
+            Action::CopyVerdict => snapshot.map(|s| self.copy_verdict(s)),
+            Action::ExportBundle => {
+                if let Some(s) = snapshot {
+                    self.tell_export(s);
+                }
+                None
+            }
             Action::ConfirmKill => {
                 self.open(Overlay::None);
                 self.toast = Some("killing the run".to_owned());
@@ -370,6 +378,6 @@ fn stopping(snapshot: Option<&Snapshot>) -> String {
 }
 
 /// Lines that page up and down go in a list.
-const PAGE: usize = 10;
+pub(super) const PAGE: usize = 10;
 /// How long a toast stays.
 pub(super) const TOAST: Duration = Duration::from_secs(5);

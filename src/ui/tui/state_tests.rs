@@ -244,7 +244,12 @@ fn keys_of_the_charts_change_only_the_picture() {
 fn tab_goes_around() {
     let s = testing::healthy();
     let mut state = UiState::default();
-    for screen in [Screen::Profiles, Screen::Log, Screen::Dashboard] {
+    for screen in [
+        Screen::Diagnose,
+        Screen::Profiles,
+        Screen::Log,
+        Screen::Dashboard,
+    ] {
         press(&mut state, Key::Tab, &s);
         assert_eq!(state.choices.screen, screen);
     }

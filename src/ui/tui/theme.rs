@@ -3,7 +3,7 @@
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
 
-use crate::model::Health;
+use crate::model::{Health, RuleState};
 use crate::run::snapshot::RungState;
 use crate::ui::words::Tone;
 
@@ -99,6 +99,15 @@ impl Theme {
             Health::Failed => self.pick("✗", "x"),
             Health::Finished => self.pick("✓", "+"),
             Health::Blind => self.pick("◌", "-"),
+        }
+    }
+
+    /// The symbol of what a rule said; its word always stands beside it.
+    pub(super) const fn rule(self, state: RuleState) -> &'static str {
+        match state {
+            RuleState::Match => self.pick("●", "*"),
+            RuleState::NotYet => self.pick("◐", "~"),
+            RuleState::Clear => self.pick("○", "o"),
         }
     }
 

@@ -23,6 +23,7 @@ use crate::ui::words::{self, Tone, health_tone};
 
 use super::choices::{Choices, Screen};
 use super::chrome::{footer, header, overlay, put, titled};
+use super::diagnose_screen;
 use super::log_choices::Pane;
 use super::log_screen;
 use super::panel::{self, Room, rank};
@@ -86,6 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     match (kind(area), o.choices.screen) {
         (Kind::Line, _) => return line(frame, s, o.theme),
         (kind, Screen::Log) => log_screen::draw(frame, s, o, kind),
+        (kind, Screen::Diagnose) => diagnose_screen::draw(frame, s, o, kind),
         (kind, Screen::Profiles) => profile_screen::draw(frame, s, o, kind),
         (kind, Screen::Dashboard) if o.choices.charts.zoom => zoom::draw(frame, s, o, kind),
         (Kind::Compact, _) => compact(frame, s, o),
@@ -120,7 +122,8 @@ pub(super) fn draw_waiting(frame: &mut Frame<'_>, o: &ViewOptions) {
 /// The pane that is scrolled at this size: that of the log, or of a profile.
 pub(super) fn pane(area: Rect, choices: &Choices) -> Pane {
     let (columns, height) = (usize::from(area.width), usize::from(area.height));
-    if choices.screen == Screen::Log {
+    // from a diagnosis one goes to a line of the log
+    if matches!(choices.screen, Screen::Log | Screen::Diagnose) {
         return log_screen::pane(area, kind(area));
     }
     if choices.screen == Screen::Profiles {

@@ -7,7 +7,7 @@ use crate::run::Snapshot;
 use crate::run::snapshot::Point;
 use crate::ui::card;
 use crate::ui::text::{self, ago, number};
-use crate::ui::tui::chart::{Chart, HOLD_MS};
+use crate::ui::tui::chart::{Chart, point_at};
 use crate::ui::tui::chart_choices::{ChartChoices, Picture};
 use crate::ui::tui::parts::{LABEL, Parts, Row};
 use crate::ui::tui::theme::Theme;
@@ -127,8 +127,7 @@ pub(in crate::ui::tui) fn readout(
 ) -> Option<Row> {
     let at = c.cursor?;
     let picture = c.picture(s);
-    let point = picture.history.iter().rev().find(|p| p.at <= at);
-    let point = point.filter(|p| at.0 - p.at.0 <= HOLD_MS);
+    let point = point_at(&picture.history, at);
     let phase = picture.phases.iter().rev().find(|(from, _)| *from <= at);
     let mut row = Parts::labelled(theme, "at")
         .put(0, Tone::Strong, at.clock())

@@ -36,6 +36,9 @@ fn head(s: &Snapshot, theme: Theme) -> Parts {
     if !s.is_foreign() && !matches!(v.id, VerdictId::Healthy | VerdictId::Finished) {
         row = row.put(1, Tone::Strong, v.id.as_str());
     }
+    if crate::ui::diagnosis::is_fault(v.health) && !s.is_foreign() {
+        row = row.put(2, Tone::Plain, "d: why");
+    }
     if !v.id.is_no_fault() {
         row = row.put(
             4,

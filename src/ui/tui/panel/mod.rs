@@ -2,6 +2,7 @@
 
 mod charts;
 mod detail;
+pub(super) mod diagnose;
 mod find;
 mod foreign;
 mod gpu;

@@ -1,0 +1,99 @@
+//! What was done, what comes next and when, and why that.
+
+use crate::run::Snapshot;
+use crate::run::snapshot::Stage;
+use crate::ui::diagnosis::{export_command, mark, was_done};
+use crate::ui::text::ago;
+use crate::ui::tui::panel::rank;
+use crate::ui::tui::parts::{Row, paragraph};
+use crate::ui::tui::theme::Theme;
+use crate::ui::words::{self, Tone};
+
+/// The rows, at most `taken` of what was done.
+pub(in crate::ui::tui) fn rows(
+    s: &Snapshot,
+    theme: Theme,
+    columns: usize,
+    taken: usize,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if s.is_foreign() {
+        let words = "a process that is not ours is only looked at";
+        return paragraph(theme, "next", Tone::Dim, words, columns, 2, rank::CORE);
+    }
+    let mut add = |label: &str, tone, words: &str, lines, rank| {
+        rows.extend(paragraph(theme, label, tone, words, columns, lines, rank));
+    };
+    let (text, tone) = next(s);
+    add("next", tone, &text, 2, rank::KEEP);
+    // a hold has reasons of its own; why this rung is what one wants to know then
+    let held = matches!(s.stage, Stage::Countdown { held: true, .. });
+    let why = s.trail.why_rung.as_ref().filter(|_| held);
+    if let Some(why) = why.or(s.decision.as_ref()) {
+        add("why", Tone::Plain, why, 4, rank::TROUBLE);
+    }
+    if let Some(r) = s.verdict.remedy.as_ref().filter(|r| !r.why.is_empty()) {
+        let words = format!("{} (tier {}): {}", r.action, r.tier, r.why);
+        add("cure", Tone::Plain, &words, 4, rank::TROUBLE);
+    }
+    let done = s.trail.marks.iter().filter(|m| was_done(m));
+    let done: Vec<_> = done.collect();
+    let from = done.len().saturating_sub(taken);
+    for (n, m) in done.iter().skip(from).enumerate() {
+        let label = if n == 0 { "taken" } else { "" };
+        let words = format!("{} {}", m.at.clock(), mark(m));
+        // the newest stays longest
+        let rank = if n + 1 == done.len() - from {
+            rank::TROUBLE
+        } else {
+            rank::PROCESS
+        };
+        add(label, Tone::Plain, &words, 2, rank);
+    }
+    if s.outcome.is_none() && s.ladder.len() > 1 {
+        let words = format!(
+            "{} of {} restarts left ({})",
+            s.restarts_left,
+            s.budget.restarts,
+            ago(s.budget.period)
+        );
+        add("budget", Tone::Plain, &words, 1, rank::LADDER);
+    }
+    if let Some(e) = s.evidence.last() {
+        add("proof", Tone::Dim, &e.dir, 2, rank::STRIP);
+    }
+    add("bundle", Tone::Dim, &export_command(s), 2, rank::HOST);
+    rows
+}
+
+/// What is done now or next, with its countdown and the key that matters.
+fn next(s: &Snapshot) -> (String, Tone) {
+    if let Some((_, code, words)) = &s.outcome {
+        return (format!("nothing: exit code {code}. {words}"), Tone::Plain);
+    }
+    let (head, text, tone) = words::stage(s);
+    match &s.stage {
+        Stage::Countdown { held: true, .. } => (format!("{head}  {text}  (h releases)"), tone),
+        Stage::Countdown { .. } => (format!("{head}  {text}  (h holds it, w +60 s)"), tone),
+        Stage::Watching if !words::needs_start_again(s) => (watching(s), Tone::Plain),
+        _ => (format!("{head}  {text}"), tone),
+    }
+}
+
+/// While nothing is announced: what would follow.
+fn watching(s: &Snapshot) -> String {
+    use crate::run::snapshot::RungState as R;
+    let next = s.ladder.iter().find(|e| matches!(e.state, R::Next));
+    let then = match next {
+        Some(e) if s.restarts_left > 0 => format!("rung {} would follow", e.id),
+        _ => "no rung would follow".to_owned(),
+    };
+    match &s.verdict.next {
+        Some(n) if crate::ui::diagnosis::is_doubt(&s.verdict) => {
+            let left = crate::ui::text::left(n.at.since(s.now));
+            format!("{} in {left}; then {then}", n.what)
+        }
+        _ if crate::ui::diagnosis::is_fault(s.verdict.health) => then,
+        _ => format!("nothing is to be done; after a fault {then}"),
+    }
+}
