@@ -10,8 +10,14 @@ mod faults;
 #[cfg(test)]
 mod judge;
 #[cfg(test)]
+mod mutation;
+#[cfg(test)]
+mod own;
+#[cfg(test)]
 mod player;
 #[cfg(test)]
 mod quiet;
 #[cfg(test)]
 mod script;
+#[cfg(test)]
+mod soak;

@@ -1,8 +1,11 @@
 //! Plays a case: bytes, rows and happenings in the order of their times, through the
 //! parts that a run is made of. What the core asks for is only noted.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+use framepack_tui::detect::Thresholds;
 
 use framepack_tui::model::event::{
     Choice, Decision, EvidenceReport, RunStarted, SCHEMA, Standstill,
@@ -30,6 +33,19 @@ const PENDING_S: f64 = 0.3;
 const ROW_S: f64 = 1.0;
 const JUMP_S: f64 = 2.5;
 
+thread_local! {
+    /// Numbers of the rules for what is played in this thread.
+    static NUMBERS: Cell<Thresholds> = const { Cell::new(Thresholds::DEFAULT) };
+}
+
+/// Plays with other numbers in the rules, whatever `f` plays in this thread.
+pub(crate) fn with_numbers<R>(numbers: Thresholds, f: impl FnOnce() -> R) -> R {
+    let before = NUMBERS.replace(numbers);
+    let result = f();
+    NUMBERS.set(before);
+    result
+}
+
 /// What came out.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
@@ -39,6 +55,8 @@ pub(crate) struct Outcome {
     /// Phases, for messages of failing tests.
     pub(crate) phases: Vec<(f64, Phase)>,
     pub(crate) phase: Option<Phase>,
+    /// Signals that would have been sent.
+    pub(crate) signals: u32,
 }
 
 enum Item<'a> {
@@ -128,7 +146,7 @@ impl<'a> Player<'a> {
         };
         let mut player = Self {
             case,
-            state: RunState::new(&started),
+            state: RunState::with_thresholds(&started, NUMBERS.get()),
             adapter: adapter::new(kind, &launch),
             splitter: LineSplitter::new(1, Stream::Stderr),
             last_piece: 0.0,
@@ -258,6 +276,7 @@ impl<'a> Player<'a> {
                         });
                         queue.extend(self.adapter.start());
                     }
+                    Effect::Signal { .. } => self.out.signals += 1,
                     Effect::Capture { number, .. } => self.evidence.push((self.t, number)),
                     _ => {}
                 }

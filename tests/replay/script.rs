@@ -224,6 +224,11 @@ impl Script {
         s
     }
 
+    /// Seconds in which the machine was awake.
+    pub(crate) const fn awake(&self) -> u32 {
+        self.end
+    }
+
     /// The second at which the script stands.
     pub(crate) fn now(&self) -> f64 {
         f64::from(self.end) + f64::from(self.slept)
@@ -274,7 +279,7 @@ impl Script {
     }
 
     /// The same with readings of its own.
-    pub(crate) fn act_with(&mut self, seconds: u32, act: Act, change: Change) {
+    pub(crate) fn act_with(&mut self, seconds: u32, act: Act, mut change: impl FnMut(&mut Row)) {
         for _ in 0..seconds {
             let mut row = self.row(act);
             change(&mut row);
@@ -363,7 +368,7 @@ impl Script {
         }
     }
 
-    fn play(&self) -> Outcome {
+    pub(crate) fn play(&self) -> Outcome {
         player::play(&self.case)
     }
 

@@ -25,8 +25,14 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         .max(c.last_transfer())
         .max(c.faults.active)
         .max(cpu);
+    // a busy core is explained where the program said that it compiles
+    let compiles = f.compiling && c.core.since.is_some();
     // an open Find is judged by its own clock
-    if f.find.is_some() || f.works_elsewhere() || f.now.since(since) < secs(f.t.busy_idle_sign_s) {
+    if f.find.is_some()
+        || compiles
+        || f.works_elsewhere()
+        || f.now.since(since) < secs(f.t.busy_idle_sign_s)
+    {
         return Check::Clear;
     }
     let limit = if c.knows_work() {

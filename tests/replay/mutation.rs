@@ -1,0 +1,166 @@
+//! Each number of the rules, halved and doubled: some case must notice.
+//!
+//! A *probe* is anything that is right or wrong: a case of `tests/cases` or
+//! `tests/corpus`, a scripted case, an hour of the healthy soak. A number is tested if a
+//! probe that is right turns wrong when the number is halved or doubled: an alarm where
+//! there must be none, or one that comes too late or not at all. Where neither is noticed,
+//! the number is named below with the reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use framepack_tui::detect::{Field, Thresholds};
+
+use crate::case::Case;
+use crate::{faults, judge, own, player, quiet, soak};
+
+/// Numbers that no case notices, and why not. One that is noticed must leave this list.
+const UNTESTED: &[(&str, &str)] = &[];
+
+/// Which probe noticed which change when it was last searched for: it is asked first, so
+/// that few have to be played. A line that is out of date costs time, nothing else.
+const NOTICED: &str = include_str!("noticed.txt");
+
+/// The changes.
+const FACTORS: [f64; 2] = [0.5, 2.0];
+
+enum Probe {
+    Case(&'static Case),
+    Scripted(&'static str, fn()),
+    Soak(u64),
+}
+
+impl Probe {
+    fn name(&self) -> String {
+        match self {
+            Self::Case(c) => format!("case::{}", c.name),
+            Self::Scripted(name, _) => (*name).to_owned(),
+            Self::Soak(seed) => format!("soak::{seed}"),
+        }
+    }
+
+    fn is_right(&self) -> bool {
+        match self {
+            Self::Case(case) => {
+                let got = player::play(case);
+                judge::never(case, &got).is_empty() && judge::answer(case, &got).is_empty()
+            }
+            Self::Scripted(_, run) => catch_unwind(AssertUnwindSafe(run)).is_ok(),
+            Self::Soak(seed) => soak::run(*seed).alarms.is_empty(),
+        }
+    }
+}
+
+/// What is right with the numbers in force.
+fn probes() -> Vec<Probe> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    // cases live as long as the tests
+    let given: &'static [Case] = Box::leak(own::folder(&root).into_boxed_slice());
+    let cases = given.iter().chain(own::cases()).map(Probe::Case);
+    let scripted = quiet::ALL.iter().chain(faults::ALL);
+    let scripted = scripted.map(|(name, run)| Probe::Scripted(name, *run));
+    let all: Vec<_> = cases
+        .chain(scripted)
+        .chain((0..4).map(Probe::Soak))
+        .collect();
+    let right = in_parallel(&all, Probe::is_right);
+    let sorted = all.into_iter().zip(right);
+    sorted.filter_map(|(p, right)| right.then_some(p)).collect()
+}
+
+/// `f` of each, by as many threads as there are CPUs.
+fn in_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(BTreeMap::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let k = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(k) else { break };
+                    let result = f(item);
+                    done.lock().unwrap().insert(k, result);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap().into_values().collect()
+}
+
+fn changed(field: &Field, factor: f64) -> Thresholds {
+    let mut numbers = Thresholds::DEFAULT;
+    let value = (field.get)(&numbers) * factor;
+    (field.set)(&mut numbers, value);
+    numbers
+}
+
+/// The first change of this number that a probe notices.
+fn noticed_by(field: &Field, probes: &[Probe]) -> Option<(f64, String)> {
+    let known: Vec<_> = NOTICED
+        .lines()
+        .filter_map(|l| l.split_once(' '))
+        .filter(|(name, _)| *name == field.name)
+        .filter_map(|(_, rest)| rest.split_once(' '))
+        .collect();
+    let notices = |factor: f64, probe: &Probe| {
+        player::with_numbers(changed(field, factor), || !probe.is_right())
+    };
+    for (factor, name) in known {
+        let factor = factor.parse().unwrap();
+        let probe = probes.iter().find(|p| p.name() == name);
+        if probe.is_some_and(|p| notices(factor, p)) {
+            return Some((factor, name.to_owned()));
+        }
+    }
+    let mut all = FACTORS
+        .into_iter()
+        .flat_map(|f| probes.iter().map(move |p| (f, p)));
+    all.find(|(factor, probe)| notices(*factor, probe))
+        .map(|(factor, probe)| (factor, probe.name()))
+}
+
+#[test]
+fn every_number_is_tested_or_named() {
+    let probes = probes();
+    let fields = Thresholds::fields();
+    let noticed = in_parallel(fields, |field| noticed_by(field, &probes));
+    let mut wrong = Vec::new();
+    for (field, by) in fields.iter().zip(noticed) {
+        let listed = UNTESTED.iter().find(|(name, _)| *name == field.name);
+        match (&by, listed) {
+            (Some((factor, probe)), None) => println!("{} {factor} {probe}", field.name),
+            (None, Some((_, why))) => println!("{}: not tested: {why}", field.name),
+            (Some((factor, probe)), Some(_)) => wrong.push(format!(
+                "{}: is tested now (x {factor} is noticed by {probe}); take it off the list",
+                field.name
+            )),
+            (None, None) => wrong.push(format!(
+                "{}: neither half nor double is noticed by any case ({})",
+                field.name, field.doc
+            )),
+        }
+    }
+    let count = fields.len() - UNTESTED.len();
+    println!("{count} of {} numbers are tested", fields.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_lists_name_numbers_and_every_scripted_case() {
+    let fields: BTreeSet<_> = Thresholds::fields().iter().map(|f| f.name).collect();
+    for (name, why) in UNTESTED {
+        assert!(fields.contains(name), "{name} is no number of the rules");
+        assert!(!why.is_empty(), "{name}: why?");
+    }
+    for (text, listed) in [
+        (include_str!("quiet.rs"), quiet::ALL),
+        (include_str!("faults.rs"), faults::ALL),
+    ] {
+        let tests = text.lines().filter(|l| *l == "#[test]").count();
+        assert_eq!(listed.len(), tests, "ALL names every test");
+    }
+}

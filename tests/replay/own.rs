@@ -1,0 +1,91 @@
+//! The cases of `tests/corpus`, made anew by its seeded generator.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use framepack_tui::model::VerdictId;
+
+use crate::case::{self, Case};
+use crate::{judge, player};
+
+/// Cases that are not answered rightly yet, and what is missing. One that is must leave
+/// this list.
+const NOT_YET: &[(&str, &str)] = &[];
+
+/// Every case, in the order of their names.
+pub(crate) fn cases() -> &'static [Case] {
+    static CASES: OnceLock<Vec<Case>> = OnceLock::new();
+    CASES.get_or_init(|| {
+        let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let out = tempfile::tempdir_in(tmp).unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/generate.py");
+        let run = Command::new("python3").arg(script).arg(out.path()).output();
+        let run = run.expect("python3 makes the cases");
+        assert!(
+            run.status.success(),
+            "{}",
+            String::from_utf8_lossy(&run.stderr)
+        );
+        folder(out.path())
+    })
+}
+
+/// The cases in a folder.
+pub(crate) fn folder(root: &Path) -> Vec<Case> {
+    let mut dirs: Vec<_> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.join("expected.toml").is_file())
+        .collect();
+    dirs.sort();
+    dirs.iter().map(|d| case::read(d)).collect()
+}
+
+#[test]
+fn every_case_of_our_own_is_judged_rightly() {
+    let mut failed = String::new();
+    let mut right = 0;
+    for case in cases() {
+        let got = player::play(case);
+        let mut bad = judge::never(case, &got);
+        bad.extend(judge::answer(case, &got));
+        let listed = NOT_YET.iter().find(|(name, _)| *name == case.name);
+        right += usize::from(bad.is_empty());
+        match listed {
+            Some((_, why)) if bad.is_empty() => {
+                bad.push(format!("is right now; take it off the list ({why})"));
+            }
+            Some(_) => bad.clear(),
+            None => {}
+        }
+        if !bad.is_empty() {
+            let list = bad.join("\n  ");
+            write!(failed, "{}\n  {list}\n{}", case.name, got.story()).unwrap();
+        }
+    }
+    println!("{right} of {} cases are judged rightly", cases().len());
+    assert!(failed.is_empty(), "{failed}");
+}
+
+#[test]
+fn the_list_of_what_is_missing_names_cases() {
+    let names: BTreeSet<_> = cases().iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names.len(), cases().len());
+    for (name, why) in NOT_YET {
+        assert!(names.contains(name), "{name} is no case");
+        assert!(!why.is_empty(), "{name}: why?");
+    }
+}
+
+#[test]
+fn every_verdict_is_asked_for() {
+    let asked: BTreeSet<_> = cases().iter().map(|c| c.expected.verdict).collect();
+    let missing: Vec<_> = VerdictId::ALL
+        .iter()
+        .filter(|v| !asked.contains(v))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
