@@ -4,12 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::{
-    Cite, CiteKind, Event, FaultKind, FindMark, JobChange, Line, Mono, Phase, PhaseChange,
-    ProcSample, Progress, VerdictId,
+    Cite, CiteKind, Event, FindMark, Finding, GpuId, GpuSample, JobChange, Line, Mono, Phase,
+    PhaseChange, ProcSample, Progress, VerdictId,
 };
 
+use super::errors::{Entry, Errors, foremost};
 use super::facts::{Job, OpenFind, Seen};
-use super::{kernel, signature};
+use super::signature::{self, Hint, Rank, Reported};
+use super::traceback::Frames;
+use super::trouble::{Cards, Trouble};
+
+/// A server that waits this long has nothing to do with what failed before.
+const LONG_IDLE: Duration = Duration::from_secs(10);
 
 /// Processes of a tree that are remembered.
 const MOST_PIDS: usize = 4096;
@@ -30,9 +36,15 @@ pub(super) struct Context {
     pub(super) find: Option<OpenFind>,
     /// What the console said last.
     last_line: Option<Cite>,
-    pub(super) seen: Option<Seen>,
     pub(super) exception: Option<Cite>,
-    pub(super) oom_killer: Option<Cite>,
+    errors: Errors,
+    frames: Frames,
+    cards: Cards,
+    pub(super) trouble: Trouble,
+    /// A model was only moved off the card in part, not taken off.
+    pub(super) kept_on_card: Option<Cite>,
+    /// The program runs on the CPU as a whole, by its own words.
+    pub(super) cpu_only: Option<Cite>,
     /// The program's last word was that it compiles or tunes.
     pub(super) compiling: bool,
     /// Phase and section in which the last job failed.
@@ -53,9 +65,13 @@ impl Context {
             announced_cpu: false,
             find: None,
             last_line: None,
-            seen: None,
             exception: None,
-            oom_killer: None,
+            errors: Errors::default(),
+            frames: Frames::default(),
+            cards: Cards::default(),
+            trouble: Trouble::default(),
+            kept_on_card: None,
+            cpu_only: None,
             compiling: false,
             failed_in: None,
             longest,
@@ -99,28 +115,65 @@ impl Context {
             }
             Event::Line(line) => {
                 self.last_line = Some(line_cite(now, seq, line));
-                if let Some(verdict) = signature::of_line(&line.text) {
-                    self.note_error(verdict, line_cite(now, seq, line));
-                }
+                self.observe_words(now, seq, line);
                 self.compiling |= signature::is_compilation(&line.text);
             }
             Event::Phase(p) => self.observe_phase(now, p),
             Event::Progress(p) => self.observe_progress(p),
-            Event::Artefact(_) => self.seen = None,
+            Event::Artefact(_) => self.errors.survived(),
             Event::Job(change) => self.observe_job(now, seq, change),
             Event::Find(mark) => self.observe_find(now, seq, mark),
             Event::Kernel { text } => {
-                let killed = kernel::read(text).filter(|f| f.kind == FaultKind::OomKill);
-                let victim = killed.and_then(|f| f.pid);
-                if victim.is_some_and(|v| self.pids.contains(&v)) {
-                    self.oom_killer = Some(Cite {
-                        kind: CiteKind::Kernel,
-                        ..event_cite(now, seq, text)
-                    });
-                }
+                let cite = Cite {
+                    kind: CiteKind::Kernel,
+                    ..event_cite(now, seq, text)
+                };
+                self.trouble.line(&cite, &self.cards, &self.pids);
             }
             _ => {}
         }
+    }
+
+    /// Remembers which card is ours and what kind of memory it has.
+    pub(super) fn observe_cards(&mut self, cards: &[GpuSample], ours: Option<&GpuId>) {
+        self.cards.observe(cards, ours);
+    }
+
+    fn observe_words(&mut self, now: Mono, seq: u64, line: &Line) {
+        let text = line.text.as_str();
+        let said = self.frames.refine(text, signature::of_line(text));
+        let reported = match said {
+            Some(r) if r.verdict == VerdictId::GpuOom && self.cards.runs_out_of_gtt(text) => {
+                Some(Reported {
+                    verdict: VerdictId::GttExhausted,
+                    rank: r.rank,
+                })
+            }
+            other => other,
+        };
+        match reported {
+            Some(r) => self.errors.note(r, line_cite(now, seq, line)),
+            None if !signature::is_request(text) => self.errors.plain_line(),
+            None => {}
+        }
+        if self.frames.line(text) {
+            self.errors.exception(now, reported.is_some());
+        }
+        match signature::hint(text) {
+            Some(Hint::KeptOnCard) => self.kept_on_card = Some(line_cite(now, seq, line)),
+            Some(Hint::TakenOff) => self.kept_on_card = None,
+            Some(Hint::CpuOnly) => {
+                self.cpu_only
+                    .get_or_insert_with(|| line_cite(now, seq, line));
+            }
+            None => {}
+        }
+    }
+
+    /// The job went on after whatever was reported.
+    fn survived(&mut self) {
+        self.errors.survived();
+        self.exception = None;
     }
 
     fn observe_phase(&mut self, now: Mono, p: &PhaseChange) {
@@ -136,12 +189,14 @@ impl Context {
                 self.phase,
                 Phase::Startup | Phase::ModelLoad | Phase::TextEncode | Phase::Unknown
             );
+            if self.job.in_flight() {
+                self.errors.outlived(now);
+            }
         }
         let falls_back = p.on_cpu && !self.announced_cpu;
         if falls_back || matches!(p.phase, Phase::Save | Phase::Done) {
             // the program answers its error itself, or had its result all the same
-            self.seen = None;
-            self.exception = None;
+            self.survived();
         }
         self.phase = p.phase;
         self.section = p.section;
@@ -153,8 +208,8 @@ impl Context {
         // the job went on after an error: the error was survived
         if p.sampling && p.done > 0.0 {
             self.compiling = false;
-            self.seen = None;
-            self.exception = None;
+            self.survived();
+            self.trouble.survived();
         }
     }
 
@@ -163,15 +218,21 @@ impl Context {
             JobChange::Started => {
                 self.job = Job::InFlight(now);
                 self.failed_in = None;
-                self.seen = None;
+                self.errors.clear();
                 self.exception = None;
                 self.find = None;
             }
-            JobChange::Waiting => self.job = Job::Waiting(now),
+            JobChange::Waiting => {
+                if self.job == Job::Unknown {
+                    // the server is up all the same
+                    self.errors.clear();
+                }
+                self.job = Job::Waiting(now);
+            }
             JobChange::Done => {
                 self.job = Job::Ended;
-                self.seen = None;
-                self.exception = None;
+                self.survived();
+                self.trouble.survived();
             }
             JobChange::Failed { why } => {
                 self.job = Job::Ended;
@@ -249,21 +310,64 @@ impl Context {
         }
     }
 
-    fn note_error(&mut self, verdict: VerdictId, cite: Cite) {
-        match &mut self.seen {
-            Some(s) if s.verdict == verdict => {
-                s.last = cite;
-                s.count += 1;
-            }
-            _ => {
-                self.seen = Some(Seen {
-                    verdict,
-                    first: cite.clone(),
-                    last: cite,
-                    count: 1,
-                });
-            }
+    /// What explains a failure at this moment: the foremost of what console and kernel
+    /// reported and nothing outlived.
+    pub(super) fn seen(&self, now: Mono) -> Option<&Seen> {
+        foremost(self.errors.causes(now).chain(self.trouble.causes())).map(|e| &e.seen)
+    }
+
+    /// The same at the end of the process. What failed a job long ago does not explain
+    /// the end of the idle server.
+    pub(super) fn seen_at_end(&self, now: Mono) -> Option<&Seen> {
+        let idle = match self.job {
+            Job::Waiting(since) => now.since(since) > LONG_IDLE,
+            _ => false,
+        };
+        if idle {
+            return None;
         }
+        let errors = self.errors.causes_of_end(now);
+        foremost(errors.chain(self.trouble.causes())).map(|e| &e.seen)
+    }
+
+    /// What else was reported in the same story.
+    pub(super) fn others(&self, now: Mono, main: VerdictId) -> Vec<Finding> {
+        let besides = |e: &&Entry| e.seen.verdict != main && e.rank > Rank::Aftermath;
+        let entries = self.errors.causes(now).chain(self.trouble.causes());
+        let mut findings: Vec<Finding> =
+            entries.filter(besides).map(|e| e.seen.finding()).collect();
+        let memory = matches!(main, VerdictId::BlockAllocator | VerdictId::GpuOom);
+        if let Some(cite) = self.kept_on_card.as_ref().filter(|_| memory) {
+            findings.push(Finding::of_line(
+                VerdictId::OffloadRisk,
+                "the model stays on the card while the next one is loaded",
+                cite,
+            ));
+        }
+        if let Some(cite) = &self.cpu_only
+            && main != VerdictId::CpuFallback
+        {
+            findings.push(Finding::of_line(
+                VerdictId::CpuFallback,
+                "the program says that it runs on the CPU",
+                cite,
+            ));
+        }
+        findings
+    }
+
+    /// The job came to its end, but its result is black.
+    pub(super) fn spoilt(&self) -> Option<&Seen> {
+        self.errors.spoilt()
+    }
+
+    /// Since when the words, or the kernel, say that the job is over though the process
+    /// lives: (since, the process is being ended by its runtime or lost its card).
+    pub(super) fn deadly(&self) -> Option<(Mono, bool)> {
+        if let Some(at) = self.errors.abort().or_else(|| self.trouble.broken()) {
+            return Some((at, true));
+        }
+        self.errors.deadly().map(|at| (at, false))
     }
 }
 

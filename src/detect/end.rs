@@ -1,32 +1,48 @@
 //! The judgement over an end.
 
-use crate::model::{ExitStatus, Finding, Mono, Verdict};
+use std::time::Duration;
+
+use crate::model::{ExitStatus, Finding, Mono, Phase, Verdict};
 
 use super::Detector;
+use super::Life;
+use super::facts::Job;
 use super::rule::{self, EndFacts};
+
+/// After the last words of a job that a program of unknown make buried, or of a runtime
+/// that ends the process.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 impl Detector {
     /// The judgement over the end of the process (`status`), or of its job while
     /// the process lives (`None`).
     pub fn end(&self, status: Option<ExitStatus>, now: Mono) -> Verdict {
+        let c = &self.context;
+        let killed = matches!(status, Some(ExitStatus::Signal(9) | ExitStatus::Code(137)));
+        let seen = match status {
+            Some(_) => c.seen_at_end(now),
+            None => c.seen(now),
+        };
         let end = rule::judge_end(&EndFacts {
             status,
-            seen: self.context.seen.as_ref(),
-            exception: self.context.exception.as_ref(),
-            oom_killer: self.context.oom_killer.as_ref(),
+            seen,
+            exception: c.exception.as_ref(),
+            oom_killer: c.trouble.oom(now, killed),
+            spoilt: c.spoilt(),
         });
         let mut v = self.verdict_of(end.verdict, end.health, &end.sentence, now);
         // a server is idle again by the time its failed job is judged
-        if let Some((phase, section)) = self.context.failed_in.filter(|_| !end.is_good()) {
+        if let Some((phase, section)) = c.failed_in.filter(|_| !end.is_good()) {
             v.phase = phase;
             v.section = section;
         }
-        v.onset = self
-            .context
-            .seen
-            .as_ref()
-            .map_or(now, |s| s.first.at.min(now));
+        v.onset = end.cites.first().map_or(now, |c| c.at.min(now));
         v.confidence = end.confidence;
+        let others = if end.is_good() {
+            Vec::new()
+        } else {
+            c.others(now, end.verdict)
+        };
         v.findings = vec![Finding {
             verdict: end.verdict,
             text: end.sentence,
@@ -34,6 +50,55 @@ impl Detector {
             cites: end.cites,
             count: end.count,
         }];
+        v.findings.extend(others);
         v
+    }
+
+    /// Whether the job is over by the words of the program, its runtime or the kernel
+    /// though nobody said so: they came a moment ago and nothing moved since.
+    pub fn died_in_silence(&self, now: Mono) -> bool {
+        let c = &self.context;
+        let unfinished = match c.job {
+            Job::InFlight(_) => true,
+            Job::Unknown => c.phase == Phase::Startup,
+            Job::Waiting(_) | Job::Ended => false,
+        };
+        if self.life != Life::Running || self.paused || !unfinished {
+            return false;
+        }
+        let Some((at, aborts)) = c.deadly() else {
+            return false;
+        };
+        let ch = &self.channels;
+        let moved = [at, ch.output.active, ch.progress.active, ch.gpu_hard.active];
+        // a process that is being ended may write its core for long
+        let works = [
+            ch.cpu.active,
+            ch.cpu_many.active,
+            ch.io.active,
+            ch.net.active,
+            ch.faults.active,
+            ch.gpu.active,
+        ];
+        let since = moved.into_iter().max().unwrap_or(at);
+        let quiet = |m: Mono| now.since(m) >= LAST_WORDS;
+        quiet(since) && (aborts || works.into_iter().all(quiet))
+    }
+
+    /// Whether the job that has just ended well left a result that is none.
+    pub fn is_spoilt(&self) -> bool {
+        self.context.spoilt().is_some()
+    }
+
+    /// The driver's last word about a reset of the card: it came back, or not.
+    pub fn card_recovered(&self) -> Option<bool> {
+        self.context.trouble.recovered
+    }
+
+    /// Whether MIOpen's own lines name the naive kernel in the search that is open.
+    pub fn runs_naive(&self) -> bool {
+        let find = self.context.find.as_ref();
+        find.and_then(|f| f.solver.as_deref())
+            .is_some_and(|s| s.to_lowercase().contains("naive"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Cite, Limits, Mono, Phase, VerdictId};
+use crate::model::{Cite, Finding, Limits, Mono, Phase, VerdictId};
 
 use super::channels::Channels;
 use super::helpers::Helpers;
@@ -38,6 +38,17 @@ impl Seen {
             cites.push(self.last.clone());
         }
         cites
+    }
+
+    /// What was reported, how often, and where it stands.
+    pub(crate) fn finding(&self) -> Finding {
+        Finding {
+            verdict: self.verdict,
+            text: format!("\"{}\" ({} x)", self.first.text, self.count),
+            seqs: self.cites().iter().map(|c| c.seq).collect(),
+            cites: self.cites(),
+            count: self.count,
+        }
     }
 }
 

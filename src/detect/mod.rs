@@ -9,6 +9,7 @@ mod channels;
 mod context;
 mod core_busy;
 mod end;
+mod errors;
 mod facts;
 mod helpers;
 mod kernel;
@@ -18,6 +19,8 @@ mod rule;
 mod signature;
 mod threads;
 mod thresholds;
+mod traceback;
+mod trouble;
 mod trust;
 mod verdict;
 mod wake;
@@ -168,6 +171,7 @@ impl Detector {
     }
 
     fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
+        self.context.observe_cards(&sample.gpus, self.gpu.as_ref());
         if self.life != Life::Running {
             self.observe_rest(now, sample);
             return;
@@ -347,7 +351,7 @@ impl Detector {
             helpers: self.helpers,
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),
-            seen: self.context.seen.as_ref(),
+            seen: self.context.seen(now),
             longest: self.context.longest.get(&self.context.phase).copied(),
             ratchet,
         }

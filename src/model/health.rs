@@ -64,6 +64,19 @@ pub struct Finding {
     pub count: u64,
 }
 
+impl Finding {
+    /// A statement that rests on one line.
+    pub fn of_line(verdict: VerdictId, text: &str, cite: &Cite) -> Self {
+        Self {
+            verdict,
+            text: text.to_owned(),
+            seqs: vec![cite.seq],
+            cites: vec![cite.clone()],
+            count: 1,
+        }
+    }
+}
+
 /// Where a piece of evidence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -176,16 +176,20 @@ impl RunState {
         } else {
             AFTER_FAILED_SCRIPT
         };
-        let Some(at) = self.job_failed.filter(|at| self.ago(*at) >= patience) else {
-            return;
-        };
-        if matches!(self.detector.job(), Job::InFlight(_)) {
+        let failed = self.job_failed.filter(|at| self.ago(*at) >= patience);
+        if failed.is_some() && matches!(self.detector.job(), Job::InFlight(_)) {
             self.job_failed = None;
+            return;
+        }
+        let unsaid = self.job_failed.is_none()
+            && self.latched.is_none()
+            && self.detector.died_in_silence(self.now);
+        if failed.is_none() && !unsaid {
             return;
         }
         self.job_failed = None;
         let mut verdict = self.detector.end(None, self.now);
-        verdict.onset = verdict.onset.min(at);
+        verdict.onset = verdict.onset.min(failed.unwrap_or(self.now));
         self.show(verdict.clone(), out);
         self.latched = Some(Box::new(verdict.clone()));
         let rung = self.settle(&verdict, true, out);
@@ -193,6 +197,16 @@ impl RunState {
         if let Some(rung) = rung {
             let next = Purpose::Restart(Next::answer(rung));
             self.announce(next, self.now + self.plan.countdown);
+        }
+    }
+
+    /// The next job of a queue begins before the failed one was judged: it is told, and
+    /// nothing follows.
+    pub(super) fn tell_failed_job(&mut self, out: &mut Vec<Effect>) {
+        if let Some(at) = self.job_failed.filter(|_| self.stage == Stage::Watching) {
+            let mut verdict = self.detector.end(None, self.now);
+            verdict.onset = verdict.onset.min(at);
+            self.show(verdict, out);
         }
     }
 }

@@ -19,8 +19,11 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
     }
     state.remember(env);
     state.detector.ignore_tracer(state.evidence_touches());
-    state.detector.observe(env);
     let mut effects = Vec::new();
+    if matches!(env.event, Event::Job(JobChange::Started)) {
+        state.tell_failed_job(&mut effects);
+    }
+    state.detector.observe(env);
     state.apply(&env.event, &mut effects);
     state.tell_trust(&mut effects);
     if matches!(env.event, Event::Sample(_) | Event::Tick) {
@@ -119,10 +122,17 @@ impl RunState {
                 }
             }
             Event::Job(JobChange::Failed { .. }) => self.job_failed = Some(self.now),
-            Event::Job(JobChange::Started | JobChange::Done) => {
+            Event::Job(JobChange::Started) => {
                 self.job_failed = None;
                 self.latched = None;
             }
+            Event::Job(JobChange::Done) => {
+                // it came to an end, but perhaps to no result
+                self.job_failed = self.detector.is_spoilt().then_some(self.now);
+                self.latched = None;
+            }
+            // the job goes on after all
+            Event::Progress(p) if p.sampling && p.done > 0.0 => self.latched = None,
             Event::EvidenceTaken(report) => {
                 self.evidence.push(report.clone());
                 self.evidence_at = Some(self.now);

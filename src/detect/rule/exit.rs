@@ -16,6 +16,8 @@ pub(crate) struct EndFacts<'a> {
     pub(crate) exception: Option<&'a Cite>,
     /// The kernel ended a process of ours for want of memory.
     pub(crate) oom_killer: Option<&'a Cite>,
+    /// A result that is written but black.
+    pub(crate) spoilt: Option<&'a Seen>,
 }
 
 /// The judgement over an end.
@@ -49,7 +51,24 @@ pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
         count,
         confidence,
     };
-    if f.status == Some(ExitStatus::Code(0)) {
+    // a job that failed says so before it is judged; one that did not may be spoilt
+    let well = f.status == Some(ExitStatus::Code(0));
+    let failed_otherwise = f.seen.is_some() || f.exception.is_some();
+    if let Some(seen) = f.spoilt
+        && (well || (f.status.is_none() && !failed_otherwise))
+    {
+        return failed(
+            VerdictId::NanOutput,
+            format!(
+                "the job came to its end, but its result is not valid: \"{}\"",
+                seen.first.text
+            ),
+            seen.cites(),
+            seen.count,
+            0.85,
+        );
+    }
+    if well {
         return End {
             verdict: VerdictId::Finished,
             health: Health::Finished,
@@ -155,6 +174,7 @@ mod tests {
             seen: seen.as_ref(),
             exception: None,
             oom_killer: None,
+            spoilt: None,
         })
         .verdict
     }
@@ -185,6 +205,7 @@ mod tests {
             seen: None,
             exception: None,
             oom_killer: Some(&cite(5)),
+            spoilt: None,
         });
         assert_eq!(got.verdict, VerdictId::HostOom);
         assert_eq!(got.cites, vec![cite(5)]);

@@ -1,0 +1,180 @@
+//! Errors that the console reported and nothing has outlived: which of them explains a
+//! failure.
+
+use std::time::Duration;
+
+use crate::model::{Cite, Mono, VerdictId};
+
+use super::facts::Seen;
+use super::signature::{Rank, Reported};
+
+/// Kinds of errors kept at a time.
+const MOST: usize = 16;
+/// Text of optional parts explains a failure only where it comes with it.
+const WITH: Duration = Duration::from_secs(2);
+/// An error this long before an exception that does not speak of it is another story.
+const SAME_STORY: Duration = Duration::from_secs(10);
+/// An end this long after an error is another story, once the program has gone on.
+const LONG_BEFORE: Duration = Duration::from_secs(30);
+/// Lines without an error after one that are still its aftermath.
+const AFTERMATH: u32 = 8;
+
+/// One kind of error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) seen: Seen,
+    pub(super) rank: Rank,
+}
+
+impl Entry {
+    pub(super) fn new(reported: Reported, cite: Cite) -> Self {
+        Self {
+            seen: Seen {
+                verdict: reported.verdict,
+                first: cite.clone(),
+                last: cite,
+                count: 1,
+            },
+            rank: reported.rank,
+        }
+    }
+
+    pub(super) fn again(&mut self, rank: Rank, cite: Cite) {
+        self.seen.last = cite;
+        self.seen.count += 1;
+        self.rank = self.rank.max(rank);
+    }
+
+    /// Higher explains more; of equal ranks the earlier.
+    fn weight(&self) -> (Rank, std::cmp::Reverse<u64>) {
+        (self.rank, std::cmp::Reverse(self.seen.first.seq))
+    }
+
+    /// What may be said of an optional part, or of a result that is saved all the same.
+    fn is_weak(&self) -> bool {
+        matches!(
+            self.seen.verdict,
+            VerdictId::MissingDependency | VerdictId::CpuFallback | VerdictId::NanOutput
+        ) && self.rank < Rank::Kernel
+    }
+}
+
+/// Of several the one that explains most.
+pub(super) fn foremost<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<&'a Entry> {
+    entries.max_by_key(|e| e.weight())
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Errors {
+    entries: Vec<Entry>,
+    /// Lines without an error since the last one.
+    after: u32,
+    /// When an exception was last printed, whatever it says.
+    exception_at: Option<Mono>,
+    /// The last exception is one of the errors, or comes in one burst with one.
+    exception_is_known: bool,
+}
+
+impl Errors {
+    /// A line reports an error.
+    pub(super) fn note(&mut self, reported: Reported, cite: Cite) {
+        self.after = 0;
+        let known = self
+            .entries
+            .iter_mut()
+            .find(|e| e.seen.verdict == reported.verdict);
+        if let Some(entry) = known {
+            entry.again(reported.rank, cite);
+        } else if self.entries.len() < MOST {
+            self.entries.push(Entry::new(reported, cite));
+        }
+    }
+
+    /// A line that reports none.
+    pub(super) const fn plain_line(&mut self) {
+        self.after = self.after.saturating_add(1);
+    }
+
+    /// The last line of a traceback, or what looks like one.
+    pub(super) fn exception(&mut self, now: Mono, known: bool) {
+        self.exception_at = Some(now);
+        self.exception_is_known = known
+            || self
+                .entries
+                .iter()
+                .any(|e| now.since(e.seen.last.at) <= WITH);
+    }
+
+    /// The job went on, or came to its result, after whatever was reported.
+    pub(super) fn survived(&mut self) {
+        // a black picture is saved as well as any
+        self.entries
+            .retain(|e| e.seen.verdict == VerdictId::NanOutput);
+        self.exception_at = None;
+    }
+
+    /// A new job: what was before is no matter of its.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.exception_at = None;
+    }
+
+    /// The program entered another step of its job: what it reported some time before is
+    /// survived, what came with the step may have led to it.
+    pub(super) fn outlived(&mut self, now: Mono) {
+        self.entries
+            .retain(|e| now.since(e.seen.last.at) < WITH || e.seen.verdict == VerdictId::NanOutput);
+    }
+
+    /// Those that can explain a failure at this moment.
+    pub(super) fn causes(&self, now: Mono) -> impl Iterator<Item = &Entry> {
+        let failed = self.exception_at.unwrap_or(now);
+        self.entries.iter().filter(move |e| {
+            let before = failed.since(e.seen.last.at);
+            if e.is_weak() {
+                return before <= WITH
+                    && (e.seen.verdict != VerdictId::NanOutput || e.rank >= Rank::Specific);
+            }
+            self.exception_is_known
+                || self.exception_at.is_none()
+                || before <= SAME_STORY
+                || e.rank >= Rank::Root
+        })
+    }
+
+    /// The same at the end of the process: an error after which the program went on
+    /// talking does not explain it.
+    pub(super) fn causes_of_end(&self, now: Mono) -> impl Iterator<Item = &Entry> {
+        let after = self.after;
+        self.causes(now)
+            .filter(move |e| after <= AFTERMATH || now.since(e.seen.last.at) <= LONG_BEFORE)
+    }
+
+    /// The result is there, but black.
+    pub(super) fn spoilt(&self) -> Option<&Seen> {
+        let mut entries = self.entries.iter().map(|e| &e.seen);
+        entries.find(|s| s.verdict == VerdictId::NanOutput)
+    }
+
+    /// Since when the words say that the job is over: an exception that is one of the
+    /// errors, or an abort that the runtime announced.
+    pub(super) fn deadly(&self) -> Option<Mono> {
+        let exception = self.exception_at.filter(|_| self.exception_is_known);
+        let strong = |e: &&Entry| {
+            !e.is_weak() && e.seen.verdict != VerdictId::BlockAllocator && e.rank > Rank::Aftermath
+        };
+        let last = self.entries.iter().filter(strong).map(|e| e.seen.last.at);
+        let by_exception = exception.filter(|at| last.clone().any(|l| at.since(l) <= WITH));
+        by_exception.or_else(|| self.abort())
+    }
+
+    /// The runtime announced that it ends the process.
+    pub(super) fn abort(&self) -> Option<Mono> {
+        let aborts = |e: &&Entry| {
+            e.rank == Rank::Root
+                && matches!(e.seen.verdict, VerdictId::MemoryFault | VerdictId::GpuReset)
+        };
+        self.entries.iter().find(aborts).map(|e| e.seen.last.at)
+    }
+}

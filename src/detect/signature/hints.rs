@@ -1,0 +1,104 @@
+//! Words that are no error but matter to a judgement: where a model stays, on what the
+//! whole program runs.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What a line hints at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// The program runs on the CPU as a whole: its torch has no GPU code, or it says so.
+    CpuOnly,
+    /// A model was moved off the card only so far that some memory is free.
+    KeptOnCard,
+    /// A model was taken off the card completely.
+    TakenOff,
+}
+
+/// (pattern, hint): FramePack and its forks; ComfyUI, `sd-webui`, `InvokeAI`.
+const ROWS: &[(&str, Hint)] = &[
+    (
+        r"(?i)\boffloading \S+ from \S+ to preserve memory\b",
+        Hint::KeptOnCard,
+    ),
+    (
+        r"(?i)\b(?:unloading|unloaded) \S*transformer\S*(?: from \S+)? (?:completely|as complete)\b|\btransformer (?:was )?(?:completely |fully )?unloaded\b|\bfull(?:y)? (?:offload|unload)\w*\b.{0,30}\btransformer",
+        Hint::TakenOff,
+    ),
+    (
+        r"(?i)\b(?:py)?torch(?: version)?\W{0,3}\d+\.\d+\.\d+\S*\+cpu\b",
+        Hint::CpuOnly,
+    ),
+    (
+        r"(?i)(?:^|[\]:] |\busing |\bselected |\btorch )device\W{0,3}(?:is |type )?\W?cpu\W?\s*$",
+        Hint::CpuOnly,
+    ),
+    (
+        r"(?i)\b(?:no gpu (?:found|detected|available)|cuda (?:is )?not available|gpu (?:is )?not available|no (?:cuda|rocm|hip) (?:device|gpu)s? (?:found|detected))\b.{0,60}\bcpu\b|\b(?:running|generating|inference) (?:entirely |everything )?on (?:the )?cpu\b.{0,30}\b(?:slow|only|because)",
+        Hint::CpuOnly,
+    ),
+    (r"(?i)\bSet vram state to: DISABLED\b", Hint::CpuOnly),
+];
+
+static HINTS: LazyLock<Vec<(Regex, Hint)>> = LazyLock::new(|| {
+    ROWS.iter()
+        .filter_map(|(p, h)| Some((Regex::new(p).ok()?, *h)))
+        .collect()
+});
+
+/// What a line hints at, if anything.
+pub(crate) fn hint(text: &str) -> Option<Hint> {
+    HINTS
+        .iter()
+        .find_map(|(r, h)| r.is_match(text).then_some(*h))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_several_programs() {
+        assert_eq!(HINTS.len(), ROWS.len());
+        for (text, want) in [
+            (
+                "Offloading DynamicSwap_HunyuanVideoTransformer3DModelPacked from cuda:0 to preserve memory: 8 GB",
+                Some(Hint::KeptOnCard),
+            ),
+            (
+                "Unloading DynamicSwap_HunyuanVideoTransformer3DModelPacked completely",
+                Some(Hint::TakenOff),
+            ),
+            (
+                "Unloaded DynamicSwap_HunyuanVideoTransformer3DModelPacked as complete.",
+                Some(Hint::TakenOff),
+            ),
+            ("pytorch version: 2.7.1+cpu", Some(Hint::CpuOnly)),
+            ("PyTorch 2.6.0+cpu", Some(Hint::CpuOnly)),
+            ("Device: cpu", Some(Hint::CpuOnly)),
+            ("[INFO] Using device: cpu", Some(Hint::CpuOnly)),
+            (
+                "No GPU found, running on CPU will be slow",
+                Some(Hint::CpuOnly),
+            ),
+            ("pytorch version: 2.8.0+rocm6.4", None),
+            ("Device: cuda:0 AMD Radeon RX 6800 : native", None),
+            (
+                "VAE load device: cuda:0, offload device: cpu, dtype: torch.bfloat16",
+                None,
+            ),
+            (
+                "[VAE Decode] Starting - latents shape: torch.Size([1]), device: cpu",
+                None,
+            ),
+            (
+                "Hy3D: enable_model_cpu_offload active, pipeline execution device: cpu",
+                None,
+            ),
+            ("Decoding on CPU", None),
+        ] {
+            assert_eq!(hint(text), want, "{text}");
+        }
+    }
+}

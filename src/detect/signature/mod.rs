@@ -1,0 +1,137 @@
+//! Signatures of known errors in the workload's own text.
+//!
+//! R15: bounded matchers; advice, warnings about what might happen, and teardown
+//! lines can never be a cause. A match is an observation, not yet a verdict.
+//!
+//! The texts are those that ROCr, the HIP and CUDA runtimes, PyTorch, MIOpen, Python and
+//! the programs print; the tables name them by subject.
+
+mod card;
+mod hints;
+mod library;
+mod memory;
+mod noise;
+mod program;
+
+use std::sync::LazyLock;
+
+use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+
+use crate::model::VerdictId;
+
+pub(crate) use hints::{Hint, hint};
+
+/// How much a signature explains. Of several errors in one failure the highest counts,
+/// of equal ones the first: what follows is mostly its consequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// What any failure may leave behind: says that something failed, not what.
+    Aftermath,
+    /// A kind of error that has several causes.
+    General,
+    /// One cause.
+    Specific,
+    /// The runtime or the driver names the cause itself; what a program says later is
+    /// its consequence.
+    Root,
+    /// The kernel says so, of our process or of the card that we watch.
+    Kernel,
+}
+
+/// A signature: pattern (bytes, ASCII classes), what it speaks for, how much it explains.
+struct Row(&'static str, VerdictId, Rank);
+
+/// An error that a line reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reported {
+    /// What it speaks for.
+    pub(crate) verdict: VerdictId,
+    /// How much it explains.
+    pub(crate) rank: Rank,
+}
+
+struct Signatures {
+    /// All at once, to know which match.
+    set: RegexSet,
+    /// Each alone, to know where.
+    rows: Vec<(Regex, Reported)>,
+}
+
+/// Room for the automaton of all patterns, so that it need not be built anew for each line.
+const CACHE: usize = 32 << 20;
+
+static SIGNATURES: LazyLock<Option<Signatures>> = LazyLock::new(|| build().ok());
+
+fn build() -> Result<Signatures, regex::Error> {
+    let all = || TABLES.iter().flat_map(|t| t.iter());
+    let set = RegexSetBuilder::new(all().map(|r| r.0))
+        .unicode(false)
+        .size_limit(CACHE)
+        .dfa_size_limit(CACHE)
+        .build()?;
+    let rows = all().map(|Row(pattern, verdict, rank)| {
+        let regex = RegexBuilder::new(pattern).unicode(false).build()?;
+        let (verdict, rank) = (*verdict, *rank);
+        Ok((regex, Reported { verdict, rank }))
+    });
+    Ok(Signatures {
+        set,
+        rows: rows.collect::<Result<_, regex::Error>>()?,
+    })
+}
+
+/// By subject; of equal ranks in one line the earlier row counts.
+const TABLES: [&[Row]; 4] = [memory::ROWS, card::ROWS, library::ROWS, program::ROWS];
+
+/// The error that a line reports, if it carries the signature of a known one.
+pub(crate) fn of_line(text: &str) -> Option<Reported> {
+    let all = SIGNATURES.as_ref()?;
+    let line = text.as_bytes();
+    let mut best: Option<(usize, Reported)> = None;
+    for i in all.set.matches(line) {
+        let (regex, reported) = all.rows.get(i)?;
+        if best.is_none_or(|(_, b)| reported.rank > b.rank) {
+            let start = regex.find(line)?.start();
+            best = Some((start, *reported));
+        }
+    }
+    let (start, reported) = best?;
+    (!noise::is_no_report(line, start)).then_some(reported)
+}
+
+/// Whether the program says that it compiles or tunes now: a busy CPU beside an idle
+/// card is then expected. A setting or a step that is over says nothing.
+pub(crate) fn is_compilation(text: &str) -> bool {
+    static NOW: LazyLock<Option<regex::Regex>> = LazyLock::new(|| {
+        regex::Regex::new(
+            r"(?i)\b(compiling|compilation (started|in progress)|auto-?tuning|(building|generating) (the )?(\w+ )?(kernels?|extensions?|engine)|warming up|(first|initial) (run|launch|compil\w+)\b.{0,60}\b(minutes?|while|slow\w*|long\w*))\b",
+        )
+        .ok()
+    });
+    static NOT_NOW: LazyLock<Option<regex::Regex>> = LazyLock::new(|| {
+        regex::Regex::new(
+            r"(?i)\b(disabled?|skip(ped|ping)?|not|without|failed|error|finished|done|complete[d]?|if|when|to enable|took)\b",
+        )
+        .ok()
+    });
+    let hit = |r: &LazyLock<Option<regex::Regex>>| r.as_ref().is_some_and(|r| r.is_match(text));
+    hit(&NOW) && !hit(&NOT_NOW)
+}
+
+/// A web server's note of a request that a page or a monitor makes by itself.
+pub(crate) fn is_request(text: &str) -> bool {
+    static REQUEST: LazyLock<Option<regex::Regex>> = LazyLock::new(|| {
+        regex::Regex::new(r#""(GET|HEAD|OPTIONS|POST) /\S* HTTP/\d(\.\d)?" \d{3}\b"#).ok()
+    });
+    REQUEST.as_ref().is_some_and(|r| r.is_match(text))
+}
+
+/// Whether a line is no sign of life of a job: a note of a request, or one more copy of
+/// a known error.
+pub(crate) fn is_no_activity(text: &str) -> bool {
+    is_request(text) || of_line(text).is_some()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,76 @@
+//! Text that speaks of an error without one having happened here (R15): advice,
+//! settings, conditions, code, quotations, errors that were answered.
+
+use std::sync::LazyLock;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// Before the words of an error: what makes them no report.
+const BEFORE: &[&str] = &[
+    // code, an echoed source line, a box of rich's around one, a quotation
+    r"^\s*(?:(?:import|from|catch|except|raise|if|elif|assert|return|try|with|def|class|print|logger|logging|warnings)\b|#|//|/\*|\*|>|\x60|\xe2\x94\x82|\|)",
+    r"^ {3,}\S",
+    r"^\s*File \x22",
+    // a condition
+    r"(?i)\b(?:if|when|whenever|unless|in case(?: of)?|should) (?:you|it|this|these|that|the|there|an?|your|any|reserved|not|on|for|of|gets?|still|see\w*)\b",
+    // what might be or is guarded against
+    r"(?i)\b(?:may|might|would|can|to avoid|avoids?|avoiding|to prevent|prevents?|preventing|risk of|likely|possible|potential\w*|against|instead of|reduces?|helps? with|usually|often|sometimes|typically|e\.g\.|such as|similar to|known issue|fix(?:es|ed)? for|workaround for|simulat\w+)\b.{0,60}$",
+    r"(?i)\bcould (?:be|cause|lead|result|run|happen|still|also|trigger|mean)\b",
+    // settings and help
+    r"(?i)^\W*(?:tips?|hints?|notes?|advice|help|usage|suggestions?|recommend\w*|examples?|try|use|set|consider|see|see also|troubleshooting|faq|tldr|docs?)\b",
+    r"(?i)\b(?:please|try|consider) (?:see|use|set|reduc\w+|lower\w*|run\w*|check|read)\b.{0,60}$",
+    // answered or expected
+    r"(?i)\b(?:caught|handled|handling|handles|ignor(?:ed|ing|es)|recovered from|recovering from|suppress\w*|retr(?:y|ies|ying) (?:on|after)|surviv\w+|no longer|no more|without|catch\w*|watch\w* for) (?:an? |any |the |previous |harmless )?(?:\w+ )?$",
+    r"(?i)\bon (?:an? |any )?$",
+    // a user's own words
+    r"(?i)\b(?:got |the |positive |negative |your )?(?:prompt|caption|title|description|text|tags?)s?\b\W{0,3}[:=]",
+    r"(?i)\bprompt\W{0,3}[:=]",
+];
+
+/// Anywhere in a line: the program answers the error itself.
+const ANSWERED: &[&str] = &[
+    r"(?i)\b(?:retrying|will retry|falling back|falls back|fell back|fallback to|using (?:the |a )?fallback|trying again|trying (?:\w+ ){1,4}instead|continuing (?:without|anyway|with)|continue without|switching to|(?:will be )?skipp(?:ed|ing)\b|will be disabled|is disabled|disabling|not critical|non-critical|can be (?:safely )?ignored|safe to ignore|ignoring|harmless|proceeding without|using .{1,30} instead)\b",
+    // MIOpen without the databases that are shipped with it is slow, no more
+    r"(?i)\bsystem (?:find-|perf-)?(?:db|database)\b.{0,200}\bperformance may degrade\b",
+    // optional parts that are announced as absent
+    r"(?i)\b(?:optional|not installed!|is not installed!)(?:\W|$)",
+    r"(?i)\b(?:IMPORT FAILED|Cannot import .{1,200} module for custom nodes)\b",
+];
+
+fn set(patterns: &[&str]) -> Vec<Regex> {
+    patterns
+        .iter()
+        .filter_map(|p| RegexBuilder::new(p).unicode(false).build().ok())
+        .collect()
+}
+
+static BEFORES: LazyLock<Vec<Regex>> = LazyLock::new(|| set(BEFORE));
+static ANSWERS: LazyLock<Vec<Regex>> = LazyLock::new(|| set(ANSWERED));
+
+/// Whether the words of an error at `start` of this line report none. PyTorch appends
+/// advice to the very line that reports the error, so what follows it counts only where
+/// it says that the program answers.
+pub(super) fn is_no_report(line: &[u8], start: usize) -> bool {
+    let before = &line[..start.min(line.len())];
+    is_quoted(line, before)
+        || BEFORES.iter().any(|r| r.is_match(before))
+        || ANSWERS.iter().any(|r| r.is_match(line))
+}
+
+/// Words before a quotation that make it the message of an error.
+static MESSAGE: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| set(&[r"(?i)error|exception|fail|\bmessage\b|\bwhat\(\)"]));
+
+/// An odd number of quotation marks stands before the words, and no error is told with
+/// them. A log of JSON lines has all its words in such marks.
+fn is_quoted(line: &[u8], before: &[u8]) -> bool {
+    let odd = |mark: u8| before.iter().filter(|b| **b == mark).count() % 2 == 1;
+    line.first() != Some(&b'{')
+        && (odd(b'"') || odd(b'`'))
+        && !MESSAGE.iter().any(|r| r.is_match(before))
+}
+
+#[cfg(test)]
+pub(super) fn all_compile() -> bool {
+    BEFORES.len() == BEFORE.len() && ANSWERS.len() == ANSWERED.len()
+}

@@ -1,0 +1,130 @@
+//! Frames and ends of Python's tracebacks, as far as they change what an error means.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::model::VerdictId;
+
+use super::signature::{Rank, Reported};
+
+/// Frames of code that locks pages of host memory.
+static PINS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\bpin_(?:memory|weight|buffer|tensor)\w*\b|\b(?:hip|cuda)Host(?:Malloc|Alloc|Register)\b|\bpinned=True\b").ok()
+});
+/// The runtime's words that say nothing of the kind by themselves.
+static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:HIP|CUDA) error: (?:invalid argument|OS call failed|operation not (?:supported|permitted)|unspecified launch failure|out of memory|invalid value|unknown error)").ok()
+});
+/// The last line of a traceback, behind what a logger or ComfyUI writes before it.
+static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?:\S{0,40}[\]:!] ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Exhausted|Killed)(?:$|: |\()|^!!! Exception during processing|^[A-Za-z_][\w.]*: \S").ok()
+});
+
+/// Follows the tracebacks of a console.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Frames {
+    open: bool,
+    /// The innermost frame so far locks pages.
+    pins: bool,
+}
+
+impl Frames {
+    /// Takes a line. Whether it is the end of a traceback, or what looks like one.
+    pub(super) fn line(&mut self, text: &str) -> bool {
+        if text.contains("Traceback (most recent call last)") {
+            *self = Self {
+                open: true,
+                pins: false,
+            };
+            return false;
+        }
+        if self.open && text.starts_with([' ', '|', '+']) {
+            let hit = PINS.as_ref().is_some_and(|r| r.is_match(text));
+            self.pins = hit || (self.pins && !text.trim_start().starts_with("File "));
+            return false;
+        }
+        let ends = EXCEPTION.as_ref().is_some_and(|r| r.is_match(text));
+        let looks = ends && (self.open || is_named(text));
+        self.open &= !ends;
+        looks
+    }
+
+    /// What an error line means here: out of memory while pages are being locked is no
+    /// want of memory on the card.
+    pub(super) fn refine(&self, text: &str, reported: Option<Reported>) -> Option<Reported> {
+        if !self.pins || reported.is_some_and(|r| r.rank > Rank::General) {
+            return reported;
+        }
+        let memory = reported.is_some_and(|r| r.verdict == VerdictId::GpuOom);
+        let vague = VAGUE.as_ref().is_some_and(|r| r.is_match(text));
+        if memory || vague {
+            Some(Reported {
+                verdict: VerdictId::PinnedMemory,
+                rank: Rank::Specific,
+            })
+        } else {
+            reported
+        }
+    }
+}
+
+/// Outside a traceback a line is an exception only by its name.
+fn is_named(text: &str) -> bool {
+    let head = text.split(": ").next().unwrap_or(text);
+    head.ends_with("Error") || head.ends_with("Exception") || text.starts_with("!!! Exception")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::signature;
+
+    fn means(lines: &[&str]) -> (Option<VerdictId>, bool) {
+        let mut f = Frames::default();
+        let mut last = (None, false);
+        for l in lines {
+            let reported = f.refine(l, signature::of_line(l));
+            last = (reported.map(|r| r.verdict), f.line(l));
+        }
+        last
+    }
+
+    #[test]
+    fn memory_that_cannot_be_locked_is_told_from_memory_of_the_card() {
+        let pinned = [
+            "Traceback (most recent call last):",
+            "  File \"comfy/model_patcher.py\", line 9, in load",
+            "    self.pin_weight_to_device(key)",
+            "  File \"comfy/model_management.py\", line 20, in pin_memory",
+            "    if torch.cuda.cudart().cudaHostRegister(ptr, size, 1) == 0:",
+            "torch.AcceleratorError: CUDA error: out of memory",
+        ];
+        assert_eq!(means(&pinned), (Some(VerdictId::PinnedMemory), true));
+        let mut elsewhere = pinned.to_vec();
+        elsewhere.insert(5, "  File \"torch/nn/functional.py\", line 2, in conv3d");
+        elsewhere.insert(6, "    return torch.conv3d(input)");
+        assert_eq!(means(&elsewhere), (Some(VerdictId::GpuOom), true));
+        let mut vague = pinned.to_vec();
+        vague[5] = "RuntimeError: HIP error: invalid argument";
+        assert_eq!(means(&vague), (Some(VerdictId::PinnedMemory), true));
+        assert_eq!(means(&vague[5..]), (None, true));
+    }
+
+    #[test]
+    fn ends_of_tracebacks() {
+        let tb = "Traceback (most recent call last):";
+        for text in [
+            "RuntimeError: x",
+            "torch.OutOfMemoryError: HIP out of memory",
+            "MemoryError",
+            "h11._util.LocalProtocolError: Too little data",
+        ] {
+            assert!(means(&[tb, text]).1, "{text}");
+        }
+        assert!(means(&["ValueError: x"]).1);
+        for text in ["Decoding", "Loading: 3", "", "Requested to load WAN21"] {
+            assert!(!means(&[text]).1, "{text}");
+        }
+    }
+}
