@@ -18,13 +18,15 @@
 //! | `profile` | `model` | clocks; I/O only in `catalog` |
 //! | `run` | `model`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
 //! | `telemetry`, `workload`, `supervise`, `record`, `doctor` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
-//! | `ui` | `model`, `run::snapshot`, `profile`, `doctor`'s report | `telemetry`, `workload`, `supervise` |
+//! | `ui` | `model`, `run::snapshot`, `profile`, the reports of `doctor` and `diagnose` | `telemetry`, `workload`, `supervise` |
+//! | `diagnose` | all but `ui`, `cli` | |
 //! | `cli` | all | |
 //!
 //! `tests/layering.rs` enforces the table.
 
 pub mod cli;
 pub mod detect;
+pub mod diagnose;
 pub mod doctor;
 pub mod model;
 pub mod policy;

@@ -30,7 +30,7 @@ mod tests {
     }
 
     /// The table of `src/lib.rs`. `a::b`: only that part of the layer.
-    const LAYERS: [Layer; 12] = [
+    const LAYERS: [Layer; 13] = [
         layer("model", &[], true),
         layer("detect", &["model"], true),
         layer("policy", &["model", "profile"], true),
@@ -51,6 +51,14 @@ mod tests {
                 "doctor::finding",
                 "doctor::report",
                 "doctor::facts",
+                "diagnose::report",
+            ],
+            false,
+        ),
+        layer(
+            "diagnose",
+            &[
+                "model", "detect", "policy", "run", "profile", "workload", "record",
             ],
             false,
         ),

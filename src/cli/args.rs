@@ -41,6 +41,8 @@ pub(super) enum Subcommand {
     Runs,
     /// Look the machine over: sources, rights, versions, MIOpen, environment, room
     Doctor(DoctorArgs),
+    /// Say what happened in a recording: a run, a case folder, a pasted console log
+    Diagnose(DiagnoseArgs),
     /// Print what every card reads: once, or as a stream
     Gpus(GpusArgs),
     /// Started by `run` itself: holds the workload, so that none of it survives us
@@ -138,6 +140,31 @@ asked for the versions of its packages and killed if it does not answer.
 Exit codes: 0 clean, 1 warnings, 2 errors; 64 usage, 65 broken profile, 66 profile or folder not found.
 
 Example: framepack-tui doctor -- python demo_gradio.py";
+
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = DIAGNOSE_HELP)]
+pub(super) struct DiagnoseArgs {
+    /// A run (its id, the beginning of one, its folder, or `last`), a case folder, or the
+    /// text of a console; `-` reads it from standard input
+    #[arg(value_name = "PATH")]
+    pub(super) path: String,
+    /// One JSON object on standard output (docs/diagnose.md)
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub(super) ascii: bool,
+}
+
+const DIAGNOSE_HELP: &str = "\
+A record and a case are judged to their end by today's rules. Text without times shows
+only what it says: a hang cannot be seen in it.
+
+Exit codes: 0 judged, whatever the verdict; 64 usage, 65 a file is broken, of another
+version or no text, 66 no such run or file.
+
+Examples: framepack-tui diagnose last
+          docker logs comfyui 2>&1 | framepack-tui diagnose -";
 
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = GPUS_HELP)]

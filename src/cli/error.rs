@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::diagnose::InputError;
 use crate::model::Bytes;
 use crate::profile::{Problem, ProfileError};
 use crate::record::{StoreError, TailError};
@@ -86,6 +87,9 @@ pub enum CliError {
         /// The line that is missing.
         line: u64,
     },
+    /// There is nothing that can be diagnosed.
+    #[error("failed to {0}")]
+    Diagnose(#[from] InputError),
     /// The start screen has nothing to be drawn on.
     #[error(
         "the start screen needs a terminal; use --plain to print what is there, or `framepack-tui run -- COMMAND` to start a generation"
@@ -123,6 +127,8 @@ impl CliError {
             | Self::NoSuchRun { .. }
             | Self::AmbiguousRun { .. }
             | Self::NoRuns => 66,
+            Self::Diagnose(e) if e.is_missing() => 66,
+            Self::Diagnose(_) => 65,
             Self::NoTerminal => USAGE,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one

@@ -1,6 +1,7 @@
 //! The command line: the composition root.
 
 mod args;
+mod diagnose;
 mod doctor;
 mod error;
 mod find;
@@ -33,6 +34,7 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
         Some(Subcommand::Runs) => runs::main(),
         Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
+        Some(Subcommand::Diagnose(args)) => diagnose::main(&args),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),
         #[cfg(feature = "rocm-smi")]
         Some(Subcommand::RocmSmiReader) => return crate::telemetry::rocm_smi_reader(),

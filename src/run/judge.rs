@@ -171,27 +171,9 @@ impl RunState {
 
     /// The job failed and the process lives: a server that caught the exception.
     fn answer_failed_job(&mut self, out: &mut Vec<Effect>) {
-        let patience = if self.plan.server {
-            AFTER_FAILED_JOB
-        } else {
-            AFTER_FAILED_SCRIPT
+        let Some(verdict) = self.judge_failed_job(out) else {
+            return;
         };
-        let failed = self.job_failed.filter(|at| self.ago(*at) >= patience);
-        if failed.is_some() && matches!(self.detector.job(), Job::InFlight(_)) {
-            self.job_failed = None;
-            return;
-        }
-        let unsaid = self.job_failed.is_none()
-            && self.latched.is_none()
-            && self.detector.died_in_silence(self.now);
-        if failed.is_none() && !unsaid {
-            return;
-        }
-        self.job_failed = None;
-        let mut verdict = self.detector.end(None, self.now);
-        verdict.onset = verdict.onset.min(failed.unwrap_or(self.now));
-        self.show(verdict.clone(), out);
-        self.latched = Some(Box::new(verdict.clone()));
         let rung = self.settle(&verdict, true, out);
         self.capture(out);
         if let Some(rung) = rung {
@@ -208,5 +190,32 @@ impl RunState {
             verdict.onset = verdict.onset.min(at);
             self.show(verdict, out);
         }
+    }
+
+    /// The judgement over a job that failed, once its last words have come; it stays until
+    /// something new begins.
+    pub(super) fn judge_failed_job(&mut self, out: &mut Vec<Effect>) -> Option<Verdict> {
+        let patience = if self.plan.server {
+            AFTER_FAILED_JOB
+        } else {
+            AFTER_FAILED_SCRIPT
+        };
+        let failed = self.job_failed.filter(|at| self.ago(*at) >= patience);
+        if failed.is_some() && matches!(self.detector.job(), Job::InFlight(_)) {
+            self.job_failed = None;
+            return None;
+        }
+        let unsaid = self.job_failed.is_none()
+            && self.latched.is_none()
+            && self.detector.died_in_silence(self.now);
+        if failed.is_none() && !unsaid {
+            return None;
+        }
+        self.job_failed = None;
+        let mut verdict = self.detector.end(None, self.now);
+        verdict.onset = verdict.onset.min(failed.unwrap_or(self.now));
+        self.show(verdict.clone(), out);
+        self.latched = Some(Box::new(verdict.clone()));
+        Some(verdict)
     }
 }

@@ -10,11 +10,13 @@ mod live;
 mod log;
 mod reclaim;
 mod reduce;
+mod rejudge;
 pub mod snapshot;
 mod state;
 mod view;
 
 pub use follow::follow;
 pub use reduce::reduce;
+pub use rejudge::rejudge;
 pub use snapshot::Snapshot;
 pub use state::RunState;

@@ -114,6 +114,8 @@ pub(super) struct AttemptFlags {
     pub(super) refunded: bool,
     /// That the memory in use is above the cap was told.
     pub(super) cap_told: bool,
+    /// Whoever supervised it sent a signal: its end says nothing. Only of a recording.
+    pub(super) signalled: bool,
 }
 
 /// What only a reader of another process's stream keeps, see [`super::follow`].
@@ -330,6 +332,16 @@ impl RunState {
     /// How long since `at`.
     pub(super) fn ago(&self, at: Mono) -> Duration {
         self.now.since(at)
+    }
+
+    /// The judgement in force.
+    pub const fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// The phase that the workload is in.
+    pub const fn phase(&self) -> Phase {
+        self.phase
     }
 
     /// Whether the run is over.

@@ -4,6 +4,7 @@
 //! a [`slot::SnapshotSlot`]; plain text reads the stream of envelopes. Neither
 //! holds state of the run, and both speak the words of `words`.
 
+pub mod diagnose;
 pub mod doctor;
 pub mod lobby;
 pub mod plain;

@@ -1,6 +1,6 @@
 //! The adapter that a command line suggests.
 
-use super::AdapterKind;
+use super::{AdapterKind, comfyui, framepack, tqdm, wording};
 
 /// Files that lie in ComfyUI's folder.
 const COMFY_MARKERS: &[&str] = &["comfy", "comfy_execution", "custom_nodes", "nodes.py"];
@@ -55,6 +55,54 @@ pub(super) fn kind(argv: &[String], cwd: &str, names_in_cwd: &[String]) -> Adapt
         AdapterKind::Diffusers
     } else {
         AdapterKind::Generic
+    }
+}
+
+/// Lines that are looked at.
+const MOST_LINES: usize = 20_000;
+
+/// Words of lines that FramePack and its forks print, and hardly anybody else.
+const FRAMEPACK: &[&str] = &["FramePack", "hunyuan_video_packed", "latent_padding"];
+/// The same of ComfyUI. `got prompt` begins each of its jobs.
+const COMFYUI: &[&str] = &[
+    "got prompt",
+    "Requested to load ",
+    "Prompt executed in ",
+    "!!! Exception during processing",
+    "custom_nodes",
+    "comfy/model_management.py",
+];
+/// The same of Python programs with torch.
+const PYTHON: &[&str] = &[
+    "Traceback (most recent call last)",
+    "Loading pipeline components",
+    "Loading checkpoint shards",
+    "diffusers",
+    "torch.",
+];
+
+/// The kind that the lines of a console show: the first line that only one program prints,
+/// else words that are typical of one.
+pub(super) fn kind_of_lines<'a>(lines: impl Iterator<Item = &'a str>) -> AdapterKind {
+    let (mut framepack, mut comfyui, mut python) = (0, 0, 0);
+    for line in lines.take(MOST_LINES) {
+        let text = wording::without_prefix(line);
+        if comfyui::is_unmistakable(text) {
+            return AdapterKind::Comfyui;
+        }
+        if framepack::is_unmistakable(text) {
+            return AdapterKind::Framepack;
+        }
+        let says = |words: &[&str]| i32::from(words.iter().any(|w| text.contains(w)));
+        framepack += says(FRAMEPACK);
+        comfyui += says(COMFYUI);
+        python += says(PYTHON) + i32::from(tqdm::parse(text).is_some());
+    }
+    match (framepack, comfyui, python) {
+        (0, 0, 0) => AdapterKind::Generic,
+        (0, 0, _) => AdapterKind::Diffusers,
+        (f, c, _) if f > c => AdapterKind::Framepack,
+        _ => AdapterKind::Comfyui,
     }
 }
 
@@ -118,6 +166,22 @@ mod tests {
             ("", "/x", &[], Generic),
         ] {
             assert_eq!(of(line, cwd, names), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn by_the_lines_of_a_console() {
+        use AdapterKind::{Comfyui, Diffusers, Framepack, Generic};
+        for (text, want) in [
+            ("got prompt\nTraceback (most recent call last):", Comfyui),
+            ("[INFO] To see the GUI go to: http://x", Comfyui),
+            ("Unloaded DynamicSwap_LlamaModel as complete.", Framepack),
+            ("  File \"/o/FramePack/demo_gradio.py\", line 1", Framepack),
+            ("Loading pipeline components...: 10%", Diffusers),
+            (" 41%|####      | 12/29 [00:19<00:26, 1.57s/it]", Diffusers),
+            ("hello\nworld", Generic),
+        ] {
+            assert_eq!(kind_of_lines(text.lines()), want, "{text}");
         }
     }
 

@@ -59,6 +59,11 @@ impl AdapterKind {
     pub fn detect(argv: &[String], cwd: &str, names_in_cwd: &[String]) -> Self {
         detect::kind(argv, cwd, names_in_cwd)
     }
+
+    /// The kind that the lines of a console show, where nothing else is known.
+    pub fn detect_lines<'a>(lines: impl Iterator<Item = &'a str>) -> Self {
+        detect::kind_of_lines(lines)
+    }
 }
 
 impl fmt::Display for AdapterKind {

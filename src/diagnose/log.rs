@@ -1,0 +1,344 @@
+//! The text of a console without times: what it says is all there is, and a hang says
+//! nothing.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Instant;
+
+use crate::detect::{Detector, kernel_fault};
+use crate::model::{
+    Cite, CiteKind, Envelope, Event, ExitStatus, Health, JobChange, Limits, Line, Mono, Phase,
+    Stream, Verdict, VerdictId,
+};
+use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
+use crate::workload::lines::LineSplitter;
+
+use super::input::{InputError, not_text};
+use super::meta::Meta;
+use super::notes::Notes;
+use super::prefix::Prefixes;
+use super::report::{Cited, Report, SourceKind, Stats};
+use super::story::{Names, Story};
+use super::tail::Tail;
+use super::{case, head, player};
+
+/// Bytes by which the program and the prefixes are known.
+const HEAD: u64 = 256 * 1024;
+/// Bytes read at a time.
+const PORTION: usize = 64 * 1024;
+/// A traceback this many lines before the end is what ended the program.
+const LAST_LINES: u64 = 60;
+
+/// What is said where nothing is found.
+const NO_FAULT: &str = "the text alone shows no fault; a hang cannot be seen in a pasted log";
+
+/// Judges a file of text.
+pub(super) fn file(path: &Path) -> Result<Report, InputError> {
+    let failed = |source| InputError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(failed)?;
+    of(file, &name, Notes::default(), &Meta::default(), None)
+}
+
+/// Judges standard input.
+pub(super) fn stdin() -> Result<Report, InputError> {
+    of(
+        io::stdin().lock(),
+        "-",
+        Notes::default(),
+        &Meta::default(),
+        None,
+    )
+}
+
+/// Judges the console of a case that has no times.
+pub(super) fn of_case(
+    path: &Path,
+    meta: &Meta,
+    exit: Option<ExitStatus>,
+    notes: Notes,
+) -> Result<Report, InputError> {
+    let failed = |source| InputError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    of(file, &path.display().to_string(), notes, meta, exit)
+}
+
+/// The family of programs that a console's beginning shows.
+pub(super) fn kind_of(beginning: &[u8]) -> AdapterKind {
+    let text = String::from_utf8_lossy(beginning);
+    let lines: Vec<&str> = text.split(['\n', '\r']).collect();
+    let prefixes = Prefixes::of(lines.iter().copied());
+    AdapterKind::detect_lines(lines.iter().map(|l| prefixes.strip(l)))
+}
+
+fn of(
+    mut input: impl Read,
+    name: &str,
+    mut notes: Notes,
+    meta: &Meta,
+    exit: Option<ExitStatus>,
+) -> Result<Report, InputError> {
+    let failed = |source| InputError::Io {
+        path: name.into(),
+        source,
+    };
+    let mut beginning = Vec::new();
+    input
+        .by_ref()
+        .take(HEAD)
+        .read_to_end(&mut beginning)
+        .map_err(failed)?;
+    if let Some(what) = not_text(&beginning) {
+        return Err(InputError::NoText {
+            name: name.to_owned(),
+            what,
+        });
+    }
+    if beginning.trim_ascii().is_empty() {
+        return Err(InputError::NoText {
+            name: name.to_owned(),
+            what: "it is empty; paste what the program printed on its console",
+        });
+    }
+    let mut reader = Reader::new(&beginning, meta);
+    if reader.prefixes.are_there() {
+        notes.say("the times and names before the lines are taken off and not judged");
+    }
+    reader.bytes(&beginning);
+    drop(beginning);
+    let mut portion = vec![0; PORTION];
+    loop {
+        match input.read(&mut portion) {
+            Ok(0) => break,
+            Ok(n) => reader.bytes(portion.get(..n).unwrap_or_default()),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
+    Ok(reader.report(name, notes, meta, exit))
+}
+
+struct Reader {
+    splitter: LineSplitter,
+    clock: Instant,
+    prefixes: Prefixes,
+    adapter: Box<dyn Adapter + Send>,
+    detector: Detector,
+    tail: Tail,
+    seq: u64,
+    kernel_lines: u64,
+    /// Line of the last traceback.
+    traceback: Option<u64>,
+    row: u64,
+}
+
+impl Reader {
+    fn new(beginning: &[u8], meta: &Meta) -> Self {
+        let text = String::from_utf8_lossy(beginning);
+        let prefixes = Prefixes::of(text.split(['\n', '\r']));
+        let kind = if meta.argv.is_empty() {
+            kind_of(beginning)
+        } else {
+            head::kind(meta)
+        };
+        let launch = LaunchInfo {
+            argv: meta.argv.clone(),
+            on_cpu: false,
+        };
+        let mut reader = Self {
+            splitter: LineSplitter::new(1, Stream::Stderr),
+            clock: Instant::now(),
+            prefixes,
+            adapter: adapter::new(kind, &launch),
+            detector: Detector::new(Limits::default(), None),
+            tail: Tail::default(),
+            seq: 0,
+            kernel_lines: 0,
+            traceback: None,
+            row: 0,
+        };
+        reader.detector.begin_attempt(Mono::ZERO, false);
+        for event in reader.adapter.start() {
+            reader.post(event);
+        }
+        reader
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        let mut lines = Vec::new();
+        self.splitter.feed(bytes, self.clock, &mut lines);
+        self.lines(lines);
+    }
+
+    fn lines(&mut self, lines: Vec<Line>) {
+        for mut line in lines {
+            if self.prefixes.are_there() {
+                line.text = self.prefixes.strip(&line.text).to_owned();
+            }
+            self.row = line.row;
+            if line.text.contains("Traceback (most recent call last)") {
+                self.traceback = Some(line.row);
+            }
+            let kernel = kernel_fault(&line.text).map(|_| line.text.clone());
+            let events = self.adapter.feed(&line);
+            self.post(Event::Line(line));
+            for event in events {
+                self.post(event);
+            }
+            if let Some(text) = kernel {
+                self.kernel(text);
+            }
+        }
+    }
+
+    /// A kernel log that was pasted with the rest.
+    fn kernel(&mut self, text: String) {
+        self.kernel_lines += 1;
+        let argv = ["python".to_owned()];
+        if let Some(pid) = player::victim(&argv, std::iter::once(text.as_str())) {
+            self.post(Event::Spawned {
+                attempt: 1,
+                pid,
+                pgid: pid,
+            });
+        }
+        self.post(Event::Kernel { text });
+    }
+
+    fn post(&mut self, event: Event) {
+        self.tail.observe(&event);
+        self.seq += 1;
+        self.detector.observe(&Envelope {
+            seq: self.seq,
+            at: Mono::ZERO,
+            event,
+        });
+    }
+
+    fn in_flight(&self) -> bool {
+        matches!(self.tail.job, Some(JobChange::Started))
+    }
+
+    /// The judgement over the whole text; none: it shows no fault.
+    fn judge(&mut self, exit: Option<ExitStatus>) -> Option<Verdict> {
+        let mut lines = Vec::new();
+        self.splitter.flush(&mut lines);
+        self.lines(lines);
+        let recent = |at: u64| self.row.saturating_sub(at) <= LAST_LINES;
+        let fatal = self.traceback.is_some_and(recent);
+        if exit.is_some() || (self.in_flight() && fatal) || !self.adapter.is_server() && fatal {
+            for event in self.adapter.finish(exit == Some(ExitStatus::Code(0))) {
+                self.post(event);
+            }
+        }
+        let verdict = self.detector.end(exit, Mono::ZERO);
+        let told = verdict.findings.iter().any(|f| !f.cites.is_empty());
+        (exit.is_some() || told).then_some(verdict)
+    }
+
+    fn report(
+        mut self,
+        name: &str,
+        mut notes: Notes,
+        meta: &Meta,
+        exit: Option<ExitStatus>,
+    ) -> Report {
+        let before = self.tail.clone();
+        let fault = self.judge(exit);
+        let names = InLog { name };
+        let told = fault.is_some();
+        notes.say(
+            "text without times: when something happened, silence and slowness cannot be told, and no reading of the card was judged",
+        );
+        if exit.is_none() {
+            notes.say("whether and how the program ended is not known");
+        }
+        let end = fault.unwrap_or_else(|| self.nothing(&before));
+        let mut story = Story::default();
+        story.tell(0.0, &end, &names);
+        let mut report = story.report(SourceKind::Log, &end, &names, notes);
+        report.history.clear();
+        (report.onset_s, report.detected_at_s) = (None, None);
+        report.confidence = report.confidence.filter(|_| told);
+        name.clone_into(&mut report.path);
+        report.find = self.tail.find.clone();
+        report.last_words = self.tail.words();
+        report.workload = case::workload(meta, self.adapter.kind());
+        report.stats = Stats {
+            lines: self.tail.lines,
+            rows: 0,
+            kernel_lines: self.kernel_lines,
+            dropped: 0,
+            duration_s: None,
+        };
+        report
+    }
+
+    /// What is said where the text shows no fault.
+    fn nothing(&self, tail: &Tail) -> Verdict {
+        let (id, health) = match tail.job {
+            Some(JobChange::Waiting) => (VerdictId::IdleWaiting, Health::Healthy),
+            Some(JobChange::Done) => (VerdictId::Healthy, Health::Healthy),
+            _ => (VerdictId::Healthy, Health::Blind),
+        };
+        let mut verdict = self.detector.end(Some(ExitStatus::Code(0)), Mono::ZERO);
+        verdict.id = id;
+        verdict.health = health;
+        verdict.phase = tail.phase;
+        verdict.findings.clear();
+        verdict.sentence = format!("{NO_FAULT}; {}", where_it_stands(tail));
+        verdict
+    }
+}
+
+/// The last that the text tells.
+fn where_it_stands(tail: &Tail) -> String {
+    if let Some(find) = &tail.find {
+        let solver = find
+            .solver
+            .as_ref()
+            .map_or_else(String::new, |s| format!(", with the solver {s}"));
+        return format!(
+            "it ends within a search of MIOpen for {}{solver}, in {}",
+            find.key, tail.phase
+        );
+    }
+    let steps = tail.progress.as_ref().and_then(|p| {
+        let total = p.total?;
+        Some(format!(" at {:.0} of {total:.0}", p.done))
+    });
+    match (&tail.job, tail.phase) {
+        (Some(JobChange::Waiting), _) => "it ends with a server that waits for its user".to_owned(),
+        (Some(JobChange::Done), _) => "its last job came to its end".to_owned(),
+        (_, Phase::Unknown) => "it does not tell what the program was doing".to_owned(),
+        (_, phase) => format!("it ends in {phase}{}", steps.unwrap_or_default()),
+    }
+}
+
+struct InLog<'a> {
+    name: &'a str,
+}
+
+impl Names for InLog<'_> {
+    fn cited(&self, cite: &Cite) -> Cited {
+        let of_text = matches!(cite.kind, CiteKind::Console | CiteKind::Kernel);
+        Cited {
+            kind: cite.kind,
+            file: of_text.then(|| self.name.to_owned()),
+            line: cite.line,
+            t_s: None,
+            text: cite.text.clone(),
+        }
+    }
+
+    fn seconds(&self, _at: Mono) -> f64 {
+        0.0
+    }
+}

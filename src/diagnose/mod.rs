@@ -1,0 +1,47 @@
+//! A diagnosis after the fact: what happened in a recording, why we think so, and what to
+//! do about it.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `input` | what a path is, and the errors of foreign files |
+//! | `case` | the files of a case, read side by side |
+//! | [`player`] | a recording through the parts that a run is made of |
+//! | `record` | the record of a run, judged anew |
+//! | `log` | the text of a console without times |
+//! | `story`, [`report`] | what was told, put together |
+//!
+//! A recording is judged to its end by today's rules ([`crate::run::rejudge`]): nothing
+//! is decided on the way. `docs/diagnose.md` describes the output. Memory is bounded,
+//! whatever the size of the files; only records are held as a whole.
+
+mod case;
+pub mod head;
+mod input;
+mod lines;
+mod log;
+pub mod meta;
+mod notes;
+pub mod player;
+mod prefix;
+pub mod readings;
+mod record;
+mod remedy;
+pub mod report;
+mod story;
+mod table;
+mod tail;
+#[cfg(test)]
+mod tests;
+
+pub use input::{InputError, Source};
+pub use report::Report;
+
+/// Diagnoses a source.
+pub fn diagnose(source: &Source) -> Result<Report, InputError> {
+    match source {
+        Source::Case(dir) => case::judge(dir),
+        Source::Record(path) => record::judge(path),
+        Source::Log(path) => log::file(path),
+        Source::Stdin => log::stdin(),
+    }
+}

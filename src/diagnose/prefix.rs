@@ -1,0 +1,118 @@
+//! What containers, journals and forums put before each line of a console.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Lines that are looked at.
+const SAMPLE: usize = 200;
+/// Share of them that must have a prefix, in percent.
+const SHARE: usize = 80;
+/// Prefixes within each other.
+const DEEPEST: usize = 4;
+
+static KNOWN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let patterns = [
+        // docker logs -t; kubectl logs --timestamps; CRI files
+        r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?",
+        // journalctl, syslog: Feb 11 10:22:31 host unit[123]:
+        r"^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]+ [^\s:\[]+(?:\[\d+\])?: ?",
+        // journalctl -o short-iso
+        r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S* [\w.-]+ [^\s:\[]+\[\d+\]: ?",
+        // ts: Feb 11 10:22:31
+        r"^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ",
+        // docker compose: service-1  |
+        r"^[A-Za-z][\w.-]{0,60}\s*\| ?",
+        // a logger's or ts's: [2026-02-11 10:22:31.123], 2026-02-11 10:22:31, [10:22:31]
+        r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ?",
+        r"^\[\d\d:\d\d:\d\d(?:[.,]\d+)?\] ?",
+        // quoted mail and Markdown
+        r"^> ?",
+    ];
+    patterns.iter().filter_map(|p| Regex::new(p).ok()).collect()
+});
+
+/// The prefixes that the lines of a text have in common.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Prefixes(Vec<&'static Regex>);
+
+impl Prefixes {
+    /// Of the lines at the beginning of a text.
+    pub(super) fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Self {
+        let mut rest: Vec<&str> = lines
+            .filter(|l| !l.trim().is_empty())
+            .take(SAMPLE)
+            .collect();
+        let mut found = Self::default();
+        while found.0.len() < DEEPEST && rest.len() >= 2 {
+            let has = |r: &&Regex| {
+                rest.iter().filter(|l| r.is_match(l)).count() * 100 >= SHARE * rest.len()
+            };
+            let Some(prefix) = KNOWN.iter().find(has) else {
+                break;
+            };
+            found.0.push(prefix);
+            rest = rest.iter().map(|l| cut(prefix, l)).collect();
+            rest.retain(|l| !l.trim().is_empty());
+        }
+        found
+    }
+
+    /// A line without them.
+    pub(super) fn strip<'a>(&self, line: &'a str) -> &'a str {
+        self.0.iter().fold(line, |line, prefix| cut(prefix, line))
+    }
+
+    /// Whether there are any.
+    pub(super) fn are_there(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
+
+fn cut<'a>(prefix: &Regex, line: &'a str) -> &'a str {
+    prefix.find(line).map_or(line, |m| &line[m.end()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stripped(text: &str) -> Vec<&str> {
+        let prefixes = Prefixes::of(text.lines());
+        text.lines().map(|l| prefixes.strip(l)).collect()
+    }
+
+    #[test]
+    fn every_pattern_is_valid() {
+        assert_eq!(KNOWN.len(), 8);
+    }
+
+    #[test]
+    fn containers_journals_and_quotes() {
+        for text in [
+            "2026-02-11T10:22:31.123456789Z got prompt\n2026-02-11T10:22:32Z Requested to load X",
+            "Feb 11 10:22:31 box comfy[123]: got prompt\nFeb 11 10:22:32 box comfy[123]: Requested to load X",
+            "comfy-1  | got prompt\ncomfy-1  | Requested to load X",
+            "comfy-1  | 2026-02-11T10:22:31Z got prompt\ncomfy-1  | 2026-02-11T10:22:31Z Requested to load X",
+            "> got prompt\n> Requested to load X",
+            "[2026-02-11 10:22:31.123] got prompt\n[2026-02-11 10:22:31.124] Requested to load X",
+        ] {
+            assert_eq!(
+                stripped(text),
+                ["got prompt", "Requested to load X"],
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bar_and_a_table_are_no_prefix() {
+        for text in [
+            " 41%|####      | 12/29 [00:19<00:26]\ngot prompt\nx",
+            "name | size\ngot prompt\nRequested to load X\nloaded",
+        ] {
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(stripped(text), lines);
+        }
+    }
+}

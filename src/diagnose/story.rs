@@ -1,0 +1,237 @@
+//! What was told over a recording, put together: the main answer and how it came to it.
+
+use crate::model::{Cite, Health, Severity, Verdict, VerdictId};
+
+use super::notes::Notes;
+use super::remedy;
+use super::report::{Change, Cited, Found, Report, SCHEMA, SourceKind, Stats, Workload};
+
+/// Changes that are kept.
+const MOST_CHANGES: usize = 10_000;
+/// Suspicions that are kept.
+const MOST_SUSPICIONS: usize = 100;
+/// Findings of a verdict that are kept.
+const MOST_FINDINGS: usize = 20;
+
+/// How evidence and moments are named in a recording.
+pub(super) trait Names {
+    /// Where a piece of evidence stands.
+    fn cited(&self, cite: &Cite) -> Cited;
+    /// A moment of the stream in seconds of the recording.
+    fn seconds(&self, at: crate::model::Mono) -> f64;
+}
+
+/// A verdict that held, from its first moment on.
+#[derive(Debug, Clone)]
+struct Held {
+    t: f64,
+    onset: f64,
+    verdict: Verdict,
+    findings: Vec<Found>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    /// One of each verdict that is a fault, in the order in which they came.
+    faults: Vec<Held>,
+    last: Option<Held>,
+    history: Vec<Change>,
+    suspicions: Vec<Change>,
+    more: u64,
+}
+
+impl Story {
+    /// Takes a judgement that is news.
+    pub(super) fn tell(&mut self, t: f64, verdict: &Verdict, names: &impl Names) {
+        let change = Change {
+            t_s: round(t.max(0.0)),
+            verdict: verdict.id,
+            health: verdict.health,
+            phase: verdict.phase,
+            sentence: verdict.sentence.clone(),
+        };
+        if verdict.health == Health::Suspect {
+            if self.suspicions.len() < MOST_SUSPICIONS {
+                self.suspicions.push(change);
+            }
+            return;
+        }
+        let same = |c: &Change| (c.verdict, c.health) == (verdict.id, verdict.health);
+        if !self.history.last().is_some_and(same) {
+            if self.history.len() < MOST_CHANGES {
+                self.history.push(change);
+            } else {
+                self.more += 1;
+            }
+        }
+        let held = Held {
+            t: round(t.max(0.0)),
+            onset: round(names.seconds(verdict.onset).max(0.0)),
+            verdict: verdict.clone(),
+            findings: found(verdict, names),
+        };
+        if verdict.id.is_no_fault() {
+            self.last = Some(held);
+        } else if let Some(known) = self.known(verdict.id) {
+            known.more(held);
+        } else {
+            self.faults.push(held);
+        }
+    }
+
+    /// The judgement in force, which may know more about a fault than when it was told.
+    pub(super) fn refine(&mut self, verdict: &Verdict, names: &impl Names) {
+        if verdict.id.is_no_fault() || verdict.health == Health::Suspect {
+            return;
+        }
+        if let Some(known) = self.known(verdict.id)
+            && known.verdict.phase == verdict.phase
+            && (known.verdict.remedy != verdict.remedy
+                || known.verdict.considered.len() < verdict.considered.len())
+        {
+            let findings = found(verdict, names);
+            known.more(Held {
+                verdict: verdict.clone(),
+                findings,
+                ..*known
+            });
+        }
+    }
+
+    fn known(&mut self, id: VerdictId) -> Option<&mut Held> {
+        self.faults.iter_mut().find(|h| h.verdict.id == id)
+    }
+
+    fn main(&self) -> Option<&Held> {
+        let key = |h: &&Held| std::cmp::Reverse((h.verdict.id.severity(), weight(h.verdict.id)));
+        self.faults.iter().min_by_key(key).or(self.last.as_ref())
+    }
+
+    /// The report; `end`: the judgement in force where the recording ends.
+    pub(super) fn report(
+        mut self,
+        source: SourceKind,
+        end: &Verdict,
+        names: &impl Names,
+        mut notes: Notes,
+    ) -> Report {
+        if self.more > 0 {
+            notes.say(format!(
+                "{} further changes of what is shown are left out of the history",
+                self.more
+            ));
+        }
+        if self.main().is_none() {
+            self.tell(0.0, end, names);
+        }
+        let main = self.main().cloned();
+        let main = main.unwrap_or_else(|| Held {
+            t: 0.0,
+            onset: 0.0,
+            verdict: end.clone(),
+            findings: Vec::new(),
+        });
+        let v = main.verdict;
+        let fault = !v.id.is_no_fault();
+        let mut findings = main.findings;
+        for other in self.faults.iter().filter(|h| h.verdict.id != v.id) {
+            findings.extend(other.findings.iter().cloned());
+        }
+        from_start(&mut self.history);
+        Report {
+            schema: SCHEMA,
+            program: env!("CARGO_PKG_VERSION"),
+            source,
+            path: String::new(),
+            verdict: v.id,
+            health: v.health,
+            severity: v.id.severity(),
+            confidence: Some(v.confidence),
+            phase: v.phase,
+            section: v.section,
+            action: remedy::action(&v),
+            sentence: v.sentence,
+            onset_s: fault.then_some(main.onset),
+            detected_at_s: fault.then_some(main.t),
+            findings,
+            ruled_out: v.ruled_out,
+            considered: v.considered,
+            history: self.history,
+            suspicions: self.suspicions,
+            find: None,
+            last_words: Vec::new(),
+            workload: Workload::default(),
+            notes: notes.into_list(),
+            stats: Stats::default(),
+        }
+    }
+}
+
+impl Held {
+    /// The same verdict once more: what it rests on grows, when it began stays.
+    fn more(&mut self, later: Self) {
+        let first = self.verdict.phase == later.verdict.phase;
+        for finding in later.findings {
+            let known = |f: &Found| (f.verdict, &f.text) == (finding.verdict, &finding.text);
+            if self.findings.len() < MOST_FINDINGS && !self.findings.iter().any(known) {
+                self.findings.push(finding);
+            }
+        }
+        if first && later.verdict.remedy.is_some() {
+            self.verdict.remedy = later.verdict.remedy;
+        }
+        if first && self.verdict.considered.len() <= later.verdict.considered.len() {
+            self.verdict.considered = later.verdict.considered;
+        }
+    }
+}
+
+/// Of equally severe verdicts the one that names a cause is the answer, and what only says
+/// how the program ended comes last.
+const fn weight(id: VerdictId) -> u8 {
+    match id {
+        VerdictId::Killed | VerdictId::AppError | VerdictId::CrashSegv => 0,
+        VerdictId::SilentHang
+        | VerdictId::SpinHang
+        | VerdictId::FindStall
+        | VerdictId::BusyIdle
+        | VerdictId::DownloadStall
+        | VerdictId::Crawl => 1,
+        _ => 2,
+    }
+}
+
+/// Something is shown from the first moment on.
+fn from_start(history: &mut Vec<Change>) {
+    if let Some(first) = history.first().filter(|c| c.t_s > 0.0) {
+        let (verdict, health) = if first.verdict.severity() == Severity::Info {
+            (first.verdict, first.health)
+        } else {
+            (VerdictId::Healthy, Health::Starting)
+        };
+        let change = Change {
+            t_s: 0.0,
+            verdict,
+            health,
+            phase: crate::model::Phase::Startup,
+            sentence: "the program starts".to_owned(),
+        };
+        history.insert(0, change);
+    }
+}
+
+fn found(verdict: &Verdict, names: &impl Names) -> Vec<Found> {
+    let all = verdict.findings.iter().map(|f| Found {
+        verdict: f.verdict,
+        text: f.text.clone(),
+        count: f.count,
+        cites: f.cites.iter().map(|c| names.cited(c)).collect(),
+    });
+    all.take(MOST_FINDINGS).collect()
+}
+
+/// To milliseconds.
+pub(super) fn round(t: f64) -> f64 {
+    (t * 1000.0).round() / 1000.0
+}
