@@ -34,7 +34,7 @@ impl Alarm {
     pub(crate) fn step(&mut self, now: Mono, check: Check, t: &Thresholds) -> Option<Signs> {
         let mut recovered = None;
         *self = match (std::mem::take(self), check) {
-            (Self::Quiet, Check::Clear) => Self::Quiet,
+            (Self::Quiet, Check::Clear(_)) => Self::Quiet,
             (
                 Self::Suspect {
                     signs,
@@ -42,7 +42,7 @@ impl Alarm {
                     calm_at,
                     ..
                 },
-                Check::Clear,
+                Check::Clear(_),
             ) => next_calm(calm, calm_at, now, t).map_or(Self::Quiet, |(calm, calm_at)| {
                 Self::Suspect {
                     signs,
@@ -75,7 +75,7 @@ impl Alarm {
                     calm,
                     calm_at,
                 },
-                Check::Clear | Check::NotYet(_),
+                Check::Clear(_) | Check::NotYet(_),
             ) => {
                 if let Some((calm, calm_at)) = next_calm(calm, calm_at, now, t) {
                     Self::Hung {

@@ -29,7 +29,7 @@ pub(super) struct CardLevels {
 }
 
 /// One reading, judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct CardState {
     /// It works.
     pub(super) active: bool,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::model::{GpuId, GpuSample, Mono, ProcSample, Sample};
 
-use super::card::CardLevels;
+use super::card::{CardLevels, CardState};
 use super::core_busy::CoreBusy;
 use super::rates::{fresh_pool_used, max_known, rate, without_threads};
 use super::threads::{CpuActivity, ThreadTracker};
@@ -49,6 +49,8 @@ pub(crate) struct Figures {
     pub(crate) io_bps: Option<f64>,
     pub(crate) read_bps: Option<f64>,
     pub(crate) write_bps: Option<f64>,
+    /// Of the whole machine.
+    pub(crate) net_bps: Option<f64>,
 }
 
 /// All channels of one attempt.
@@ -75,6 +77,8 @@ pub(crate) struct Channels {
     pub(crate) model_ran: Mono,
     /// Since when one has run without a break.
     hard_since: Option<Mono>,
+    /// The card in the last reading that told of it.
+    pub(super) card_state: Option<CardState>,
     /// The busy counter says full, the power says idle: since when.
     pub(crate) contradiction_since: Option<Mono>,
     /// Whether the supervised card was ever readable in this run.
@@ -118,6 +122,7 @@ impl Channels {
             core: CoreBusy::new(now),
             model_ran: now,
             hard_since: None,
+            card_state: None,
             contradiction_since: None,
             gpu_expected,
             figures: Figures::default(),
@@ -152,6 +157,7 @@ impl Channels {
         if let (Some(rx), Some(dt)) = (net_rx, dt) {
             let before = self.previous.as_ref().and_then(|p| p.net_rx);
             let bps = before.and_then(|b| rate(b, rx, dt));
+            self.figures.net_bps = bps;
             let much = bps.is_some_and(|bps| bps >= t.net_active_bps);
             self.net.see(now, net_counts && much);
         }
@@ -178,6 +184,7 @@ impl Channels {
         let believed = !self.levels.trust().is_untrusted();
         self.figures.busy = busy.filter(|_| believed);
         self.figures.busy_untrusted = busy.filter(|_| !believed);
+        self.card_state = state;
         let Some(state) = state else {
             return;
         };

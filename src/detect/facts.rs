@@ -1,11 +1,15 @@
 //! What the rules look at: one immutable view of an attempt at one moment.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::{Cite, Finding, Limits, Mono, Phase, VerdictId};
 
 use super::channels::Channels;
 use super::helpers::Helpers;
+use super::pace::Pace;
+use super::placement::Placement;
+use super::pressure::Pressure;
 use super::thresholds::{Thresholds, secs};
 
 /// An open Find, by MIOpen's own lines.
@@ -75,6 +79,18 @@ impl Job {
 pub(crate) struct Facts<'a> {
     pub(crate) now: Mono,
     pub(crate) channels: &'a Channels,
+    /// Pace of the bar at hand.
+    pub(crate) pace: &'a Pace,
+    /// Memory and heat.
+    pub(crate) pressure: &'a Pressure,
+    /// Words about where things are.
+    pub(crate) placement: &'a Placement,
+    /// A card is supervised.
+    pub(crate) card_meant: bool,
+    /// When the user last granted more time.
+    pub(crate) granted: Mono,
+    /// Raised limits, rule by rule (R6).
+    pub(crate) ratchets: &'a BTreeMap<VerdictId, f64>,
     pub(crate) limits: &'a Limits,
     /// The numbers of the rules.
     pub(crate) t: &'a Thresholds,
@@ -108,6 +124,17 @@ impl Facts<'_> {
         configured
             .unwrap_or_else(|| silence_prior(self.phase, self.t))
             .mul_f64(self.ratchet)
+    }
+
+    /// What the limit of a rule about a job that lives was raised by.
+    pub(crate) fn soft_ratchet(&self, rule: VerdictId) -> f64 {
+        self.ratchets.get(&rule).copied().unwrap_or(1.0)
+    }
+
+    /// What a step of the bar at hand usually takes; zero where none is counted.
+    pub(crate) fn usual_step(&self) -> Duration {
+        let usual = self.pace.bar().and_then(|b| b.usual());
+        usual.map_or(Duration::ZERO, |u| secs(u.step_s))
     }
 
     /// Whether something is known that explains a busy CPU beside an idle card.
@@ -145,4 +172,13 @@ fn silence_prior(phase: Phase, t: &Thresholds) -> Duration {
         Phase::ModelLoad => t.silence_load_s,
         _ => t.silence_s,
     })
+}
+
+/// Numbers behind a sentence, in brackets; nothing where none is known.
+pub(crate) fn figures(known: &[Option<String>]) -> String {
+    let words: Vec<&str> = known.iter().flatten().map(String::as_str).collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", words.join(", "))
 }

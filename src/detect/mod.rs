@@ -4,6 +4,7 @@
 //! [`Detector::begin_attempt`] starts afresh but keeps what was learned.
 
 mod alarm;
+mod assess;
 mod card;
 mod channels;
 mod context;
@@ -13,6 +14,9 @@ mod errors;
 mod facts;
 mod helpers;
 mod kernel;
+mod pace;
+mod placement;
+mod pressure;
 mod rates;
 mod rest;
 mod rule;
@@ -24,12 +28,11 @@ mod trouble;
 mod trust;
 mod verdict;
 mod wake;
+mod warning;
 
 use std::collections::BTreeMap;
 
-use crate::model::{
-    BusyTrust, Envelope, Event, GpuId, Health, IdleBaseline, Limits, Mono, Verdict, VerdictId,
-};
+use crate::model::{BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono, VerdictId};
 
 use alarm::Alarm;
 use card::CardLevels;
@@ -39,11 +42,14 @@ use facts::Facts;
 pub use facts::Job;
 use helpers::{Helpers, is_stopped};
 pub use kernel::{culprit, read as kernel_fault};
-use rule::Check;
+use pace::Pace;
+use placement::Placement;
+use pressure::Pressure;
 pub use threads::Working;
 use thresholds::secs;
 pub use thresholds::{Field, Thresholds};
 use trust::Doing;
+use warning::Warning;
 
 /// Where the process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,15 +67,22 @@ pub struct Detector {
     gpu: Option<GpuId>,
     channels: Channels,
     context: Context,
+    pace: Pace,
+    pressure: Pressure,
+    placement: Placement,
     attempt_since: Mono,
     life: Life,
     /// When the last attempt ended.
     over_since: Mono,
     helpers: Helpers,
     paused: bool,
+    paused_since: Mono,
     tracer_is_ours: bool,
     ratchets: BTreeMap<VerdictId, f64>,
     alarm: Alarm,
+    warning: Warning,
+    /// The user granted more time.
+    granted: Mono,
     /// `seq` of the envelope with the last activity, and of the last envelope.
     active_seq: u64,
     last_seq: u64,
@@ -85,14 +98,20 @@ impl Detector {
             thresholds: Thresholds::DEFAULT,
             gpu,
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
+            pace: Pace::default(),
+            pressure: Pressure::default(),
+            placement: Placement::default(),
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
             over_since: Mono::ZERO,
             helpers: Helpers::None,
             paused: false,
+            paused_since: Mono::ZERO,
             tracer_is_ours: false,
             ratchets: BTreeMap::new(),
             alarm: Alarm::Quiet,
+            warning: Warning::default(),
+            granted: Mono::ZERO,
             active_seq: 0,
             last_seq: 0,
             last_at: Mono::ZERO,
@@ -113,11 +132,14 @@ impl Detector {
         self.channels = Channels::new(now, levels, self.channels.gpu_expected);
         let longest = std::mem::take(&mut self.context.longest);
         self.context = Context::new(now, on_cpu, longest);
+        self.pace = Pace::default();
+        self.pressure = self.pressure.begin();
+        self.placement = self.placement.begin();
         self.attempt_since = now;
         self.life = Life::Running;
         self.helpers = Helpers::None;
         self.paused = false;
-        self.alarm = Alarm::Quiet;
+        self.calm_down();
     }
 
     /// Limits from the next assessment on; what was raised for false alarms stays raised.
@@ -137,7 +159,7 @@ impl Detector {
             self.over_since = self.last_at;
         }
         self.life = Life::Over;
-        self.alarm = Alarm::Quiet;
+        self.calm_down();
     }
 
     /// Folds one event in.
@@ -146,7 +168,7 @@ impl Detector {
         self.last_seq = env.seq;
         let now = env.at;
         if now.since(self.last_at) > secs(self.thresholds.unseen_s) {
-            self.channels.cut(now);
+            self.cut(now);
         }
         self.last_at = now;
         match &env.event {
@@ -156,14 +178,26 @@ impl Detector {
             }
             Event::Progress(p) => {
                 self.channels.progress(now);
+                self.pace.progress(now, p, &self.thresholds);
                 if p.sampling && p.done > 0.0 {
                     self.channels.step();
                 }
             }
-            Event::Phase(_) | Event::Artefact(_) | Event::Job(_) => self.channels.progress(now),
-            Event::Standstill { .. } => self.channels.cut(now),
+            Event::Phase(p) => {
+                self.channels.progress(now);
+                if p.phase != self.context.phase || p.section != self.context.section {
+                    self.pace.phase(now);
+                }
+            }
+            Event::Job(_) => {
+                self.channels.progress(now);
+                self.pace.job();
+            }
+            Event::Artefact(_) => self.channels.progress(now),
+            Event::Standstill { .. } => self.cut(now),
             _ => {}
         }
+        self.placement.observe(now, env.seq, &env.event);
         self.context.observe(now, env.seq, &env.event);
         if self.channels.last_activity() > before {
             self.active_seq = env.seq;
@@ -177,12 +211,16 @@ impl Detector {
             return;
         }
         if let Some(p) = &sample.process {
-            self.paused = !self.tracer_is_ours && is_stopped(p);
+            let paused = !self.tracer_is_ours && is_stopped(p);
+            if paused && !self.paused {
+                self.paused_since = now;
+            }
+            self.paused = paused;
             self.helpers = Helpers::of(&p.children);
             self.context.observe_tree(p);
         }
         if self.paused {
-            self.channels.cut(now);
+            self.cut(now);
         }
         let net_counts = self.context.may_fetch();
         let doing = match self.context.job {
@@ -200,6 +238,36 @@ impl Detector {
             doing,
             &self.thresholds,
         );
+        self.observe_pressure(now, sample);
+    }
+
+    /// Readings that explain a slow job.
+    fn observe_pressure(&mut self, now: Mono, sample: &crate::model::Sample) {
+        let t = &self.thresholds;
+        let state = self.channels.card_state.unwrap_or_default();
+        if let Some(card) = self.card(sample) {
+            self.pressure.card(now, card, state, t);
+        }
+        if let Some(p) = &sample.process {
+            let figures = &self.channels.figures;
+            self.pressure
+                .process(now, p, &sample.host, figures, state.hard, t);
+        }
+        let figures = &self.channels.figures;
+        self.pace.sample(figures.power, figures.busy);
+    }
+
+    /// The supervised card in a sample.
+    fn card<'a>(&self, sample: &'a crate::model::Sample) -> Option<&'a crate::model::GpuSample> {
+        let id = self.gpu.as_ref()?;
+        sample.gpus.iter().find(|g| &g.id == id)
+    }
+
+    /// R7: windows begin anew.
+    fn cut(&mut self, now: Mono) {
+        self.channels.cut(now);
+        self.pace.cut();
+        self.pressure.cut();
     }
 
     /// Readings while none of our processes lives. Those that come right after an
@@ -211,83 +279,11 @@ impl Detector {
         {
             return;
         }
-        let card = self
-            .gpu
-            .as_ref()
-            .and_then(|id| sample.gpus.iter().find(|g| &g.id == id));
-        if let Some(card) = card {
+        if let Some(card) = self.card(sample) {
             self.channels.levels.rest(now, card, &self.thresholds);
+            let rests = card::CardState::default();
+            self.pressure.card(now, card, rests, &self.thresholds);
         }
-    }
-
-    /// The judgement at this moment.
-    pub fn assess(&mut self, now: Mono) -> Verdict {
-        if self.life != Life::Running {
-            return self.verdict_of(VerdictId::Healthy, Health::Starting, "no process runs", now);
-        }
-        if self.paused {
-            self.alarm = Alarm::Quiet;
-            return self.verdict_of(
-                VerdictId::Paused,
-                Health::Healthy,
-                "the program is stopped or traced; nothing is judged meanwhile",
-                now,
-            );
-        }
-        let facts = self.facts(now);
-        if facts.judged()
-            && let Some(why) = facts.channels.blind(now, facts.t)
-        {
-            let warm = now.since(self.attempt_since) < secs(self.thresholds.warm_up_s);
-            let health = if warm {
-                Health::Starting
-            } else {
-                Health::Blind
-            };
-            let (id, _) = rule::no_fault(&facts);
-            let sentence = if warm {
-                "the program starts".to_owned()
-            } else {
-                format!("{why}; without it nothing is judged and nothing is killed")
-            };
-            self.alarm = Alarm::Quiet;
-            return self.verdict_of(id, health, &sentence, now);
-        }
-        let check = rule::running(&facts);
-        let calm = (check == Check::Clear).then(|| self.calm_verdict(&facts));
-        if let Some(ended) = self.alarm.step(now, check, &self.thresholds) {
-            self.raise_limit(ended.verdict);
-        }
-        match (&self.alarm, calm) {
-            (Alarm::Quiet, Some(verdict)) => verdict,
-            (Alarm::Quiet, None) => {
-                let facts = self.facts(now);
-                self.calm_verdict(&facts)
-            }
-            (Alarm::Suspect { signs, .. }, _) => self.alarming(signs, Health::Suspect, now),
-            (Alarm::Hung { signs, .. }, _) => self.alarming(signs, Health::Hung, now),
-        }
-    }
-
-    /// The user says that the present alarm is false: the rule's limit rises.
-    pub fn false_alarm(&mut self, now: Mono) {
-        let verdict = match &self.alarm {
-            Alarm::Suspect { signs, .. } | Alarm::Hung { signs, .. } => Some(signs.verdict),
-            Alarm::Quiet => None,
-        };
-        if let Some(v) = verdict {
-            self.raise_limit(v);
-        }
-        self.grant(now);
-    }
-
-    /// Begins every window anew: the user wants to wait.
-    pub fn grant(&mut self, now: Mono) {
-        self.channels.cut(now);
-        if let Some(find) = &mut self.context.find {
-            find.advanced = now;
-        }
-        self.alarm = Alarm::Quiet;
     }
 
     /// Whether the workload is stopped or traced at present.
@@ -337,11 +333,22 @@ impl Detector {
     }
 
     fn facts(&self, now: Mono) -> Facts<'_> {
-        // one ratchet for the view: rules differ, but at most one alarm is up
-        let ratchet = self.ratchets.values().copied().fold(1.0, f64::max);
+        // one ratchet for the rules of a dead job: at most one alarm of theirs is up
+        let ratchet = self
+            .ratchets
+            .iter()
+            .filter(|(v, _)| !is_warning(**v))
+            .map(|(_, r)| *r)
+            .fold(1.0, f64::max);
         Facts {
             now,
             channels: &self.channels,
+            pace: &self.pace,
+            pressure: &self.pressure,
+            placement: &self.placement,
+            card_meant: self.gpu.is_some(),
+            granted: self.granted,
+            ratchets: &self.ratchets,
             limits: &self.limits,
             t: &self.thresholds,
             phase: self.context.phase,
@@ -356,4 +363,19 @@ impl Detector {
             ratchet,
         }
     }
+}
+
+/// Verdicts of rules about a job that lives.
+const fn is_warning(v: VerdictId) -> bool {
+    matches!(
+        v,
+        VerdictId::DeviceMismatch
+            | VerdictId::VramSpill
+            | VerdictId::Thrash
+            | VerdictId::Throttled
+            | VerdictId::Crawl
+            | VerdictId::CpuFallback
+            | VerdictId::OffloadRisk
+            | VerdictId::GttExhausted
+    )
 }

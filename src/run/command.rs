@@ -97,6 +97,7 @@ impl RunState {
             }
         ) {
             self.stage = Stage::Watching;
+            self.fault_answered = None;
             self.tell(Choice::Resume, why, out);
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
-use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict};
+use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict, VerdictId};
 use crate::policy::{decide, default_action};
 
 use super::reduce::emit;
@@ -43,6 +43,7 @@ impl RunState {
         }
         match (&self.stage, self.verdict.health) {
             (Stage::Watching, Health::Hung) => self.answer_hang(out),
+            (Stage::Watching, Health::Failing) if self.latched.is_none() => self.answer_fault(out),
             (Stage::Watching, _) => self.answer_failed_job(out),
             (Stage::Ending { .. }, Health::Healthy | Health::Slow) => {
                 self.spare("it moves again", out);
@@ -169,6 +170,23 @@ impl RunState {
         self.announce(purpose, self.now + self.plan.countdown);
     }
 
+    /// The job lives but does not come to an end this way. It is never given up for want
+    /// of a rung, and answered once.
+    fn answer_fault(&mut self, out: &mut Vec<Effect>) {
+        if self.fault_answered == Some(self.verdict.id) || !answered(self.verdict.id) {
+            self.answer_failed_job(out);
+            return;
+        }
+        self.fault_answered = Some(self.verdict.id);
+        let verdict = self.verdict.clone();
+        let rung = self.settle(&verdict, true, out);
+        self.capture(out);
+        if let Some(rung) = rung {
+            let next = Purpose::Restart(Next::answer(rung));
+            self.announce(next, self.now + self.plan.countdown);
+        }
+    }
+
     /// The job failed and the process lives: a server that caught the exception.
     fn answer_failed_job(&mut self, out: &mut Vec<Effect>) {
         let Some(verdict) = self.judge_failed_job(out) else {
@@ -218,4 +236,10 @@ impl RunState {
         self.latched = Some(Box::new(verdict.clone()));
         Some(verdict)
     }
+}
+
+/// Faults of a job that lives which a restart by itself answers, by the default table of
+/// the vocabulary.
+const fn answered(verdict: VerdictId) -> bool {
+    matches!(verdict, VerdictId::DeviceMismatch | VerdictId::VramSpill)
 }

@@ -125,6 +125,7 @@ impl RunState {
             Event::Job(JobChange::Started) => {
                 self.job_failed = None;
                 self.latched = None;
+                self.fault_answered = None;
             }
             Event::Job(JobChange::Done) => {
                 // it came to an end, but perhaps to no result
@@ -225,6 +226,7 @@ impl RunState {
         self.flags = super::state::AttemptFlags::default();
         self.job_failed = None;
         self.latched = None;
+        self.fault_answered = None;
         self.paused_since = None;
         self.progress = None;
         self.section = None;

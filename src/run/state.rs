@@ -9,7 +9,7 @@ use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
     AttemptSpec, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan, Progress,
-    RungId, Sample, Verdict,
+    RungId, Sample, Verdict, VerdictId,
 };
 use crate::policy::{BudgetState, Position};
 
@@ -171,6 +171,8 @@ pub struct RunState {
     pub(super) job_failed: Option<Mono>,
     /// A judgement that stays until something new begins.
     pub(super) latched: Option<Box<Verdict>>,
+    /// The fault of a living job that was decided about last in this attempt.
+    pub(super) fault_answered: Option<VerdictId>,
     pub(super) verdict: Verdict,
     /// Identity and time of the verdict that was last emitted.
     pub(super) shown: Option<Shown>,
@@ -244,6 +246,7 @@ impl RunState {
             paused_since: None,
             job_failed: None,
             latched: None,
+            fault_answered: None,
             verdict,
             shown: None,
             decision: None,

@@ -20,4 +20,6 @@ mod quiet;
 #[cfg(test)]
 mod script;
 #[cfg(test)]
+mod slow;
+#[cfg(test)]
 mod soak;

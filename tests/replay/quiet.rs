@@ -315,17 +315,6 @@ fn a_process_that_cannot_be_read_is_never_judged() {
 }
 
 #[test]
-fn a_machine_that_swaps() {
-    let mut s = Script::comfyui_prompt(RTX4090, "");
-    s.part_bar(0, 3, 20, 30, "");
-    s.act(30, Act::Sample);
-    s.act(600, Act::Thrash);
-    s.part_bar(4, 20, 20, 60, "");
-    s.act(60, Act::Sample);
-    s.is_calm(&[], VerdictId::Healthy);
-}
-
-#[test]
 fn a_script_that_says_nothing_and_works() {
     let mut s = Script::new(RX7900XTX, "diffusers", "python3 -u generate.py");
     s.act(20, Act::Startup);

@@ -1,6 +1,6 @@
 //! Scripted cases: the activities of `tests/cases/casegen.py` as a small language.
 
-use framepack_tui::model::{ExitStatus, Phase, VerdictId};
+use framepack_tui::model::{ExitStatus, Health, Phase, VerdictId};
 
 use crate::case::{Action, Case, Expected, Happening, Meta, Row};
 use crate::player::{self, Outcome};
@@ -51,6 +51,7 @@ pub(crate) const RX6700XT: Gpu = amd(
     12272,
     [230.0, 9.0, 180.0],
 );
+pub(crate) const RX6800: Gpu = amd("AMD Radeon RX 6800", "gfx1030", 16368, [250.0, 11.0, 196.0]);
 pub(crate) const MI300X: Gpu = amd(
     "AMD Instinct MI300X",
     "gfx942",
@@ -408,6 +409,26 @@ impl Script {
         assert!(got.decisions.is_empty(), "{story}");
         let last = got.shown().last().map(|(_, v)| v.id);
         assert_eq!(last, Some(end), "at the end\n{story}");
+    }
+
+    /// This is told of a job that lives, in this phase, between two times; nothing is
+    /// restarted.
+    pub(crate) fn is_told(&self, want: VerdictId, phase: Phase, from: f64, by: f64) -> Outcome {
+        let got = self.play();
+        let story = got.story();
+        let (t, main) = got.main().expect("a verdict");
+        assert_eq!((main.id, main.phase), (want, phase), "\n{story}");
+        assert_eq!(main.health, Health::Slow, "\n{story}");
+        assert!(
+            t >= from && t <= by,
+            "{t:.1} s, not in {from}..{by}\n{story}"
+        );
+        let others = got
+            .shown()
+            .filter(|(_, v)| !v.id.is_no_fault() && v.id != want);
+        assert_eq!(others.count(), 0, "only that\n{story}");
+        assert!(got.decisions.is_empty(), "\n{story}");
+        got
     }
 
     /// This fault, in this phase, between two times.

@@ -8,12 +8,12 @@ use crate::detect::facts::Facts;
 use crate::detect::thresholds::secs;
 use crate::model::VerdictId;
 
-use super::{Check, Signs, span};
+use super::{Check, Grade, Signs, span};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let c = &f.channels;
     let Some(contradiction) = c.contradiction_since else {
-        return Check::Clear;
+        return Check::clear("power follows busy");
     };
     let cpu = if f.cpu_is_normal() {
         c.cpu.active
@@ -25,25 +25,29 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         .max(c.last_transfer())
         .max(c.faults.active)
         .max(cpu);
-    // a busy core is explained where the program said that it compiles
-    let compiles = f.compiling && c.core.since.is_some();
-    // an open Find is judged by its own clock
-    if f.find.is_some()
-        || compiles
-        || f.works_elsewhere()
-        || f.now.since(since) < secs(f.t.busy_idle_sign_s)
-    {
-        return Check::Clear;
+    if f.find.is_some() {
+        return Check::clear("an open search is judged by its own clock");
+    }
+    if f.compiling && c.core.since.is_some() {
+        return Check::clear("the program said that it compiles, and a core is busy");
+    }
+    if f.works_elsewhere() {
+        return Check::clear("a step of the CPU or a helper is under way");
+    }
+    if f.now.since(since) < secs(f.t.busy_idle_sign_s) {
+        return Check::Clear(format!("something advanced {} ago", span(f.now.since(since))).into());
     }
     let limit = if c.knows_work() {
         secs(f.t.busy_idle_s)
     } else {
         secs(f.t.busy_idle_unknown_s)
     };
+    let limit = limit.max(f.usual_step().mul_f64(f.t.busy_idle_steps_factor));
     let busy = c.figures.busy.unwrap_or_default();
     let power = c.figures.power.unwrap_or_default();
     Signs {
         verdict: VerdictId::BusyIdle,
+        grade: Grade::Hang,
         since,
         limit: limit.mul_f64(f.ratchet),
         sentence: format!(

@@ -3,11 +3,11 @@
 
 use crate::detect::facts::Facts;
 
-use super::{Check, Signs, span};
+use super::{Check, Grade, Signs, span};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(seen) = f.seen.filter(|s| count(s.count) >= f.t.storm_count) else {
-        return Check::Clear;
+        return Check::clear("no known error again and again");
     };
     let c = &f.channels;
     // an allocator that recovers lets the card or the transfers go on
@@ -18,10 +18,11 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         .max(c.last_transfer())
         .max(c.gpu_hard.active);
     if f.works_elsewhere() || f.now.since(since) < f.silence_limit().mul_f64(f.t.storm_sign_share) {
-        return Check::Clear;
+        return Check::clear("the job advances beside the error");
     }
     Signs {
         verdict: seen.verdict,
+        grade: Grade::Hang,
         since,
         limit: f.silence_limit(),
         sentence: format!(

@@ -3,11 +3,11 @@
 use crate::detect::facts::Facts;
 use crate::model::{FindMark, VerdictId};
 
-use super::{Check, Signs, span};
+use super::{Check, Grade, Signs, span};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(find) = f.find else {
-        return Check::Clear;
+        return Check::clear("no search is open");
     };
     // a search that only warnings told of has no last line: a model that runs on the
     // card says that it is over
@@ -22,7 +22,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             .find_limit
             .mul_f64(f.t.find_factor * f.t.find_sign_share)
     {
-        return Check::Clear;
+        return Check::Clear(format!("the search advanced {} ago", span(stalled)).into());
     }
     let naive = find
         .solver
@@ -57,6 +57,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     }
     Signs {
         verdict: VerdictId::FindStall,
+        grade: Grade::Hang,
         since: advanced,
         limit: f.limits.find_limit.mul_f64(f.t.find_factor * f.ratchet),
         sentence,

@@ -1,31 +1,62 @@
-//! Rules: small pure judgements over [`Facts`].
+//! Rules: small pure judgements over [`Facts`], one a file.
+//!
+//! Every rule is asked at each assessment and says why, whatever it says.
 
 mod busy_idle;
+mod cpu_fallback;
+mod crawl;
+mod device_mismatch;
 mod error_storm;
 mod exit;
 mod find_stall;
+mod gtt_exhausted;
+mod offload_risk;
 mod quiet;
 mod silent_hang;
 mod spin_hang;
+mod thrash;
+mod throttled;
+mod vram_spill;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::model::{Cite, Mono, VerdictId};
+use crate::model::{Cite, Considered, Mono, RuleState, VerdictId};
 
 use super::facts::Facts;
 
 pub(crate) use exit::{EndFacts, judge_end};
 pub(crate) use quiet::no_fault;
 
+/// Why a rule does not speak.
+pub(crate) type Why = Cow<'static, str>;
+
 /// What a rule says at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Check {
     /// Nothing of the kind.
-    Clear,
+    Clear(Why),
     /// Signs, but the limit is not reached.
     NotYet(Signs),
     /// The limit is reached.
     Match(Signs),
+}
+
+impl Check {
+    const fn clear(why: &'static str) -> Self {
+        Self::Clear(Cow::Borrowed(why))
+    }
+}
+
+/// What follows where a rule matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Grade {
+    /// It is told, and what helps is advised.
+    Slow,
+    /// The job lives and must be answered.
+    Fault,
+    /// The job is dead.
+    Hang,
 }
 
 /// What a rule saw.
@@ -33,13 +64,15 @@ pub(crate) enum Check {
 pub(crate) struct Signs {
     /// What it would be.
     pub(crate) verdict: VerdictId,
+    /// What would follow.
+    pub(crate) grade: Grade,
     /// When it began.
     pub(crate) since: Mono,
     /// Its limit.
     pub(crate) limit: Duration,
     /// A sentence for people.
     pub(crate) sentence: String,
-    /// The numbers.
+    /// The numbers, the one that decides first.
     pub(crate) numbers: Vec<String>,
     /// Look-alikes that it is not.
     pub(crate) ruled_out: Vec<String>,
@@ -58,33 +91,152 @@ impl Signs {
             Check::NotYet(self)
         }
     }
-}
 
-/// Every rule about a running attempt, most specific first. At a time at most one
-/// of them speaks: an open Find explains a spin, silence excludes both.
-pub(crate) fn running(facts: &Facts<'_>) -> Check {
-    if !facts.judged() {
-        return Check::Clear;
-    }
-    let mut best = Check::Clear;
-    for rule in [
-        silent_hang::check,
-        error_storm::check,
-        find_stall::check,
-        busy_idle::check,
-        spin_hang::check,
-    ] {
-        match rule(facts) {
-            Check::Clear => {}
-            m @ Check::Match(_) => return m,
-            n @ Check::NotYet(_) => {
-                if best == Check::Clear {
-                    best = n;
-                }
+    /// The same for a rule about a job that lives: what the user waved through counts
+    /// from then on.
+    fn unless_granted(mut self, f: &Facts<'_>) -> Check {
+        if f.granted > self.since {
+            self.since = f.granted;
+            if self.limit.is_zero() {
+                return Check::NotYet(self);
             }
         }
+        self.against_limit(f.now)
     }
-    best
+
+    fn why(&self, now: Mono) -> String {
+        let number = self.numbers.first().map_or("", String::as_str);
+        if self.limit.is_zero() {
+            return number.to_owned();
+        }
+        format!(
+            "{number}; {} of the {} that it needs",
+            span(now.since(self.since)),
+            span(self.limit)
+        )
+    }
+}
+
+/// One rule.
+struct Rule {
+    verdict: VerdictId,
+    check: fn(&Facts<'_>) -> Check,
+}
+
+const fn rule(verdict: VerdictId, check: fn(&Facts<'_>) -> Check) -> Rule {
+    Rule { verdict, check }
+}
+
+/// Every rule about a running attempt, most specific first. Of those of a dead job at
+/// most one speaks at a time: an open Find explains a spin, silence excludes both.
+const RULES: &[Rule] = &[
+    rule(VerdictId::SilentHang, silent_hang::check),
+    rule(VerdictId::AppError, error_storm::check),
+    rule(VerdictId::FindStall, find_stall::check),
+    rule(VerdictId::BusyIdle, busy_idle::check),
+    rule(VerdictId::SpinHang, spin_hang::check),
+    rule(VerdictId::DeviceMismatch, device_mismatch::check),
+    rule(VerdictId::VramSpill, vram_spill::check),
+    rule(VerdictId::Thrash, thrash::check),
+    rule(VerdictId::Throttled, throttled::check),
+    rule(VerdictId::CpuFallback, cpu_fallback::check),
+    rule(VerdictId::OffloadRisk, offload_risk::check),
+    rule(VerdictId::GttExhausted, gtt_exhausted::check),
+    // its definition: the cause is not established
+    rule(VerdictId::Crawl, crawl::check),
+];
+
+/// A rule that was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Asked {
+    /// What it speaks for; where it has signs, they say.
+    pub(crate) verdict: VerdictId,
+    pub(crate) check: Check,
+}
+
+/// Asks every rule.
+pub(crate) fn ask(facts: &Facts<'_>) -> Vec<Asked> {
+    let mut asked: Vec<Asked> = Vec::with_capacity(RULES.len());
+    for r in RULES {
+        let mut check = if facts.judged() {
+            (r.check)(facts)
+        } else {
+            Check::clear("no job is in flight")
+        };
+        if r.verdict == VerdictId::Crawl && explains_slowness(&asked) {
+            check = Check::clear("another rule explains the pace");
+        }
+        let verdict = match &check {
+            Check::Clear(_) => r.verdict,
+            Check::NotYet(s) | Check::Match(s) => s.verdict,
+        };
+        asked.push(Asked { verdict, check });
+    }
+    asked
+}
+
+fn explains_slowness(asked: &[Asked]) -> bool {
+    let causes = [
+        VerdictId::DeviceMismatch,
+        VerdictId::VramSpill,
+        VerdictId::Thrash,
+        VerdictId::Throttled,
+        VerdictId::CpuFallback,
+    ];
+    asked
+        .iter()
+        .any(|a| causes.contains(&a.verdict) && !matches!(a.check, Check::Clear(_)))
+}
+
+/// What the rules about a dead job say together: the first that matches, else the
+/// first that has signs.
+pub(crate) fn hang(asked: &[Asked]) -> Check {
+    let of_hang = |s: &Signs| s.grade == Grade::Hang;
+    let matching = asked.iter().map(|a| &a.check).find(|c| match c {
+        Check::Match(s) => of_hang(s),
+        _ => false,
+    });
+    let found = matching.or_else(|| {
+        asked.iter().map(|a| &a.check).find(|c| match c {
+            Check::NotYet(s) => of_hang(s),
+            _ => false,
+        })
+    });
+    found.cloned().unwrap_or(Check::clear(""))
+}
+
+/// What matches while the job lives, most specific first.
+pub(crate) fn warnings(asked: &[Asked]) -> impl Iterator<Item = &Signs> {
+    asked.iter().filter_map(|a| match &a.check {
+        Check::Match(s) if s.grade != Grade::Hang => Some(s),
+        _ => None,
+    })
+}
+
+/// The answers in words, that of `shown` first.
+pub(crate) fn considered(asked: &[Asked], shown: VerdictId, now: Mono) -> Vec<Considered> {
+    let mut list: Vec<Considered> = asked
+        .iter()
+        .map(|a| {
+            let (state, why) = match &a.check {
+                Check::Clear(why) => (RuleState::Clear, why.clone().into_owned()),
+                Check::NotYet(s) => (RuleState::NotYet, s.why(now)),
+                Check::Match(s) => (RuleState::Match, s.why(now)),
+            };
+            Considered {
+                verdict: a.verdict,
+                state,
+                why,
+            }
+        })
+        .collect();
+    list.sort_by_key(|c| match c.state {
+        RuleState::Match if c.verdict == shown => 0,
+        RuleState::Match => 1,
+        RuleState::NotYet => 2,
+        RuleState::Clear => 3,
+    });
+    list
 }
 
 /// A busy counter that is not believed is named, not weighed.

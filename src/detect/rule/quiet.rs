@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::detect::facts::{Facts, Job};
+use crate::detect::facts::{Facts, Job, figures};
 use crate::detect::helpers::Helpers;
 use crate::model::{Phase, VerdictId};
 
@@ -34,54 +34,70 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
         return (
             VerdictId::CompileWarmup,
             format!(
-                "MIOpen searches for {} ({solver})",
-                span(f.now.since(find.opened))
+                "MIOpen searches for {} ({solver}){}",
+                span(f.now.since(find.opened)),
+                figures(&[cpu(f)])
             ),
         );
     }
     if f.helpers == Helpers::Compile || f.compiling {
         return (
             VerdictId::CompileWarmup,
-            "kernels are being compiled".to_owned(),
+            format!("kernels are being compiled{}", figures(&[cpu(f)])),
         );
     }
     if f.on_cpu {
         return (
             VerdictId::CpuPhase,
-            format!("{} runs on the CPU, as announced", f.phase),
+            format!(
+                "{} runs on the CPU, as announced{}",
+                f.phase,
+                figures(&[cpu(f)])
+            ),
         );
     }
     if f.helpers == Helpers::Encode {
         return (
             VerdictId::CpuPhase,
-            "a video is being encoded by a helper".to_owned(),
+            format!("a video is being encoded by a helper{}", figures(&[cpu(f)])),
         );
     }
     if reads_weights(f) {
         return (
             VerdictId::LoadingIo,
-            format!("{} waits for what is read from storage", f.phase),
+            format!(
+                "{} waits for what is read from storage{}",
+                f.phase,
+                figures(&[rate("read", f.channels.figures.read_bps)])
+            ),
         );
     }
     // a phase of a moment is no state worth telling
     if f.now.since(f.phase_since) < SETTLED {
-        return (VerdictId::Healthy, "the job advances".to_owned());
+        return (VerdictId::Healthy, advances(f));
     }
     match f.phase {
         Phase::Download => (
             VerdictId::DownloadWait,
-            "files are being fetched".to_owned(),
+            format!(
+                "files are being fetched{}",
+                figures(&[rate("received", f.channels.figures.net_bps)])
+            ),
         ),
         Phase::ModelLoad if f.channels.io.live(f.now, f.t) && recently(f, f.channels.io.active) => {
             (
                 VerdictId::LoadingIo,
-                "weights are being read from storage".to_owned(),
+                format!(
+                    "weights are being read from storage{}",
+                    figures(&[rate("read", f.channels.figures.read_bps)])
+                ),
             )
         }
-        Phase::Save | Phase::MeshPost => {
-            (VerdictId::CpuPhase, format!("{} runs on the CPU", f.phase))
-        }
-        _ => (VerdictId::Healthy, "the job advances".to_owned()),
+        Phase::Save | Phase::MeshPost => (
+            VerdictId::CpuPhase,
+            format!("{} runs on the CPU{}", f.phase, figures(&[cpu(f)])),
+        ),
+        _ => (VerdictId::Healthy, advances(f)),
     }
 }
 
@@ -105,4 +121,27 @@ fn reads_weights(f: &Facts<'_>) -> bool {
 
 fn recently(f: &Facts<'_>, at: crate::model::Mono) -> bool {
     f.now.since(at) < Duration::from_secs(5)
+}
+
+fn cpu(f: &Facts<'_>) -> Option<String> {
+    let percent = f.channels.figures.cpu_percent?;
+    Some(format!("CPU {percent:.0} %"))
+}
+
+fn rate(verb: &str, bps: Option<f64>) -> Option<String> {
+    Some(format!("{:.1} MB/s {verb}", bps? / 1e6))
+}
+
+fn advances(f: &Facts<'_>) -> String {
+    if let Some(bar) = f.pace.bar()
+        && let (done, Some(total)) = bar.counted()
+    {
+        let step = bar.median_s().map(|s| format!("{s:.1} s a step"));
+        return format!(
+            "the job advances: step {done:.0} of {total:.0}{}",
+            figures(&[step])
+        );
+    }
+    let busy = f.channels.figures.busy.map(|b| format!("GPU {b:.0} %"));
+    format!("the job advances{}", figures(&[busy, cpu(f)]))
 }

@@ -4,7 +4,7 @@ use crate::detect::facts::{Facts, Seen};
 use crate::detect::thresholds::secs;
 use crate::model::{Phase, VerdictId};
 
-use super::{Check, Signs, short, span, untrusted};
+use super::{Check, Grade, Signs, short, span, untrusted};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let silent = f.silent_for();
@@ -16,8 +16,11 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         secs(f.t.silence_sign_s)
     };
     // a card that claims full work is no silence: `busy_idle` judges that
-    if silent < first_sign || f.channels.contradiction_since.is_some() {
-        return Check::Clear;
+    if f.channels.contradiction_since.is_some() {
+        return Check::clear("the card claims full work");
+    }
+    if silent < first_sign {
+        return Check::Clear(format!("something moved {} ago", span(silent)).into());
     }
     let c = &f.channels;
     let mut numbers = Vec::new();
@@ -66,6 +69,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     };
     Signs {
         verdict,
+        grade: Grade::Hang,
         since: c.last_activity(),
         limit,
         sentence,

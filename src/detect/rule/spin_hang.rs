@@ -7,15 +7,18 @@ use crate::detect::facts::{Facts, Seen};
 use crate::detect::thresholds::secs;
 use crate::model::{Phase, VerdictId};
 
-use super::{Check, Signs, span, untrusted};
+use super::{Check, Grade, Signs, span, untrusted};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let c = &f.channels;
     let Some(busy_since) = c.core.since else {
-        return Check::Clear;
+        return Check::clear("no core is busy without a break");
     };
-    if f.find.is_some() || f.works_elsewhere() || f.cpu_is_normal() {
-        return Check::Clear;
+    if f.find.is_some() {
+        return Check::clear("an open search explains the busy core");
+    }
+    if f.works_elsewhere() || f.cpu_is_normal() {
+        return Check::clear("the CPU works by right here");
     }
     let limit = limit(f);
     let since = [
@@ -31,7 +34,9 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     .unwrap_or(busy_since);
     let spinning = f.now.since(since);
     if spinning < (limit / 2).max(limit.saturating_sub(secs(f.t.spin_sign_s))) {
-        return Check::Clear;
+        return Check::Clear(
+            format!("a word, a transfer or the card {} ago", span(spinning)).into(),
+        );
     }
     let cpu = c.figures.cpu_percent.unwrap_or_default();
     let mut numbers = vec![
@@ -45,6 +50,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     Signs {
         // an error in the text that nothing followed explains the loop
         verdict: f.seen.map_or(VerdictId::SpinHang, |s| s.verdict),
+        grade: Grade::Hang,
         since,
         limit,
         sentence: format!(

@@ -1,0 +1,113 @@
+//! The judgement of a moment: every rule is asked, and what they say becomes one verdict.
+
+use crate::model::{Health, Mono, RuleState, Verdict, VerdictId};
+
+use super::alarm::Alarm;
+use super::facts::Facts;
+use super::rule::{self, Asked, Grade};
+use super::thresholds::secs;
+use super::warning::Warning;
+use super::{Detector, Life};
+
+impl Detector {
+    /// The judgement at this moment.
+    pub fn assess(&mut self, now: Mono) -> Verdict {
+        if self.life != Life::Running {
+            return self.verdict_of(VerdictId::Healthy, Health::Starting, "no process runs", now);
+        }
+        if self.paused {
+            self.calm_down();
+            return self.verdict_of(
+                VerdictId::Paused,
+                Health::Healthy,
+                &format!(
+                    "the program has been stopped or traced for {}; nothing is judged meanwhile",
+                    rule::span(now.since(self.paused_since))
+                ),
+                now,
+            );
+        }
+        let facts = self.facts(now);
+        if facts.judged()
+            && let Some(why) = facts.channels.blind(now, facts.t)
+        {
+            let warm = now.since(self.attempt_since) < secs(self.thresholds.warm_up_s);
+            let health = if warm {
+                Health::Starting
+            } else {
+                Health::Blind
+            };
+            let (id, _) = rule::no_fault(&facts);
+            let sentence = if warm {
+                "the program starts".to_owned()
+            } else {
+                format!("{why}; without it nothing is judged and nothing is killed")
+            };
+            self.calm_down();
+            return self.verdict_of(id, health, &sentence, now);
+        }
+        let asked = rule::ask(&facts);
+        let mut warning = std::mem::take(&mut self.warning);
+        warning.step(now, rule::warnings(&asked), &self.thresholds);
+        self.warning = warning;
+        if let Some(ended) = self.alarm.step(now, rule::hang(&asked), &self.thresholds) {
+            self.raise_limit(ended.verdict);
+        }
+        self.told(&self.facts(now), &asked)
+    }
+
+    /// What is told: a dead job before everything, one that must be answered before a
+    /// mere suspicion, a suspicion before advice.
+    fn told(&self, facts: &Facts<'_>, asked: &[Asked]) -> Verdict {
+        let now = facts.now;
+        let mut v = match (&self.alarm, self.warning.signs()) {
+            (Alarm::Hung { signs, .. }, _) => self.alarming(signs, Health::Hung, now),
+            (_, Some(signs)) if signs.grade == Grade::Fault => {
+                self.alarming(signs, Health::Failing, now)
+            }
+            (Alarm::Suspect { signs, .. }, _) => self.alarming(signs, Health::Suspect, now),
+            (Alarm::Quiet, Some(signs)) => self.alarming(signs, Health::Slow, now),
+            (Alarm::Quiet, None) => self.calm_verdict(facts),
+        };
+        v.considered = rule::considered(asked, v.id, now);
+        if v.id.is_no_fault() {
+            v.considered.insert(
+                0,
+                crate::model::Considered {
+                    verdict: v.id,
+                    state: RuleState::Match,
+                    why: v.sentence.clone(),
+                },
+            );
+        }
+        v
+    }
+
+    pub(super) fn calm_down(&mut self) {
+        self.alarm = Alarm::Quiet;
+        self.warning = Warning::default();
+    }
+
+    /// The user says that the present alarm is false: the rule's limit rises.
+    pub fn false_alarm(&mut self, now: Mono) {
+        let verdict = match &self.alarm {
+            Alarm::Hung { signs, .. } => Some(signs.verdict),
+            Alarm::Suspect { signs, .. } if !self.warning.is_fault() => Some(signs.verdict),
+            _ => self.warning.signs().map(|s| s.verdict),
+        };
+        if let Some(v) = verdict {
+            self.raise_limit(v);
+        }
+        self.grant(now);
+    }
+
+    /// Begins every window anew: the user wants to wait.
+    pub fn grant(&mut self, now: Mono) {
+        self.cut(now);
+        if let Some(find) = &mut self.context.find {
+            find.advanced = now;
+        }
+        self.granted = now;
+        self.calm_down();
+    }
+}

@@ -1,0 +1,54 @@
+//! `offload_risk`: on an AMD card of 24 GiB or less the transformer was only offloaded,
+//! not unloaded, before the VAE came, and most of the card's memory is still taken. The
+//! allocator fails there later, in the decode.
+
+use std::time::Duration;
+
+use crate::detect::facts::Facts;
+use crate::model::{Phase, VerdictId};
+
+use super::{Check, Grade, Signs, short};
+
+pub(super) fn check(f: &Facts<'_>) -> Check {
+    let p = f.pressure;
+    if !p.amd || p.apu {
+        return Check::clear("not a Radeon board");
+    }
+    if f.phase != Phase::VaeDecode {
+        return Check::clear("no decode is under way");
+    }
+    let Some(line) = f.placement.only_offloaded() else {
+        return Check::clear(if f.placement.unloaded() {
+            "the transformer was unloaded completely"
+        } else {
+            "no word of an offloaded transformer"
+        });
+    };
+    let Some(total) = p.vram_total.filter(|mib| *mib <= f.t.offload_vram_mib) else {
+        return Check::clear("the card has more than 24 GiB, or its memory cannot be read");
+    };
+    let used = p.vram.map(|v| v.used);
+    if let Some(used) = used.filter(|u| *u < f.t.offload_used_share * total) {
+        return Check::Clear(format!("{used:.0} of {total:.0} MiB in use").into());
+    }
+    let numbers = vec![match used {
+        Some(used) => format!("{used:.0} of {total:.0} MiB in use as the decode begins"),
+        None => format!("a card of {total:.0} MiB"),
+    }];
+    Signs {
+        verdict: VerdictId::OffloadRisk,
+        grade: Grade::Slow,
+        since: f.phase_since,
+        limit: Duration::ZERO,
+        sentence: format!(
+            "the transformer was only offloaded before the VAE came (\"{}\"), {}: on this card the decode may run out of memory; unload it completely",
+            short(&line.text),
+            numbers.join(", ")
+        ),
+        numbers,
+        ruled_out: vec!["a failure: none has happened yet".to_owned()],
+        confidence: 0.7,
+        cites: vec![line.clone()],
+    }
+    .unless_granted(f)
+}

@@ -1,0 +1,87 @@
+//! `vram_spill`: the VRAM is full, system memory is mapped for the card, and steps go on
+//! several times slower.
+
+use crate::detect::facts::Facts;
+use crate::detect::thresholds::secs;
+use crate::model::{Mono, VerdictId};
+
+use super::{Check, Grade, Signs};
+
+pub(super) fn check(f: &Facts<'_>) -> Check {
+    let p = f.pressure;
+    if p.apu {
+        return Check::clear("VRAM is a part of the host's memory here");
+    }
+    let Some(vram) = p.vram else {
+        return Check::clear("the VRAM cannot be read");
+    };
+    if !p.vram_is_full(f.t) {
+        return Check::Clear(format!("{:.0} % of the VRAM in use", 100.0 * vram.share()).into());
+    }
+    let spilled = p.gtt_taken();
+    if let Some(mib) = spilled.filter(|g| *g < f.t.spill_gtt_mib) {
+        return Check::Clear(format!("only {mib:.0} MiB of system memory mapped more").into());
+    }
+    let (since, pace, ended) = match slow(f, spilled.is_some()) {
+        Ok(found) => found,
+        Err(why) => return Check::clear(why),
+    };
+    let mut numbers = vec![
+        pace,
+        format!("VRAM {:.0} of {:.0} MiB", vram.used, vram.total),
+    ];
+    numbers.extend(spilled.map(|g| format!("{g:.0} MiB of system memory mapped since the launch")));
+    let signs = Signs {
+        verdict: VerdictId::VramSpill,
+        // where mapped memory cannot be read, another program may have taken the card
+        grade: if spilled.is_some() {
+            Grade::Fault
+        } else {
+            Grade::Slow
+        },
+        since,
+        limit: secs(f.t.spill_s).mul_f64(f.soft_ratchet(VerdictId::VramSpill)),
+        sentence: format!(
+            "the card's memory is full and the rest lies in system memory, so {} goes on much slower ({})",
+            f.phase,
+            numbers.join(", ")
+        ),
+        numbers,
+        ruled_out: vec!["heat: the memory explains the pace".to_owned()],
+        confidence: if spilled.is_some() { 0.9 } else { 0.7 },
+        cites: Vec::new(),
+    };
+    if ended < f.t.spill_steps_count {
+        return Check::NotYet(signs);
+    }
+    signs.unless_granted(f)
+}
+
+/// Since when steps are slow, in words, and how many have ended.
+fn slow(f: &Facts<'_>, mapped_is_known: bool) -> Result<(Mono, String, f64), &'static str> {
+    let Some(bar) = f.pace.bar() else {
+        return Err("no steps are counted");
+    };
+    if let Some(s) = bar.stretch(f.now, f.t.spill_factor) {
+        let pace = format!("{:.1} s a step, usually {:.1} s", s.step_s, s.usual.step_s);
+        return Ok((s.since, pace, s.ended));
+    }
+    let Some(step) = bar.median_s() else {
+        return Err("no step was measured yet");
+    };
+    let ended = bar.steps_ended();
+    // the same bar before this one: the second section of a video
+    if let Some(before) = f.pace.before()
+        && step > before.step_s * f.t.spill_factor
+    {
+        let pace = format!("{step:.1} s a step, before {:.1} s", before.step_s);
+        return Ok((bar.began, pace, ended));
+    }
+    // from the first step on: then the card itself must tell that it waits
+    let power = f.channels.figures.power.zip(f.pressure.cap);
+    let starved = power.is_some_and(|(p, cap)| p < f.t.spill_cap_share * cap);
+    if mapped_is_known && starved && step >= f.t.spill_step_s {
+        return Ok((bar.began, format!("{step:.1} s a step"), ended));
+    }
+    Err("steps take what they usually take")
+}
