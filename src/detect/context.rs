@@ -8,7 +8,7 @@ use crate::model::{
     PhaseChange, ProcSample, Progress, VerdictId,
 };
 
-use super::errors::{Entry, Errors, foremost};
+use super::errors::{Deadly, Entry, Errors, foremost};
 use super::facts::{Job, OpenFind, Seen};
 use super::signature::{self, Hint, Rank, Reported};
 use super::traceback::Frames;
@@ -37,6 +37,10 @@ pub(super) struct Context {
     /// What the console said last.
     last_line: Option<Cite>,
     pub(super) exception: Option<Cite>,
+    /// The last exception that was printed, whether or not a job ended by it.
+    pub(super) printed: Option<Cite>,
+    /// Where a result was first said to be no valid one.
+    pub(super) spoilt_in: Option<(Phase, Option<u32>)>,
     errors: Errors,
     frames: Frames,
     cards: Cards,
@@ -66,6 +70,8 @@ impl Context {
             find: None,
             last_line: None,
             exception: None,
+            printed: None,
+            spoilt_in: None,
             errors: Errors::default(),
             frames: Frames::default(),
             cards: Cards::default(),
@@ -152,12 +158,18 @@ impl Context {
             other => other,
         };
         match reported {
-            Some(r) => self.errors.note(r, line_cite(now, seq, line)),
+            Some(r) => {
+                if r.verdict == VerdictId::NanOutput && self.errors.spoilt().is_none() {
+                    self.spoilt_in = Some((self.phase, self.section));
+                }
+                self.errors.note(r, line_cite(now, seq, line));
+            }
             None if !signature::is_request(text) => self.errors.plain_line(),
             None => {}
         }
         if self.frames.line(text) {
             self.errors.exception(now, reported.is_some());
+            self.printed = Some(line_cite(now, seq, line));
         }
         match signature::hint(text) {
             Some(Hint::KeptOnCard) => self.kept_on_card = Some(line_cite(now, seq, line)),
@@ -174,6 +186,7 @@ impl Context {
     fn survived(&mut self) {
         self.errors.survived();
         self.exception = None;
+        self.printed = None;
     }
 
     fn observe_phase(&mut self, now: Mono, p: &PhaseChange) {
@@ -220,12 +233,14 @@ impl Context {
                 self.failed_in = None;
                 self.errors.clear();
                 self.exception = None;
+                self.printed = None;
                 self.find = None;
             }
             JobChange::Waiting => {
                 if self.job == Job::Unknown {
                     // the server is up all the same
                     self.errors.clear();
+                    self.printed = None;
                 }
                 self.job = Job::Waiting(now);
             }
@@ -362,12 +377,11 @@ impl Context {
     }
 
     /// Since when the words, or the kernel, say that the job is over though the process
-    /// lives: (since, the process is being ended by its runtime or lost its card).
-    pub(super) fn deadly(&self) -> Option<(Mono, bool)> {
-        if let Some(at) = self.errors.abort().or_else(|| self.trouble.broken()) {
-            return Some((at, true));
-        }
-        self.errors.deadly().map(|at| (at, false))
+    /// lives.
+    pub(super) fn deadly(&self) -> Option<(Mono, Deadly)> {
+        let lost = self.trouble.fatal.map(|at| (at, Deadly::Abort));
+        let reset = self.trouble.reset().map(|at| (at, Deadly::Known));
+        lost.or_else(|| self.errors.deadly()).or(reset)
     }
 }
 

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use crate::model::{ExitStatus, Finding, Mono, Phase, Verdict};
+use crate::model::{ExitStatus, Finding, Mono, Phase, Verdict, VerdictId};
 
-use super::Detector;
-use super::Life;
+use super::errors::Deadly;
 use super::facts::Job;
 use super::rule::{self, EndFacts};
+use super::{Detector, Life};
 
 /// After the last words of a job that a program of unknown make buried, or of a runtime
 /// that ends the process.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+/// The same after an exception that speaks of no known error.
+const AFTER_ANY: Duration = Duration::from_secs(10);
 
 impl Detector {
     /// The judgement over the end of the process (`status`), or of its job while
@@ -26,13 +28,23 @@ impl Detector {
         let end = rule::judge_end(&EndFacts {
             status,
             seen,
-            exception: c.exception.as_ref(),
+            // a job that nobody declared failed has no words but what was printed
+            exception: c
+                .exception
+                .as_ref()
+                .or_else(|| c.printed.as_ref().filter(|_| status.is_none())),
             oom_killer: c.trouble.oom(now, killed),
             spoilt: c.spoilt(),
         });
         let mut v = self.verdict_of(end.verdict, end.health, &end.sentence, now);
         // a server is idle again by the time its failed job is judged
         if let Some((phase, section)) = c.failed_in.filter(|_| !end.is_good()) {
+            v.phase = phase;
+            v.section = section;
+        }
+        if end.verdict == VerdictId::NanOutput
+            && let Some((phase, section)) = c.spoilt_in
+        {
             v.phase = phase;
             v.section = section;
         }
@@ -66,8 +78,12 @@ impl Detector {
         if self.life != Life::Running || self.paused || !unfinished {
             return false;
         }
-        let Some((at, aborts)) = c.deadly() else {
+        let Some((at, words)) = c.deadly() else {
             return false;
+        };
+        let patience = match words {
+            Deadly::Abort | Deadly::Known => LAST_WORDS,
+            Deadly::Unknown => AFTER_ANY,
         };
         let ch = &self.channels;
         let moved = [at, ch.output.active, ch.progress.active, ch.gpu_hard.active];
@@ -81,8 +97,8 @@ impl Detector {
             ch.gpu.active,
         ];
         let since = moved.into_iter().max().unwrap_or(at);
-        let quiet = |m: Mono| now.since(m) >= LAST_WORDS;
-        quiet(since) && (aborts || works.into_iter().all(quiet))
+        let quiet = |m: Mono| now.since(m) >= patience;
+        quiet(since) && (words == Deadly::Abort || works.into_iter().all(quiet))
     }
 
     /// Whether the job that has just ended well left a result that is none.

@@ -64,6 +64,17 @@ pub(super) fn foremost<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<&
     entries.max_by_key(|e| e.weight())
 }
 
+/// Words after which a job is mostly over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deadly {
+    /// The runtime ends the process, or the card is gone.
+    Abort,
+    /// An exception with the signature of a known error.
+    Known,
+    /// Any other.
+    Unknown,
+}
+
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Errors {
@@ -157,20 +168,32 @@ impl Errors {
         entries.find(|s| s.verdict == VerdictId::NanOutput)
     }
 
-    /// Since when the words say that the job is over: an exception that is one of the
-    /// errors, or an abort that the runtime announced.
-    pub(super) fn deadly(&self) -> Option<Mono> {
-        let exception = self.exception_at.filter(|_| self.exception_is_known);
-        let strong = |e: &&Entry| {
-            !e.is_weak() && e.seen.verdict != VerdictId::BlockAllocator && e.rank > Rank::Aftermath
+    /// Since when the words say that the job is over: an abort that the runtime announced,
+    /// or the last exception, which mostly is one of the errors.
+    pub(super) fn deadly(&self) -> Option<(Mono, Deadly)> {
+        if let Some(at) = self.abort() {
+            return Some((at, Deadly::Abort));
+        }
+        let at = self.exception_at?;
+        let strong = |e: &Entry| {
+            !e.is_weak()
+                && e.seen.verdict != VerdictId::BlockAllocator
+                && e.rank > Rank::Aftermath
+                && at.since(e.seen.last.at) <= WITH
         };
-        let last = self.entries.iter().filter(strong).map(|e| e.seen.last.at);
-        let by_exception = exception.filter(|at| last.clone().any(|l| at.since(l) <= WITH));
-        by_exception.or_else(|| self.abort())
+        let known = self.exception_is_known && self.entries.iter().any(strong);
+        Some((
+            at,
+            if known {
+                Deadly::Known
+            } else {
+                Deadly::Unknown
+            },
+        ))
     }
 
     /// The runtime announced that it ends the process.
-    pub(super) fn abort(&self) -> Option<Mono> {
+    fn abort(&self) -> Option<Mono> {
         let aborts = |e: &&Entry| {
             e.rank == Rank::Root
                 && matches!(e.seen.verdict, VerdictId::MemoryFault | VerdictId::GpuReset)

@@ -228,11 +228,10 @@ impl Trouble {
         self.fatal = None;
     }
 
-    /// The card was reset or lost, since when.
-    pub(super) fn broken(&self) -> Option<Mono> {
+    /// When the kernel last spoke of a reset.
+    pub(super) fn reset(&self) -> Option<Mono> {
         let reset = |e: &&Entry| e.seen.verdict == VerdictId::GpuReset && e.rank == Rank::Kernel;
-        self.fatal
-            .or_else(|| self.entries.iter().find(reset).map(|e| e.seen.last.at))
+        self.entries.iter().find(reset).map(|e| e.seen.last.at)
     }
 }
 

@@ -1,10 +1,11 @@
 //! What follows from a verdict.
 
 use crate::model::event::{Choice, Decision};
-use crate::model::{ActionId, Mono, Phase, Plan, RungId, Verdict, VerdictId};
+use crate::model::{ActionId, Mono, Plan, Remedy, RungId, Verdict};
 
 use super::budget::BudgetState;
 use super::ladder::Position;
+use super::remedy::{RemedyFacts, may_restart, remedy};
 
 /// The decision and, for a restart, the rung to take.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,54 +16,9 @@ pub struct Answer {
     pub rung: Option<RungId>,
 }
 
-/// The action that a verdict calls for where a ladder says nothing better: the
-/// default table of the vocabulary.
-pub const fn default_action(verdict: VerdictId, phase: Phase) -> ActionId {
-    let decode = matches!(phase, Phase::VaeDecode | Phase::VaeEncode);
-    match verdict {
-        VerdictId::SilentHang if decode => ActionId::FastFind,
-        VerdictId::SilentHang => ActionId::EnvToggle,
-        VerdictId::SpinHang
-        | VerdictId::BusyIdle
-        | VerdictId::MemoryFault
-        | VerdictId::BlasError
-        | VerdictId::GpuReset
-        | VerdictId::Killed => ActionId::RetrySame,
-        VerdictId::NoAlgorithm => ActionId::TiledVae,
-        VerdictId::GpuOom | VerdictId::VramSpill if decode => ActionId::TiledVae,
-        VerdictId::GpuOom | VerdictId::VramSpill => ActionId::LowerSettings,
-        VerdictId::BlockAllocator | VerdictId::OffloadRisk => ActionId::FullUnload,
-        VerdictId::HostOom | VerdictId::Thrash => ActionId::FreeMemory,
-        VerdictId::PinnedMemory => ActionId::DisablePinned,
-        VerdictId::MiopenDb => ActionId::ResetMiopenDb,
-        VerdictId::DeviceMismatch => ActionId::FixDevicePlacement,
-        VerdictId::DtypeMismatch | VerdictId::NanOutput => ActionId::Fp32Upcast,
-        VerdictId::DownloadStall => ActionId::ResumeDownload,
-        VerdictId::FindStall | VerdictId::Crawl => ActionId::FastFind,
-        VerdictId::Throttled => ActionId::CoolDown,
-        VerdictId::GpuUnavailable => ActionId::RebootHost,
-        VerdictId::GttExhausted
-        | VerdictId::PermissionKfd
-        | VerdictId::NoKernelImage
-        | VerdictId::PortInUse
-        | VerdictId::MissingDependency
-        | VerdictId::CorruptModel
-        | VerdictId::DiskFull
-        | VerdictId::CpuFallback
-        | VerdictId::CrashSegv
-        | VerdictId::AppError => ActionId::FixEnvironment,
-        VerdictId::Healthy | VerdictId::IdleWaiting | VerdictId::Paused | VerdictId::Finished => {
-            ActionId::None
-        }
-        VerdictId::LoadingIo
-        | VerdictId::DownloadWait
-        | VerdictId::CompileWarmup
-        | VerdictId::CpuPhase => ActionId::Wait,
-    }
-}
-
 /// Decides about a fault. `alive`: the process still runs (a server whose job
-/// failed is not ended for want of a rung).
+/// failed is not ended for want of a rung). A ladder cannot ask for a restart that the
+/// default table forbids, see [`super::remedy`].
 pub fn decide(
     plan: &Plan,
     position: &Position,
@@ -72,7 +28,14 @@ pub fn decide(
     alive_server: bool,
     now: Mono,
 ) -> Answer {
-    let offer = position.next(plan, verdict.id, verdict.phase);
+    let mut offer = position.next(plan, verdict.id, verdict.phase);
+    let asked = offer.rung.clone();
+    // the remedy knows whether a card came back
+    let action = verdict.remedy.as_ref().map(|r| r.action);
+    let recovered = action.map(|a| a != ActionId::RebootHost);
+    if !may_restart(verdict, recovered) {
+        offer.rung = None;
+    }
     let left = budget.left(&plan.budget, now);
     let where_ = format!("{} in {}", verdict.id, verdict.phase);
     let give_up = if alive_server {
@@ -105,14 +68,13 @@ pub fn decide(
         ),
         None => (
             give_up,
-            no_rung(
-                &where_,
-                verdict.id,
-                verdict.phase,
-                position,
-                plan,
-                !offer.skipped.is_empty(),
-            ),
+            match asked {
+                Some(rung) => format!(
+                    "{where_}: rung {rung} would answer it, but no restart is right here without being asked; advice: {}",
+                    advice(prescribed(verdict).action)
+                ),
+                None => no_rung(&where_, verdict, position, plan, !offer.skipped.is_empty()),
+            },
             None,
         ),
     };
@@ -129,19 +91,24 @@ pub fn decide(
     }
 }
 
+/// The remedy of a verdict, by itself where nobody has looked at the facts.
+fn prescribed(verdict: &Verdict) -> Remedy {
+    let own = verdict.remedy.clone();
+    own.unwrap_or_else(|| remedy(verdict, &RemedyFacts::default()))
+}
+
 fn no_rung(
     where_: &str,
-    verdict: VerdictId,
-    phase: Phase,
+    verdict: &Verdict,
     position: &Position,
     plan: &Plan,
     skipped: bool,
 ) -> String {
-    let action = default_action(verdict, phase);
+    let action = prescribed(verdict).action;
     let tried: Vec<&RungId> = plan
         .ladder
         .iter()
-        .filter(|r| r.answers(verdict, phase) && position.has_taken(&r.id))
+        .filter(|r| r.answers(verdict.id, verdict.phase) && position.has_taken(&r.id))
         .map(|r| &r.id)
         .collect();
     let mut why = format!("{where_}: ");

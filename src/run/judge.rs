@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
 use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict, VerdictId};
-use crate::policy::{decide, default_action};
+use crate::policy::{RemedyFacts, decide, remedy};
 
 use super::reduce::emit;
 use super::state::{Next, Purpose, RunState, Shown, Stage, Step};
@@ -98,7 +98,7 @@ impl RunState {
 
     /// Takes a verdict over, and tells it if it is news.
     pub(super) fn show(&mut self, mut verdict: Verdict, out: &mut Vec<Effect>) {
-        verdict.action = default_action(verdict.id, verdict.phase);
+        self.prescribe(&mut verdict);
         let news = self
             .shown
             .is_none_or(|s| s.id != verdict.id || s.health != verdict.health);
@@ -130,6 +130,27 @@ impl RunState {
         self.verdict = verdict;
     }
 
+    /// What follows from a verdict, with what is known of the card and of earlier attempts.
+    fn prescribe(&self, verdict: &mut Verdict) {
+        let card = self.card();
+        let before = format!("{} ", verdict.id);
+        let tries = self
+            .tried
+            .iter()
+            .filter(|(_, how)| how.starts_with(&before));
+        let facts = RemedyFacts {
+            recovered: self.detector.card_recovered(),
+            naive: self.detector.runs_naive(),
+            tries: u32::try_from(tries.count()).unwrap_or(u32::MAX),
+            vram: card.and_then(|c| c.vram_total.last().copied()),
+            arch: card.and_then(|c| c.arch.clone()),
+            vendor: card.map(|c| c.vendor),
+        };
+        let remedy = remedy(verdict, &facts);
+        verdict.action = remedy.action;
+        verdict.remedy = Some(remedy);
+    }
+
     /// Decides about a fault and tells it; the rung that follows, if one does.
     pub(super) fn settle(
         &mut self,
@@ -137,11 +158,13 @@ impl RunState {
         alive_server: bool,
         out: &mut Vec<Effect>,
     ) -> Option<RungId> {
+        let mut verdict = verdict.clone();
+        self.prescribe(&mut verdict);
         let answer = decide(
             &self.plan,
             &self.position,
             &self.budget,
-            verdict,
+            &verdict,
             self.attempt_number(),
             alive_server,
             self.now,

@@ -23,3 +23,5 @@ mod script;
 mod slow;
 #[cfg(test)]
 mod soak;
+#[cfg(test)]
+mod words;

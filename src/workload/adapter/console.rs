@@ -122,9 +122,19 @@ impl Console {
         if !e.in_request {
             self.last_exception = Some(e.text.clone());
         }
+        let n = &mut self.narrator;
         // ComfyUI says itself which exception ended a job; a script goes on or exits.
-        if let Dialect::Framepack(f) = &mut self.dialect {
-            f.exception(e, &mut self.narrator);
+        match &mut self.dialect {
+            Dialect::Framepack(f) => f.exception(e, n),
+            // a server whose jobs are its requests: the request failed, so did the job
+            Dialect::Diffusers | Dialect::Generic if n.server && e.in_request && !e.by_server => {
+                if e.is_interrupt() {
+                    n.wait();
+                } else {
+                    n.fail(Some(&e.text));
+                }
+            }
+            Dialect::Comfyui(_) | Dialect::Diffusers | Dialect::Generic => {}
         }
     }
 

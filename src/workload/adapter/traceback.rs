@@ -28,6 +28,8 @@ pub(super) struct Exception {
     pub text: String,
     /// It was raised while a web server handled a request.
     pub in_request: bool,
+    /// It was raised by the web server's own code, not by what the request asked for.
+    pub by_server: bool,
 }
 
 impl Exception {
@@ -44,6 +46,8 @@ pub(super) struct Traceback {
     lines: u32,
     open: bool,
     in_request: bool,
+    /// The innermost frame so far is the web server's.
+    by_server: bool,
 }
 
 static EXCEPTION: LazyLock<Regex> =
@@ -70,7 +74,10 @@ impl Traceback {
         self.lines += 1;
         if text.starts_with([' ', '|', '+']) {
             let unix = text.replace('\\', "/");
-            self.in_request |= REQUEST_FRAMES.iter().any(|f| unix.contains(f));
+            if unix.trim_start().starts_with("File ") {
+                self.by_server = REQUEST_FRAMES.iter().any(|f| unix.contains(f));
+                self.in_request |= self.by_server;
+            }
             self.open = self.lines < LONGEST;
             return None;
         }
@@ -83,6 +90,7 @@ impl Traceback {
         Some(Exception {
             text: text.trim_end().to_owned(),
             in_request: self.in_request,
+            by_server: self.by_server,
         })
     }
 }
@@ -122,7 +130,19 @@ mod tests {
             "h11._util.LocalProtocolError: Too little data for declared Content-Length",
         ])
         .unwrap();
-        assert!(e.in_request);
+        assert!(e.in_request && e.by_server);
+        let e = last(&[
+            "Traceback (most recent call last):",
+            "  File \"/x/site-packages/gradio/queueing.py\", line 1, in process_events",
+            "  File \"/x/app.py\", line 9, in generate",
+            "    return pipe(prompt)",
+            "ValueError: height must be a multiple of 16",
+        ])
+        .unwrap();
+        assert!(
+            e.in_request && !e.by_server,
+            "a job that a request asked for"
+        );
     }
 
     #[test]

@@ -1,0 +1,280 @@
+//! What follows from a verdict by itself: the default table of the vocabulary
+//! (`tests/cases/README.md`), with a sentence for people.
+
+use std::collections::BTreeMap;
+
+use crate::model::{ActionId, Bytes, Cite, Health, Phase, Remedy, Vendor, Verdict, VerdictId};
+
+/// What a remedy depends on besides the verdict.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RemedyFacts {
+    /// The driver's last word about a reset of the card: it came back, or not; absent:
+    /// no word.
+    pub recovered: Option<bool>,
+    /// MIOpen's own lines name the naive kernel.
+    pub naive: bool,
+    /// Attempts of this run that ended with the same verdict before.
+    pub tries: u32,
+    /// Memory of the supervised card.
+    pub vram: Option<Bytes>,
+    /// Its architecture: `gfx1100`, `sm_89`.
+    pub arch: Option<String>,
+    /// Whose card it is.
+    pub vendor: Option<Vendor>,
+}
+
+/// A step: what to do, and how much it gives up.
+type Step = (ActionId, u8);
+
+const RETRY: &[Step] = &[(ActionId::RetrySame, 1)];
+const ENVIRONMENT: &[Step] = &[(ActionId::FixEnvironment, 4)];
+/// A search or a decode that stands still: from what loses nothing to what loses most.
+const DECODE: &[Step] = &[
+    (ActionId::FastFind, 1),
+    (ActionId::TiledVae, 2),
+    (ActionId::VaeCpu, 3),
+];
+const SMALLER_DECODE: &[Step] = &[(ActionId::TiledVae, 2), (ActionId::VaeCpu, 3)];
+
+/// The remedy of a verdict.
+pub fn remedy(verdict: &Verdict, facts: &RemedyFacts) -> Remedy {
+    let steps = steps(verdict.id, verdict.phase, facts);
+    let tries = usize::try_from(facts.tries).unwrap_or(usize::MAX);
+    let (action, tier) = steps
+        .get(tries.min(steps.len().saturating_sub(1)))
+        .copied()
+        .unwrap_or((ActionId::None, 0));
+    // one restart with nothing changed is enough to tell chance from a cause
+    let again = action == ActionId::RetrySame && tries > 0;
+    let env = environment(action, verdict.phase);
+    Remedy {
+        action,
+        tier,
+        auto_restart: may_restart(verdict, facts.recovered) && !again,
+        why: sentence(verdict, facts, action, &env),
+        env,
+    }
+}
+
+/// Whether a restart without being asked is right after this verdict at all, by the table.
+pub fn may_restart(verdict: &Verdict, recovered: Option<bool>) -> bool {
+    let failed = matches!(verdict.health, Health::Failed | Health::Failing);
+    match verdict.id {
+        VerdictId::SilentHang
+        | VerdictId::FindStall
+        | VerdictId::SpinHang
+        | VerdictId::BusyIdle
+        | VerdictId::MemoryFault
+        | VerdictId::BlasError
+        | VerdictId::NoAlgorithm
+        | VerdictId::GpuOom
+        | VerdictId::VramSpill
+        | VerdictId::PinnedMemory
+        | VerdictId::MiopenDb
+        | VerdictId::DeviceMismatch
+        | VerdictId::DtypeMismatch
+        | VerdictId::DownloadStall => true,
+        VerdictId::GpuReset => recovered == Some(true),
+        // a program that stopped moving after such an error has failed as well
+        VerdictId::BlockAllocator | VerdictId::OffloadRisk | VerdictId::HostOom => {
+            failed || verdict.health == Health::Hung
+        }
+        VerdictId::Thrash => failed,
+        _ => false,
+    }
+}
+
+/// What to do, in the order in which it is tried.
+const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'static [Step] {
+    let decode = matches!(phase, Phase::VaeDecode | Phase::VaeEncode);
+    match verdict {
+        VerdictId::SilentHang | VerdictId::FindStall if decode => DECODE,
+        VerdictId::FindStall => &[(ActionId::FastFind, 1)],
+        // no variable is known that cures a hang of a CUDA program
+        VerdictId::SilentHang if matches!(facts.vendor, Some(Vendor::Nvidia)) => RETRY,
+        VerdictId::SilentHang => &[(ActionId::EnvToggle, 1)],
+        VerdictId::SpinHang if decode => &[
+            (ActionId::RetrySame, 1),
+            (ActionId::FastFind, 1),
+            (ActionId::TiledVae, 2),
+            (ActionId::VaeCpu, 3),
+        ],
+        VerdictId::SpinHang
+        | VerdictId::BusyIdle
+        | VerdictId::MemoryFault
+        | VerdictId::BlasError
+        | VerdictId::Killed => RETRY,
+        VerdictId::GpuReset if matches!(facts.recovered, Some(true)) => &[(ActionId::RetrySame, 2)],
+        VerdictId::GpuReset | VerdictId::GpuUnavailable => &[(ActionId::RebootHost, 4)],
+        VerdictId::NoAlgorithm => SMALLER_DECODE,
+        VerdictId::GpuOom | VerdictId::VramSpill if decode => SMALLER_DECODE,
+        VerdictId::GpuOom | VerdictId::VramSpill => &[(ActionId::LowerSettings, 2)],
+        VerdictId::BlockAllocator | VerdictId::OffloadRisk => &[(ActionId::FullUnload, 1)],
+        VerdictId::HostOom | VerdictId::Thrash => &[(ActionId::FreeMemory, 2)],
+        VerdictId::PinnedMemory => &[(ActionId::DisablePinned, 1)],
+        VerdictId::MiopenDb => &[(ActionId::ResetMiopenDb, 1)],
+        VerdictId::DeviceMismatch => &[(ActionId::FixDevicePlacement, 1)],
+        VerdictId::DtypeMismatch | VerdictId::NanOutput => &[(ActionId::Fp32Upcast, 2)],
+        VerdictId::DownloadStall => &[(ActionId::ResumeDownload, 1)],
+        VerdictId::Crawl if decode || facts.naive => {
+            &[(ActionId::FastFind, 1), (ActionId::TiledVae, 2)]
+        }
+        VerdictId::Throttled => &[(ActionId::CoolDown, 0)],
+        VerdictId::GttExhausted
+        | VerdictId::PermissionKfd
+        | VerdictId::NoKernelImage
+        | VerdictId::PortInUse
+        | VerdictId::MissingDependency
+        | VerdictId::CorruptModel
+        | VerdictId::DiskFull
+        | VerdictId::CpuFallback
+        | VerdictId::CrashSegv
+        | VerdictId::AppError => ENVIRONMENT,
+        VerdictId::Healthy | VerdictId::IdleWaiting | VerdictId::Paused | VerdictId::Finished => {
+            &[(ActionId::None, 0)]
+        }
+        VerdictId::LoadingIo
+        | VerdictId::DownloadWait
+        | VerdictId::CompileWarmup
+        | VerdictId::CpuPhase
+        | VerdictId::Crawl => &[(ActionId::Wait, 0)],
+    }
+}
+
+/// Environment that a restart needs for an action.
+fn environment(action: ActionId, phase: Phase) -> BTreeMap<String, String> {
+    let set: &[(&str, &str)] = match action {
+        ActionId::FastFind => &[
+            ("MIOPEN_FIND_MODE", "FAST"),
+            ("MIOPEN_FIND_ENFORCE", "NONE"),
+        ],
+        ActionId::ImmediateNaive => &[("MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK", "1")],
+        // where models are moved, ROCm's copy engines are the first suspect
+        ActionId::EnvToggle
+            if matches!(
+                phase,
+                Phase::ModelLoad | Phase::Offload | Phase::TextEncode | Phase::Save
+            ) =>
+        {
+            &[("HSA_ENABLE_SDMA", "0")]
+        }
+        _ => &[],
+    };
+    set.iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect()
+}
+
+fn sentence(
+    verdict: &Verdict,
+    facts: &RemedyFacts,
+    action: ActionId,
+    env: &BTreeMap<String, String>,
+) -> String {
+    let words = match verdict.id {
+        VerdictId::GpuReset if action == ActionId::RetrySame => {
+            "the driver says that the card came back: start once more, at lower settings; stop after a second reset".to_owned()
+        }
+        VerdictId::GpuReset => {
+            "the driver does not say that the card came back: only a reboot helps for certain".to_owned()
+        }
+        VerdictId::GpuUnavailable => {
+            "the driver offers no card: reload it or reboot; where driver and libraries differ in version, a reboot after an update puts that right".to_owned()
+        }
+        VerdictId::BlockAllocator | VerdictId::OffloadRisk => format!(
+            "unload the transformer completely before the VAE is loaded{}",
+            preserve(facts.vram)
+        ),
+        VerdictId::GpuOom | VerdictId::VramSpill if action == ActionId::LowerSettings => format!(
+            "leave more memory free{}, then fewer frames or a smaller size",
+            preserve(facts.vram)
+        ),
+        VerdictId::NoAlgorithm => {
+            "no solver of MIOpen fits this convolution: smaller tiles make one fit; the CPU comes last".to_owned()
+        }
+        VerdictId::HostOom => {
+            "free or add host memory (smaller text encoder, fewer copies in RAM, more swap)".to_owned()
+        }
+        VerdictId::GttExhausted => {
+            "the share of host memory that the APU may use is full: raise the limit of the kernel (ttm.pages_limit) or the carve-out in the firmware, or use smaller models".to_owned()
+        }
+        VerdictId::MiopenDb => {
+            "start with a fresh folder for MIOpen's databases (MIOPEN_USER_DB_PATH, MIOPEN_CUSTOM_CACHE_DIR); nothing is deleted".to_owned()
+        }
+        VerdictId::NoKernelImage => format!(
+            "this build has no code for {}: install one that has; a restart cannot help",
+            facts.arch.as_deref().unwrap_or("this card")
+        ),
+        VerdictId::PermissionKfd => {
+            "add the user to the groups that own /dev/kfd and /dev/dri/renderD* (mostly render and video), then log in again".to_owned()
+        }
+        VerdictId::PortInUse => {
+            "another program has the port: end it, or choose another with --port".to_owned()
+        }
+        VerdictId::MissingDependency => match missing_module(verdict) {
+            Some(name) => format!("install `{name}` into the environment of the program"),
+            None => "install what the program's last lines name as missing".to_owned(),
+        },
+        VerdictId::CorruptModel => {
+            "a weight file is damaged or not whole: fetch it again and compare its size".to_owned()
+        }
+        VerdictId::DiskFull => "make room where the program writes".to_owned(),
+        VerdictId::CpuFallback => {
+            "the program runs on the CPU: install a build of PyTorch for this card, or remove what makes it choose the CPU".to_owned()
+        }
+        VerdictId::CrashSegv => {
+            "the program crashed in native code: look at its libraries and versions; a restart is no cure".to_owned()
+        }
+        VerdictId::AppError => {
+            "see the program's last lines and change what they name".to_owned()
+        }
+        VerdictId::Killed => {
+            "something outside ended it: start it again if that was not meant".to_owned()
+        }
+        VerdictId::NanOutput => {
+            "the result is not valid: use float32 for the VAE or for attention".to_owned()
+        }
+        VerdictId::MemoryFault => {
+            "start once more, without page-locked memory and asynchronous copies if it comes back; a second fault needs you".to_owned()
+        }
+        VerdictId::Throttled => "let it run, improve the cooling".to_owned(),
+        _ => super::decide::advice(action).to_owned(),
+    };
+    if env.is_empty() {
+        return words;
+    }
+    let list: Vec<String> = env.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let list = list.join(" ");
+    if words.contains("MIOPEN_FIND_MODE=FAST") || list.is_empty() {
+        return words;
+    }
+    format!("{words} ({list})")
+}
+
+/// What FramePack and its like should leave free: three quarters of the card.
+fn preserve(vram: Option<Bytes>) -> String {
+    let Some(vram) = vram.filter(|v| v.0 >= 4 << 30) else {
+        return String::new();
+    };
+    let gib = vram.0.div_ceil(1 << 30);
+    format!(", preserve {} of {gib} GiB", gib * 3 / 4)
+}
+
+/// The module that Python did not find.
+fn missing_module(verdict: &Verdict) -> Option<&str> {
+    let lines = verdict.findings.iter().flat_map(|f| &f.cites);
+    lines
+        .filter_map(|c: &Cite| {
+            let rest = c.text.split_once("No module named ")?.1;
+            let name = rest.trim_start_matches(['\'', '"']);
+            let end = name
+                .find(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '_' | '-'))
+                .unwrap_or(name.len());
+            Some(&name[..end]).filter(|n| !n.is_empty())
+        })
+        .next()
+}
+
+#[cfg(test)]
+#[path = "remedy_tests.rs"]
+mod tests;
