@@ -121,14 +121,16 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Profile(e) => e.exit_code(),
-            Self::Environment(_) | Self::Record(_) | Self::Unfinished { .. } => 65,
             Self::NoProfile(_)
             | Self::Cwd { .. }
             | Self::NoSuchRun { .. }
             | Self::AmbiguousRun { .. }
             | Self::NoRuns => 66,
             Self::Diagnose(e) if e.is_missing() => 66,
-            Self::Diagnose(_) => 65,
+            Self::Environment(_)
+            | Self::Record(_)
+            | Self::Unfinished { .. }
+            | Self::Diagnose(_) => 65,
             Self::NoTerminal => USAGE,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one

@@ -180,7 +180,8 @@ impl Reader {
     fn lines(&mut self, lines: Vec<Line>) {
         for mut line in lines {
             if self.prefixes.are_there() {
-                line.text = self.prefixes.strip(&line.text).to_owned();
+                let text = std::mem::take(&mut line.text);
+                self.prefixes.strip(&text).clone_into(&mut line.text);
             }
             self.row = line.row;
             if line.text.contains("Traceback (most recent call last)") {
@@ -263,12 +264,12 @@ impl Reader {
         let end = fault.unwrap_or_else(|| self.nothing(&before));
         let mut story = Story::default();
         story.tell(0.0, &end, &names);
-        let mut report = story.report(SourceKind::Log, &end, &names, notes);
+        let mut report = story.report(SourceKind::Log, (&end, 0.0), &names, notes);
         report.history.clear();
         (report.onset_s, report.detected_at_s) = (None, None);
         report.confidence = report.confidence.filter(|_| told);
         name.clone_into(&mut report.path);
-        report.find = self.tail.find.clone();
+        report.find.clone_from(&self.tail.find);
         report.last_words = self.tail.words();
         report.workload = case::workload(meta, self.adapter.kind());
         report.stats = Stats {

@@ -33,8 +33,11 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use case::play;
 pub use input::{InputError, Source};
 pub use report::Report;
+#[cfg(test)]
+pub(crate) use tests::full as testing;
 
 /// Diagnoses a source.
 pub fn diagnose(source: &Source) -> Result<Report, InputError> {

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use crate::detect::Thresholds;
 use crate::model::event::{Decision, EvidenceReport, RunStarted, Standstill};
 use crate::model::{
-    AttemptSpec, Effect, Envelope, Event, ExitReport, ExitStatus, JobChange, Line, Mono, Phase,
-    Stream, Verdict,
+    AttemptSpec, Effect, Envelope, Event, ExitReport, ExitStatus, Line, Mono, Phase, Stream,
+    Verdict,
 };
 use crate::run::{RunState, reduce, rejudge};
 use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
@@ -77,8 +78,6 @@ pub enum Told {
     Decision(Box<Decision>),
     /// The workload entered a phase.
     Phase(Phase),
-    /// A job began or ended.
-    Job(JobChange),
 }
 
 /// Where in the recording something stands.
@@ -165,6 +164,11 @@ impl Player {
         };
         player.launch(started, first);
         player
+    }
+
+    /// Other numbers in the rules from here on: for tests of the numbers.
+    pub const fn set_thresholds(&mut self, thresholds: Thresholds) {
+        self.state.set_thresholds(thresholds);
     }
 
     /// The card is read before the program is launched: that is its idle level.
@@ -380,7 +384,6 @@ impl Player {
             Event::Verdict(v) => Told::Verdict(v.clone()),
             Event::Decision(d) => Told::Decision(d.clone()),
             Event::Phase(p) => Told::Phase(p.phase),
-            Event::Job(j) => Told::Job(j.clone()),
             _ => return,
         };
         self.told.push((self.t, told));

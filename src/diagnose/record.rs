@@ -70,7 +70,9 @@ pub(super) fn of(record: &Record, path: &Path, source: SourceKind) -> Result<Rep
     let then = play.then.take();
     let mut end = play.state.verdict().clone();
     end.phase = play.state.phase();
-    let mut report = play.story.report(source, &end, &InRecord, notes);
+    let mut report = play
+        .story
+        .report(source, (&end, InRecord.seconds(at)), &InRecord, notes);
     if report.verdict.is_no_fault() && report.health != Health::Finished {
         report.phase = end.phase;
     }
@@ -81,7 +83,7 @@ pub(super) fn of(record: &Record, path: &Path, source: SourceKind) -> Result<Rep
         ));
     }
     report.path = path.display().to_string();
-    report.find = play.tail.find.clone();
+    report.find.clone_from(&play.tail.find);
     report.last_words = play.tail.words();
     report.workload = Workload {
         adapter: started.adapter.clone(),

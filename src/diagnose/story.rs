@@ -1,6 +1,6 @@
 //! What was told over a recording, put together: the main answer and how it came to it.
 
-use crate::model::{Cite, Health, Severity, Verdict, VerdictId};
+use crate::model::{ActionId, Cite, Health, Severity, Verdict, VerdictId};
 
 use super::notes::Notes;
 use super::remedy;
@@ -10,6 +10,10 @@ use super::report::{Change, Cited, Found, Report, SCHEMA, SourceKind, Stats, Wor
 const MOST_CHANGES: usize = 10_000;
 /// Suspicions that are kept.
 const MOST_SUSPICIONS: usize = 100;
+/// A wait that lasts this long could be taken for a hang: the answer is to wait.
+const LONG_WAIT_S: f64 = 60.0;
+/// And this is said.
+const LONG_WAIT: &str = "a long wait that is no fault: keep waiting";
 /// Findings of a verdict that are kept.
 const MOST_FINDINGS: usize = 20;
 
@@ -108,11 +112,31 @@ impl Story {
         self.faults.iter().min_by_key(key).or(self.last.as_ref())
     }
 
-    /// The report; `end`: the judgement in force where the recording ends.
+    /// The longest wait that is no fault: when it began, how long it took.
+    fn longest_wait(&self, end: f64) -> Option<(&Change, f64)> {
+        let mut longest: Option<(&Change, f64)> = None;
+        let mut since: Option<&Change> = None;
+        let ends = self.history.iter().map(|c| (c.t_s, Some(c)));
+        for (t, next) in ends.chain([(end, None)]) {
+            if let Some(wait) = since.filter(|w| is_wait(w.verdict)) {
+                let took = t - wait.t_s;
+                if longest.is_none_or(|(_, most)| took > most) {
+                    longest = Some((wait, took));
+                }
+            }
+            match (since, next) {
+                (Some(s), Some(n)) if s.verdict == n.verdict => {}
+                _ => since = next,
+            }
+        }
+        longest.filter(|(_, took)| *took >= LONG_WAIT_S)
+    }
+
+    /// The report; `end`: the judgement in force where the recording ends, `last`: when.
     pub(super) fn report(
         mut self,
         source: SourceKind,
-        end: &Verdict,
+        (end, last): (&Verdict, f64),
         names: &impl Names,
         mut notes: Notes,
     ) -> Report {
@@ -139,6 +163,14 @@ impl Story {
             findings.extend(other.findings.iter().cloned());
         }
         from_start(&mut self.history);
+        let mut action = remedy::action(&v);
+        if let Some((wait, took)) = self.longest_wait(last).filter(|_| !fault) {
+            findings.push(waited(wait, took));
+            if action.id == ActionId::None {
+                action.id = ActionId::Wait;
+                LONG_WAIT.clone_into(&mut action.why);
+            }
+        }
         Report {
             schema: SCHEMA,
             program: env!("CARGO_PKG_VERSION"),
@@ -150,7 +182,7 @@ impl Story {
             confidence: Some(v.confidence),
             phase: v.phase,
             section: v.section,
-            action: remedy::action(&v),
+            action,
             sentence: v.sentence,
             onset_s: fault.then_some(main.onset),
             detected_at_s: fault.then_some(main.t),
@@ -199,6 +231,29 @@ const fn weight(id: VerdictId) -> u8 {
         | VerdictId::DownloadStall
         | VerdictId::Crawl => 1,
         _ => 2,
+    }
+}
+
+/// Waits that are no faults and may look like one.
+const fn is_wait(id: VerdictId) -> bool {
+    matches!(
+        id,
+        VerdictId::LoadingIo
+            | VerdictId::DownloadWait
+            | VerdictId::CompileWarmup
+            | VerdictId::CpuPhase
+    )
+}
+
+fn waited(wait: &Change, took: f64) -> Found {
+    Found {
+        verdict: wait.verdict,
+        text: format!(
+            "from {:.0} s on for {took:.0} s in {}: {}",
+            wait.t_s, wait.phase, wait.sentence
+        ),
+        count: 1,
+        cites: Vec::new(),
     }
 }
 

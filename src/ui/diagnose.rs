@@ -1,6 +1,25 @@
 //! A diagnosis as text: the verdict in a sentence, what to do, and what it rests on.
 
-use crate::diagnose::report::Report;
+use std::time::Duration;
+
+use super::text::{clean, fit, pad, wrap};
+use crate::diagnose::report::{Action, Change, Cited, Found, Report, SourceKind, Words};
+use crate::model::time::clock;
+use crate::model::{RuleState, Severity};
+
+/// Narrowest and widest text.
+const NARROWEST: usize = 40;
+/// Longer lines are hard to read.
+const WIDEST: usize = 100;
+/// Lines of one value.
+const MOST_LINES: usize = 12;
+/// Width of the labels.
+const LABEL: usize = 12;
+/// Findings, citations of each, changes and notes that are printed; JSON has them all.
+const FINDINGS: usize = 8;
+const CITES: usize = 3;
+const CHANGES: usize = 24;
+const NOTES: usize = 12;
 
 /// How the text is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +33,319 @@ pub struct Layout {
 }
 
 /// The whole report.
-pub fn text(report: &Report, _layout: Layout) -> String {
-    format!("{}: {}", report.verdict, report.sentence)
+pub fn text(report: &Report, layout: Layout) -> String {
+    let mut page = Page {
+        layout: Layout {
+            columns: layout.columns.clamp(NARROWEST, WIDEST),
+            ..layout
+        },
+        out: String::new(),
+    };
+    page.verdict(report);
+    page.action(&report.action);
+    page.findings(&report.findings);
+    page.ruled_out(report);
+    page.history(&report.history);
+    page.words(&report.last_words);
+    page.notes(&report.notes);
+    page.out
+}
+
+struct Page {
+    layout: Layout,
+    out: String,
+}
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.out.push_str(text.trim_end());
+        self.out.push('\n');
+    }
+
+    fn ellipsis(&self) -> &'static str {
+        if self.layout.ascii { "~" } else { "…" }
+    }
+
+    /// A head with an empty line before it.
+    fn head(&mut self, text: &str) {
+        self.line("");
+        self.line(text);
+    }
+
+    /// `value` wrapped beside a label, or below the line before.
+    fn value(&mut self, label: &str, indent: usize, value: &str) {
+        let ellipsis = self.ellipsis();
+        let value = clean(value, self.layout.ascii);
+        let columns = self.layout.columns.saturating_sub(indent);
+        for (i, line) in wrap(&value, columns, MOST_LINES, ellipsis)
+            .iter()
+            .enumerate()
+        {
+            let label = if i == 0 { label } else { "" };
+            let head = pad(label, indent, ellipsis);
+            self.line(&format!("{head}{line}"));
+        }
+    }
+
+    fn row(&mut self, label: &str, value: &str) {
+        self.value(&format!("  {label}"), LABEL, value);
+    }
+
+    fn verdict(&mut self, report: &Report) {
+        let section = report
+            .section
+            .map_or_else(String::new, |s| format!(", section {s}"));
+        let severity = self.severity(report.severity);
+        self.line(&format!("{severity} {}", report.verdict));
+        self.value("", 2, &report.sentence);
+        self.line("");
+        let what = match (report.source, report.stats.duration_s) {
+            (SourceKind::Log, _) => format!("{} lines of text without times", report.stats.lines),
+            (kind, Some(s)) => format!(
+                "{} of {}, {} lines, {} readings",
+                kind.word(),
+                seconds(s),
+                report.stats.lines,
+                report.stats.rows
+            ),
+            (kind, None) => kind.word().to_owned(),
+        };
+        self.row("judged", &what);
+        let w = &report.workload;
+        let card = w
+            .gpu
+            .as_ref()
+            .map_or_else(String::new, |g| format!(" on {g}"));
+        self.row("program", &format!("{}{card}", w.adapter));
+        self.row("where", &format!("{}{section}", report.phase));
+        if let Some(onset) = report.onset_s {
+            self.row("began", &seconds(onset));
+        }
+        if let Some(told) = report.detected_at_s {
+            let sure = report
+                .confidence
+                .map_or_else(String::new, |c| format!(", {:.0} % sure", c * 100.0));
+            self.row("told", &format!("{}{sure}", seconds(told)));
+        }
+        if let Some(find) = &report.find {
+            let solver = find.solver.as_deref().unwrap_or("not named yet");
+            let line = find
+                .line
+                .map_or_else(String::new, |l| format!(", line {l}"));
+            self.row("open Find", &format!("{}, solver {solver}{line}", find.key));
+        }
+    }
+
+    fn action(&mut self, action: &Action) {
+        let restart = match (action.auto_restart, action.tier) {
+            (true, _) => "; a restart by itself is right",
+            (false, 0) => "",
+            (false, _) => "; no restart by itself",
+        };
+        self.row(
+            "do",
+            &format!(
+                "{}, tier {} ({}){restart}",
+                action.id,
+                action.tier,
+                tier(action.tier)
+            ),
+        );
+        if !action.why.is_empty() {
+            self.row("", &action.why);
+        }
+        if !action.env.is_empty() {
+            // one line, whatever its length: it is to be copied
+            let set = action
+                .env
+                .iter()
+                .map(|(name, value)| format!("{name}={}", shell_words::quote(value)));
+            let set: Vec<String> = set.collect();
+            let text = clean(&set.join(" "), self.layout.ascii);
+            self.line(&format!("{}{text}", pad("  set", LABEL, "")));
+        }
+    }
+
+    fn findings(&mut self, findings: &[Found]) {
+        if findings.is_empty() {
+            return;
+        }
+        self.head("rests on");
+        for found in findings.iter().take(FINDINGS) {
+            let times = if found.count > 1 {
+                format!(" ({} x)", found.count)
+            } else {
+                String::new()
+            };
+            self.value("", 2, &format!("{}: {}{times}", found.verdict, found.text));
+            for cite in found.cites.iter().take(CITES) {
+                self.cite(cite);
+            }
+            self.more(found.cites.len(), CITES, "more places");
+        }
+        self.more(findings.len(), FINDINGS, "more findings");
+    }
+
+    fn cite(&mut self, cite: &Cited) {
+        let line = cite.line.map_or_else(String::new, |l| format!(":{l}"));
+        let place = cite
+            .file
+            .as_ref()
+            .map_or_else(String::new, |f| format!("{f}{line}"));
+        let at = cite
+            .t_s
+            .map_or_else(String::new, |t| format!(" at {t:.1} s"));
+        self.value("", 4, &format!("{place}{at}: {}", cite.text));
+    }
+
+    fn more(&mut self, there: usize, shown: usize, what: &str) {
+        if there > shown {
+            self.line(&format!("    {} {what}", there - shown));
+        }
+    }
+
+    fn ruled_out(&mut self, report: &Report) {
+        let no = report.considered.iter().filter(|c| {
+            c.state != RuleState::Match && !c.why.is_empty() && c.verdict != report.verdict
+        });
+        let considered = no.map(|c| format!("{}: {}", c.verdict, c.why));
+        let all: Vec<String> = report.ruled_out.iter().cloned().chain(considered).collect();
+        if all.is_empty() {
+            return;
+        }
+        self.head("ruled out");
+        for text in all.iter().take(NOTES) {
+            self.value("  - ", 4, text);
+        }
+        self.more(all.len(), NOTES, "more");
+    }
+
+    fn history(&mut self, history: &[Change]) {
+        if history.is_empty() {
+            return;
+        }
+        self.head("shown, from each time on");
+        let skipped = history.len().saturating_sub(CHANGES);
+        if skipped > 0 {
+            self.line(&format!("  {skipped} earlier changes"));
+        }
+        for change in history.iter().skip(skipped) {
+            let at = format!("{:9.1} s", change.t_s);
+            let word = change.health.word().to_lowercase();
+            let text = format!("{at}  {:<16} {word:<9} {}", change.verdict, change.phase);
+            let text = fit(&text, self.layout.columns, self.ellipsis());
+            self.line(&text);
+        }
+    }
+
+    fn words(&mut self, words: &[Words]) {
+        if words.is_empty() {
+            return;
+        }
+        self.head("last words of the console");
+        for said in words {
+            let line = said.line.map_or_else(|| "-".to_owned(), |l| l.to_string());
+            let text = clean(&said.text, self.layout.ascii);
+            let text = format!("{line:>9}  {text}");
+            let text = fit(&text, self.layout.columns, self.ellipsis());
+            self.line(&text);
+        }
+    }
+
+    fn notes(&mut self, notes: &[String]) {
+        if notes.is_empty() {
+            return;
+        }
+        self.head("not known, or repaired");
+        for note in notes.iter().take(NOTES) {
+            self.value("  - ", 4, note);
+        }
+        self.more(notes.len(), NOTES, "more notes");
+    }
+
+    /// The word of a severity with its symbol.
+    fn severity(&self, severity: Severity) -> String {
+        let Layout { ascii, color, .. } = self.layout;
+        let (symbol, plain, code) = match severity {
+            Severity::Critical | Severity::Error => ("✖", "X", "31"),
+            Severity::Warn => ("▲", "!", "33"),
+            Severity::Info => ("●", "o", "32"),
+        };
+        let symbol = if ascii { plain } else { symbol };
+        let word = match severity {
+            Severity::Critical => "critical",
+            Severity::Error => "error",
+            Severity::Warn => "warning",
+            Severity::Info => "no fault",
+        };
+        let word = format!("{symbol} {word}");
+        if color {
+            format!("\u{1b}[1;{code}m{word}\u{1b}[0m")
+        } else {
+            word
+        }
+    }
+}
+
+/// What a tier gives up.
+const fn tier(tier: u8) -> &'static str {
+    match tier {
+        0 => "no change",
+        1 => "a change without loss",
+        2 => "slower or smaller, on the GPU",
+        3 => "a part of the work on the CPU",
+        _ => "needs you or the host",
+    }
+}
+
+/// `194.2 s (00:03:14)`.
+fn seconds(s: f64) -> String {
+    let whole = Duration::try_from_secs_f64(s.max(0.0)).unwrap_or_default();
+    format!("{s:.1} s ({})", clock(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::text::width;
+
+    fn layout(columns: usize, ascii: bool) -> Layout {
+        Layout {
+            columns,
+            ascii,
+            color: false,
+        }
+    }
+
+    #[test]
+    fn a_hang_with_its_evidence() {
+        let shown = text(&crate::diagnose::testing(), layout(80, false));
+        insta::assert_snapshot!("diagnosis", shown);
+    }
+
+    #[test]
+    fn narrow_and_ascii() {
+        let shown = text(&crate::diagnose::testing(), layout(48, true));
+        assert!(shown.is_ascii(), "{shown}");
+        insta::assert_snapshot!("diagnosis_48_ascii", shown);
+    }
+
+    #[test]
+    fn only_what_is_to_be_copied_is_wider_than_it_may_be_and_nothing_steers() {
+        let mut report = crate::diagnose::testing();
+        report.notes = vec!["x\u{1b}[2J".repeat(60)];
+        report.sentence = "y\u{202e}".repeat(300);
+        for columns in [0, 40, 61, 80, 300] {
+            let shown = text(&report, layout(columns, false));
+            assert!(!shown.contains(['\u{1b}', '\u{202e}']));
+            let lines = shown.lines().filter(|l| !l.starts_with("  set"));
+            let widest = lines.map(width).max().unwrap();
+            assert!(widest <= columns.clamp(NARROWEST, WIDEST), "{columns}");
+        }
+        let color = Layout {
+            color: true,
+            ..layout(80, false)
+        };
+        assert!(text(&report, color).contains("\u{1b}[1;31m✖ error\u{1b}[0m"));
+    }
 }

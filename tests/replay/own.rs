@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -19,18 +20,40 @@ const NOT_YET: &[(&str, &str)] = &[];
 pub(crate) fn cases() -> &'static [Case] {
     static CASES: OnceLock<Vec<Case>> = OnceLock::new();
     CASES.get_or_init(|| {
-        let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let out = tempfile::tempdir_in(tmp).unwrap();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/generate.py");
-        let run = Command::new("python3").arg(script).arg(out.path()).output();
-        let run = run.expect("python3 makes the cases");
-        assert!(
-            run.status.success(),
-            "{}",
-            String::from_utf8_lossy(&run.stderr)
-        );
-        folder(out.path())
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        let made =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("corpus-{:016x}", source(&tests)));
+        if !made.is_dir() {
+            // several tests may make it at once; the first to be done is kept
+            let out = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            let run = Command::new("python3")
+                .arg("-B")
+                .arg(tests.join("corpus/generate.py"))
+                .arg(out.path())
+                .output();
+            let run = run.expect("python3 makes the cases");
+            let said = String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.success(), "{said}");
+            let _ = std::fs::rename(out.path(), &made);
+        }
+        folder(&made)
     })
+}
+
+/// What the cases are made by, as a number: another source, another folder.
+fn source(tests: &Path) -> u64 {
+    let mut hash = DefaultHasher::new();
+    let mut files = vec![tests.join("cases/casegen.py")];
+    let own = std::fs::read_dir(tests.join("corpus")).unwrap();
+    files.extend(own.map(|e| e.unwrap().path()));
+    files.sort();
+    for f in files
+        .iter()
+        .filter(|f| f.extension().is_some_and(|e| e == "py"))
+    {
+        std::fs::read(f).unwrap().hash(&mut hash);
+    }
+    hash.finish()
 }
 
 /// The cases in a folder.

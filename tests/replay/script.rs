@@ -117,7 +117,7 @@ impl Script {
             vendor: gpu.vendor.to_owned(),
             arch: gpu.arch.to_owned(),
             apu: gpu.apu,
-            vram_total_mib: gpu.vram,
+            vram_total_mib: Some(gpu.vram),
             gtt_total_mib: gpu.gtt,
             board_power_w: Some(gpu.board_w),
             ..Meta::default()
@@ -126,6 +126,7 @@ impl Script {
             gpu,
             case: Case {
                 name: String::new(),
+                folder: None,
                 meta,
                 console: Vec::new(),
                 rows: Vec::new(),

@@ -1,10 +1,11 @@
 //! A case to its report.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::diagnose::meta::Meta;
 use crate::diagnose::notes::Notes;
-use crate::diagnose::player::{Player, Told};
+use crate::diagnose::player::{Fold, Player, Told};
 use crate::diagnose::report::{Cited, Report, SourceKind, Stats, Workload};
 use crate::diagnose::story::{Names, Story, round};
 use crate::diagnose::{InputError, head, log};
@@ -22,19 +23,27 @@ pub(in crate::diagnose) fn judge(dir: &Path) -> Result<Report, InputError> {
     };
     let meta = case.meta.clone();
     let kind = kind(&meta, dir);
-    let mut player = case.player(kind);
+    let mut player = case.player(kind, Fold::Judge);
     let mut story = Story::default();
     hear(&mut story, &mut player);
-    let amount = case.play(&mut player, &mut notes, |p| hear(&mut story, p))?;
+    let amount = case.play(&mut player, &mut notes, |p| {
+        hear(&mut story, p);
+        ControlFlow::Continue(())
+    })?;
     let state = player.state();
     let mut end = state.verdict().clone();
     end.phase = state.phase();
-    let mut report = story.report(SourceKind::Case, &end, &InCase(&player), notes);
+    let mut report = story.report(
+        SourceKind::Case,
+        (&end, amount.end),
+        &InCase(&player),
+        notes,
+    );
     if report.verdict.is_no_fault() && report.health != Health::Finished {
         report.phase = state.phase();
     }
     report.path = dir.display().to_string();
-    report.find = player.tail().find.clone();
+    report.find.clone_from(&player.tail().find);
     report.last_words = player.tail().words();
     report.workload = workload(&meta, player.adapter());
     report.stats = Stats {
@@ -45,6 +54,23 @@ pub(in crate::diagnose) fn judge(dir: &Path) -> Result<Report, InputError> {
         duration_s: Some(round(amount.end)),
     };
     Ok(report)
+}
+
+/// Plays a case folder as a supervised run would have seen it, for tests of what is decided;
+/// `each` is called after every step and may end it. Gives the player at its end, and what
+/// was missing. None: the console has no times.
+pub fn play(
+    dir: &Path,
+    fold: Fold,
+    each: impl FnMut(&mut Player) -> ControlFlow<()>,
+) -> Result<Option<(Player, Vec<String>)>, InputError> {
+    let mut notes = Notes::default();
+    let Opened::Timed(case) = Case::open(dir, &mut notes)? else {
+        return Ok(None);
+    };
+    let mut player = case.player(kind(&case.meta, dir), fold);
+    case.play(&mut player, &mut notes, each)?;
+    Ok(Some((player, notes.into_list())))
 }
 
 /// The family by the command line; without one by the lines.

@@ -9,6 +9,7 @@ mod rows;
 
 use std::fs;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::model::ExitStatus;
@@ -16,9 +17,11 @@ use crate::model::ExitStatus;
 use super::InputError;
 use super::meta::Meta;
 use super::notes::Notes;
-use super::player::{Item, Place, Player};
+use super::player::{Fold, Item, Place, Player};
+use crate::workload::adapter::AdapterKind;
 use console::Console;
 use happenings::Happenings;
+pub use judge::play;
 pub(super) use judge::{judge, workload};
 use kernel::Kernel;
 use rows::{Rows, Turn};
@@ -102,7 +105,7 @@ pub(super) enum Opened {
     /// With its times.
     Timed(Box<Case>),
     /// Its console has no times: what the program wrote and how it ended is all.
-    Text(Meta, Option<ExitStatus>),
+    Text(Box<Meta>, Option<ExitStatus>),
 }
 
 impl Case {
@@ -113,7 +116,7 @@ impl Case {
         let happenings = Happenings::read(&at(EVENTS), notes)?;
         let console = Console::open(&at(CONSOLE), &at(INDEX), notes)?;
         if matches!(console, console::Found::Untimed) {
-            return Ok(Opened::Text(meta, happenings.exit()));
+            return Ok(Opened::Text(Box::new(meta), happenings.exit()));
         }
         let rows = Rows::open(&at(ROWS), notes)?;
         let (kernel, victims) = Kernel::open(&at(KERNEL), meta.kernel_t0, notes)?;
@@ -131,11 +134,11 @@ impl Case {
     }
 
     /// A player for it.
-    pub(super) fn player(&self, kind: crate::workload::adapter::AdapterKind) -> Player {
+    pub(super) fn player(&self, kind: AdapterKind, fold: Fold) -> Player {
         Player::new(
             &self.meta,
             kind,
-            super::player::Fold::Judge,
+            fold,
             self.victims.iter().map(String::as_str),
             self.rows.as_ref().and_then(Rows::first),
         )
@@ -156,14 +159,16 @@ impl Case {
         mut self,
         player: &mut Player,
         notes: &mut Notes,
-        mut each: impl FnMut(&mut Player),
+        mut each: impl FnMut(&mut Player) -> ControlFlow<()>,
     ) -> Result<Amount, InputError> {
         let mut read = Amount::default();
         let mut clock = Clock::default();
         let timed = self.rows.is_some();
         while let Some((t, due)) = self.due() {
             if !timed {
-                clock.ticks(t, player, &mut each);
+                clock.ticks(t, player, &mut |p| {
+                    let _ = each(p);
+                });
             }
             clock.last = clock.last.max(t);
             let t = clock.last;
@@ -172,7 +177,9 @@ impl Case {
                 Due::Console => {
                     clock.output = Some(t);
                     if let Some(console) = &mut self.console {
-                        read.bytes += console.play(t, player, notes, &mut each)?;
+                        read.bytes += console.play(t, player, notes, &mut |p| {
+                            let _ = each(p);
+                        })?;
                     }
                 }
                 Due::Kernel => {
@@ -190,14 +197,19 @@ impl Case {
                     }
                 }
             }
-            each(player);
+            if each(player).is_break() {
+                read.end = clock.last;
+                return Ok(read);
+            }
         }
         read.end = clock.last;
         player.end();
         let mut after = TICK_S / 2.0;
         while after <= SETTLE_S {
             player.play(clock.last + after, None, Item::Tick);
-            each(player);
+            if each(player).is_break() {
+                break;
+            }
             after += TICK_S;
         }
         Ok(read)
