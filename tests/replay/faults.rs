@@ -351,7 +351,7 @@ fn a_download_that_receives_nothing() {
     );
 }
 
-/// All of them, for [`crate::mutation`].
+/// Those that notice when a number of the rules changes, for [`crate::mutation`].
 pub(crate) const ALL: &[(&str, fn())] = &[
     (
         "faults::a_silent_decode_under_the_prefixes_of_2026",

@@ -363,7 +363,7 @@ fn a_long_decode_after_a_search_that_only_warnings_told_of() {
     s.is_calm(&[], VerdictId::IdleWaiting);
 }
 
-/// All of them, for [`crate::mutation`].
+/// Those that notice when a number of the rules changes, for [`crate::mutation`].
 pub(crate) const ALL: &[(&str, fn())] = &[
     (
         "quiet::an_idle_server_polled_by_a_page_with_a_helper_thread_at_full_speed",
@@ -445,7 +445,6 @@ pub(crate) const ALL: &[(&str, fn())] = &[
         "quiet::a_process_that_cannot_be_read_is_never_judged",
         a_process_that_cannot_be_read_is_never_judged,
     ),
-    ("quiet::a_machine_that_swaps", a_machine_that_swaps),
     (
         "quiet::a_script_that_says_nothing_and_works",
         a_script_that_says_nothing_and_works,
