@@ -176,7 +176,7 @@ def build():
     c.seg(190, 199, "load", vram=13800, rd=0)
     c.bar(200, 248, 25, 0, 14, final=False)
     c.seg(199, 250, "sample")
-    cs.append(fault(c, "offload_risk", "offload", 151, 165, [text("Offloading DynamicSwap_HunyuanVideoTransformer3DModelPacked from cuda:0 to preserve memory: 8 GB")],
+    cs.append(fault(c, "offload_risk", "vae_decode", 151, 165, [text("Offloading DynamicSwap_HunyuanVideoTransformer3DModelPacked from cuda:0 to preserve memory: 8 GB")],
                     "16 GiB and the transformer stays on the card for the decode", must_not=["block_allocator", "gpu_oom"] + NO_HANG,
                     checkpoints=[(120, ["healthy"]), (240, ["offload_risk", "healthy"])]))
 
