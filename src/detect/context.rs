@@ -113,19 +113,19 @@ impl Context {
         }
     }
 
-    /// Folds one event in.
-    pub(super) fn observe(&mut self, now: Mono, seq: u64, event: &Event) {
+    /// Folds one event in; `error`: what a line reports by itself.
+    pub(super) fn observe(&mut self, now: Mono, seq: u64, event: &Event, error: Option<Reported>) {
         match event {
             Event::Spawned { pid, .. } => {
                 self.pids.insert(*pid);
             }
             Event::Line(line) => {
                 self.last_line = Some(line_cite(now, seq, line));
-                self.observe_words(now, seq, line);
+                self.observe_words(now, seq, line, error);
                 self.compiling |= signature::is_compilation(&line.text);
             }
             Event::Phase(p) => self.observe_phase(now, p),
-            Event::Progress(p) => self.observe_progress(p),
+            Event::Progress(p) => self.observe_progress(now, p),
             Event::Artefact(_) => self.errors.survived(),
             Event::Job(change) => self.observe_job(now, seq, change),
             Event::Find(mark) => self.observe_find(now, seq, mark),
@@ -145,9 +145,9 @@ impl Context {
         self.cards.observe(cards, ours);
     }
 
-    fn observe_words(&mut self, now: Mono, seq: u64, line: &Line) {
+    fn observe_words(&mut self, now: Mono, seq: u64, line: &Line, error: Option<Reported>) {
         let text = line.text.as_str();
-        let said = self.frames.refine(text, signature::of_line(text));
+        let said = self.frames.refine(text, error);
         let reported = match said {
             Some(r) if r.verdict == VerdictId::GpuOom && self.cards.runs_out_of_gtt(text) => {
                 Some(Reported {
@@ -216,13 +216,13 @@ impl Context {
         self.announced_cpu = p.on_cpu;
     }
 
-    fn observe_progress(&mut self, p: &Progress) {
+    fn observe_progress(&mut self, now: Mono, p: &Progress) {
         self.find = None;
         // the job went on after an error: the error was survived
         if p.sampling && p.done > 0.0 {
             self.compiling = false;
             self.survived();
-            self.trouble.survived();
+            self.trouble.survived(now);
         }
     }
 
@@ -247,7 +247,7 @@ impl Context {
             JobChange::Done => {
                 self.job = Job::Ended;
                 self.survived();
-                self.trouble.survived();
+                self.trouble.survived(now);
             }
             JobChange::Failed { why } => {
                 self.job = Job::Ended;

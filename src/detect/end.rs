@@ -78,17 +78,17 @@ impl Detector {
         if self.life != Life::Running || self.paused || !unfinished {
             return false;
         }
-        let Some((at, words)) = c.deadly() else {
+        let Some((at, deadly)) = c.deadly() else {
             return false;
         };
-        let patience = match words {
+        let patience = match deadly {
             Deadly::Abort | Deadly::Known => LAST_WORDS,
             Deadly::Unknown => AFTER_ANY,
         };
         let ch = &self.channels;
         let moved = [at, ch.output.active, ch.progress.active, ch.gpu_hard.active];
         // a process that is being ended may write its core for long
-        let works = [
+        let busy = [
             ch.cpu.active,
             ch.cpu_many.active,
             ch.io.active,
@@ -98,7 +98,7 @@ impl Detector {
         ];
         let since = moved.into_iter().max().unwrap_or(at);
         let quiet = |m: Mono| now.since(m) >= patience;
-        quiet(since) && (words == Deadly::Abort || works.into_iter().all(quiet))
+        quiet(since) && (deadly == Deadly::Abort || busy.into_iter().all(quiet))
     }
 
     /// Whether the job that has just ended well left a result that is none.

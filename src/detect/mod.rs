@@ -176,9 +176,14 @@ impl Detector {
             self.cut(now);
         }
         self.last_at = now;
+        let error = match &env.event {
+            Event::Line(line) => signature::of_line(&line.text),
+            _ => None,
+        };
         match &env.event {
             Event::Sample(sample) => self.observe_sample(now, sample),
-            Event::Line(line) if !signature::is_no_activity(&line.text) => {
+            // a request of a page, or one more copy of an error, is no sign of life
+            Event::Line(line) if error.is_none() && !signature::is_request(&line.text) => {
                 self.channels.output(now);
             }
             Event::Progress(p) => {
@@ -203,7 +208,7 @@ impl Detector {
             _ => {}
         }
         self.placement.observe(now, env.seq, &env.event);
-        self.context.observe(now, env.seq, &env.event);
+        self.context.observe(now, env.seq, &env.event, error);
         if self.channels.last_activity() > before {
             self.active_seq = env.seq;
         }

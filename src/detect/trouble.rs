@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::model::{Cite, FaultKind, GpuId, GpuSample, KernelFault, Mono, VerdictId};
+use crate::model::{Cite, FaultKind, Finding, GpuId, GpuSample, KernelFault, Mono, VerdictId};
 
 use super::errors::Entry;
+use super::facts::Seen;
 use super::kernel;
 use super::signature::{Rank, Reported};
 
@@ -102,6 +103,8 @@ pub(super) struct Trouble {
     pub(super) oom: Option<Cite>,
     /// One that it ended and that may be ours.
     maybe_oom: Option<Cite>,
+    /// A reset that the job survived.
+    remark: Option<Seen>,
 }
 
 impl Trouble {
@@ -222,10 +225,26 @@ impl Trouble {
         self.entries.iter()
     }
 
-    /// A reset that the job survived: worth a word, no verdict.
-    pub(super) fn survived(&mut self) {
-        self.entries.clear();
-        self.fatal = None;
+    /// The job went on: what the kernel told before that is no verdict. What it told just
+    /// now stays, for a step that ended before may be read after it.
+    pub(super) fn survived(&mut self, now: Mono) {
+        let gone = |e: &Entry| now.since(e.seen.last.at) >= NEXT;
+        let reset = |e: &&Entry| e.seen.verdict == VerdictId::GpuReset && gone(e);
+        if let Some(entry) = self.entries.iter().find(reset) {
+            self.remark = Some(entry.seen.clone());
+        }
+        self.entries.retain(|e| !gone(e));
+        self.fatal = self.fatal.filter(|at| now.since(*at) < NEXT);
+    }
+
+    /// What is worth a word though the job goes on.
+    pub(super) fn remarks(&self) -> Vec<Finding> {
+        let seen = self.remark.iter();
+        seen.map(|s| Finding {
+            text: format!("the job goes on after \"{}\"", s.last.text),
+            ..s.finding()
+        })
+        .collect()
     }
 
     /// When the kernel last spoke of a reset.
@@ -266,9 +285,12 @@ mod tests {
 
     fn told(lines: &[&str]) -> Trouble {
         let mut t = Trouble::default();
-        let mut cards = Cards::default();
-        cards.ours = Some(GpuId("0000:0c:00.0".to_owned()));
-        cards.others.insert(GpuId("0000:03:00.0".to_owned()));
+        let id = |s: &str| GpuId(s.to_owned());
+        let cards = Cards {
+            ours: Some(id("0000:0c:00.0")),
+            others: BTreeSet::from([id("0000:03:00.0")]),
+            apu: None,
+        };
         let pids = BTreeSet::from([4242]);
         for (n, text) in (1..).zip(lines) {
             let cite = Cite {

@@ -94,7 +94,7 @@ impl Detector {
             confidence: 1.0,
             onset: now,
             sentence: sentence.to_owned(),
-            findings: Vec::new(),
+            findings: self.context.trouble.remarks(),
             ruled_out: Vec::new(),
             considered: Vec::new(),
             remedy: None,

@@ -262,17 +262,15 @@ fn preserve(vram: Option<Bytes>) -> String {
 
 /// The module that Python did not find.
 fn missing_module(verdict: &Verdict) -> Option<&str> {
-    let lines = verdict.findings.iter().flat_map(|f| &f.cites);
-    lines
-        .filter_map(|c: &Cite| {
-            let rest = c.text.split_once("No module named ")?.1;
-            let name = rest.trim_start_matches(['\'', '"']);
-            let end = name
-                .find(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '_' | '-'))
-                .unwrap_or(name.len());
-            Some(&name[..end]).filter(|n| !n.is_empty())
-        })
-        .next()
+    let mut lines = verdict.findings.iter().flat_map(|f| &f.cites);
+    lines.find_map(|c: &Cite| {
+        let rest = c.text.split_once("No module named ")?.1;
+        let name = rest.trim_start_matches(['\'', '"']);
+        let end = name
+            .find(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '_' | '-'))
+            .unwrap_or(name.len());
+        Some(&name[..end]).filter(|n| !n.is_empty())
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use super::*;
 use crate::model::event::Choice;
 use crate::model::{Answers, Finding, Mono, Plan, Rung, RungId, Tier};
+use VerdictId::*;
+
 use crate::policy::{BudgetState, Position, decide};
 
 fn verdict(id: VerdictId, phase: Phase, health: Health) -> Verdict {
@@ -25,108 +27,161 @@ fn of(id: VerdictId, phase: Phase) -> Remedy {
     remedy(&verdict(id, phase, Health::Failed), &RemedyFacts::default())
 }
 
+type Row = (VerdictId, Phase, ActionId, u8, bool);
+
 /// The table of the vocabulary, row by row: action, tier, restart after a failure.
+const TABLE: &[Row] = &[
+    (SilentHang, Phase::VaeDecode, ActionId::FastFind, 1, true),
+    (SilentHang, Phase::VaeEncode, ActionId::FastFind, 1, true),
+    (FindStall, Phase::VaeDecode, ActionId::FastFind, 1, true),
+    (FindStall, Phase::Sampling, ActionId::FastFind, 1, true),
+    (SilentHang, Phase::Sampling, ActionId::EnvToggle, 1, true),
+    (SpinHang, Phase::Sampling, ActionId::RetrySame, 1, true),
+    (BusyIdle, Phase::VaeDecode, ActionId::RetrySame, 1, true),
+    (MemoryFault, Phase::Sampling, ActionId::RetrySame, 1, true),
+    (BlasError, Phase::Sampling, ActionId::RetrySame, 1, true),
+    (GpuReset, Phase::Sampling, ActionId::RebootHost, 4, false),
+    (NoAlgorithm, Phase::VaeDecode, ActionId::TiledVae, 2, true),
+    (GpuOom, Phase::Sampling, ActionId::LowerSettings, 2, true),
+    (GpuOom, Phase::VaeDecode, ActionId::TiledVae, 2, true),
+    (VramSpill, Phase::Sampling, ActionId::LowerSettings, 2, true),
+    (
+        BlockAllocator,
+        Phase::VaeDecode,
+        ActionId::FullUnload,
+        1,
+        true,
+    ),
+    (HostOom, Phase::ModelLoad, ActionId::FreeMemory, 2, true),
+    (
+        PinnedMemory,
+        Phase::Sampling,
+        ActionId::DisablePinned,
+        1,
+        true,
+    ),
+    (MiopenDb, Phase::VaeDecode, ActionId::ResetMiopenDb, 1, true),
+    (
+        DeviceMismatch,
+        Phase::Delight,
+        ActionId::FixDevicePlacement,
+        1,
+        true,
+    ),
+    (
+        DtypeMismatch,
+        Phase::Sampling,
+        ActionId::Fp32Upcast,
+        2,
+        true,
+    ),
+    (NanOutput, Phase::Done, ActionId::Fp32Upcast, 2, false),
+    (
+        DownloadStall,
+        Phase::Download,
+        ActionId::ResumeDownload,
+        1,
+        true,
+    ),
+    (Crawl, Phase::VaeDecode, ActionId::FastFind, 1, false),
+    (Throttled, Phase::Sampling, ActionId::CoolDown, 0, false),
+    (
+        GpuUnavailable,
+        Phase::Startup,
+        ActionId::RebootHost,
+        4,
+        false,
+    ),
+    (
+        GttExhausted,
+        Phase::Sampling,
+        ActionId::FixEnvironment,
+        4,
+        false,
+    ),
+    (
+        PermissionKfd,
+        Phase::Startup,
+        ActionId::FixEnvironment,
+        4,
+        false,
+    ),
+    (
+        NoKernelImage,
+        Phase::Sampling,
+        ActionId::FixEnvironment,
+        4,
+        false,
+    ),
+    (
+        PortInUse,
+        Phase::Startup,
+        ActionId::FixEnvironment,
+        4,
+        false,
+    ),
+    (
+        MissingDependency,
+        Phase::Startup,
+        ActionId::FixEnvironment,
+        4,
+        false,
+    ),
+    (
+        CorruptModel,
+        Phase::ModelLoad,
+        ActionId::FixEnvironment,
+        4,
+        false,
+    ),
+    (DiskFull, Phase::Save, ActionId::FixEnvironment, 4, false),
+    (
+        CpuFallback,
+        Phase::Sampling,
+        ActionId::FixEnvironment,
+        4,
+        false,
+    ),
+    (
+        CrashSegv,
+        Phase::Sampling,
+        ActionId::FixEnvironment,
+        4,
+        false,
+    ),
+    (
+        AppError,
+        Phase::Sampling,
+        ActionId::FixEnvironment,
+        4,
+        false,
+    ),
+    (Killed, Phase::Sampling, ActionId::RetrySame, 1, false),
+    (Healthy, Phase::Sampling, ActionId::None, 0, false),
+    (IdleWaiting, Phase::Idle, ActionId::None, 0, false),
+    (LoadingIo, Phase::ModelLoad, ActionId::Wait, 0, false),
+    (DownloadWait, Phase::Download, ActionId::Wait, 0, false),
+    (CompileWarmup, Phase::VaeDecode, ActionId::Wait, 0, false),
+    (CpuPhase, Phase::VaeDecode, ActionId::Wait, 0, false),
+    (Paused, Phase::Sampling, ActionId::None, 0, false),
+    (Finished, Phase::Done, ActionId::None, 0, false),
+];
+
 #[test]
 fn the_default_table() {
-    use VerdictId::*;
-    let decode = Phase::VaeDecode;
-    let sampling = Phase::Sampling;
-    for (id, phase, action, tier, auto) in [
-        (SilentHang, decode, ActionId::FastFind, 1, true),
-        (SilentHang, Phase::VaeEncode, ActionId::FastFind, 1, true),
-        (FindStall, decode, ActionId::FastFind, 1, true),
-        (FindStall, sampling, ActionId::FastFind, 1, true),
-        (SilentHang, sampling, ActionId::EnvToggle, 1, true),
-        (SpinHang, sampling, ActionId::RetrySame, 1, true),
-        (BusyIdle, decode, ActionId::RetrySame, 1, true),
-        (MemoryFault, sampling, ActionId::RetrySame, 1, true),
-        (BlasError, sampling, ActionId::RetrySame, 1, true),
-        (GpuReset, sampling, ActionId::RebootHost, 4, false),
-        (NoAlgorithm, decode, ActionId::TiledVae, 2, true),
-        (GpuOom, sampling, ActionId::LowerSettings, 2, true),
-        (GpuOom, decode, ActionId::TiledVae, 2, true),
-        (VramSpill, sampling, ActionId::LowerSettings, 2, true),
-        (BlockAllocator, decode, ActionId::FullUnload, 1, true),
-        (HostOom, Phase::ModelLoad, ActionId::FreeMemory, 2, true),
-        (PinnedMemory, sampling, ActionId::DisablePinned, 1, true),
-        (MiopenDb, decode, ActionId::ResetMiopenDb, 1, true),
-        (
-            DeviceMismatch,
-            Phase::Delight,
-            ActionId::FixDevicePlacement,
-            1,
-            true,
-        ),
-        (DtypeMismatch, sampling, ActionId::Fp32Upcast, 2, true),
-        (NanOutput, Phase::Done, ActionId::Fp32Upcast, 2, false),
-        (
-            DownloadStall,
-            Phase::Download,
-            ActionId::ResumeDownload,
-            1,
-            true,
-        ),
-        (Crawl, decode, ActionId::FastFind, 1, false),
-        (Throttled, sampling, ActionId::CoolDown, 0, false),
-        (
-            GpuUnavailable,
-            Phase::Startup,
-            ActionId::RebootHost,
-            4,
-            false,
-        ),
-        (GttExhausted, sampling, ActionId::FixEnvironment, 4, false),
-        (
-            PermissionKfd,
-            Phase::Startup,
-            ActionId::FixEnvironment,
-            4,
-            false,
-        ),
-        (NoKernelImage, sampling, ActionId::FixEnvironment, 4, false),
-        (
-            PortInUse,
-            Phase::Startup,
-            ActionId::FixEnvironment,
-            4,
-            false,
-        ),
-        (
-            MissingDependency,
-            Phase::Startup,
-            ActionId::FixEnvironment,
-            4,
-            false,
-        ),
-        (
-            CorruptModel,
-            Phase::ModelLoad,
-            ActionId::FixEnvironment,
-            4,
-            false,
-        ),
-        (DiskFull, Phase::Save, ActionId::FixEnvironment, 4, false),
-        (CpuFallback, sampling, ActionId::FixEnvironment, 4, false),
-        (CrashSegv, sampling, ActionId::FixEnvironment, 4, false),
-        (AppError, sampling, ActionId::FixEnvironment, 4, false),
-        (Killed, sampling, ActionId::RetrySame, 1, false),
-        (Healthy, sampling, ActionId::None, 0, false),
-        (IdleWaiting, Phase::Idle, ActionId::None, 0, false),
-        (LoadingIo, Phase::ModelLoad, ActionId::Wait, 0, false),
-        (DownloadWait, Phase::Download, ActionId::Wait, 0, false),
-        (CompileWarmup, decode, ActionId::Wait, 0, false),
-        (CpuPhase, decode, ActionId::Wait, 0, false),
-        (Paused, sampling, ActionId::None, 0, false),
-        (Finished, Phase::Done, ActionId::None, 0, false),
-    ] {
-        let r = of(id, phase);
+    for (id, phase, action, tier, auto) in TABLE {
+        let r = of(*id, *phase);
         assert_eq!(
             (r.action, r.tier, r.auto_restart),
-            (action, tier, auto),
+            (*action, *tier, *auto),
             "{id} in {phase}"
         );
         assert!(!r.why.is_empty(), "{id}");
     }
+    let named: std::collections::BTreeSet<_> = TABLE.iter().map(|row| row.0).collect();
+    let open = VerdictId::ALL.iter().filter(|v| !named.contains(v));
+    let open: Vec<_> = open.collect();
+    assert_eq!(open, [&OffloadRisk, &Thrash], "the test below has these");
 }
 
 #[test]

@@ -49,6 +49,11 @@ static HINTS: LazyLock<Vec<(Regex, Hint)>> = LazyLock::new(|| {
 
 /// What a line hints at, if anything.
 pub(crate) fn hint(text: &str) -> Option<Hint> {
+    // words of which each of the patterns has one
+    let may = ["load", "cpu", "CPU", "Cpu", "DISABLED"];
+    if !may.iter().any(|w| text.contains(w)) {
+        return None;
+    }
     HINTS
         .iter()
         .find_map(|(r, h)| r.is_match(text).then_some(*h))

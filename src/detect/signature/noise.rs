@@ -64,7 +64,7 @@ static MESSAGE: LazyLock<Vec<Regex>> =
 /// An odd number of quotation marks stands before the words, and no error is told with
 /// them. A log of JSON lines has all its words in such marks.
 fn is_quoted(line: &[u8], before: &[u8]) -> bool {
-    let odd = |mark: u8| before.iter().filter(|b| **b == mark).count() % 2 == 1;
+    let odd = |mark: u8| before.split(|b| *b == mark).count() % 2 == 0;
     line.first() != Some(&b'{')
         && (odd(b'"') || odd(b'`'))
         && !MESSAGE.iter().any(|r| r.is_match(before))
