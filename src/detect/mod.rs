@@ -119,8 +119,8 @@ impl Detector {
     }
 
     /// Other numbers from here on: for tests of the numbers.
-    pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {
-        self.thresholds = thresholds;
+    pub(crate) const fn set_thresholds(&mut self, thresholds: &Thresholds) {
+        self.thresholds = *thresholds;
     }
 
     /// The same with other numbers: for tests of the numbers.

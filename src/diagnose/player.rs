@@ -167,7 +167,7 @@ impl Player {
     }
 
     /// Other numbers in the rules from here on: for tests of the numbers.
-    pub const fn set_thresholds(&mut self, thresholds: Thresholds) {
+    pub const fn set_thresholds(&mut self, thresholds: &Thresholds) {
         self.state.set_thresholds(thresholds);
     }
 

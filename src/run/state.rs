@@ -338,7 +338,7 @@ impl RunState {
     }
 
     /// Other numbers in the rules from here on: for tests of the numbers.
-    pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {
+    pub(crate) const fn set_thresholds(&mut self, thresholds: &Thresholds) {
         self.detector.set_thresholds(thresholds);
     }
 

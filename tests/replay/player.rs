@@ -22,8 +22,8 @@ thread_local! {
 }
 
 /// Plays with other numbers in the rules, whatever `f` plays in this thread.
-pub(crate) fn with_numbers<R>(numbers: Thresholds, f: impl FnOnce() -> R) -> R {
-    let before = NUMBERS.replace(numbers);
+pub(crate) fn with_numbers<R>(numbers: &Thresholds, f: impl FnOnce() -> R) -> R {
+    let before = NUMBERS.replace(*numbers);
     let result = f();
     NUMBERS.set(before);
     result
@@ -48,7 +48,7 @@ pub(crate) fn play(case: &Case) -> Outcome {
             let mut fresh = true;
             let played = play_folder(folder, Fold::Live, |p| {
                 if std::mem::take(&mut fresh) {
-                    p.set_thresholds(NUMBERS.get());
+                    p.set_thresholds(&NUMBERS.get());
                 }
                 out.hear(p)
             });
@@ -67,7 +67,7 @@ fn scripted(case: &Case, out: &mut Outcome) -> Player {
     let kernel = case.kernel.iter().map(|(_, text)| text.as_str());
     let kind = head::kind(&case.meta);
     let mut player = Player::new(&case.meta, kind, Fold::Live, kernel, case.rows.first());
-    player.set_thresholds(NUMBERS.get());
+    player.set_thresholds(&NUMBERS.get());
     let mut goes_on = out.hear(&mut player);
     for (t, item) in timeline(case) {
         if goes_on.is_break() {
