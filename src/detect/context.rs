@@ -199,7 +199,12 @@ impl Context {
             *longest = stay.max(*longest);
             self.phase_since = now;
             self.find = None;
-            self.compiling = false;
+            // "compiling, this takes minutes" comes before the empty bar that is first to
+            // tell of the phase in which it happens
+            self.compiling &= matches!(
+                self.phase,
+                Phase::Startup | Phase::ModelLoad | Phase::TextEncode | Phase::Unknown
+            );
             if self.job.in_flight() {
                 self.errors.outlived(now);
             }

@@ -129,6 +129,11 @@ impl Detector {
         }
     }
 
+    /// Other numbers from here on: for tests of the numbers.
+    pub(crate) const fn set_thresholds(&mut self, thresholds: &Thresholds) {
+        self.thresholds = *thresholds;
+    }
+
     /// The same with other numbers: for tests of the numbers.
     #[must_use]
     pub const fn with_thresholds(mut self, thresholds: Thresholds) -> Self {

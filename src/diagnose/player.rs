@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use crate::detect::Thresholds;
 use crate::model::event::{Decision, EvidenceReport, RunStarted, Standstill};
 use crate::model::{
     AttemptSpec, Effect, Envelope, Event, ExitReport, ExitStatus, Line, Mono, Phase, Stream,
@@ -163,6 +164,11 @@ impl Player {
         };
         player.launch(started, first);
         player
+    }
+
+    /// Other numbers in the rules from here on: for tests of the numbers.
+    pub const fn set_thresholds(&mut self, thresholds: &Thresholds) {
+        self.state.set_thresholds(thresholds);
     }
 
     /// The card is read before the program is launched: that is its idle level.

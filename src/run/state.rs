@@ -345,6 +345,11 @@ impl RunState {
         self.now.since(at)
     }
 
+    /// Other numbers in the rules from here on: for tests of the numbers.
+    pub(crate) const fn set_thresholds(&mut self, thresholds: &Thresholds) {
+        self.detector.set_thresholds(thresholds);
+    }
+
     /// The judgement in force.
     pub const fn verdict(&self) -> &Verdict {
         &self.verdict

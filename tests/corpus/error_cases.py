@@ -43,6 +43,7 @@ def build():
     comfy_boot(c, 12, 12272, 31800, "2.7.1+rocm6.3", "AMD Radeon RX 6700 XT", extra=NOISE[:2])
     c.seg(12, 19, "idle")
     comfy_job(c, 19, 45, "SD3", 11000, te="SD3ClipModel_")
+    c.raw(45, "\r  0%|                    | 0/20 [00:00<?, ?it/s]")
     c.seg(45, 47, "sample", gpu=C(30, 8), power=C(60, 9))
     c.out(47, "MIOpen(HIP): Warning [SQLiteBase] Unable to read system database file:gfx1031_40.db Performance may degrade",
           "MIOpen(HIP): Error [Exec] Internal error while accessing SQLite database: database disk image is malformed",
@@ -208,7 +209,7 @@ def build():
 
     c = Case("a1111-rx6800-port-range", "rx6800", "sdwebui", 70, 36, argv=["python3", "launch.py", "--port", "7861"])
     a1111(c, 20)
-    c.emits = [e for e in c.emits if "Running on local" not in e[1] and "Startup time" not in e[1]]
+    c.emits = [e for e in c.emits if not any(w in e[1] for w in ("Running on local", "Startup time", "Loading weights", "Creating model", "Model loaded"))]
     c.out(21, *bad(['  File "launch.py", line 48, in main', '  File "gradio/networking.py", line 121, in start_server',
           "OSError: Cannot find empty port in range: 7861-7861. You can specify a different port by setting the GRADIO_SERVER_PORT environment variable or passing the `server_port` parameter to `launch()`."]))
     ends(c, 22, 70, code=1)
@@ -224,6 +225,7 @@ def build():
     c.seg(22, 38, "load", vram=5900)
     c.bar(39, 70, 50, desc="Diffusion Sampling:: ")
     c.seg(38, 71, "sample")
+    c.out(70.5, "Loading multiview and paint pipeline hunyuan3d-paint-v2-0 for texture")
     c.out(71, "!!! Exception during processing !!! No module named 'custom_rasterizer_kernel'", *bad(['  File "hy3dgen/texgen/differentiable_renderer/mesh_render.py", in __init__', "    import custom_rasterizer as cr",
           "ModuleNotFoundError: No module named 'custom_rasterizer_kernel'"]))
     c.out(72, "Prompt executed in 49.66 seconds")
@@ -268,6 +270,7 @@ def build():
     # devices
     c = Case("ltx-w7900-two-devices", "w7900", "diffusers", 100, 41, argv=["python3", "ltx_i2v.py"])
     script(c, 38, vram=14000, first=NOISE)
+    c.out(38, "Encoding prompt and image")
     c.seg(38, 41, "encode")
     c.out(41, *bad(['  File "diffusers/pipelines/ltx/pipeline_ltx_image2video.py", in __call__',
           "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! (when checking argument for argument mat2 in method wrapper_CUDA_mm)"]))
@@ -277,6 +280,7 @@ def build():
 
     c = Case("sd-3060-generator-device", "rtx3060", "script", 80, 42, argv=["python3", "batch.py"])
     script(c, 30, vram=5000, first=NOISE)
+    c.out(30, "Encoding prompt")
     c.out(31, *bad(['  File "diffusers/utils/torch_utils.py", in randn_tensor', "ValueError: Cannot generate a cpu tensor from a generator of type cuda."]))
     c.seg(30, 32, "encode")
     ends(c, 32, 80, code=1)
@@ -288,8 +292,9 @@ def build():
     comfy26(c, 12, 16368, 64000, "2.10.0a0+rocm7.9", "AMD Radeon RX 7900 GRE")
     c.seg(12, 20, "idle")
     comfy_job(c, 20, 40, "Flux", 12100, p="[INFO] ", new=True)
+    c.raw(40, "\r  0%|                    | 0/20 [00:00<?, ?it/s]")
     c.seg(40, 42, "sample")
-    c.out(42, "[ERROR] !!! Exception during processing !!! CUDA error: HIPBLAS_STATUS_ALLOC_FAILED when calling `hipblasCreate(handle)`", "[ERROR] Traceback (most recent call last):", "    return torch.nn.functional.linear(input, weight, bias)",
+    c.out(42, "", "[ERROR] !!! Exception during processing !!! CUDA error: HIPBLAS_STATUS_ALLOC_FAILED when calling `hipblasCreate(handle)`", "[ERROR] Traceback (most recent call last):", "    return torch.nn.functional.linear(input, weight, bias)",
           "RuntimeError: CUDA error: HIPBLAS_STATUS_ALLOC_FAILED when calling `hipblasCreate(handle)`")
     c.out(43, "[INFO] Prompt executed in 22.20 seconds")
     c.seg(42, 120, "idle")
@@ -412,7 +417,7 @@ def build():
     c.out(35, *bad(['  File "diffusers/pipelines/ltx/pipeline_ltx.py", in check_inputs', "ValueError: `height` and `width` have to be divisible by 32 but are 481 and 704."]))
     ends(c, 36, 80, code=1)
     c.seg(34, 36, "cpu1")
-    cs.append(fault(c, "app_error", "text_encode", 35, 40, [text("have to be divisible by 32"), ("event", "exit", "code 1")], "a setting of the user's", must_not=["crash_segv", "gpu_oom", "missing_dependency"],
+    cs.append(fault(c, "app_error", "model_load", 35, 40, [text("have to be divisible by 32"), ("event", "exit", "code 1")], "a setting of the user's", must_not=["crash_segv", "gpu_oom", "missing_dependency"],
                     checkpoints=[(70, ["app_error"])]))
 
     c = Case("comfy-4090m-node-failed", "rtx4090m", "comfyui", 90, 55)

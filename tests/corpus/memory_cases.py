@@ -62,9 +62,10 @@ def build():
     c.seg(14, 21, "idle")
     c.out(21, "got prompt", "Requested to load FluxClipModel_", "loaded completely 14210.1 4777.54 True", "Requested to load Flux")
     c.seg(21, 70, "load", gtt=15700, gpu=C(12, 6))
+    c.raw(70, "\r  0%|                    | 0/20 [00:00<?, ?it/s]")
     c.klog(72, "[drm:amdgpu_cs_ioctl [amdgpu]] *ERROR* Not enough memory for command submission!")
     c.seg(70, 73, "sample", gtt=15850)
-    c.out(73, "!!! Exception during processing !!! HIP out of memory. Tried to allocate 1.13 GiB. GPU 0 has a total capacity of 15.49 GiB of which 158.00 MiB is free. "
+    c.out(73, "", "!!! Exception during processing !!! HIP out of memory. Tried to allocate 1.13 GiB. GPU 0 has a total capacity of 15.49 GiB of which 158.00 MiB is free. "
           "Of the allocated memory 14.71 GiB is allocated by PyTorch, and 210.22 MiB is reserved by PyTorch but unallocated.",
           *bad(['  File "comfy/ops.py", in cast_bias_weight', "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.13 GiB."]))
     c.out(74, "Got an OOM, unloading all loaded models.", "Prompt executed in 52.70 seconds")
@@ -126,7 +127,7 @@ def build():
           "    if torch.cuda.cudart().cudaHostRegister(ptr, size, 1) == 0:", "torch.AcceleratorError: CUDA error: out of memory")
     c.out(45, "[INFO] Prompt executed in 26.11 seconds")
     c.seg(44, 140, "idle")
-    cs.append(fault(c, "pinned_memory", "sampling", 44, 50, [text("cudaHostRegister"), gauge("vram at 30 % of its total")], "start with --disable-pinned-memory",
+    cs.append(fault(c, "pinned_memory", "model_load", 44, 50, [text("cudaHostRegister"), gauge("vram at 30 % of its total")], "start with --disable-pinned-memory",
                     must_not=["host_oom", "app_error"], checkpoints=[(15, ["idle_waiting"]), (60, ["pinned_memory"])]))
 
     c = Case("ltx-9070xt-pin-memory-script", "rx9070xt", "diffusers", 120, 9, argv=["python3", "ltx.py", "--offload", "group"])
@@ -175,7 +176,7 @@ def build():
     c.seg(190, 199, "load", vram=13800, rd=0)
     c.bar(200, 248, 25, 0, 14, final=False)
     c.seg(199, 250, "sample")
-    cs.append(fault(c, "offload_risk", "offload", 151, 165, [text("Offloading DynamicSwap_HunyuanVideoTransformer3DModelPacked from cuda:0 to preserve memory: 8 GB")],
+    cs.append(fault(c, "offload_risk", "vae_decode", 151, 165, [text("Offloading DynamicSwap_HunyuanVideoTransformer3DModelPacked from cuda:0 to preserve memory: 8 GB")],
                     "16 GiB and the transformer stays on the card for the decode", must_not=["block_allocator", "gpu_oom"] + NO_HANG,
                     checkpoints=[(120, ["healthy"]), (240, ["offload_risk", "healthy"])]))
 

@@ -137,7 +137,7 @@ def build():
     c.seg(330, 390, "vae")
     c.out(391, *["frame batch %d done" % i for i in range(16)])
     c.seg(390, 420, "cpuN", cpu=C(500, 60), wr=C(3e6, 1e6))
-    cs.append(calm(c, "healthy", "unknown", [gauge("no line for six minutes; the card works all the time")], "stdout goes to a pipe and is buffered", accept=["cpu_phase"], must_not=NO_HANG + ["idle_waiting"],
+    cs.append(calm(c, "healthy", "startup", [gauge("no line for six minutes; the card works all the time")], "stdout goes to a pipe and is buffered", accept=["cpu_phase"], must_not=NO_HANG + ["idle_waiting"],
                    checkpoints=[(200, ["healthy"]), (380, ["healthy"])]))
 
     c = Case("script-rx6800-dots", "rx6800", "script", 330, 91, argv=["python3", "render.py"])
@@ -388,8 +388,9 @@ def build():
     comfy26(c, 12, 16368, 64000, "2.9.1+rocm6.4", "AMD Radeon RX 7900 GRE")
     c.seg(12, 20, "idle")
     comfy_job(c, 20, 42, "Flux", 16200, p="[INFO] ", new=True)
+    c.raw(43, "\r  0%|                    | 0/20 [00:00<?, ?it/s]")
     c.seg(42, 46, "sample", vram=16350)
-    c.out(46, "[ERROR] !!! Exception during processing !!! HIP out of memory. Tried to allocate 1.41 GiB.", "[ERROR] Traceback (most recent call last):", "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.41 GiB.",
+    c.out(46, "", "[ERROR] !!! Exception during processing !!! HIP out of memory. Tried to allocate 1.41 GiB.", "[ERROR] Traceback (most recent call last):", "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.41 GiB.",
           "[ERROR] Got an OOM, unloading all loaded models.", "[INFO] Prompt executed in 26.00 seconds")
     c.seg(46, 80, "idle", vram=900)
     comfy_job(c, 80, 96, "Flux", 12100, p="[INFO] ", new=True)

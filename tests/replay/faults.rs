@@ -350,3 +350,78 @@ fn a_download_that_receives_nothing() {
         onset + 150.0,
     );
 }
+
+/// Those that notice when a number of the rules changes, for [`crate::mutation`].
+pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "faults::a_silent_decode_under_the_prefixes_of_2026",
+        a_silent_decode_under_the_prefixes_of_2026,
+    ),
+    (
+        "faults::a_silent_decode_behind_a_page_that_polls",
+        a_silent_decode_behind_a_page_that_polls,
+    ),
+    (
+        "faults::a_silent_sampling_of_a_script",
+        a_silent_sampling_of_a_script,
+    ),
+    ("faults::a_silent_load", a_silent_load),
+    (
+        "faults::a_silent_decode_where_the_card_cannot_be_read",
+        a_silent_decode_where_the_card_cannot_be_read,
+    ),
+    (
+        "faults::a_silent_decode_under_a_counter_that_was_full_from_the_start",
+        a_silent_decode_under_a_counter_that_was_full_from_the_start,
+    ),
+    (
+        "faults::an_apu_that_is_wedged_in_its_first_job",
+        an_apu_that_is_wedged_in_its_first_job,
+    ),
+    (
+        "faults::a_hang_after_the_machine_slept",
+        a_hang_after_the_machine_slept,
+    ),
+    ("faults::a_loop_in_sampling", a_loop_in_sampling),
+    ("faults::a_wedged_queue", a_wedged_queue),
+    (
+        "faults::a_queue_that_is_wedged_before_the_card_was_seen_at_work",
+        a_queue_that_is_wedged_before_the_card_was_seen_at_work,
+    ),
+    (
+        "faults::a_search_that_does_not_advance",
+        a_search_that_does_not_advance,
+    ),
+    (
+        "faults::an_allocator_storm_without_end",
+        an_allocator_storm_without_end,
+    ),
+    (
+        "faults::an_allocator_storm_then_silence",
+        an_allocator_storm_then_silence,
+    ),
+    (
+        "faults::no_algorithm_in_a_server_that_lives_on",
+        no_algorithm_in_a_server_that_lives_on,
+    ),
+    (
+        "faults::device_memory_in_the_words_of_comfyui",
+        device_memory_in_the_words_of_comfyui,
+    ),
+    (
+        "faults::ends_of_a_job_are_told_apart",
+        ends_of_a_job_are_told_apart,
+    ),
+    (
+        "faults::the_kernel_ends_the_program_for_want_of_memory",
+        the_kernel_ends_the_program_for_want_of_memory,
+    ),
+    (
+        "faults::a_silent_decode_while_someone_watches_a_film",
+        a_silent_decode_while_someone_watches_a_film,
+    ),
+    (
+        "faults::a_download_that_receives_nothing",
+        a_download_that_receives_nothing,
+    ),
+];

@@ -12,6 +12,10 @@ mod find;
 #[cfg(test)]
 mod judge;
 #[cfg(test)]
+mod mutation;
+#[cfg(test)]
+mod own;
+#[cfg(test)]
 mod player;
 #[cfg(test)]
 mod quiet;
@@ -19,5 +23,7 @@ mod quiet;
 mod script;
 #[cfg(test)]
 mod slow;
+#[cfg(test)]
+mod soak;
 #[cfg(test)]
 mod words;

@@ -1,7 +1,9 @@
 //! Plays a case as a supervised run would have seen it, until the run is decided.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
+use framepack_tui::detect::Thresholds;
 use framepack_tui::diagnose::head;
 use framepack_tui::diagnose::play as play_folder;
 use framepack_tui::diagnose::player::{Fold, Item, Player, Told};
@@ -13,6 +15,19 @@ use crate::case::Case;
 /// Time in one row, and what a clock may deviate before it is a jump.
 const ROW_S: f64 = 1.0;
 const JUMP_S: f64 = 2.5;
+
+thread_local! {
+    /// Numbers of the rules for what is played in this thread.
+    static NUMBERS: Cell<Thresholds> = const { Cell::new(Thresholds::DEFAULT) };
+}
+
+/// Plays with other numbers in the rules, whatever `f` plays in this thread.
+pub(crate) fn with_numbers<R>(numbers: &Thresholds, f: impl FnOnce() -> R) -> R {
+    let before = NUMBERS.replace(*numbers);
+    let result = f();
+    NUMBERS.set(before);
+    result
+}
 
 /// What came out.
 #[derive(Debug, Default)]
@@ -30,7 +45,14 @@ pub(crate) fn play(case: &Case) -> Outcome {
     let mut out = Outcome::default();
     let player = match &case.folder {
         Some(folder) => {
-            let played = play_folder(folder, Fold::Live, |p| out.hear(p)).unwrap();
+            let mut fresh = true;
+            let played = play_folder(folder, Fold::Live, |p| {
+                if std::mem::take(&mut fresh) {
+                    p.set_thresholds(&NUMBERS.get());
+                }
+                out.hear(p)
+            });
+            let played = played.unwrap();
             let (player, notes) = played.expect("a console with times");
             assert_eq!(notes, Vec::<String>::new(), "{}", case.name);
             player
@@ -45,6 +67,7 @@ fn scripted(case: &Case, out: &mut Outcome) -> Player {
     let kernel = case.kernel.iter().map(|(_, text)| text.as_str());
     let kind = head::kind(&case.meta);
     let mut player = Player::new(&case.meta, kind, Fold::Live, kernel, case.rows.first());
+    player.set_thresholds(&NUMBERS.get());
     let mut goes_on = out.hear(&mut player);
     for (t, item) in timeline(case) {
         if goes_on.is_break() {

@@ -362,3 +362,103 @@ fn a_long_decode_after_a_search_that_only_warnings_told_of() {
     s.act(20, Act::Idle);
     s.is_calm(&[], VerdictId::IdleWaiting);
 }
+
+/// Those that notice when a number of the rules changes, for [`crate::mutation`].
+pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "quiet::an_idle_server_polled_by_a_page_with_a_helper_thread_at_full_speed",
+        an_idle_server_polled_by_a_page_with_a_helper_thread_at_full_speed,
+    ),
+    (
+        "quiet::a_counter_that_stays_full_after_the_job",
+        a_counter_that_stays_full_after_the_job,
+    ),
+    (
+        "quiet::an_apu_whose_power_does_not_move_and_that_is_honestly_busy",
+        an_apu_whose_power_does_not_move_and_that_is_honestly_busy,
+    ),
+    ("quiet::weights_from_a_slow_disk", weights_from_a_slow_disk),
+    (
+        "quiet::an_encoder_that_is_read_while_its_phase_runs",
+        an_encoder_that_is_read_while_its_phase_runs,
+    ),
+    (
+        "quiet::weights_from_the_page_cache_by_memory_map",
+        weights_from_the_page_cache_by_memory_map,
+    ),
+    ("quiet::a_download_with_dips", a_download_with_dips),
+    (
+        "quiet::an_apu_whose_readings_do_not_move",
+        an_apu_whose_readings_do_not_move,
+    ),
+    (
+        "quiet::kernels_compiled_inside_the_process",
+        kernels_compiled_inside_the_process,
+    ),
+    (
+        "quiet::kernels_compiled_on_all_cores_without_a_word",
+        kernels_compiled_on_all_cores_without_a_word,
+    ),
+    (
+        "quiet::kernels_compiled_by_helpers",
+        kernels_compiled_by_helpers,
+    ),
+    (
+        "quiet::compilation_that_the_program_announces",
+        compilation_that_the_program_announces,
+    ),
+    (
+        "quiet::an_announced_decode_on_the_cpu",
+        an_announced_decode_on_the_cpu,
+    ),
+    (
+        "quiet::no_algorithm_that_the_program_answers_itself",
+        no_algorithm_that_the_program_answers_itself,
+    ),
+    (
+        "quiet::memory_that_ran_out_and_a_retry_in_tiles",
+        memory_that_ran_out_and_a_retry_in_tiles,
+    ),
+    (
+        "quiet::an_allocator_storm_that_passes",
+        an_allocator_storm_that_passes,
+    ),
+    ("quiet::a_pause_of_an_hour", a_pause_of_an_hour),
+    ("quiet::a_machine_that_slept", a_machine_that_slept),
+    (
+        "quiet::a_shape_whose_mesh_and_texture_are_made_on_one_core",
+        a_shape_whose_mesh_and_texture_are_made_on_one_core,
+    ),
+    (
+        "quiet::a_video_encoded_by_a_helper_while_the_counter_stays_full",
+        a_video_encoded_by_a_helper_while_the_counter_stays_full,
+    ),
+    (
+        "quiet::a_native_call_of_a_minute_that_holds_the_interpreter",
+        a_native_call_of_a_minute_that_holds_the_interpreter,
+    ),
+    (
+        "quiet::a_container_in_which_the_card_cannot_be_read",
+        a_container_in_which_the_card_cannot_be_read,
+    ),
+    (
+        "quiet::a_process_that_cannot_be_read_is_never_judged",
+        a_process_that_cannot_be_read_is_never_judged,
+    ),
+    (
+        "quiet::a_script_that_says_nothing_and_works",
+        a_script_that_says_nothing_and_works,
+    ),
+    (
+        "quiet::a_naive_kernel_of_a_quarter_of_an_hour",
+        a_naive_kernel_of_a_quarter_of_an_hour,
+    ),
+    (
+        "quiet::a_traceback_that_was_survived",
+        a_traceback_that_was_survived,
+    ),
+    (
+        "quiet::a_long_decode_after_a_search_that_only_warnings_told_of",
+        a_long_decode_after_a_search_that_only_warnings_told_of,
+    ),
+];

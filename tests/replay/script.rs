@@ -226,6 +226,11 @@ impl Script {
         s
     }
 
+    /// Seconds in which the machine was awake.
+    pub(crate) const fn awake(&self) -> u32 {
+        self.end
+    }
+
     /// The second at which the script stands.
     pub(crate) fn now(&self) -> f64 {
         f64::from(self.end) + f64::from(self.slept)
@@ -276,7 +281,7 @@ impl Script {
     }
 
     /// The same with readings of its own.
-    pub(crate) fn act_with(&mut self, seconds: u32, act: Act, change: Change) {
+    pub(crate) fn act_with(&mut self, seconds: u32, act: Act, mut change: impl FnMut(&mut Row)) {
         for _ in 0..seconds {
             let mut row = self.row(act);
             change(&mut row);

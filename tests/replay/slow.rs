@@ -429,3 +429,77 @@ fn a_hang_after_a_crawl() {
     assert_eq!(v.id, VerdictId::SilentHang, "{}", got.story());
     assert!(t <= onset + 90.0, "{}", got.story());
 }
+
+/// Those that notice when a number of the rules changes, for [`crate::mutation`].
+pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "slow::steps_that_take_seven_times_as_long",
+        steps_that_take_seven_times_as_long,
+    ),
+    (
+        "slow::a_crawl_that_ends_is_told_as_ended",
+        a_crawl_that_ends_is_told_as_ended,
+    ),
+    (
+        "slow::the_users_own_larger_job_is_no_crawl",
+        the_users_own_larger_job_is_no_crawl,
+    ),
+    (
+        "slow::a_second_pass_at_a_higher_resolution_is_no_crawl",
+        a_second_pass_at_a_higher_resolution_is_no_crawl,
+    ),
+    (
+        "slow::a_first_step_that_compiles_is_no_measure",
+        a_first_step_that_compiles_is_no_measure,
+    ),
+    (
+        "slow::a_pause_within_a_step_is_no_crawl",
+        a_pause_within_a_step_is_no_crawl,
+    ),
+    ("slow::power_that_is_held_down", power_that_is_held_down),
+    (
+        "slow::another_program_on_the_card_is_no_throttle",
+        another_program_on_the_card_is_no_throttle,
+    ),
+    ("slow::memory_that_overflows", memory_that_overflows),
+    (
+        "slow::memory_that_overflows_from_the_first_step",
+        memory_that_overflows_from_the_first_step,
+    ),
+    (
+        "slow::full_memory_and_mapped_weights_at_the_usual_pace",
+        full_memory_and_mapped_weights_at_the_usual_pace,
+    ),
+    ("slow::a_machine_that_swaps", a_machine_that_swaps),
+    (
+        "slow::a_machine_that_swaps_while_a_model_is_loaded",
+        a_machine_that_swaps_while_a_model_is_loaded,
+    ),
+    ("slow::a_torch_without_a_card", a_torch_without_a_card),
+    (
+        "slow::steps_on_the_cpu_beside_a_card_that_never_moved",
+        steps_on_the_cpu_beside_a_card_that_never_moved,
+    ),
+    (
+        "slow::a_user_who_asked_for_the_cpu",
+        a_user_who_asked_for_the_cpu,
+    ),
+    (
+        "slow::a_pipeline_and_its_inputs_on_two_devices",
+        a_pipeline_and_its_inputs_on_two_devices,
+    ),
+    (
+        "slow::the_same_without_words_is_told_and_not_answered",
+        the_same_without_words_is_told_and_not_answered,
+    ),
+    (
+        "slow::two_devices_and_an_honest_pace",
+        two_devices_and_an_honest_pace,
+    ),
+    (
+        "slow::a_transformer_that_stays_on_a_small_card",
+        a_transformer_that_stays_on_a_small_card,
+    ),
+    ("slow::a_warning_hides_no_hang", a_warning_hides_no_hang),
+    ("slow::a_hang_after_a_crawl", a_hang_after_a_crawl),
+];

@@ -527,3 +527,49 @@ fn a_failed_prompt_is_told_although_the_next_one_begins_at_once() {
     let last = got.shown().last().map(|(_, v)| v.id);
     assert_eq!(last, Some(VerdictId::IdleWaiting));
 }
+
+/// Those that notice when a number of the rules changes, for [`crate::mutation`].
+pub(crate) const ALL: &[(&str, fn())] = &[
+    ("words::a_node_of_comfyui_fails", a_node_of_comfyui_fails),
+    (
+        "words::a_script_ends_by_its_error",
+        a_script_ends_by_its_error,
+    ),
+    (
+        "words::what_was_survived_explains_nothing",
+        what_was_survived_explains_nothing,
+    ),
+    ("words::a_port_that_is_taken", a_port_that_is_taken),
+    (
+        "words::a_job_that_a_program_of_unknown_make_buries",
+        a_job_that_a_program_of_unknown_make_buries,
+    ),
+    (
+        "words::a_black_result_is_told_although_the_prompt_succeeds",
+        a_black_result_is_told_although_the_prompt_succeeds,
+    ),
+    (
+        "words::the_kernel_names_our_own_page_fault",
+        the_kernel_names_our_own_page_fault,
+    ),
+    (
+        "words::a_card_that_is_lost_takes_the_job_with_it",
+        a_card_that_is_lost_takes_the_job_with_it,
+    ),
+    (
+        "words::a_reset_decides_by_the_drivers_word",
+        a_reset_decides_by_the_drivers_word,
+    ),
+    (
+        "words::a_reset_that_the_job_survives_is_no_verdict",
+        a_reset_that_the_job_survives_is_no_verdict,
+    ),
+    (
+        "words::the_storm_names_its_companion",
+        the_storm_names_its_companion,
+    ),
+    (
+        "words::a_failed_prompt_is_told_although_the_next_one_begins_at_once",
+        a_failed_prompt_is_told_although_the_next_one_begins_at_once,
+    ),
+];

@@ -28,6 +28,9 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     if f.find.is_some() {
         return Check::clear("an open search is judged by its own clock");
     }
+    if f.compiling && c.core.since.is_some() {
+        return Check::clear("the program said that it compiles, and a core is busy");
+    }
     if f.works_elsewhere() {
         return Check::clear("a step of the CPU or a helper is under way");
     }
