@@ -64,15 +64,11 @@ fn a_second_section_at_a_sixth_of_the_pace() {
         s.say("Moving DynamicSwap_HunyuanVideoTransformer3DModelPacked to cuda:0 with preserved memory: 6 GB");
         s.act(5, Act::Load);
         s.bar(25, seconds, "");
-        s.act_with(
-            seconds,
-            Act::Sample,
+        s.act_with(seconds, Act::Sample, |r| {
             if padding == 0 {
-                |r| r.busy = Some(60.0)
-            } else {
-                |_| {}
-            },
-        );
+                r.busy = Some(60.0);
+            }
+        });
         s.say("Unloading DynamicSwap_HunyuanVideoTransformer3DModelPacked completely");
         s.say("Loaded AutoencoderKLHunyuanVideo to cuda:0 as complete.");
         s.act(10, Act::Vae);
