@@ -18,7 +18,8 @@ use framepack_tui::detect::{Field, Thresholds};
 use crate::case::Case;
 use crate::{faults, judge, own, player, quiet, slow, soak, words};
 
-/// Numbers that no case notices, and why not. One that is noticed must leave this list.
+/// Numbers that no case notices, and the likely reason, given by kind of number and not yet
+/// looked into one by one. One that is noticed must leave this list.
 const UNTESTED: &[(&str, &str)] = &[
     (
         "silence_long_s",
