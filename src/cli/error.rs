@@ -140,7 +140,9 @@ impl CliError {
         match self {
             Self::Profile(e) => e.exit_code(),
             Self::Watch(e) => e.exit_code(),
-            Self::Environment(_)
+            Self::Diagnose(e) if e.is_missing() => 66,
+            Self::Diagnose(_)
+            | Self::Environment(_)
             | Self::Record(_)
             | Self::Read(_)
             | Self::Bundle(_)
@@ -152,8 +154,6 @@ impl CliError {
             | Self::NoSuchRun { .. }
             | Self::AmbiguousRun { .. }
             | Self::NoRuns => 66,
-            Self::Diagnose(e) if e.is_missing() => 66,
-            Self::Diagnose(_) => 65,
             Self::NoTerminal => USAGE,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one

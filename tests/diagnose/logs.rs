@@ -39,7 +39,10 @@ fn an_error_in_the_text_is_told_with_its_line_whatever_stands_before_it() {
         "2026-02-11T10:22:31.123456789Z ",
         "Feb 11 10:22:31 box comfy[77]: ",
     ] {
-        let text: String = OOM.lines().map(|l| format!("{prefix}{l}\n")).collect();
+        let text: String = OOM
+            .split_inclusive('\n')
+            .flat_map(|l| [prefix, l])
+            .collect();
         let got = judge(&text);
         assert_eq!(got.source, SourceKind::Log);
         assert_eq!(got.verdict, VerdictId::GpuOom, "{prefix}");

@@ -443,7 +443,7 @@ impl Probe {
                 let got = player::play(case);
                 judge::never(case, &got).is_empty() && judge::answer(case, &got).is_empty()
             }
-            Self::Scripted(_, run) => quietly(run),
+            Self::Scripted(_, run) => quietly(*run),
             Self::Soak(seed) => soak::run(*seed).alarms.is_empty(),
         }
     }
@@ -455,7 +455,7 @@ thread_local! {
 }
 
 /// Whether a scripted test passes, without its message where it does not.
-fn quietly(test: &fn()) -> bool {
+fn quietly(test: fn()) -> bool {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = take_hook();

@@ -46,14 +46,13 @@ pub(crate) fn play(case: &Case) -> Outcome {
     let player = match &case.folder {
         Some(folder) => {
             let mut fresh = true;
-            let played = play_folder(folder, Fold::Live, |p| {
+            let whole = play_folder(folder, Fold::Live, |p| {
                 if std::mem::take(&mut fresh) {
                     p.set_thresholds(&NUMBERS.get());
                 }
                 out.hear(p)
             });
-            let played = played.unwrap();
-            let (player, notes) = played.expect("a console with times");
+            let (player, notes) = whole.unwrap().expect("a console with times");
             assert_eq!(notes, Vec::<String>::new(), "{}", case.name);
             player
         }

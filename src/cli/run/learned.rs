@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Baselines, Fingerprint, GpuSample};
+use crate::model::{Baselines, Fingerprint, GpuSample, Plan};
+use crate::record::Store;
 
 /// Version of the files; others are not read.
 const FORMAT: &str = "framepack-tui baselines 1";
@@ -28,8 +29,14 @@ pub(in crate::cli) struct Learned {
 }
 
 impl Learned {
-    /// Beside the folder of the runs.
-    pub(in crate::cli) fn beside(runs: &Path, fingerprint: Fingerprint) -> Self {
+    /// Beside the folder of the runs; what is known goes into the plan.
+    pub(in crate::cli) fn recall(store: &Store, fingerprint: Fingerprint, plan: &mut Plan) -> Self {
+        let learned = Self::beside(store.root(), fingerprint);
+        plan.baselines = learned.load();
+        learned
+    }
+
+    fn beside(runs: &Path, fingerprint: Fingerprint) -> Self {
         let folder = runs.parent().unwrap_or(runs).join("baselines");
         Self {
             folder,
@@ -42,7 +49,7 @@ impl Learned {
     }
 
     /// What was learned; nothing where there is no file, or none that can be read.
-    pub(in crate::cli) fn load(&self) -> Baselines {
+    fn load(&self) -> Baselines {
         let text = fs::read(self.path()).unwrap_or_default();
         serde_json::from_slice::<File>(&text)
             .ok()

@@ -129,8 +129,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let (store, dir) = record(&args.command, &now, None, &mut notices)?;
     let run = dir.id().to_string();
     let kin = fingerprint(&profile.id.value, &kind.to_string(), card, &args.command);
-    let learned = Learned::beside(store.root(), kin);
-    plan.baselines = learned.load();
+    let learned = Learned::recall(&store, kin, &mut plan);
     let lock = lock(card, &dir)?;
     let started = RunStarted {
         schema: SCHEMA.to_owned(),

@@ -214,14 +214,9 @@ fn set_up(
     notices.extend(more);
     let now = Zoned::now();
     let (store, dir) = setup::record(&command, &now, Some(target.pid), &mut notices)?;
-    let kind_of_run = fingerprint(
-        &profile.id.value,
-        &kind.to_string(),
-        planner.card.as_ref(),
-        &command,
-    );
-    let learned = Learned::beside(store.root(), kind_of_run);
-    plan.baselines = learned.load();
+    let on = planner.card.as_ref();
+    let kin = fingerprint(&profile.id.value, &kind.to_string(), on, &command);
+    let learned = Learned::recall(&store, kin, &mut plan);
     let cwd = target.cwd.clone();
     let started = RunStarted {
         schema: SCHEMA.to_owned(),

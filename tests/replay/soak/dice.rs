@@ -16,18 +16,18 @@ impl Dice {
     }
 
     /// One of `from..=to`.
-    pub(super) fn from_to(&mut self, from: u32, to: u32) -> u32 {
+    pub(super) fn between(&mut self, from: u32, to: u32) -> u32 {
         let span = u64::from(to - from) + 1;
         from + u32::try_from(self.next() % span).unwrap()
     }
 
     /// Whether something of this probability, in percent, happens.
     pub(super) fn percent(&mut self, p: u32) -> bool {
-        self.from_to(0, 99) < p
+        self.between(0, 99) < p
     }
 
     pub(super) fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
         let last = u32::try_from(of.len() - 1).unwrap();
-        of[usize::try_from(self.from_to(0, last)).unwrap()]
+        of[usize::try_from(self.between(0, last)).unwrap()]
     }
 }

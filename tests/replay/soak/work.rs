@@ -13,7 +13,7 @@ const SHORTEST_S: u32 = 3600;
 
 /// What this machine cannot tell, or tells wrongly, all the time.
 fn machine(d: &mut Dice) -> (Gpu, Option<fn(&mut Row)>) {
-    match d.from_to(0, 19) {
+    match d.between(0, 19) {
         0 => (STRIX_HALO, Some(|r| r.power = None)),
         1 => (
             STRIX_HALO,
@@ -56,7 +56,7 @@ struct World {
 pub(super) fn script(seed: u64) -> Script {
     let mut d = Dice::new(seed);
     let (gpu, always) = machine(&mut d);
-    let kind = d.from_to(0, 3);
+    let kind = d.between(0, 3);
     let s = match kind {
         0 => Script::framepack(gpu),
         1 => comfy(gpu),
@@ -99,9 +99,9 @@ impl World {
     fn framepack_job(&mut self) {
         self.s.say("Unloaded DynamicSwap_LlamaModel as complete.\nUnloaded AutoencoderKLHunyuanVideo as complete.");
         self.s.say("Loaded CLIPTextModel to cuda:0 as complete.");
-        let t = self.d.from_to(5, 20);
+        let t = self.d.between(5, 20);
         self.s.act(t, Act::Encode);
-        let sections = self.d.from_to(1, 4);
+        let sections = self.d.between(1, 4);
         for k in (0..sections).rev() {
             let last = if k == 0 { "True" } else { "False" };
             self.s.say(&format!(
@@ -164,9 +164,9 @@ impl World {
         self.s.vram = 11_000.0;
         self.load();
         while self.s.awake() < SHORTEST_S {
-            let t = self.d.from_to(200, 1500);
+            let t = self.d.between(200, 1500);
             self.s.act(t, Act::Sample);
-            let t = self.d.from_to(20, 500);
+            let t = self.d.between(20, 500);
             self.s.act(t, Act::Vae);
         }
         self.s.exit(ExitStatus::Code(0));
@@ -174,9 +174,9 @@ impl World {
 
     /// Weights come to the card: fast, from a slow disk, or out of the page cache.
     fn load(&mut self) {
-        let many = self.d.from_to(60, 900);
-        let few = self.d.from_to(3, 40);
-        match self.d.from_to(0, 19) {
+        let many = self.d.between(60, 900);
+        let few = self.d.between(3, 40);
+        match self.d.between(0, 19) {
             0..=2 => self.s.act(many, Act::Hdd),
             3..=4 => self.s.act_with(few * 4, Act::Idle, |r| {
                 r.cpu = Some(45.0);
@@ -197,8 +197,8 @@ impl World {
             self.s.part_bar(0, 0, steps, 1, desc);
             self.first_run();
         }
-        let pace = self.d.from_to(1, 12);
-        let cut = self.d.from_to(1, steps - 1);
+        let pace = self.d.between(1, 12);
+        let cut = self.d.between(1, steps - 1);
         self.s.part_bar(1, cut, steps, pace * cut, desc);
         self.s.act(pace * cut, Act::Sample);
         let slower = self.mishap();
@@ -210,8 +210,8 @@ impl World {
 
     /// Kernels are built: by helpers, on all cores, by the program's word, or by MIOpen.
     fn first_run(&mut self) {
-        let t = self.d.from_to(30, 600);
-        match self.d.from_to(0, 7) {
+        let t = self.d.between(30, 600);
+        match self.d.between(0, 7) {
             0 => self
                 .s
                 .act_with(t, Act::Cpu1, |r| r.children = vec!["clang-19".to_owned()]),
@@ -238,8 +238,8 @@ impl World {
 
     /// Something that is nobody's fault. Gives how many times slower it goes on.
     fn mishap(&mut self) -> u32 {
-        let t = self.d.from_to(60, 2400);
-        match self.d.from_to(0, 39) {
+        let t = self.d.between(60, 2400);
+        match self.d.between(0, 39) {
             // Ctrl-Z
             0 => {
                 self.s.happens(Happening::Stopped);
@@ -278,8 +278,8 @@ impl World {
 
     /// A decode: silent, on the card, by slow kernels, in tiles, or on the CPU.
     fn decode(&mut self, on_cpu: &str) {
-        let t = self.d.from_to(4, 120);
-        match self.d.from_to(0, 19) {
+        let t = self.d.between(4, 120);
+        match self.d.between(0, 19) {
             0 => {
                 self.s.say(on_cpu);
                 self.s.act(t * 12, Act::CpuMany);
@@ -305,8 +305,8 @@ impl World {
     }
 
     fn encode_video(&mut self) {
-        let t = self.d.from_to(5, 300);
-        match self.d.from_to(0, 3) {
+        let t = self.d.between(5, 300);
+        match self.d.between(0, 3) {
             0 => self.s.act_with(t, Act::CpuMany, |r| {
                 r.children = vec!["ffmpeg".to_owned()];
             }),
@@ -319,7 +319,7 @@ impl World {
 
     fn download(&mut self) {
         for k in 0..4 {
-            let t = self.d.from_to(40, 300);
+            let t = self.d.between(40, 300);
             self.s.part_bar(
                 25 * k,
                 25 * k + 24,
@@ -328,7 +328,7 @@ impl World {
                 "model-00001-of-00004.safetensors:",
             );
             self.s.act(t, Act::Download);
-            let dip = self.d.from_to(0, 14);
+            let dip = self.d.between(0, 14);
             self.s.act(dip, Act::Idle);
         }
         self.s
@@ -338,7 +338,7 @@ impl World {
 
     /// A server that waits: alone, beside a game, with a poller, with a stuck counter.
     fn idle(&mut self) {
-        let t = self.d.from_to(20, 1500);
+        let t = self.d.between(20, 1500);
         let poll = self.d.percent(50);
         if poll {
             self.s.repeat(
@@ -347,7 +347,7 @@ impl World {
                 t / 5,
             );
         }
-        match self.d.from_to(0, 5) {
+        match self.d.between(0, 5) {
             0 => self.s.act_with(t, Act::Idle, |r| r.cpu = Some(100.3)),
             1 => self.s.act_with(t, Act::Idle, |r| {
                 if r.busy.is_some() {
