@@ -161,6 +161,11 @@ impl Story {
         // what is no fault is the answer as it stands at the end, with the numbers of the end
         if !fault && (v.id, v.health) == (end.id, end.health) {
             v = end.clone();
+        } else if !fault && end.health == Health::Suspect {
+            // the recording ends before the limit: the last answer holds, its words do not
+            v.sentence = format!("suspected, not proven until the end: {}", end.sentence);
+            v.ruled_out.clone_from(&end.ruled_out);
+            v.considered.clone_from(&end.considered);
         }
         let mut findings = main.findings;
         for other in self.faults.iter().filter(|h| h.verdict.id != v.id) {

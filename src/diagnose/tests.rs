@@ -203,6 +203,27 @@ fn what_is_no_fault_is_told_as_it_stands_at_the_end() {
 }
 
 #[test]
+fn a_suspicion_at_the_end_is_told_as_one() {
+    let mut story = Story::default();
+    story.tell(
+        0.0,
+        &verdict(VerdictId::Healthy, Health::Healthy, 0),
+        &Plain,
+    );
+    let end = verdict(VerdictId::SilentHang, Health::Suspect, 1000);
+    story.tell(20.0, &end, &Plain);
+    let got = story.report(SourceKind::Case, (&end, 40.0), &Plain, Notes::default());
+    assert_eq!(
+        (got.verdict, got.health),
+        (VerdictId::Healthy, Health::Healthy)
+    );
+    assert_eq!(
+        got.sentence,
+        "suspected, not proven until the end: silent_hang it is"
+    );
+}
+
+#[test]
 fn without_a_fault_the_last_is_the_answer_and_a_long_wait_is_told() {
     let got = report(&[
         (5.0, VerdictId::LoadingIo, Health::Healthy),
