@@ -33,7 +33,7 @@ fn source(asked: &str) -> Result<Source, CliError> {
     if asked.contains('/') {
         return Err(CliError::Diagnose(InputError::Io {
             path: path.to_owned(),
-            source: io::Error::from(io::ErrorKind::NotFound),
+            source: io::Error::new(io::ErrorKind::NotFound, "no such file or folder"),
         }));
     }
     Ok(Source::Record(find::run(Some(asked))?.path))

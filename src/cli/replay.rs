@@ -91,11 +91,15 @@ impl Play {
             return Ok(());
         };
         let effects = replay.feed(envelope);
-        let said = self.show(envelope, effects);
-        said.map_err(|why| CliError::System {
-            what: "write to standard output",
-            why,
-        })
+        match self.show(envelope, effects) {
+            // `replay --speed 10 | head`: the comparison is made all the same
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.shown = None,
+            said => said.map_err(|why| CliError::System {
+                what: "write to standard output",
+                why,
+            })?,
+        }
+        Ok(())
     }
 
     /// What was seen then, and what today's rules say of it.
@@ -170,7 +174,14 @@ fn row(pair: &Pair) -> Option<String> {
     };
     let words = match (difference, told.words.is_empty()) {
         (Difference::Same, _) | (_, true) => String::new(),
-        _ => format!(": {}", told.words),
+        _ => {
+            // the words of a judgement begin with it
+            let deed = format!("{}: ", told.deed);
+            format!(
+                ": {}",
+                told.words.strip_prefix(&deed).unwrap_or(&told.words)
+            )
+        }
     };
     Some(format!(
         "{:<8} {}{then}  {}{words}",

@@ -136,6 +136,7 @@ fn is_stream(head: &[u8]) -> bool {
 
 /// What bytes are that are no text; the cure with it.
 pub(super) fn not_text(head: &[u8]) -> Option<&'static str> {
+    const UTF_16: &str = "it is UTF-16, as PowerShell writes; turn it into UTF-8 with `iconv -f UTF-16 -t UTF-8` first";
     const KINDS: &[(&[u8], &str)] = &[
         (
             b"\x1f\x8b",
@@ -154,6 +155,8 @@ pub(super) fn not_text(head: &[u8]) -> Option<&'static str> {
             "it is compressed (xz); unpack it with unxz first",
         ),
         (b"PK\x03\x04", "it is a zip archive; unpack it first"),
+        (b"\xff\xfe", UTF_16),
+        (b"\xfe\xff", UTF_16),
         (
             b"%PDF",
             "it is a PDF; copy the text of the console out of it",

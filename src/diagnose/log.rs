@@ -95,16 +95,13 @@ fn of(
         .take(HEAD)
         .read_to_end(&mut beginning)
         .map_err(failed)?;
-    if let Some(what) = not_text(&beginning) {
+    let empty = beginning.trim_ascii().is_empty();
+    let empty = empty.then_some("it is empty; paste what the program printed on its console");
+    if let Some(what) = not_text(&beginning).or(empty) {
+        let name = if name == "-" { "standard input" } else { name };
         return Err(InputError::NoText {
             name: name.to_owned(),
             what,
-        });
-    }
-    if beginning.trim_ascii().is_empty() {
-        return Err(InputError::NoText {
-            name: name.to_owned(),
-            what: "it is empty; paste what the program printed on its console",
         });
     }
     let mut reader = Reader::new(&beginning, meta);

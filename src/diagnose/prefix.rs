@@ -13,12 +13,12 @@ const DEEPEST: usize = 4;
 
 static KNOWN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
+        // journalctl -o short-iso; before the next, which is its beginning
+        r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S* [\w.-]+ [^\s:\[]+\[\d+\]: ?",
         // docker logs -t; kubectl logs --timestamps; CRI files
         r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?",
         // journalctl, syslog: Feb 11 10:22:31 host unit[123]:
         r"^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]+ [^\s:\[]+(?:\[\d+\])?: ?",
-        // journalctl -o short-iso
-        r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S* [\w.-]+ [^\s:\[]+\[\d+\]: ?",
         // ts: Feb 11 10:22:31
         r"^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ",
         // docker compose: service-1  |
@@ -92,6 +92,7 @@ mod tests {
         for text in [
             "2026-02-11T10:22:31.123456789Z got prompt\n2026-02-11T10:22:32Z Requested to load X",
             "Feb 11 10:22:31 box comfy[123]: got prompt\nFeb 11 10:22:32 box comfy[123]: Requested to load X",
+            "2026-02-11T10:22:31+0100 box python3[123]: got prompt\n2026-02-11T10:22:32+0100 box python3[123]: Requested to load X",
             "comfy-1  | got prompt\ncomfy-1  | Requested to load X",
             "comfy-1  | 2026-02-11T10:22:31Z got prompt\ncomfy-1  | 2026-02-11T10:22:31Z Requested to load X",
             "> got prompt\n> Requested to load X",

@@ -72,7 +72,7 @@ fn read(
         stats: Stats::default(),
         last: (0, Mono::ZERO),
         then: None,
-        over: false,
+        ended: None,
     };
     while let Some(envelope) = next()? {
         play.last = (envelope.seq, play.last.1.max(envelope.at));
@@ -93,7 +93,8 @@ struct Play {
     last: (u64, Mono),
     /// The fault that was told when it ran.
     then: Option<Box<Verdict>>,
-    over: bool,
+    /// How the run ended.
+    ended: Option<String>,
 }
 
 impl Play {
@@ -105,7 +106,9 @@ impl Play {
             Event::Sample(_) => self.stats.rows += 1,
             Event::Kernel { .. } => self.stats.kernel_lines += 1,
             Event::Dropped { n, .. } => self.stats.dropped = self.stats.dropped.saturating_add(*n),
-            Event::RunFinished { .. } => self.over = true,
+            Event::RunFinished {
+                summary, exit_code, ..
+            } => self.ended = Some(format!("{summary} (exit code {exit_code})")),
             _ => {}
         }
         self.tail.observe(&env.event);
@@ -142,6 +145,7 @@ impl Play {
             ));
         }
         report.path = self.path;
+        report.ended = self.ended;
         report.last_words = self.tail.words();
         report.find = self.tail.find;
         report.workload = Workload {
@@ -172,7 +176,7 @@ impl Play {
                 self.stats.dropped
             ));
         }
-        if !self.over {
+        if self.ended.is_none() {
             self.notes
                 .say("the record has no end: the run still goes on, or its supervisor was killed");
         }

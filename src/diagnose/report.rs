@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::model::{ActionId, CiteKind, Considered, Health, Phase, Severity, VerdictId};
 
 /// Version of the JSON form: major.minor, as in `docs/diagnose.md`.
-pub const SCHEMA: &str = "1.0";
+pub const SCHEMA: &str = "1.1";
 
 /// What was diagnosed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -174,6 +174,9 @@ pub struct Report {
     pub onset_s: Option<f64>,
     /// When it could be told.
     pub detected_at_s: Option<f64>,
+    /// How the run was brought to its end, with the exit code; absent: it has none, or the
+    /// recording does not say.
+    pub ended: Option<String>,
     /// What to do.
     pub action: Action,
     /// What it rests on, the main verdict's first.

@@ -156,13 +156,21 @@ impl Story {
             verdict: end.clone(),
             findings: Vec::new(),
         });
-        let v = main.verdict;
+        let mut v = main.verdict;
         let fault = !v.id.is_no_fault();
+        // what is no fault is the answer as it stands at the end, with the numbers of the end
+        if !fault && (v.id, v.health) == (end.id, end.health) {
+            v = end.clone();
+        } else if !fault && end.health == Health::Suspect {
+            // the recording ends before the limit: the last answer holds, its words do not
+            v.sentence = format!("suspected, not proven until the end: {}", end.sentence);
+            v.ruled_out.clone_from(&end.ruled_out);
+            v.considered.clone_from(&end.considered);
+        }
         let mut findings = main.findings;
         for other in self.faults.iter().filter(|h| h.verdict.id != v.id) {
             findings.extend(other.findings.iter().cloned());
         }
-        from_start(&mut self.history);
         let mut action = remedy::action(&v);
         if let Some((wait, took)) = self.longest_wait(last).filter(|_| !fault) {
             findings.push(waited(wait, took));
@@ -171,6 +179,7 @@ impl Story {
                 LONG_WAIT.clone_into(&mut action.why);
             }
         }
+        from_start(&mut self.history);
         Report {
             schema: SCHEMA,
             program: env!("CARGO_PKG_VERSION"),
@@ -186,6 +195,7 @@ impl Story {
             sentence: v.sentence,
             onset_s: fault.then_some(main.onset),
             detected_at_s: fault.then_some(main.t),
+            ended: None,
             findings,
             ruled_out: v.ruled_out,
             considered: v.considered,
@@ -245,12 +255,25 @@ const fn is_wait(id: VerdictId) -> bool {
     )
 }
 
+/// What happens during a wait; the sentence of its first moment has that moment's numbers.
+const fn what_is_done(id: VerdictId) -> &'static str {
+    match id {
+        VerdictId::LoadingIo => "weights were read from storage",
+        VerdictId::DownloadWait => "files were fetched",
+        VerdictId::CompileWarmup => "kernels were compiled or tuned",
+        VerdictId::CpuPhase => "a step worked on the CPU",
+        _ => "it waited",
+    }
+}
+
 fn waited(wait: &Change, took: f64) -> Found {
     Found {
         verdict: wait.verdict,
         text: format!(
             "from {:.0} s on for {took:.0} s in {}: {}",
-            wait.t_s, wait.phase, wait.sentence
+            wait.t_s,
+            wait.phase,
+            what_is_done(wait.verdict)
         ),
         count: 1,
         cites: Vec::new(),
@@ -277,11 +300,16 @@ fn from_start(history: &mut Vec<Change>) {
 }
 
 fn found(verdict: &Verdict, names: &impl Names) -> Vec<Found> {
-    let all = verdict.findings.iter().map(|f| Found {
-        verdict: f.verdict,
-        text: f.text.clone(),
-        count: f.count,
-        cites: f.cites.iter().map(|c| names.cited(c)).collect(),
+    let all = verdict.findings.iter().map(|f| {
+        let mut cites: Vec<Cited> = f.cites.iter().map(|c| names.cited(c)).collect();
+        // the same line may be the first and the last of its kind
+        cites.dedup();
+        Found {
+            verdict: f.verdict,
+            text: f.text.clone(),
+            count: f.count,
+            cites,
+        }
     });
     all.take(MOST_FINDINGS).collect()
 }

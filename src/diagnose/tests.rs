@@ -88,6 +88,7 @@ pub(crate) fn full() -> Report {
         (65.5, VerdictId::SilentHang, Health::Hung),
     ]);
     report.path = "case".to_owned();
+    report.ended = Some("ended by the user (exit code 130)".to_owned());
     report.find = Some(OpenSearch {
         key: "convfp16 -n 1".to_owned(),
         solver: Some("ConvDirectNaiveConvFwd".to_owned()),
@@ -170,6 +171,55 @@ fn the_most_severe_is_the_answer_and_a_cause_before_an_end() {
     assert_eq!(
         told,
         [VerdictId::GpuOom, VerdictId::SilentHang, VerdictId::Killed]
+    );
+}
+
+#[test]
+fn what_is_no_fault_is_told_as_it_stands_at_the_end() {
+    let mut story = Story::default();
+    let mut told = verdict(VerdictId::IdleWaiting, Health::Healthy, 1000);
+    told.sentence = "waits for 0 s".to_owned();
+    let again = told.findings[0].cites[0].clone();
+    told.findings[0].cites.push(again);
+    story.tell(
+        0.0,
+        &verdict(VerdictId::DownloadWait, Health::Starting, 0),
+        &Plain,
+    );
+    story.tell(100.0, &told, &Plain);
+    let mut end = told.clone();
+    end.sentence = "waits for 300 s".to_owned();
+    let got = story.report(SourceKind::Case, (&end, 400.0), &Plain, Notes::default());
+    assert_eq!(got.sentence, "waits for 300 s");
+    let texts: Vec<_> = got.findings.iter().map(|f| f.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "seen",
+            "from 0 s on for 100 s in vae_decode: files were fetched"
+        ]
+    );
+    assert_eq!(got.findings[0].cites.len(), 1);
+}
+
+#[test]
+fn a_suspicion_at_the_end_is_told_as_one() {
+    let mut story = Story::default();
+    story.tell(
+        0.0,
+        &verdict(VerdictId::Healthy, Health::Healthy, 0),
+        &Plain,
+    );
+    let end = verdict(VerdictId::SilentHang, Health::Suspect, 1000);
+    story.tell(20.0, &end, &Plain);
+    let got = story.report(SourceKind::Case, (&end, 40.0), &Plain, Notes::default());
+    assert_eq!(
+        (got.verdict, got.health),
+        (VerdictId::Healthy, Health::Healthy)
+    );
+    assert_eq!(
+        got.sentence,
+        "suspected, not proven until the end: silent_hang it is"
     );
 }
 

@@ -330,11 +330,15 @@ impl Replay {
     pub fn finish(self) -> Comparison {
         let mut pairs = pair(self.then, self.now);
         if !self.has_end {
-            // asked for, and cut off before the answer
+            // asked for, and cut off before the answer; or said, and cut off before it
+            // was written
             let last = self.last.0;
             let young = |t: &Told| {
-                matches!(t.deed, Deed::Evidence(_) | Deed::Signal(..))
-                    && last.saturating_sub(t.at.0) <= UNANSWERED_MS
+                let at_most = match t.deed {
+                    Deed::Evidence(_) | Deed::Signal(..) => UNANSWERED_MS,
+                    _ => SAME_MS,
+                };
+                last.saturating_sub(t.at.0) <= at_most
             };
             pairs.retain(|p| p.then.is_some() || !p.now.as_ref().is_some_and(young));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::text::{clean, fit, pad, wrap};
 use crate::diagnose::report::{Action, Change, Cited, Found, Report, SourceKind, Words};
 use crate::model::time::clock;
-use crate::model::{RuleState, Severity};
+use crate::model::{Health, RuleState, Severity};
 
 /// Narrowest and widest text.
 const NARROWEST: usize = 40;
@@ -95,8 +95,7 @@ impl Page {
         let section = report
             .section
             .map_or_else(String::new, |s| format!(", section {s}"));
-        let severity = self.severity(report.severity);
-        self.line(&format!("{severity} {}", report.verdict));
+        self.line(&self.headline(report));
         self.value("", 2, &report.sentence);
         self.line("");
         let what = match (report.source, report.stats.duration_s) {
@@ -126,6 +125,9 @@ impl Page {
                 .confidence
                 .map_or_else(String::new, |c| format!(", {:.0} % sure", c * 100.0));
             self.row("told", &format!("{}{sure}", seconds(told)));
+        }
+        if let Some(ended) = &report.ended {
+            self.row("ended", ended);
         }
         if let Some(find) = &report.find {
             let solver = find.solver.as_deref().unwrap_or("not named yet");
@@ -172,8 +174,10 @@ impl Page {
         }
         self.head("rests on");
         for (n, found) in findings.iter().take(FINDINGS).enumerate() {
-            let times = if found.count > 1 {
-                format!(" ({} x)", found.count)
+            let times = format!(" ({} x)", found.count);
+            // some texts end with their number
+            let times = if found.count > 1 && !found.text.ends_with(&times) {
+                times
             } else {
                 String::new()
             };
@@ -213,7 +217,17 @@ impl Page {
         let no = report.considered.iter().filter(|c| {
             c.state != RuleState::Match && !c.why.is_empty() && c.verdict != report.verdict
         });
-        let considered = no.map(|c| format!("{}: {}", c.verdict, c.why));
+        // one reason may clear many
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for rule in no {
+            match reasons.iter_mut().find(|(why, _)| *why == rule.why) {
+                Some((_, cleared)) => cleared.push(rule.verdict.as_str()),
+                None => reasons.push((&rule.why, vec![rule.verdict.as_str()])),
+            }
+        }
+        let considered = reasons
+            .iter()
+            .map(|(why, of)| format!("{}: {why}", of.join(", ")));
         let all: Vec<String> = report.ruled_out.iter().cloned().chain(considered).collect();
         if all.is_empty() {
             return;
@@ -266,6 +280,18 @@ impl Page {
             self.value("  - ", 4, note);
         }
         self.more(notes.len(), NOTES, "more notes");
+    }
+
+    /// Severity and verdict; a recording in which nothing could be judged is not called
+    /// healthy.
+    fn headline(&self, report: &Report) -> String {
+        let blind = report.health == Health::Blind && report.verdict.is_no_fault();
+        let symbol = if self.layout.ascii { "?" } else { "○" };
+        match (blind, report.source) {
+            (true, SourceKind::Log) => format!("{symbol} no fault in the text"),
+            (true, _) => format!("{symbol} not judged"),
+            (false, _) => format!("{} {}", self.severity(report.severity), report.verdict),
+        }
     }
 
     /// The word of a severity with its symbol.
@@ -326,6 +352,35 @@ mod tests {
     fn a_hang_with_its_evidence() {
         let shown = text(&crate::diagnose::testing(), layout(80, false));
         insta::assert_snapshot!("diagnosis", shown);
+    }
+
+    #[test]
+    fn what_was_not_judged_is_not_called_healthy() {
+        let mut report = crate::diagnose::testing();
+        report.verdict = crate::model::VerdictId::Healthy;
+        report.severity = Severity::Info;
+        report.health = Health::Blind;
+        let head = |report: &Report| {
+            let shown = text(report, layout(80, true));
+            shown.lines().next().unwrap().to_owned()
+        };
+        assert_eq!(head(&report), "? not judged");
+        report.source = SourceKind::Log;
+        assert_eq!(head(&report), "? no fault in the text");
+        report.health = Health::Healthy;
+        assert_eq!(head(&report), "o no fault healthy");
+    }
+
+    #[test]
+    fn a_number_is_said_once_and_one_reason_clears_many() {
+        let mut report = crate::diagnose::testing();
+        report.findings[0].text = "seen (2 x)".to_owned();
+        let mut other = report.considered[0].clone();
+        other.verdict = crate::model::VerdictId::Throttled;
+        report.considered.push(other);
+        let shown = text(&report, layout(80, false));
+        assert!(!shown.contains("(2 x) (2 x)"), "{shown}");
+        assert!(shown.contains("- thrash, throttled: no swap"), "{shown}");
     }
 
     #[test]

@@ -100,6 +100,7 @@ fn what_is_no_text_is_refused_with_a_cure() {
     for (bytes, cure) in [
         (&b"\x1f\x8b\x08\0\0\0\0\0"[..], "gunzip"),
         (b"\x28\xb5\x2f\xfd\0", "zstd -d"),
+        (b"\xff\xfeg\0o\0t\0", "iconv"),
         (b"\0\x01\x02\x03\x04\x05\x06\x07\x08", "no text"),
         (b" \n\n", "empty"),
         (b"", "empty"),

@@ -155,6 +155,21 @@ fn a_run_replays_to_itself_at_any_speed() {
     assert_eq!(code, Some(0), "{again}");
     let (code, page, _) = program(&home, &["runs", "show", "last"], &[]);
     assert!(code == Some(0) && page.contains("verdict     "), "{page}");
+    // a judgement that the record lacks is named once
+    let fewer: String = lines
+        .split_inclusive('\n')
+        .filter(|l| !l.contains(r#""kind":"verdict","id":"finished""#))
+        .collect();
+    std::fs::write(&plain, fewer).unwrap();
+    let (_, differs, _) = program(&home, &["replay", plain.to_str().unwrap()], &[]);
+    assert_eq!(differs.matches("FINISHED finished").count(), 1, "{differs}");
+    // nobody reads to the end: no failure
+    let mut command = Command::new(BINARY);
+    command.args(["replay", "last", "--speed", "3"]);
+    home.dress(&mut command);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
     // another outcome in the record is a difference
     let changed = lines.replace(
         r#""kind":"run_finished","#,

@@ -140,8 +140,10 @@ impl Redactor {
 
     fn know_prompt(&mut self, text: &str) {
         self.prompts.learn(text);
+        self.prompts.learn_lines(text);
         if let Some(view) = unescaped(text) {
             self.prompts.learn(&view.text);
+            self.prompts.learn_lines(&view.text);
         }
     }
 
@@ -186,7 +188,7 @@ impl Redactor {
                         self.learn_field(option, text);
                     }
                     self.learn_json(item);
-                    option = item.as_str().filter(|s| s.starts_with('-'));
+                    option = item.as_str().filter(|s| takes_the_next(s));
                 }
             }
             Value::Object(map) => {
@@ -406,7 +408,7 @@ impl Redactor {
                 let mut out = Vec::with_capacity(list.len());
                 for item in list {
                     out.push(self.value(item, option));
-                    option = item.as_str().filter(|s| s.starts_with('-')).or(name);
+                    option = item.as_str().filter(|s| takes_the_next(s)).or(name);
                 }
                 Value::Array(out)
             }
@@ -464,6 +466,11 @@ struct Hit {
     kind: Kind,
     /// By which its placeholder is numbered.
     text: String,
+}
+
+/// Whether an argument is an option whose value may be the next one: `--prompt=…` has its own.
+fn takes_the_next(argument: &str) -> bool {
+    argument.starts_with('-') && !argument.contains('=')
 }
 
 fn stands_alone(text: &str, part: &Range<usize>) -> bool {

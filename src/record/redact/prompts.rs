@@ -61,6 +61,16 @@ impl Prompts {
         self.known.push(all);
     }
 
+    /// Keeps each line of a prompt of several: a console prints them one by one. A single
+    /// word may be a word of any text.
+    pub(super) fn learn_lines(&mut self, text: &str) {
+        for line in text.lines().filter(|line| line.len() < text.len()) {
+            if words(line).len() > 1 {
+                self.learn(line);
+            }
+        }
+    }
+
     /// Where words of a prompt stand in `text`.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
         if self.known.is_empty() {

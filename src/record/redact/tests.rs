@@ -109,6 +109,45 @@ fn prompts_go_unless_they_are_asked_for() {
 }
 
 #[test]
+fn an_option_with_its_own_value_does_not_take_the_next() {
+    let argv = json!([
+        "--negative_prompt=ugly wombat teeth",
+        "--output",
+        "--token=abcdef123",
+        "--steps"
+    ]);
+    let mut r = redactor(false, &[]);
+    r.learn_json(&argv);
+    r.seal();
+    let shown = r.json(&argv).to_string();
+    assert!(
+        shown.contains("--output") && shown.contains("--steps"),
+        "{shown}"
+    );
+    assert!(
+        !shown.contains("wombat") && !shown.contains("abcdef123"),
+        "{shown}"
+    );
+    assert_eq!(r.text("--output output"), "--output output");
+}
+
+#[test]
+fn each_line_of_a_prompt_is_known() {
+    let mut r = redactor(false, &[]);
+    r.learn_json(&json!([
+        "--prompt",
+        "a purple hippo\nwith gr\u{fc}ne feathers\nnow"
+    ]));
+    r.seal();
+    assert_eq!(r.text("with gr\u{fc}ne feathers"), "<prompt>");
+    assert_eq!(
+        r.text("feathers now, with gr\\u00fcne feathers"),
+        "feathers now, <prompt>"
+    );
+    assert_eq!(r.text("it ends now"), "it ends now");
+}
+
+#[test]
 fn variables_and_settings_are_known_by_their_name() {
     let event = json!({
         "env": [{"name": "HF_TOKEN", "value": "abc def ghi", "origin": "user", "overrides": "old one"}],
