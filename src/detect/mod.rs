@@ -201,7 +201,7 @@ impl Detector {
         }
         self.last_at = now;
         let error = match &env.event {
-            Event::Line(line) => signature::of_line(&line.text),
+            Event::Line(line) => signature::of_line(self.context.words(&line.text)),
             _ => None,
         };
         match &env.event {

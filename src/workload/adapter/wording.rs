@@ -82,9 +82,10 @@ pub(super) fn follows(bar: &Bar, phase: Phase) -> Phase {
 static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?x)^
-        (?: \[? (?:\d{4}-\d\d-\d\d[\ T])? \d\d:\d\d:\d\d [\d.,Z]* \]? \s* (?:[-|]\s*)? )?
+        (?: \[? (?:\d{4}-\d\d-\d\d[\ T])? \d\d:\d\d:\d\d [\d.,Z]* (?:-\d+)? \]? \s* (?:[-|]\s*)? )?
+        (?: ::\[[\w.]+\]::\w+\ -->\ )?
         (?: \[\s* (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \s*\] \s?
-          | (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \s* (?: :[\w.]+: | \s[-|:] | :\s ) \s* )?",
+          | (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \s* (?: :[\w.]+: | \s[-|:] | :\s | \s{2} ) \s* )?",
     )
 });
 
@@ -95,7 +96,7 @@ pub(super) fn without_prefix(text: &str) -> &str {
 
 static READY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\brunning on (?:local )?(?:url:)?\s*https?://|^To see the GUI go to:|uvicorn running on https?://",
+        r"(?i)\brunning on (?:local )?(?:url:)?\s*https?://|^To see the GUI go to:|uvicorn running on https?://|(?:\blocal url:|\b(?:serving|listening|started|running|available) (?:on|at):?)\s*https?://(?:localhost\b|127\.|0\.0\.0\.0|\[::)",
     )
 });
 static DOWNLOADING: LazyLock<Regex> =
@@ -193,7 +194,9 @@ static ON_GPU: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn cpu(text: &str, n: &mut Narrator) {
-    if ON_CPU.is_match(text) && CPU_STEP.is_match(text) && !CPU_TALK.is_match(text) {
+    // how long it will take, or what may be done about it, is a remark
+    let said = text.split_once(" (").map_or(text, |(said, _)| said);
+    if ON_CPU.is_match(said) && CPU_STEP.is_match(said) && !CPU_TALK.is_match(said) {
         n.announce_cpu(true);
     } else if ON_GPU.is_match(text) {
         n.announce_cpu(false);
@@ -283,6 +286,7 @@ mod tests {
             "Retrying in fp32 on cpu...",
             "[MIOpen Fallback] conv3d: running on CPU",
             "VAE decode: using CPU instead of the GPU",
+            "[VAE] Falling back to CPU decode (this will take several minutes)",
         ] {
             assert_eq!(said(&[l]), (Phase::VaeDecode, true), "{l}");
         }
@@ -388,6 +392,8 @@ mod tests {
             "INFO: got prompt",
             "03:04:05 INFO | got prompt",
             "2026-01-02T03:04:05.678Z [WARNING] got prompt",
+            "10:14:01-120331 INFO     got prompt",
+            "[2026-02-01 10:00:30,000]::[InvokeAI]::INFO --> got prompt",
         ] {
             assert_eq!(without_prefix(text), "got prompt", "{text}");
         }
