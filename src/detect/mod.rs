@@ -406,6 +406,7 @@ impl Detector {
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),
             seen: self.context.seen(now),
+            spoilt: self.context.spoilt(),
             release: self.context.release,
             card: &self.card,
             longest: self.context.longest.get(&self.context.phase).copied(),

@@ -40,6 +40,10 @@ static ENDS: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// It came to its end without a result.
+static ENDS_EMPTY: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)^\W*processed: images=0\b|^\W*error completing request\b"));
+
 /// What a server of unknown make says about its jobs. Gives whether it said something.
 pub(super) fn line(text: &str, n: &mut Narrator) -> bool {
     if !n.server {
@@ -50,6 +54,10 @@ pub(super) fn line(text: &str, n: &mut Narrator) -> bool {
             n.start_job();
             n.announced = true;
             n.enter(Phase::Unknown);
+            true
+        }
+        Job::InFlight if ENDS_EMPTY.is_match(text) => {
+            n.fail(None);
             true
         }
         Job::InFlight if ENDS.is_match(text) => {

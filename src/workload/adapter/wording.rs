@@ -38,6 +38,14 @@ static MESH: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)\bmesh\b|vertices|\bfaces\b|unwrap|xatlas|\bUVs?\b|remesh|marching")
 });
 
+static LATENTS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?:cach|encod|prepar)\w* (?:vae )?latents?\b"));
+static TEXTS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:cach|encod)\w* (?:text.?encoder outputs?|text embeddings?|captions?|prompts?)\b",
+    )
+});
+
 pub(super) fn classify(bar: &Bar) -> BarKind {
     let desc = bar.desc.as_deref().unwrap_or_default();
     if bar.counts_bytes() || DOWNLOAD.is_match(desc) {
@@ -46,7 +54,12 @@ pub(super) fn classify(bar: &Bar) -> BarKind {
     if desc.is_empty() {
         return BarKind::Sampling { said: false };
     }
-    for (words, phase) in [(&*DECODE, Phase::VaeDecode), (&*LOAD, Phase::ModelLoad)] {
+    for (words, phase) in [
+        (&*LATENTS, Phase::VaeEncode),
+        (&*TEXTS, Phase::TextEncode),
+        (&*DECODE, Phase::VaeDecode),
+        (&*LOAD, Phase::ModelLoad),
+    ] {
         if words.is_match(desc) {
             return BarKind::Of(phase);
         }
@@ -354,6 +367,7 @@ mod tests {
             BarKind::Of(Phase::Download)
         );
         assert_eq!(kind("Volume Decoding:"), BarKind::Of(Phase::VaeDecode));
+        assert_eq!(kind("caching latents:"), BarKind::Of(Phase::VaeEncode));
         assert_eq!(kind("t:"), BarKind::Of(Phase::Save));
         assert_eq!(kind("Whatever:"), BarKind::Other);
     }
