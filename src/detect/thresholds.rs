@@ -264,9 +264,8 @@ thresholds! {
     gtt_full_share = 0.97,
     /// `offload_risk`: cards of at most this much VRAM (24 GiB, and what drivers add).
     offload_vram_mib = 24_700.0,
-    /// And this share of it still in use when the VAE comes: a transformer, not just a
-    /// desktop.
-    offload_used_share = 0.4,
+    /// And this share of it still in use when the VAE comes.
+    offload_used_share = 0.8,
 
     // where it runs
     /// `cpu_fallback`: the job's steps keep the CPU this busy ...

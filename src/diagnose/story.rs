@@ -168,7 +168,9 @@ impl Story {
             findings.push(waited(wait, took));
             // a job that is seen to advance, and a step that the program announced, need
             // no advice
-            let advances = v.id == VerdictId::Healthy && end.phase == Phase::Sampling;
+            let advances = wait.verdict == VerdictId::CompileWarmup
+                && v.id == VerdictId::Healthy
+                && end.phase == Phase::Sampling;
             let explained = advances || wait.verdict == VerdictId::CpuPhase;
             if action.id == ActionId::None && !explained {
                 action.id = ActionId::Wait;
