@@ -116,6 +116,11 @@ impl Context {
         }
     }
 
+    /// The words of a line: without what the traceback around it is indented by.
+    pub(super) fn words<'t>(&self, text: &'t str) -> &'t str {
+        self.frames.dedent(text)
+    }
+
     /// Folds one event in; `error`: what a line reports by itself.
     pub(super) fn observe(&mut self, now: Mono, seq: u64, event: &Event, error: Option<Reported>) {
         match event {
@@ -297,11 +302,11 @@ impl Context {
             Job::Waiting(since) => now.since(since) > LONG_IDLE,
             _ => false,
         };
-        if idle {
-            return None;
-        }
+        // words that come with the end explain it: a job may begin without one
+        let fresh = |e: &&Entry| !idle || now.since(e.seen.last.at) <= LONG_IDLE;
         let errors = self.errors.causes_of_end(now);
-        foremost(errors.chain(self.trouble.causes())).map(|e| &e.seen)
+        let causes = errors.chain(self.trouble.causes()).filter(fresh);
+        foremost(causes).map(|e| &e.seen)
     }
 
     /// What else was reported in the same story.
@@ -333,6 +338,11 @@ impl Context {
     /// The job came to its end, but its result is black.
     pub(super) fn spoilt(&self) -> Option<&Seen> {
         self.errors.spoilt()
+    }
+
+    /// When an exception with the signature of a known error was last printed.
+    pub(super) fn failed_while_waiting(&self, now: Mono) -> Option<Mono> {
+        self.errors.failed(now)
     }
 
     /// Since when the words, or the kernel, say that the job is over though the process

@@ -12,6 +12,8 @@ use super::{Detector, Life};
 /// After the last words of a job that a program of unknown make buried, or of a runtime
 /// that ends the process.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+/// The same where the job did not even begin with a word.
+const UNANNOUNCED: Duration = Duration::from_secs(2);
 /// The same after an exception that speaks of no known error.
 const AFTER_ANY: Duration = Duration::from_secs(10);
 
@@ -75,7 +77,13 @@ impl Detector {
             Job::Unknown => c.phase == Phase::Startup,
             Job::Waiting(_) | Job::Ended => false,
         };
-        if self.life != Life::Running || self.paused || !unfinished {
+        if self.life != Life::Running || self.paused {
+            return false;
+        }
+        if let Job::Waiting(since) = c.job {
+            return self.failed_unannounced(since, now);
+        }
+        if !unfinished {
             return false;
         }
         let Some((at, deadly)) = c.deadly() else {
@@ -99,6 +107,14 @@ impl Detector {
         let since = moved.into_iter().max().unwrap_or(at);
         let quiet = |m: Mono| now.since(m) >= patience;
         quiet(since) && (deadly == Deadly::Abort || busy.into_iter().all(quiet))
+    }
+
+    /// Whether an exception of a known kind came while the server waited: there was a job
+    /// whose beginning it did not tell. What a core or the counter does says nothing then.
+    fn failed_unannounced(&self, since: Mono, now: Mono) -> bool {
+        let quiet = |at: Mono| now.since(at.max(self.channels.output.active)) >= UNANNOUNCED;
+        let failed = self.context.failed_while_waiting(now);
+        failed.is_some_and(|at| at > since && quiet(at))
     }
 
     /// Whether the job that has just ended well left a result that is none.

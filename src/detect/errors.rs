@@ -192,6 +192,21 @@ impl Errors {
         ))
     }
 
+    /// When an exception of a known kind was last printed. That of an optional part says
+    /// nothing by itself.
+    pub(super) fn failed(&self, now: Mono) -> Option<Mono> {
+        let at = self.exception_at?;
+        let strong = |e: &Entry| {
+            e.rank >= Rank::Specific
+                && !matches!(
+                    e.seen.verdict,
+                    VerdictId::MissingDependency | VerdictId::CpuFallback
+                )
+                && at.since(e.seen.last.at) <= WITH
+        };
+        (self.exception_is_known && self.causes(now).any(strong)).then_some(at)
+    }
+
     /// The runtime announced that it ends the process.
     fn abort(&self) -> Option<Mono> {
         let aborts = |e: &&Entry| {

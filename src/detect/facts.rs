@@ -103,6 +103,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) card: &'a Card,
     /// The error in the text that came last.
     pub(crate) seen: Option<&'a Seen>,
+    /// A result that is no valid one.
+    pub(crate) spoilt: Option<&'a Seen>,
     /// Longest completed stay in this phase during this run.
     pub(crate) longest: Option<Duration>,
     /// Raised by recoveries and false alarms (R6), 1.0 at first.

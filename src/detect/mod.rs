@@ -201,7 +201,7 @@ impl Detector {
         }
         self.last_at = now;
         let error = match &env.event {
-            Event::Line(line) => signature::of_line(&line.text),
+            Event::Line(line) => signature::of_line(self.context.words(&line.text)),
             _ => None,
         };
         match &env.event {
@@ -406,6 +406,7 @@ impl Detector {
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),
             seen: self.context.seen(now),
+            spoilt: self.context.spoilt(),
             release: self.context.release,
             card: &self.card,
             longest: self.context.longest.get(&self.context.phase).copied(),

@@ -25,20 +25,32 @@ static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Frames {
     open: bool,
+    /// What stands before each line of the traceback: some programs indent it.
+    indent: usize,
     /// The innermost frame so far locks pages.
     pins: bool,
 }
 
 impl Frames {
+    /// A line without what its traceback is indented by.
+    pub(super) fn dedent<'t>(&self, text: &'t str) -> &'t str {
+        if !self.open || self.indent == 0 {
+            return text;
+        }
+        text.get(indent(text).min(self.indent)..).unwrap_or(text)
+    }
+
     /// Takes a line. Whether it is the end of a traceback, or what looks like one.
     pub(super) fn line(&mut self, text: &str) -> bool {
         if text.contains("Traceback (most recent call last)") {
             *self = Self {
                 open: true,
+                indent: indent(text),
                 pins: false,
             };
             return false;
         }
+        let text = self.dedent(text);
         if self.open && text.starts_with([' ', '|', '+']) {
             let hit = PINS.as_ref().is_some_and(|r| r.is_match(text));
             self.pins = hit || (self.pins && !text.trim_start().starts_with("File "));
@@ -67,6 +79,11 @@ impl Frames {
             reported
         }
     }
+}
+
+/// Blanks at the beginning.
+fn indent(text: &str) -> usize {
+    text.len() - text.trim_start_matches(' ').len()
 }
 
 /// Outside a traceback a line is an exception only by its name.

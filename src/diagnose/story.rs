@@ -1,6 +1,6 @@
 //! What was told over a recording, put together: the main answer and how it came to it.
 
-use crate::model::{ActionId, Cite, Health, Severity, Verdict, VerdictId};
+use crate::model::{ActionId, Cite, Health, Phase, Severity, Verdict, VerdictId};
 
 use super::notes::Notes;
 use super::remedy;
@@ -174,7 +174,13 @@ impl Story {
         let mut action = remedy::action(&v);
         if let Some((wait, took)) = self.longest_wait(last).filter(|_| !fault) {
             findings.push(waited(wait, took));
-            if action.id == ActionId::None {
+            // a job that is seen to advance, and a step that the program announced, need
+            // no advice
+            let advances = wait.verdict == VerdictId::CompileWarmup
+                && v.id == VerdictId::Healthy
+                && end.phase == Phase::Sampling;
+            let explained = advances || wait.verdict == VerdictId::CpuPhase;
+            if action.id == ActionId::None && !explained {
                 action.id = ActionId::Wait;
                 LONG_WAIT.clone_into(&mut action.why);
             }
@@ -292,7 +298,7 @@ fn from_start(history: &mut Vec<Change>) {
             t_s: 0.0,
             verdict,
             health,
-            phase: crate::model::Phase::Startup,
+            phase: Phase::Startup,
             sentence: "the program starts".to_owned(),
         };
         history.insert(0, change);

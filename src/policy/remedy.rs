@@ -92,7 +92,8 @@ const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'stati
         VerdictId::FindStall => &[(ActionId::FastFind, 1)],
         // no variable is known that cures a hang of a CUDA program
         VerdictId::SilentHang if matches!(facts.vendor, Some(Vendor::Nvidia)) => RETRY,
-        VerdictId::SilentHang => &[(ActionId::EnvToggle, 1)],
+        VerdictId::SilentHang if moves_models(phase) => &[(ActionId::EnvToggle, 1)],
+        VerdictId::SilentHang => RETRY,
         VerdictId::SpinHang if decode => &[
             (ActionId::RetrySame, 1),
             (ActionId::FastFind, 1),
@@ -141,6 +142,14 @@ const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'stati
     }
 }
 
+/// Phases in which models are moved between host and card.
+const fn moves_models(phase: Phase) -> bool {
+    matches!(
+        phase,
+        Phase::ModelLoad | Phase::Offload | Phase::TextEncode | Phase::Save
+    )
+}
+
 /// Environment that a restart needs for an action.
 fn environment(action: ActionId, phase: Phase) -> BTreeMap<String, String> {
     let set: &[(&str, &str)] = match action {
@@ -150,14 +159,7 @@ fn environment(action: ActionId, phase: Phase) -> BTreeMap<String, String> {
         ],
         ActionId::ImmediateNaive => &[("MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK", "1")],
         // where models are moved, ROCm's copy engines are the first suspect
-        ActionId::EnvToggle
-            if matches!(
-                phase,
-                Phase::ModelLoad | Phase::Offload | Phase::TextEncode | Phase::Save
-            ) =>
-        {
-            &[("HSA_ENABLE_SDMA", "0")]
-        }
+        ActionId::EnvToggle if moves_models(phase) => &[("HSA_ENABLE_SDMA", "0")],
         _ => &[],
     };
     set.iter()

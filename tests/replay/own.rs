@@ -16,14 +16,6 @@ use crate::{judge, player};
 /// this list.
 const NOT_YET: &[(&str, &str)] = &[
     (
-        "a1111-5090-no-kernel-image",
-        "A1111 indents its tracebacks: the failed job is not seen, and its silence is taken for a hang",
-    ),
-    (
-        "a1111-6700xt-nans",
-        "A1111 indents its tracebacks: NansException after the bar is not seen",
-    ),
-    (
         "comfy-4090m-node-failed",
         "phase: `got prompt` alone is taken for model_load",
     ),
@@ -32,44 +24,12 @@ const NOT_YET: &[(&str, &str)] = &[
         "offload_risk: asks for 80 % of the card in use, the definition does not; 28 s after the VAE came",
     ),
     (
-        "flux-7900gre-sampling-silent",
-        "action: env_toggle although nothing in the evidence points to one",
-    ),
-    (
-        "forge-6700xt-hip-oom",
-        "Forge: a failed job is told 7.5 s after its traceback",
-    ),
-    (
-        "forge-7600xt-truncated-weights",
-        "servers without bars while they load: no job is known, so the error is not told",
-    ),
-    (
-        "fp-7900xtx-program-falls-back-to-cpu",
-        "cpu_phase: the announcement with words behind it is not recognised",
-    ),
-    (
         "hunyuan-mi100-cgroup-kill",
         "phase: `Loading torch model` of a logger is not recognised",
     ),
     (
-        "hy3d-6700xt-tensile",
-        "a server of unknown make idles by its lines: the last words before SIGABRT do not count",
-    ),
-    (
-        "hy3d-7900xtx-native-call",
-        "a server of unknown make: its job is thought to be over with its first bar",
-    ),
-    (
-        "invoke-7900gre-weights-from-usb",
-        "InvokeAI: `Executing queue item` begins a job",
-    ),
-    (
-        "invoke-strixhalo-gpu-hang",
-        "InvokeAI: `Executing queue item` begins a job; `HW Exception` and the kernel's reset do not count while idle",
-    ),
-    (
-        "kohya-7900xtx-loss-nan",
-        "nan_output: a training loss that is nan in the bar's own text",
+        "kohya-7900xtx-bitsandbytes-missing",
+        "phase: what comes after `loading model` is still model_load",
     ),
     (
         "numpy-780m-array-too-large",
@@ -80,16 +40,12 @@ const NOT_YET: &[(&str, &str)] = &[
         "phase: `sampling ....` without a line end",
     ),
     (
-        "sdnext-6700xt-search-stall",
-        "SD.Next: the job is thought to be over with its bar, the decode comes after it",
-    ),
-    (
         "sdnext-7600xt-database-timeout",
-        "SD.Next: `INFO Base: pipeline=` begins a job; errors without one are not told",
+        "phase: SD.Next announces its job and no phase",
     ),
     (
         "sdnext-rx6800-half-float",
-        "SD.Next: `INFO Base: pipeline=` begins a job; errors without one are not told",
+        "phase: SD.Next announces its job and no phase",
     ),
     (
         "wan-7800xt-tiles-crawl",

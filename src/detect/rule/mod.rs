@@ -10,6 +10,7 @@ mod error_storm;
 mod exit;
 mod find_stall;
 mod gtt_exhausted;
+mod nan_output;
 mod offload_risk;
 mod quiet;
 mod silent_hang;
@@ -141,6 +142,7 @@ const RULES: &[Rule] = &[
     rule(VerdictId::Throttled, throttled::check),
     rule(VerdictId::CpuFallback, cpu_fallback::check),
     rule(VerdictId::OffloadRisk, offload_risk::check),
+    rule(VerdictId::NanOutput, nan_output::check),
     rule(VerdictId::GttExhausted, gtt_exhausted::check),
     // its definition: the cause is not established
     rule(VerdictId::Crawl, crawl::check),

@@ -174,6 +174,8 @@ pub(super) const ROWS: &[Row] = &[
         Specific,
     ),
     // NumPy (ComfyUI, diffusers), A1111 and its forks, PyTorch
+    // a training: kohya's and diffusers' bars
+    Row(r"(?i)\b\w*loss\W{0,3}[=:] ?-?nan\b", NanOutput, Specific),
     Row(
         r"(?i)\binvalid value encountered in cast\b",
         NanOutput,

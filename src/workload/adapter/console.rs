@@ -107,7 +107,7 @@ impl Console {
         let known = match &mut self.dialect {
             Dialect::Framepack(f) => f.line(text, n),
             Dialect::Comfyui(c) => c.line(text, n),
-            Dialect::Diffusers | Dialect::Generic => false,
+            Dialect::Diffusers | Dialect::Generic => scripts::line(text, n),
         };
         if known {
             return;
@@ -130,7 +130,7 @@ impl Console {
         match &mut self.dialect {
             Dialect::Framepack(f) => f.exception(e, n),
             // a server whose jobs are its requests: the request failed, so did the job
-            Dialect::Diffusers | Dialect::Generic if n.server && e.in_request && !e.by_server => {
+            Dialect::Diffusers | Dialect::Generic if n.server && fails(e, n.in_flight()) => {
                 if e.is_interrupt() {
                     n.wait();
                 } else {
@@ -150,6 +150,9 @@ impl Console {
             BarKind::Sampling { said } => self.sampling(bar, said),
             BarKind::Of(Phase::Download) => self.download(bar),
             BarKind::Of(phase) => {
+                if matches!(self.dialect, Dialect::Diffusers | Dialect::Generic) {
+                    scripts::step(bar, phase, &mut self.narrator);
+                }
                 self.narrator.progress(bar, false);
                 self.narrator.enter(wording::follows(bar, phase));
             }
@@ -159,8 +162,8 @@ impl Console {
 
     fn sampling(&mut self, bar: &Bar, said: bool) {
         let n = &mut self.narrator;
-        // A program that we know nothing about may count anything.
-        let sampling = said || !matches!(self.dialect, Dialect::Generic);
+        // A program that we know nothing about may count anything, unless it serves.
+        let sampling = said || n.server || !matches!(self.dialect, Dialect::Generic);
         n.progress(bar, sampling);
         if sampling && bar.done > 0.0 {
             // what went wrong before was survived
@@ -192,6 +195,12 @@ impl Console {
             n.enter(Phase::ModelLoad);
         }
     }
+}
+
+/// Whether an exception that a server of unknown make printed ended its job: not what its
+/// own code stumbled over, nor an extension beside the job.
+const fn fails(e: &Exception, in_flight: bool) -> bool {
+    in_flight && !e.by_server && (e.in_request || !e.aside)
 }
 
 impl Adapter for Console {

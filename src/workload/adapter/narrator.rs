@@ -51,6 +51,8 @@ pub(super) struct Narrator {
     pub(super) section: Option<u32>,
     pub(super) sections: Option<u32>,
     pub(super) on_cpu: OnCpu,
+    /// The job in flight was announced by a program that tells its end as well.
+    pub(super) announced: bool,
     /// Jobs that wait behind the one in flight.
     pub(super) queued: u32,
 }
@@ -65,6 +67,7 @@ impl Narrator {
             section: None,
             sections: None,
             on_cpu,
+            announced: false,
             queued: 0,
         }
     }
@@ -149,6 +152,7 @@ impl Narrator {
     /// A server is up, or its job is over without a word about success.
     pub(super) fn wait(&mut self) {
         self.server = true;
+        self.announced = false;
         (self.section, self.sections) = (None, None);
         if self.job != Job::Waiting {
             self.job = Job::Waiting;
@@ -178,6 +182,7 @@ impl Narrator {
     }
 
     fn after_job(&mut self) {
+        self.announced = false;
         self.job = Job::Over;
         if self.server {
             self.wait();

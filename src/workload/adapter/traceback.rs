@@ -21,6 +21,19 @@ const REQUEST_FRAMES: &[&str] = &[
     "gradio/queueing",
 ];
 
+/// Files whose frames mean that something beside the job failed.
+const ASIDE_FRAMES: &[&str] = &[
+    "extensions/",
+    "script_callbacks",
+    "modules/scripts.py",
+    "preview",
+    "analytics",
+    "httpx/",
+    "httpcore/",
+    "urllib3/",
+    "requests/",
+];
+
 /// An exception that was printed in full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Exception {
@@ -30,6 +43,8 @@ pub(super) struct Exception {
     pub in_request: bool,
     /// It was raised by the web server's own code, not by what the request asked for.
     pub by_server: bool,
+    /// It was raised beside the job: by an extension, a preview, a thread that asks the net.
+    pub aside: bool,
 }
 
 impl Exception {
@@ -45,9 +60,17 @@ impl Exception {
 pub(super) struct Traceback {
     lines: u32,
     open: bool,
+    /// What stands before each of its lines: some programs indent what they print.
+    indent: usize,
     in_request: bool,
+    aside: bool,
     /// The innermost frame so far is the web server's.
     by_server: bool,
+}
+
+/// Blanks at the beginning.
+fn indent(text: &str) -> usize {
+    text.len() - text.trim_start_matches(' ').len()
 }
 
 static EXCEPTION: LazyLock<Regex> =
@@ -64,6 +87,7 @@ impl Traceback {
         if text.contains("Traceback (most recent call last)") {
             *self = Self {
                 open: true,
+                indent: indent(text),
                 ..Self::default()
             };
             return None;
@@ -72,11 +96,13 @@ impl Traceback {
             return None;
         }
         self.lines += 1;
+        let text = text.get(indent(text).min(self.indent)..).unwrap_or(text);
         if text.starts_with([' ', '|', '+']) {
             let unix = text.replace('\\', "/");
             if unix.trim_start().starts_with("File ") {
                 self.by_server = REQUEST_FRAMES.iter().any(|f| unix.contains(f));
                 self.in_request |= self.by_server;
+                self.aside |= ASIDE_FRAMES.iter().any(|f| unix.contains(f));
             }
             self.open = self.lines < LONGEST;
             return None;
@@ -91,6 +117,7 @@ impl Traceback {
             text: text.trim_end().to_owned(),
             in_request: self.in_request,
             by_server: self.by_server,
+            aside: self.aside,
         })
     }
 }

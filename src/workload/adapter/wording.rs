@@ -38,6 +38,14 @@ static MESH: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)\bmesh\b|vertices|\bfaces\b|unwrap|xatlas|\bUVs?\b|remesh|marching")
 });
 
+static LATENTS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?:cach|encod|prepar)\w* (?:vae )?latents?\b"));
+static TEXTS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:cach|encod)\w* (?:text.?encoder outputs?|text embeddings?|captions?|prompts?)\b",
+    )
+});
+
 pub(super) fn classify(bar: &Bar) -> BarKind {
     let desc = bar.desc.as_deref().unwrap_or_default();
     if bar.counts_bytes() || DOWNLOAD.is_match(desc) {
@@ -46,7 +54,12 @@ pub(super) fn classify(bar: &Bar) -> BarKind {
     if desc.is_empty() {
         return BarKind::Sampling { said: false };
     }
-    for (words, phase) in [(&*DECODE, Phase::VaeDecode), (&*LOAD, Phase::ModelLoad)] {
+    for (words, phase) in [
+        (&*LATENTS, Phase::VaeEncode),
+        (&*TEXTS, Phase::TextEncode),
+        (&*DECODE, Phase::VaeDecode),
+        (&*LOAD, Phase::ModelLoad),
+    ] {
         if words.is_match(desc) {
             return BarKind::Of(phase);
         }
@@ -82,9 +95,10 @@ pub(super) fn follows(bar: &Bar, phase: Phase) -> Phase {
 static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?x)^
-        (?: \[? (?:\d{4}-\d\d-\d\d[\ T])? \d\d:\d\d:\d\d [\d.,Z]* \]? \s* (?:[-|]\s*)? )?
+        (?: \[? (?:\d{4}-\d\d-\d\d[\ T])? \d\d:\d\d:\d\d [\d.,Z]* (?:-\d+)? \]? \s* (?:[-|]\s*)? )?
+        (?: ::\[[\w.]+\]::\w+\ -->\ )?
         (?: \[\s* (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \s*\] \s?
-          | (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \s* (?: :[\w.]+: | \s[-|:] | :\s ) \s* )?",
+          | (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \s* (?: :[\w.]+: | \s[-|:] | :\s | \s{2} ) \s* )?",
     )
 });
 
@@ -95,7 +109,7 @@ pub(super) fn without_prefix(text: &str) -> &str {
 
 static READY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\brunning on (?:local )?(?:url:)?\s*https?://|^To see the GUI go to:|uvicorn running on https?://",
+        r"(?i)\brunning on (?:local )?(?:url:)?\s*https?://|^To see the GUI go to:|uvicorn running on https?://|(?:\blocal url:|\b(?:serving|listening|started|running|available) (?:on|at):?)\s*https?://(?:localhost\b|127\.|0\.0\.0\.0|\[::)",
     )
 });
 static DOWNLOADING: LazyLock<Regex> =
@@ -193,7 +207,9 @@ static ON_GPU: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn cpu(text: &str, n: &mut Narrator) {
-    if ON_CPU.is_match(text) && CPU_STEP.is_match(text) && !CPU_TALK.is_match(text) {
+    // how long it will take, or what may be done about it, is a remark
+    let said = text.split_once(" (").map_or(text, |(said, _)| said);
+    if ON_CPU.is_match(said) && CPU_STEP.is_match(said) && !CPU_TALK.is_match(said) {
         n.announce_cpu(true);
     } else if ON_GPU.is_match(text) {
         n.announce_cpu(false);
@@ -283,6 +299,7 @@ mod tests {
             "Retrying in fp32 on cpu...",
             "[MIOpen Fallback] conv3d: running on CPU",
             "VAE decode: using CPU instead of the GPU",
+            "[VAE] Falling back to CPU decode (this will take several minutes)",
         ] {
             assert_eq!(said(&[l]), (Phase::VaeDecode, true), "{l}");
         }
@@ -350,6 +367,7 @@ mod tests {
             BarKind::Of(Phase::Download)
         );
         assert_eq!(kind("Volume Decoding:"), BarKind::Of(Phase::VaeDecode));
+        assert_eq!(kind("caching latents:"), BarKind::Of(Phase::VaeEncode));
         assert_eq!(kind("t:"), BarKind::Of(Phase::Save));
         assert_eq!(kind("Whatever:"), BarKind::Other);
     }
@@ -388,6 +406,8 @@ mod tests {
             "INFO: got prompt",
             "03:04:05 INFO | got prompt",
             "2026-01-02T03:04:05.678Z [WARNING] got prompt",
+            "10:14:01-120331 INFO     got prompt",
+            "[2026-02-01 10:00:30,000]::[InvokeAI]::INFO --> got prompt",
         ] {
             assert_eq!(without_prefix(text), "got prompt", "{text}");
         }
