@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Bytes, GpuSample, Health, Metric, Progress, SourceState, SourceStatus};
+use crate::model::{Bytes, GpuSample, Health, Metric, Progress, RungId, SourceState, SourceStatus};
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, LadderEntry, RungState, Stage};
 
@@ -207,12 +207,18 @@ pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
             rung, held: true, ..
         } => (
             "HELD",
-            format!("the kill before rung {rung} waits until you release it"),
+            match is_end(rung) {
+                true => "the kill that ends the run waits until you release it".to_owned(),
+                false => format!("the kill before rung {rung} waits until you release it"),
+            },
             Tone::Warn,
         ),
         Stage::Countdown { rung, kill_at, .. } => (
             "KILL",
-            format!("in {}, then restart on rung {rung}", until(*kill_at)),
+            match is_end(rung) {
+                true => format!("in {}, then the run is given up", until(*kill_at)),
+                false => format!("in {}, then restart on rung {rung}", until(*kill_at)),
+            },
             Tone::Bad,
         ),
         Stage::TakingEvidence { since } => (
@@ -253,6 +259,11 @@ pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
         Stage::Delay { until: end } => ("PAUSE", format!("restart in {}", until(*end)), Tone::Info),
         Stage::Ended => ("ENDED", String::new(), Tone::Strong),
     }
+}
+
+/// Whether no rung follows a countdown.
+fn is_end(rung: &RungId) -> bool {
+    *rung == RungId::give_up()
 }
 
 /// Whether a job is in flight, in words.

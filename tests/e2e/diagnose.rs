@@ -43,7 +43,7 @@ fn a_hang_is_explained(size: (u16, u16)) {
     terminal.press("f");
     terminal.wait_for("silent_hang: limit ", Duration::from_secs(10));
     terminal.wait_for(" for this run", Duration::from_secs(10));
-    terminal.wait_for("p goes back to it", Duration::from_secs(20));
+    terminal.wait_for("p: the marks before", Duration::from_secs(20));
     terminal.press("\x03");
     terminal.assert_restored(130);
     assert_none_left(&home, Duration::from_secs(5));
