@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::model::event::EvidenceReport;
 use crate::model::{
-    ActionId, Bytes, Cite, CiteKind, Considered, Finding, Health, Mono, RuleState, Verdict,
+    ActionId, Bytes, Cite, CiteKind, Considered, Finding, Health, Mono, Phase, RuleState, Verdict,
     VerdictId,
 };
 use crate::run::Snapshot;
@@ -25,9 +25,10 @@ pub(super) const fn rule(state: RuleState) -> (&'static str, Tone) {
 
 /// `in vae_decode, section 1`.
 pub(super) fn place(v: &Verdict) -> String {
-    match v.section {
-        Some(n) => format!("in {}, section {n}", v.phase),
-        None => format!("in {}", v.phase),
+    match (v.phase, v.section) {
+        (Phase::Unknown, _) => "in no known phase".to_owned(),
+        (phase, Some(n)) => format!("in {phase}, section {n}"),
+        (phase, None) => format!("in {phase}"),
     }
 }
 

@@ -105,7 +105,10 @@ fn the_verdict_and_what_follows_are_on_every_size() {
         ),
         (testing::failing(), &["FAILING", "gpu_oom", "matched"]),
         (testing::finished(), &["FINISHED", "exit code 10"]),
-        (testing::bad_sensors(), &["BLIND", "not enough to judge"]),
+        (
+            testing::bad_sensors(),
+            &["BLIND", "not enough to judge", "nothing is done before"],
+        ),
     ];
     for (s, words) in cases {
         for size in [(40, 12), (80, 24), (100, 28), (110, 30), (200, 60)] {
@@ -255,6 +258,22 @@ fn what_follows_is_no_contradiction() {
     s.restarts_left = 0;
     let screen = text(&s, &diagnose(), size);
     assert!(screen.contains("no restart is left"), "{screen}");
+    // nothing is done to what others started
+    let mut s = testing::suspect();
+    s.attached = true;
+    let screen = text(&s, &diagnose(), size);
+    assert!(
+        screen.contains("it is not ours: nothing is done to it"),
+        "{screen}"
+    );
+    assert!(!screen.contains("would follow") && !screen.contains("restarts left"));
+    // what is not seen is no good sign
+    let mut s = testing::bad_sensors();
+    s.verdict.phase = crate::model::Phase::Unknown;
+    let screen = text(&s, &diagnose(), size);
+    assert!(screen.contains("BLIND  in no known phase"), "{screen}");
+    assert!(screen.contains("too little is seen"), "{screen}");
+    assert!(!screen.contains("nothing speaks against"), "{screen}");
     // no rung follows the end of a run
     let mut s = testing::hung();
     for held in [false, true] {

@@ -1,6 +1,6 @@
 //! What was done, what comes next and when, and why that.
 
-use crate::model::ActionId;
+use crate::model::{ActionId, Health};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 use crate::ui::diagnosis::{export_command, is_doubt, is_fault, mark, was_done};
@@ -57,7 +57,7 @@ pub(in crate::ui::tui) fn rows(
         };
         add(label, Tone::Plain, &words, 2, rank);
     }
-    if s.outcome.is_none() && s.ladder.len() > 1 {
+    if s.outcome.is_none() && s.ladder.len() > 1 && !s.attached {
         let words = format!(
             "{} of {} restarts left ({})",
             s.restarts_left,
@@ -93,24 +93,35 @@ fn watching(s: &Snapshot) -> String {
     use crate::run::snapshot::RungState as R;
     let is = |state: R| s.ladder.iter().find(|e| e.state == state);
     // which rung answers is known of a doubt only
-    let then = match is(R::Next) {
-        _ if s.attached => "the process is not ours: nothing is done to it".to_owned(),
+    let follows = match is(R::Next) {
         _ if s.restarts_left == 0 => "no restart is left".to_owned(),
         Some(e) => format!("rung {} would follow", e.id),
         None if is_doubt(&s.verdict) => "no rung would follow".to_owned(),
         None if is(R::Untried).is_some() => "the rung that answers it follows".to_owned(),
         None => "no rung is left".to_owned(),
     };
+    let (then, after_fault) = if s.attached {
+        let words = "it is not ours: nothing is done to it";
+        (words.to_owned(), words.to_owned())
+    } else {
+        (
+            format!("then {follows}"),
+            format!("after a fault {follows}"),
+        )
+    };
     match &s.verdict.next {
         Some(n) if is_doubt(&s.verdict) && n.at <= s.now => {
-            format!("{} is due now; then {then}", n.what)
+            format!("{} is due now; {then}", n.what)
         }
         Some(n) if is_doubt(&s.verdict) => {
             let left = crate::ui::text::left(n.at.since(s.now));
-            format!("{} in {left}; then {then}", n.what)
+            format!("{} in {left}; {then}", n.what)
         }
-        _ if is_fault(s.verdict.health) => then,
-        _ if s.attached => format!("nothing is to be done; {then}"),
-        _ => format!("nothing is to be done; after a fault {then}"),
+        _ if is_fault(s.verdict.health) && s.attached => then,
+        _ if is_fault(s.verdict.health) => follows,
+        _ if s.verdict.health == Health::Blind => {
+            "nothing is done before enough is seen to judge".to_owned()
+        }
+        _ => format!("nothing is to be done; {after_fault}"),
     }
 }
