@@ -207,18 +207,12 @@ pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
             rung, held: true, ..
         } => (
             "HELD",
-            match is_end(rung) {
-                true => "the kill that ends the run waits until you release it".to_owned(),
-                false => format!("the kill before rung {rung} waits until you release it"),
-            },
+            format!("the kill {} waits until you release it", before(rung)),
             Tone::Warn,
         ),
         Stage::Countdown { rung, kill_at, .. } => (
             "KILL",
-            match is_end(rung) {
-                true => format!("in {}, then the run is given up", until(*kill_at)),
-                false => format!("in {}, then restart on rung {rung}", until(*kill_at)),
-            },
+            format!("in {}, then {}", until(*kill_at), after(rung)),
             Tone::Bad,
         ),
         Stage::TakingEvidence { since } => (
@@ -261,9 +255,20 @@ pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
     }
 }
 
-/// Whether no rung follows a countdown.
-fn is_end(rung: &RungId) -> bool {
-    *rung == RungId::give_up()
+/// Which kill is counted down to: one that a rung follows, or none.
+fn before(rung: &RungId) -> String {
+    if *rung == RungId::give_up() {
+        return "that ends the run".to_owned();
+    }
+    format!("before rung {rung}")
+}
+
+/// What follows a countdown.
+fn after(rung: &RungId) -> String {
+    if *rung == RungId::give_up() {
+        return "the run is given up".to_owned();
+    }
+    format!("restart on rung {rung}")
 }
 
 /// Whether a job is in flight, in words.
