@@ -22,6 +22,11 @@ impl RungId {
     pub fn as_given() -> Self {
         Self(Self::AS_GIVEN.to_owned())
     }
+
+    /// What stands in the place of a rung where none follows: the run is given up.
+    pub fn give_up() -> Self {
+        Self("give_up".to_owned())
+    }
 }
 
 impl fmt::Display for RungId {

@@ -63,7 +63,8 @@ impl RunState {
         true
     }
 
-    /// Holds an announced kill, or lets it count down anew; `false`: none is announced.
+    /// Holds an announced kill, or lets it count down anew, with what was granted
+    /// meanwhile; `false`: none is announced.
     pub(super) fn hold_countdown(&mut self, hold: bool) -> bool {
         let again = self.now + self.plan.countdown;
         let Stage::Ending {
@@ -75,7 +76,7 @@ impl RunState {
         };
         *held = hold;
         if !hold {
-            *kill_at = again;
+            *kill_at = again.max(*kill_at);
         }
         true
     }

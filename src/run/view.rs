@@ -128,7 +128,7 @@ impl RunState {
     fn following(purpose: &Purpose) -> RungId {
         match purpose {
             Purpose::Restart(next) => next.rung.clone().unwrap_or_else(RungId::as_given),
-            _ => RungId("give_up".to_owned()),
+            _ => RungId::give_up(),
         }
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::model::event::EvidenceReport;
 use crate::model::{
-    Bytes, Cite, CiteKind, Considered, Finding, Health, Mono, RuleState, Verdict, VerdictId,
+    ActionId, Bytes, Cite, CiteKind, Considered, Finding, Health, Mono, Phase, RuleState, Verdict,
+    VerdictId,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{Mark, MarkKind, Raised};
@@ -24,9 +25,10 @@ pub(super) const fn rule(state: RuleState) -> (&'static str, Tone) {
 
 /// `in vae_decode, section 1`.
 pub(super) fn place(v: &Verdict) -> String {
-    match v.section {
-        Some(n) => format!("in {}, section {n}", v.phase),
-        None => format!("in {}", v.phase),
+    match (v.phase, v.section) {
+        (Phase::Unknown, _) => "in no known phase".to_owned(),
+        (phase, Some(n)) => format!("in {phase}, section {n}"),
+        (phase, None) => format!("in {phase}"),
     }
 }
 
@@ -249,7 +251,8 @@ pub(super) fn lines(v: &Verdict, declared: Mono) -> Vec<(&'static str, String)> 
             RuleState::Clear => out.push(("ruled out", considered(c))),
         }
     }
-    if let Some(r) = &v.remedy {
+    let remedy = v.remedy.as_ref();
+    if let Some(r) = remedy.filter(|r| r.action != ActionId::None) {
         let how = if r.auto_restart {
             "a restart by itself is right"
         } else {
@@ -259,7 +262,7 @@ pub(super) fn lines(v: &Verdict, declared: Mono) -> Vec<(&'static str, String)> 
             "next",
             format!("{} (tier {}, {how}). {}", r.action, r.tier, r.why),
         ));
-    } else if v.action != crate::model::ActionId::None {
+    } else if v.action != ActionId::None {
         out.push(("next", v.action.to_string()));
     }
     out

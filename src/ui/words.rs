@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Bytes, GpuSample, Health, Metric, Progress, SourceState, SourceStatus};
+use crate::model::{Bytes, GpuSample, Health, Metric, Progress, RungId, SourceState, SourceStatus};
 use crate::run::Snapshot;
 use crate::run::snapshot::{JobState, LadderEntry, RungState, Stage};
 
@@ -207,12 +207,12 @@ pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
             rung, held: true, ..
         } => (
             "HELD",
-            format!("the kill before rung {rung} waits until you release it"),
+            format!("the kill {} waits until you release it", before(rung)),
             Tone::Warn,
         ),
         Stage::Countdown { rung, kill_at, .. } => (
             "KILL",
-            format!("in {}, then restart on rung {rung}", until(*kill_at)),
+            format!("in {}, then {}", until(*kill_at), after(rung)),
             Tone::Bad,
         ),
         Stage::TakingEvidence { since } => (
@@ -253,6 +253,22 @@ pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
         Stage::Delay { until: end } => ("PAUSE", format!("restart in {}", until(*end)), Tone::Info),
         Stage::Ended => ("ENDED", String::new(), Tone::Strong),
     }
+}
+
+/// Which kill is counted down to: one that a rung follows, or none.
+fn before(rung: &RungId) -> String {
+    if *rung == RungId::give_up() {
+        return "that ends the run".to_owned();
+    }
+    format!("before rung {rung}")
+}
+
+/// What follows a countdown.
+fn after(rung: &RungId) -> String {
+    if *rung == RungId::give_up() {
+        return "the run is given up".to_owned();
+    }
+    format!("restart on rung {rung}")
 }
 
 /// Whether a job is in flight, in words.

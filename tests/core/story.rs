@@ -415,6 +415,20 @@ fn a_countdown_can_be_held_released_and_spared() {
     sim.run_for(secs(6));
     assert!(sim.kills() > 0, "released");
 
+    // a minute that was granted while it was held is not lost by the release
+    let mut sim = Sim::running_in(p.clone(), Phase::VaeDecode);
+    sim.world = World::silent();
+    while !matches!(sim.state.snapshot().stage, Stage::Countdown { .. }) {
+        sim.run_for(Duration::from_millis(500));
+    }
+    for command in [Command::Hold, Command::Wait, Command::Release] {
+        sim.feed(Event::Command(command));
+    }
+    sim.run_for(secs(50));
+    assert_eq!(sim.kills(), 0, "a minute more");
+    sim.run_for(secs(20));
+    assert!(sim.kills() > 0, "the minute is over");
+
     let mut sim = Sim::running_in(p, Phase::VaeDecode);
     sim.world = World::silent();
     while !matches!(sim.state.snapshot().stage, Stage::Countdown { .. }) {

@@ -146,13 +146,13 @@ fn a_resize_storm_changes_nothing() {
     }
     for size in SIZES {
         terminal.resize(size);
-        terminal.wait_for("framepack-tui", SOON);
+        terminal.wait_for("[1]Dash", SOON);
         // the footer stands in the last row, and the header in the first
         let drawn = || {
             let text = terminal.text();
             let rows: Vec<&str> = text.lines().collect();
             rows.len() == usize::from(size.1)
-                && rows.first().is_some_and(|r| r.contains("framepack-tui"))
+                && rows.first().is_some_and(|r| r.contains("[1]Dash"))
                 && rows.last().is_some_and(|r| r.contains("? help"))
         };
         assert!(wait_until(SOON, drawn), "{}", terminal.text());

@@ -6,7 +6,7 @@ use crate::run::snapshot::LogKind;
 use crate::ui::diagnosis;
 
 use super::choices::{Overlay, Screen};
-use super::diagnose_choices::{cites, items, marked, shown, timeline};
+use super::diagnose_choices::{Item, cites, items, marked, shown, timeline};
 use super::keymap::Action;
 use super::log_choices::Pane;
 use super::state::{Effect, PAGE, UiState};
@@ -74,11 +74,17 @@ impl UiState {
         let c = &self.choices.diagnose;
         if !cites(v, c).is_empty() {
             self.open(Overlay::Cites);
-        } else if marked(v, c).is_none() {
-            self.say_here("no finding and no rule speaks");
-        } else {
-            self.say_here("no event is behind this row");
+            return;
         }
+        // what is cut on a narrow screen can be read here at least
+        let words = match marked(v, c) {
+            None => "no finding and no rule speaks".to_owned(),
+            Some(Item::Rule(rule)) if !rule.why.is_empty() => {
+                format!("{}, no event behind it: {}", rule.verdict, rule.why)
+            }
+            Some(_) => "no event is behind this row".to_owned(),
+        };
+        self.say_here(words);
     }
 
     /// To the line in the log, or to the moment on the timeline.

@@ -105,7 +105,10 @@ fn the_verdict_and_what_follows_are_on_every_size() {
         ),
         (testing::failing(), &["FAILING", "gpu_oom", "matched"]),
         (testing::finished(), &["FINISHED", "exit code 10"]),
-        (testing::bad_sensors(), &["BLIND", "not enough to judge"]),
+        (
+            testing::bad_sensors(),
+            &["BLIND", "not enough to judge", "nothing is done before"],
+        ),
     ];
     for (s, words) in cases {
         for size in [(40, 12), (80, 24), (100, 28), (110, 30), (200, 60)] {
@@ -225,7 +228,77 @@ fn a_finding_leads_to_the_line_in_the_log() {
     let mut state = UiState::default();
     press(&mut state, &[Key::Char('d'), Key::PageDown, Key::Enter], &s);
     assert_eq!(state.choices.overlay, Overlay::None);
-    assert_eq!(state.toast.as_deref(), Some("no event is behind this row"));
+    let said = state.toast.clone().unwrap();
+    assert_eq!(said, "thrash, no event behind it: psi mem 0.0");
+}
+
+#[test]
+fn what_follows_is_no_contradiction() {
+    use crate::model::{ActionId, Remedy, RungId};
+    use crate::run::snapshot::{RungState, Stage};
+    let size = (80, 24);
+    // which rung answers a fault is known once there is a doubt
+    let mut s = testing::healthy();
+    for rung in &mut s.ladder {
+        if rung.state == RungState::Next {
+            rung.state = RungState::Untried;
+        }
+    }
+    s.verdict.remedy = Some(Remedy {
+        action: ActionId::None,
+        tier: 0,
+        auto_restart: false,
+        env: std::collections::BTreeMap::new(),
+        why: "nothing".to_owned(),
+    });
+    let screen = text(&s, &diagnose(), size);
+    assert!(screen.contains("rung that answers it"), "{screen}");
+    assert!(!screen.contains("no rung would follow"), "{screen}");
+    assert!(!screen.contains("tier 0"), "{screen}");
+    s.restarts_left = 0;
+    let screen = text(&s, &diagnose(), size);
+    assert!(screen.contains("no restart is left"), "{screen}");
+    // nothing is done to what others started
+    let mut s = testing::suspect();
+    s.attached = true;
+    let screen = text(&s, &diagnose(), size);
+    assert!(
+        screen.contains("it is not ours: nothing is done to it"),
+        "{screen}"
+    );
+    assert!(!screen.contains("would follow") && !screen.contains("restarts left"));
+    // what is not seen is no good sign
+    let mut s = testing::bad_sensors();
+    s.verdict.phase = crate::model::Phase::Unknown;
+    let screen = text(&s, &diagnose(), size);
+    assert!(screen.contains("BLIND  in no known phase"), "{screen}");
+    assert!(screen.contains("too little is seen"), "{screen}");
+    assert!(!screen.contains("nothing speaks against"), "{screen}");
+    // no rung follows the end of a run
+    let mut s = testing::hung();
+    for held in [false, true] {
+        if let Stage::Countdown { rung, held: h, .. } = &mut s.stage {
+            *rung = RungId::give_up();
+            *h = held;
+        }
+        let screen = text(&s, &diagnose(), (80, 24));
+        assert!(!screen.contains("give_up"), "{screen}");
+        assert!(screen.contains(if held { "ends the run" } else { "given up" }));
+    }
+}
+
+#[test]
+fn a_verdict_of_before_lasts_until_the_next() {
+    let s = testing::healthy();
+    let states = &s.trail.states;
+    let (first, second) = (states[0].at, states[1].at);
+    let mut choices = diagnose();
+    choices.charts.cursor = Some(first);
+    let screen = text(&s, &choices, (80, 24));
+    let title = format!("from {} until {}", first.clock(), second.clock());
+    assert!(screen.contains(&title), "{title}:\n{screen}");
+    let lasts = format!("for {}", Mono(second.0 - first.0).clock());
+    assert!(screen.contains(&lasts), "{lasts}:\n{screen}");
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn leaving_a_run_headless_tells_the_supervisor() {
     tty.press(b"2");
     tty.ends();
     assert_eq!(tty.notes(), "TerminalLost\nleft\n");
-    assert!(!tty.alternate());
+    until("the normal screen", || !tty.alternate());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What was done, what comes next and when, and why that.
 
+use crate::model::{ActionId, Health};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
-use crate::ui::diagnosis::{export_command, mark, was_done};
+use crate::ui::diagnosis::{export_command, is_doubt, is_fault, mark, was_done};
 use crate::ui::text::ago;
 use crate::ui::tui::panel::rank;
 use crate::ui::tui::parts::{Row, paragraph};
@@ -30,9 +31,15 @@ pub(in crate::ui::tui) fn rows(
     let held = matches!(s.stage, Stage::Countdown { held: true, .. });
     let why = s.trail.why_rung.as_ref().filter(|_| held);
     if let Some(why) = why.or(s.decision.as_ref()) {
-        add("why", Tone::Plain, why, 4, rank::TROUBLE);
+        // what was decided and done is no reason for what comes next
+        let label = match s.stage {
+            Stage::Watching => "decided",
+            _ => "why",
+        };
+        add(label, Tone::Plain, why, 4, rank::TROUBLE);
     }
-    if let Some(r) = s.verdict.remedy.as_ref().filter(|r| !r.why.is_empty()) {
+    let remedy = s.verdict.remedy.as_ref();
+    if let Some(r) = remedy.filter(|r| r.action != ActionId::None && !r.why.is_empty()) {
         let words = format!("{} (tier {}): {}", r.action, r.tier, r.why);
         add("cure", Tone::Plain, &words, 4, rank::TROUBLE);
     }
@@ -50,7 +57,7 @@ pub(in crate::ui::tui) fn rows(
         };
         add(label, Tone::Plain, &words, 2, rank);
     }
-    if s.outcome.is_none() && s.ladder.len() > 1 {
+    if s.outcome.is_none() && s.ladder.len() > 1 && !s.attached {
         let words = format!(
             "{} of {} restarts left ({})",
             s.restarts_left,
@@ -68,8 +75,9 @@ pub(in crate::ui::tui) fn rows(
 
 /// What is done now or next, with its countdown and the key that matters.
 fn next(s: &Snapshot) -> (String, Tone) {
-    if let Some((_, code, words)) = &s.outcome {
-        return (format!("nothing: exit code {code}. {words}"), Tone::Plain);
+    // how it ended stands with the verdict
+    if s.outcome.is_some() {
+        return ("nothing; the run is over".to_owned(), Tone::Plain);
     }
     let (head, text, tone) = words::stage(s);
     match &s.stage {
@@ -83,17 +91,37 @@ fn next(s: &Snapshot) -> (String, Tone) {
 /// While nothing is announced: what would follow.
 fn watching(s: &Snapshot) -> String {
     use crate::run::snapshot::RungState as R;
-    let next = s.ladder.iter().find(|e| matches!(e.state, R::Next));
-    let then = match next {
-        Some(e) if s.restarts_left > 0 => format!("rung {} would follow", e.id),
-        _ => "no rung would follow".to_owned(),
+    let is = |state: R| s.ladder.iter().find(|e| e.state == state);
+    // which rung answers is known of a doubt only
+    let follows = match is(R::Next) {
+        _ if s.restarts_left == 0 => "no restart is left".to_owned(),
+        Some(e) => format!("rung {} would follow", e.id),
+        None if is_doubt(&s.verdict) => "no rung would follow".to_owned(),
+        None if is(R::Untried).is_some() => "the rung that answers it follows".to_owned(),
+        None => "no rung is left".to_owned(),
+    };
+    let (then, after_fault) = if s.attached {
+        let words = "it is not ours: nothing is done to it";
+        (words.to_owned(), words.to_owned())
+    } else {
+        (
+            format!("then {follows}"),
+            format!("after a fault {follows}"),
+        )
     };
     match &s.verdict.next {
-        Some(n) if crate::ui::diagnosis::is_doubt(&s.verdict) => {
-            let left = crate::ui::text::left(n.at.since(s.now));
-            format!("{} in {left}; then {then}", n.what)
+        Some(n) if is_doubt(&s.verdict) && n.at <= s.now => {
+            format!("{} is due now; {then}", n.what)
         }
-        _ if crate::ui::diagnosis::is_fault(s.verdict.health) => then,
-        _ => format!("nothing is to be done; after a fault {then}"),
+        Some(n) if is_doubt(&s.verdict) => {
+            let left = crate::ui::text::left(n.at.since(s.now));
+            format!("{} in {left}; {then}", n.what)
+        }
+        _ if is_fault(s.verdict.health) && s.attached => then,
+        _ if is_fault(s.verdict.health) => follows,
+        _ if s.verdict.health == Health::Blind => {
+            "nothing is done before enough is seen to judge".to_owned()
+        }
+        _ => format!("nothing is to be done; {after_fault}"),
     }
 }

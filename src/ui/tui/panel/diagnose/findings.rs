@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use crate::model::{Finding, RuleState, Verdict, VerdictId};
+use crate::model::{Finding, Health, RuleState, Verdict, VerdictId};
 use crate::run::Snapshot;
 use crate::ui::diagnosis::{self, cited, source};
 use crate::ui::text;
@@ -51,7 +51,8 @@ pub(in crate::ui::tui) fn rows(
     let (v, _) = shown(s, charts);
     let list = items(v);
     if list.is_empty() {
-        return vec![Line::styled(nothing(s, v), theme.style(Tone::Dim))];
+        let words = text::fit(nothing(s, v), columns, theme.ellipsis());
+        return vec![Line::styled(words, theme.style(Tone::Dim))];
     }
     let marked = choices.row.min(list.len() - 1);
     let row = |(at, item): (usize, &Item<'_>)| {
@@ -78,6 +79,8 @@ pub(in crate::ui::tui) fn rows(
 fn nothing(s: &Snapshot, v: &Verdict) -> &'static str {
     if s.is_foreign() {
         "nothing of a process that is not ours is judged"
+    } else if v.health == Health::Blind {
+        "no finding: too little is seen"
     } else if v.id.is_no_fault() {
         "no finding: nothing speaks against this run"
     } else {

@@ -202,6 +202,9 @@ fn write_at(cells: &mut [char], at: usize, words: &str) -> bool {
     true
 }
 
+/// Columns that a part of a name needs to say something.
+const SHORTEST: usize = 4;
+
 /// Stretches with names, each from its begin to that of the next.
 fn stretches(scene: &Scene<'_>, list: &[(Mono, &str, Tone)]) -> Vec<Span<'static>> {
     let theme = scene.theme;
@@ -222,7 +225,11 @@ fn stretches(scene: &Scene<'_>, list: &[(Mono, &str, Tone)]) -> Vec<Span<'static
         }
         let closed = to < room;
         let body = length - usize::from(closed);
-        let mut words = text::fit(name, body, "");
+        // a letter or two say nothing, but of a fault, which is to be seen without colour
+        let mut words = match body {
+            0..SHORTEST if text::width(name) > body && *tone != Tone::Bad => String::new(),
+            _ => text::fit(name, body, ""),
+        };
         let gap = body.saturating_sub(text::width(&words));
         words.push_str(&theme.pick("─", "-").repeat(gap));
         if closed {

@@ -19,13 +19,24 @@ pub(in crate::ui::tui) fn title(s: &Snapshot, c: &ChartChoices) -> String {
     if is_present(s, v) {
         "Verdict".to_owned()
     } else {
-        format!("Verdict of {}  (Esc: the present one)", since.clock())
+        let until =
+            superseded(s, since).map_or_else(String::new, |t| format!(" until {}", t.clock()));
+        format!(
+            "Verdict from {}{until}  (Esc: the present one)",
+            since.clock()
+        )
     }
 }
 
 /// Whether it is the verdict in force.
 fn is_present(s: &Snapshot, v: &Verdict) -> bool {
     std::ptr::eq(v, &raw const s.verdict)
+}
+
+/// When a verdict of before gave way to the next.
+fn superseded(s: &Snapshot, since: Mono) -> Option<Mono> {
+    let later = s.trail.states.iter().map(|state| state.at);
+    later.filter(|at| *at > since).min()
 }
 
 /// How things are now, while a moment that is gone is looked at.
@@ -57,7 +68,9 @@ fn head(s: &Snapshot, v: &Verdict, since: Mono, theme: Theme) -> Parts {
     }
     let row = row.put(1, Tone::Strong, what(v));
     if !is_doubt(v) {
-        return row.put(3, Tone::Plain, format!("for {}", clock(s.now.since(since))));
+        let until = superseded(s, since).filter(|_| !is_present(s, v));
+        let lasts = until.unwrap_or(s.now).since(since);
+        return row.put(3, Tone::Plain, format!("for {}", clock(lasts)));
     }
     let took = ago(since.since(v.onset));
     row.put(
@@ -123,7 +136,7 @@ pub(in crate::ui::tui) fn rows(
     add("reason", Tone::Plain, &v.sentence, sentence, rank::CORE);
     if let Some((_, code, words)) = &s.outcome {
         let words = format!("exit code {code}: {words}");
-        add("end", health_tone(s.verdict.health), &words, 2, rank::CORE);
+        add("end", health_tone(s.verdict.health), &words, 3, rank::CORE);
     }
     for r in &s.trail.raised {
         add("raised", Tone::Strong, &raised(r), 1, rank::NEXT);
@@ -144,7 +157,7 @@ pub(in crate::ui::tui) fn rows(
     }
     if let Some(fault) = earlier(s).filter(|_| is_present(s, v)) {
         let words = format!(
-            "{} {} at {}  (p goes back to it)",
+            "{} {} at {}  (p: the marks before)",
             fault.verdict.health.word(),
             what(&fault.verdict),
             fault.at.clock()
