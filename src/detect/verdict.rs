@@ -25,7 +25,7 @@ impl Detector {
                     rule::span(c)
                 ),
             ),
-            _ if self.context.job == Job::Unknown => {
+            _ if self.context.job == Job::Unknown && id == VerdictId::Healthy => {
                 (Health::Starting, "the program starts".to_owned())
             }
             _ => (Health::Healthy, sentence),

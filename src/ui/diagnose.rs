@@ -140,9 +140,9 @@ impl Page {
 
     fn action(&mut self, action: &Action) {
         let restart = match (action.auto_restart, action.tier) {
-            (true, _) => "; a restart by itself is right",
+            (true, _) => "; it may be restarted unasked",
             (false, 0) => "",
-            (false, _) => "; no restart by itself",
+            (false, _) => "; not restarted unasked",
         };
         self.row(
             "do",

@@ -254,9 +254,9 @@ pub(super) fn lines(v: &Verdict, declared: Mono) -> Vec<(&'static str, String)> 
     let remedy = v.remedy.as_ref();
     if let Some(r) = remedy.filter(|r| r.action != ActionId::None) {
         let how = if r.auto_restart {
-            "a restart by itself is right"
+            "it may be restarted unasked"
         } else {
-            "no restart by itself"
+            "not restarted unasked"
         };
         out.push((
             "next",

@@ -55,7 +55,10 @@ fn object(run: &RunEntry) -> String {
 pub(super) fn state(run: &RunEntry) -> String {
     match &run.status {
         RunStatus::Running => "running".to_owned(),
-        RunStatus::Finished { exit_code } => format!("finished {exit_code}"),
+        RunStatus::Finished {
+            exit_code: code @ (0 | 10),
+        } => format!("finished {code}"),
+        RunStatus::Finished { exit_code } => format!("ended {exit_code}"),
         RunStatus::Broken { .. } => "broken".to_owned(),
     }
 }

@@ -111,7 +111,7 @@ impl Signs {
             return number.to_owned();
         }
         format!(
-            "{number}; {} of the {} that it needs",
+            "{number}; for {} (needs {})",
             span(now.since(self.since)),
             span(self.limit)
         )

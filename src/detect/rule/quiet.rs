@@ -151,5 +151,9 @@ fn advances(f: &Facts<'_>) -> String {
         );
     }
     let busy = f.channels.figures.busy.map(|b| format!("GPU {b:.0} %"));
+    if !recently(f, f.channels.last_activity()) {
+        let rests = super::span(f.silent_for());
+        return format!("a job is in flight; nothing has moved for {rests}");
+    }
     format!("the job advances{}", figures(&[busy, cpu(f)]))
 }

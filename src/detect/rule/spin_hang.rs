@@ -18,7 +18,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         return Check::clear("an open search explains the busy core");
     }
     if f.works_elsewhere() || f.cpu_is_normal() {
-        return Check::clear("the CPU works by right here");
+        return Check::clear("work of the CPU is expected here");
     }
     let limit = limit(f);
     let since = [
