@@ -16,6 +16,10 @@ use crate::{judge, player};
 /// this list.
 const NOT_YET: &[(&str, &str)] = &[
     (
+        "a1111-6700xt-nans",
+        "phase: a server that does not announce its job is idle by its lines",
+    ),
+    (
         "comfy-4090m-node-failed",
         "phase: `got prompt` alone is taken for model_load",
     ),
@@ -24,8 +28,16 @@ const NOT_YET: &[(&str, &str)] = &[
         "offload_risk: asks for 80 % of the card in use, the definition does not; 28 s after the VAE came",
     ),
     (
+        "forge-7600xt-truncated-weights",
+        "phase: a server that does not announce its job is idle by its lines",
+    ),
+    (
         "hunyuan-mi100-cgroup-kill",
         "phase: `Loading torch model` of a logger is not recognised",
+    ),
+    (
+        "hy3d-6700xt-tensile",
+        "phase: a server that does not announce its job is idle by its lines",
     ),
     (
         "kohya-7900xtx-bitsandbytes-missing",
