@@ -93,14 +93,14 @@ const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'stati
         // no variable is known that cures a hang of a CUDA program
         VerdictId::SilentHang if matches!(facts.vendor, Some(Vendor::Nvidia)) => RETRY,
         VerdictId::SilentHang if moves_models(phase) => &[(ActionId::EnvToggle, 1)],
-        VerdictId::SilentHang => RETRY,
         VerdictId::SpinHang if decode => &[
             (ActionId::RetrySame, 1),
             (ActionId::FastFind, 1),
             (ActionId::TiledVae, 2),
             (ActionId::VaeCpu, 3),
         ],
-        VerdictId::SpinHang
+        VerdictId::SilentHang
+        | VerdictId::SpinHang
         | VerdictId::BusyIdle
         | VerdictId::MemoryFault
         | VerdictId::BlasError

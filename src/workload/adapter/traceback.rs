@@ -59,9 +59,9 @@ impl Exception {
 #[derive(Debug, Default)]
 pub(super) struct Traceback {
     lines: u32,
-    open: bool,
-    /// What stands before each of its lines: some programs indent what they print.
-    indent: usize,
+    /// One is being printed: the blanks before each of its lines, for some programs indent
+    /// what they print.
+    indent: Option<usize>,
     in_request: bool,
     aside: bool,
     /// The innermost frame so far is the web server's.
@@ -79,24 +79,21 @@ static EXCEPTION: LazyLock<Regex> =
 impl Traceback {
     /// Whether a traceback is being printed.
     pub(super) const fn is_open(&self) -> bool {
-        self.open
+        self.indent.is_some()
     }
 
     /// Takes a line; gives the exception when this line was the last of a traceback.
     pub(super) fn feed(&mut self, text: &str) -> Option<Exception> {
         if text.contains("Traceback (most recent call last)") {
             *self = Self {
-                open: true,
-                indent: indent(text),
+                indent: Some(indent(text)),
                 ..Self::default()
             };
             return None;
         }
-        if !self.open {
-            return None;
-        }
+        let before = self.indent?;
         self.lines += 1;
-        let text = text.get(indent(text).min(self.indent)..).unwrap_or(text);
+        let text = text.get(indent(text).min(before)..).unwrap_or(text);
         if text.starts_with([' ', '|', '+']) {
             let unix = text.replace('\\', "/");
             if unix.trim_start().starts_with("File ") {
@@ -104,15 +101,15 @@ impl Traceback {
                 self.in_request |= self.by_server;
                 self.aside |= ASIDE_FRAMES.iter().any(|f| unix.contains(f));
             }
-            self.open = self.lines < LONGEST;
+            self.indent = self.indent.filter(|_| self.lines < LONGEST);
             return None;
         }
         if !EXCEPTION.is_match(text) {
             // Another thread wrote in between.
-            self.open = self.lines < LONGEST;
+            self.indent = self.indent.filter(|_| self.lines < LONGEST);
             return None;
         }
-        self.open = false;
+        self.indent = None;
         Some(Exception {
             text: text.trim_end().to_owned(),
             in_request: self.in_request,
