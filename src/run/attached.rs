@@ -2,7 +2,8 @@
 
 use crate::model::event::Level;
 use crate::model::{
-    AttemptSpec, Effect, Effective, Event, ExitStatus, Health, Origin, Outcome, Scope, VerdictId,
+    AttemptSpec, Effect, Effective, Event, ExitStatus, Health, Origin, Outcome, Scope, Verdict,
+    VerdictId,
 };
 
 use super::live::refuse;
@@ -109,6 +110,12 @@ impl RunState {
         self.finish(Outcome::Left, summary, out);
     }
 
+    /// The end of a process that is not ours of which nothing but the end is known: how it
+    /// ended is told to its parent only.
+    pub(super) fn is_untold(&self, status: ExitStatus, end: &Verdict) -> bool {
+        self.is_attached() && status == ExitStatus::Unknown && end.id == VerdictId::Killed
+    }
+
     /// The process ended by itself, and neither console nor kernel says why: its exit
     /// code is told to its parent alone. `true`: that is the end of the watching.
     pub(super) fn ended_untold(&mut self, status: ExitStatus, out: &mut Vec<Effect>) -> bool {
@@ -116,7 +123,7 @@ impl RunState {
             return false;
         };
         let told = self.detector.end(Some(status), self.now);
-        if status != ExitStatus::Unknown || told.id != VerdictId::Killed {
+        if !self.is_untold(status, &told) {
             return false;
         }
         let pid = attached.pid;

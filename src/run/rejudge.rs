@@ -50,8 +50,10 @@ impl RunState {
             {
                 if !self.followed.signalled {
                     let verdict = self.detector.end(Some(status), self.now);
-                    self.latched = None;
-                    self.show(verdict, out);
+                    if !self.is_untold(status, &verdict) {
+                        self.latched = None;
+                        self.show(verdict, out);
+                    }
                 }
                 self.detector.end_attempt();
                 self.stage = Stage::Over;

@@ -7,8 +7,8 @@ use framepack_tui::diagnose::report::{Report, SourceKind};
 use framepack_tui::diagnose::{InputError, Source, diagnose};
 use framepack_tui::model::event::RunStarted;
 use framepack_tui::model::{
-    ActionId, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, JobChange, Line, Mono, Plan,
-    RungId, Scope, Signal, Stream, Tier, VerdictId,
+    ActionId, Attached, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, JobChange, Line,
+    Mono, Plan, RungId, Scope, Signal, Stream, Tier, VerdictId,
 };
 use tempfile::TempDir;
 
@@ -174,4 +174,25 @@ fn an_end_that_the_supervisor_made_is_no_verdict_and_both_attempts_count() {
     let got = judge(&stream(events).join("\n")).unwrap();
     assert_eq!(got.verdict, VerdictId::GpuOom, "the most severe that held");
     assert_eq!(got.history.last().unwrap().verdict, VerdictId::Finished);
+}
+
+/// How a process that is not ours ended is told to its parent only.
+#[test]
+fn the_end_of_a_watched_process_is_left_open() {
+    for (words, want) in [
+        (&["begin"][..], None),
+        (&["begin", OOM], Some(VerdictId::GpuOom)),
+    ] {
+        let mut watched = head("1.3");
+        if let Event::RunStarted(started) = &mut watched {
+            started.attached = Some(Attached { pid: 7, start: 1 });
+        }
+        let mut events = vec![watched];
+        events.extend(attempt(1, words, ExitStatus::Unknown, false));
+        let got = judge(&(stream(events).join("\n") + "\n")).unwrap();
+        match want {
+            Some(want) => assert_eq!(got.verdict, want),
+            None => assert!(got.verdict.is_no_fault(), "{}", got.verdict),
+        }
+    }
 }
