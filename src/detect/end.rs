@@ -68,6 +68,12 @@ impl Detector {
         v
     }
 
+    /// Whether a known error was told, and nothing has moved since it ended the job.
+    pub fn rests_after_an_error(&self, now: Mono) -> bool {
+        let silent = now.since(self.channels.last_activity());
+        self.context.seen(now).is_some() && silent >= LAST_WORDS
+    }
+
     /// Whether the job is over by the words of the program, its runtime or the kernel
     /// though nobody said so: they came a moment ago and nothing moved since.
     pub fn died_in_silence(&self, now: Mono) -> bool {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::detect::Thresholds;
+use crate::detect::{Thresholds, culprit, kernel_fault};
 use crate::model::event::{Decision, EvidenceReport, RunStarted, Standstill};
 use crate::model::{
     AttemptSpec, Effect, Envelope, Event, ExitReport, ExitStatus, Line, Mono, Phase, Stream,
@@ -410,22 +410,63 @@ const PYTHON_NAMES: &[&str] = &["python", "pt_main_thread"];
 /// Recordings do not hold the pid. The kernel's victim is ours if it has the name of our
 /// program: on a real machine the pid decides.
 pub(super) fn victim<'a>(argv: &[String], kernel: impl Iterator<Item = &'a str>) -> Option<u32> {
-    let program = argv.first()?.rsplit('/').next()?;
+    // the kernel keeps 15 bytes of a name
+    let words: Vec<&str> = argv
+        .iter()
+        .take(3)
+        .filter_map(|a| a.rsplit('/').next())
+        .collect();
+    let ours = |name: &str| {
+        words.iter().any(|w| w.get(..15).unwrap_or(w) == name)
+            || PYTHON_NAMES.iter().any(|p| name.starts_with(p))
+    };
     for text in kernel {
-        let Some((_, rest)) = text.split_once("process ") else {
-            continue;
-        };
-        let (pid, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-        let name = rest
-            .trim_start()
-            .strip_prefix('(')
-            .and_then(|r| r.split_once(')'));
-        let ours = |name: &str| name == program || PYTHON_NAMES.iter().any(|p| name.starts_with(p));
-        if let (Ok(pid), Some((name, _))) = (pid.parse(), name)
-            && ours(name)
+        let of_fault = kernel_fault(text).and_then(|f| Some((f.pid?, f.process?)));
+        let of_cause = || culprit(text).and_then(|(_, pid, name)| Some((pid, name?)));
+        if let Some((pid, name)) = of_fault.or_else(of_cause)
+            && ours(&name)
         {
             return Some(pid);
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_names_our_process_in_many_forms() {
+        let argv = ["/opt/venv/bin/python3".to_owned(), "hv.py".to_owned()];
+        for (line, want) in [
+            (
+                "Out of memory: Killed process 4711 (python3) total-vm:1kB",
+                true,
+            ),
+            (
+                "amdgpu 0000:03:00.0: amdgpu:  Process python3 pid 4711 thread python3 pid 4711",
+                true,
+            ),
+            (
+                "amdgpu 0000:03:00.0: amdgpu:  for process pt_main_thread pid 4711 thread x pid 4712",
+                true,
+            ),
+            (
+                "NVRM: Xid (PCI:0000:01:00): 31, pid=4711, name=python3, Ch 00000008, MMU Fault",
+                true,
+            ),
+            (
+                "Out of memory: Killed process 4711 (firefox) total-vm:1kB",
+                false,
+            ),
+            (
+                "amdgpu 0000:03:00.0: amdgpu:  Process Xorg pid 4711 thread Xorg:cs0 pid 4712",
+                false,
+            ),
+        ] {
+            let got = victim(&argv, std::iter::once(line));
+            assert_eq!(got, want.then_some(4711), "{line}");
+        }
+    }
 }

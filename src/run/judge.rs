@@ -15,6 +15,8 @@ const AFTER_FAILED_JOB: Duration = Duration::from_secs(1);
 /// A script that printed an exception usually ends; one that stays alive this long
 /// is judged alive.
 const AFTER_FAILED_SCRIPT: Duration = Duration::from_secs(10);
+/// The same where the error is known and nothing at all has moved since.
+const AFTER_KNOWN_ERROR: Duration = Duration::from_secs(4);
 /// R6: at most one change of the shown verdict in this time.
 const BETWEEN_CHANGES: Duration = Duration::from_secs(2);
 
@@ -250,7 +252,11 @@ impl RunState {
         } else {
             AFTER_FAILED_SCRIPT
         };
-        let failed = self.job_failed.filter(|at| self.ago(*at) >= patience);
+        let rests = self.detector.rests_after_an_error(self.now);
+        let failed = self.job_failed.filter(|at| {
+            let ago = self.ago(*at);
+            ago >= patience || (rests && ago >= AFTER_KNOWN_ERROR)
+        });
         if failed.is_some() && matches!(self.detector.job(), Job::InFlight(_)) {
             self.job_failed = None;
             return None;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use crate::detect::{culprit, kernel_fault};
 use crate::diagnose::InputError;
 use crate::diagnose::lines::{Lines, TextLine};
 use crate::diagnose::notes::Notes;
@@ -90,13 +91,18 @@ pub(super) fn stamped(line: &str) -> Option<(f64, &str)> {
         .then(|| (stamp, said.strip_prefix(' ').unwrap_or(said)))
 }
 
+/// Whether the kernel says which process it speaks of.
+fn names_a_process(text: &str) -> bool {
+    kernel_fault(text).is_some_and(|f| f.pid.is_some()) || culprit(text).is_some()
+}
+
 fn victims(path: &Path) -> Result<Vec<String>, InputError> {
     let mut found = Vec::new();
     let Some(mut lines) = optional(path.to_owned())? else {
         return Ok(found);
     };
     while let Some(line) = lines.next().map_err(io_error(path))? {
-        if found.len() < MOST_VICTIMS && line.text.contains("process ") {
+        if found.len() < MOST_VICTIMS && names_a_process(&line.text) {
             found.push(line.text);
         }
     }
