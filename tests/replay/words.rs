@@ -397,14 +397,18 @@ fn a_black_result_is_told_although_the_prompt_succeeds() {
 fn the_kernel_names_our_own_page_fault() {
     let fault =
         "amdgpu 0000:0c:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32791)";
-    let by = |pid: u32| {
-        format!("amdgpu 0000:0c:00.0: amdgpu:  Process python3 pid {pid} thread python3 pid {pid}")
+    let by = |name: &str, pid: u32| {
+        format!("amdgpu 0000:0c:00.0: amdgpu:  Process {name} pid {pid} thread {name} pid {pid}")
     };
-    for (pid, want) in [(4242, VerdictId::MemoryFault), (99, VerdictId::CrashSegv)] {
+    // a recording holds no pid: the name tells whose it is
+    for (name, pid, want) in [
+        ("python3", 4242, VerdictId::MemoryFault),
+        ("Xorg", 99, VerdictId::CrashSegv),
+    ] {
         let mut s = comfyui(RX6700XT, "");
         let onset = s.now();
         s.kernel(fault);
-        s.kernel(&by(pid));
+        s.kernel(&by(name, pid));
         s.exit(ExitStatus::Signal(6));
         s.is_fault(want, Phase::Sampling, onset, onset + SOON);
     }
