@@ -1,16 +1,13 @@
 //! `framepack-tui diagnose`: what happened in a recording, why, and what to do about it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::path::Path;
 
 use crate::diagnose::{InputError, Report, Source, diagnose};
 use crate::ui::diagnose::{Layout, text};
 
 use super::args::DiagnoseArgs;
-use super::{CliError, find};
-
-/// Columns where no terminal tells its own.
-const COLUMNS: usize = 80;
+use super::{CliError, find, page};
 
 /// Judges, prints.
 pub(super) fn main(args: &DiagnoseArgs) -> Result<u8, CliError> {
@@ -40,29 +37,12 @@ fn source(asked: &str) -> Result<Source, CliError> {
 }
 
 fn print(args: &DiagnoseArgs, report: &Report) -> Result<(), CliError> {
-    let failed = |why: io::Error| CliError::System {
-        what: "write to standard output",
-        why,
-    };
-    let printed = if args.json {
-        serde_json::to_string_pretty(report).map_err(|e| failed(e.into()))?
-    } else {
-        let terminal = io::stdout().is_terminal();
-        let columns = crossterm::terminal::size().map(|(columns, _)| usize::from(columns));
-        let theme = crate::ui::Theme::detect(args.ascii, |n| std::env::var(n).ok());
-        text(
-            report,
-            Layout {
-                columns: columns.ok().filter(|_| terminal).unwrap_or(COLUMNS),
-                ascii: theme.ascii,
-                color: theme.color && terminal,
-            },
-        )
-    };
-    let mut out = io::stdout().lock();
-    match writeln!(out, "{}", printed.trim_end()).and_then(|()| out.flush()) {
-        // `diagnose | head`
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(failed),
-    }
+    page::print(report, args.json, args.ascii, |page| {
+        let layout = Layout {
+            columns: page.columns,
+            ascii: page.ascii,
+            color: page.color,
+        };
+        text(report, layout)
+    })
 }

@@ -1,7 +1,6 @@
 //! `framepack-tui doctor`: looks the machine over, says what is wrong and how to cure it.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,9 +14,9 @@ use crate::telemetry::{ReadTime, Sampler, SamplerConfig};
 use crate::ui::doctor::{Layout, text};
 use crate::workload::adapter::AdapterKind;
 
-use super::CliError;
 use super::args::DoctorArgs;
 use super::run::{machine, setup};
+use super::{CliError, page};
 
 /// Time between two readings of a source, so that more than one is timed.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -25,9 +24,6 @@ const PERIOD: Duration = Duration::from_millis(200);
 const READ_FOR: Duration = Duration::from_millis(700);
 /// Longest wait for the first answer of every source.
 const ANSWERS: Duration = Duration::from_secs(4);
-/// Columns where no terminal tells its own.
-const COLUMNS: usize = 80;
-
 /// Looks, judges, prints.
 pub(super) fn main(args: &DoctorArgs) -> Result<u8, CliError> {
     let cwd = setup::working_directory(args.cwd.as_deref())?;
@@ -159,30 +155,13 @@ fn profile_facts(profile: &Profile, why: String) -> ProfileFacts {
 }
 
 fn print(args: &DoctorArgs, report: &Report) -> Result<(), CliError> {
-    let failed = |why: io::Error| CliError::System {
-        what: "write to standard output",
-        why,
-    };
-    let printed = if args.json {
-        serde_json::to_string_pretty(report).map_err(|e| failed(e.into()))?
-    } else {
-        let terminal = io::stdout().is_terminal();
-        let columns = crossterm::terminal::size().map(|(columns, _)| usize::from(columns));
-        let theme = crate::ui::Theme::detect(args.ascii, |n| std::env::var(n).ok());
-        text(
-            report,
-            Layout {
-                columns: columns.ok().filter(|_| terminal).unwrap_or(COLUMNS),
-                ascii: theme.ascii,
-                color: theme.color && terminal,
-                quiet: args.quiet,
-            },
-        )
-    };
-    let mut out = io::stdout().lock();
-    match writeln!(out, "{}", printed.trim_end()).and_then(|()| out.flush()) {
-        // `doctor | head`
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(failed),
-    }
+    page::print(report, args.json, args.ascii, |page| {
+        let layout = Layout {
+            columns: page.columns,
+            ascii: page.ascii,
+            color: page.color,
+            quiet: args.quiet,
+        };
+        text(report, layout)
+    })
 }

@@ -7,6 +7,7 @@ mod error;
 mod find;
 mod follow;
 mod gpus;
+mod page;
 mod replay;
 mod run;
 mod runs;

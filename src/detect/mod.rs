@@ -247,8 +247,7 @@ impl Detector {
 
     fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
         self.context.observe_cards(&sample.gpus, self.gpu.as_ref());
-        let id = self.gpu.as_ref();
-        if let Some(card) = id.and_then(|id| sample.gpus.iter().find(|g| &g.id == id)) {
+        if let Some(card) = self.card(sample) {
             self.card = find::card(card);
         }
         if self.life != Life::Running {

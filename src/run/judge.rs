@@ -213,12 +213,7 @@ impl RunState {
         }
         self.fault_answered = Some(self.verdict.id);
         let verdict = self.verdict.clone();
-        let rung = self.settle(&verdict, true, out);
-        self.capture(out);
-        if let Some(rung) = rung {
-            let next = Purpose::Restart(Next::answer(rung));
-            self.announce(next, self.now + self.plan.countdown);
-        }
+        self.answer_alive(&verdict, out);
     }
 
     /// The job failed and the process lives: a server that caught the exception.
@@ -226,7 +221,12 @@ impl RunState {
         let Some(verdict) = self.judge_failed_job(out) else {
             return;
         };
-        let rung = self.settle(&verdict, true, out);
+        self.answer_alive(&verdict, out);
+    }
+
+    /// What follows from a fault of a program that lives.
+    fn answer_alive(&mut self, verdict: &Verdict, out: &mut Vec<Effect>) {
+        let rung = self.settle(verdict, true, out);
         self.capture(out);
         if let Some(rung) = rung {
             let next = Purpose::Restart(Next::answer(rung));
@@ -277,7 +277,8 @@ impl RunState {
 }
 
 /// Faults of a job that lives which a restart by itself answers, by the default table of
-/// the vocabulary.
+/// the vocabulary. Not every failing verdict: one of a job that failed while the next one
+/// goes on is told, and nothing follows.
 const fn answered(verdict: VerdictId) -> bool {
     matches!(verdict, VerdictId::DeviceMismatch | VerdictId::VramSpill)
 }
