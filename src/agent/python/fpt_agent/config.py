@@ -1,0 +1,85 @@
+"""What the supervisor wants, and what the user's environment says beside it.
+
+`FPT_AGENT_CONFIG` holds one JSON object (docs/agent.md, *Configuration*). `FPT_CONV_TIER` and the
+like, set by the user, win over the profile's; a rung that must win is no longer in the
+environment of the user by then: the supervisor has replaced it.
+"""
+import json
+import os
+
+TIERS = ("native", "split", "nocudnn", "cpu")
+
+
+class Config:
+    """The configuration of this process. Settings are text by name, as in a profile."""
+
+    def __init__(self, environ=None):
+        environ = os.environ if environ is None else environ
+        self.problems = []
+        text = environ.get("FPT_AGENT_CONFIG") or "{}"
+        try:
+            told = json.loads(text)
+            if not isinstance(told, dict):
+                raise ValueError("not an object")
+        except ValueError as error:
+            self.problems.append("FPT_AGENT_CONFIG: %s" % error)
+            told = {}
+        self.socket = environ.get("FPT_AGENT_SOCKET")
+        self.stacks_file = told.get("stacks_file")
+        self.vault = told.get("vault")
+        self.run = told.get("run")
+        self.attempt = told.get("attempt")
+        self.resume = bool(told.get("resume"))
+        settings = told.get("settings")
+        self.settings = {str(k): str(v) for k, v in settings.items()} if isinstance(settings, dict) else {}
+        for name, variable in (("conv_tier", "FPT_CONV_TIER"), ("conv", "FPT_CONV")):
+            if environ.get(variable):
+                self.settings[name] = environ[variable]
+
+    def text(self, name):
+        """The setting, or None."""
+        return self.settings.get(name)
+
+    def word(self, name, words):
+        """The setting as one of `words`; None where it is not set or another (then told as a problem)."""
+        value = self.settings.get(name)
+        if value is None or value in words:
+            return value
+        self.problems.append("%s = %s: write one of %s" % (name, value, ", ".join(words)))
+        return None
+
+    def flag(self, name):
+        """The setting as true or false; None where it is not set or neither."""
+        value = self.word(name, ("true", "false", "on", "off", "1", "0", "yes", "no"))
+        return None if value is None else value in ("true", "on", "1", "yes")
+
+    def whole(self, name):
+        """The setting as a positive whole number; None where it is not set or none."""
+        value = self.settings.get(name)
+        if value is None:
+            return None
+        if value.isascii() and value.isdigit() and int(value) > 0:
+            return int(value)
+        self.problems.append("%s = %s: write a whole number above 0" % (name, value))
+        return None
+
+    def size(self, name):
+        """The setting as bytes (`20 GiB`, `512 MiB`, a bare number of bytes), a leading `+` left out."""
+        value = self.settings.get(name)
+        if value is None:
+            return None
+        number = value.strip().lstrip("+").strip()
+        for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1), ("", 1)):
+            if number.endswith(unit):
+                head = number[: len(number) - len(unit)].strip()
+                try:
+                    amount = float(head)
+                except ValueError:
+                    continue
+                if 0 <= amount < float("inf"):
+                    return int(amount * factor)
+        self.problems.append("%s = %s: write a size such as `6 GiB`" % (name, value))
+        return None
+
+
+config = Config()

@@ -1,0 +1,193 @@
+"""The socket to the supervisor: a bounded queue, drained by one daemon thread.
+
+Whoever sends only appends to a deque, so a slow or dead reader never slows the generation: what
+does not fit is dropped, oldest first, and counted (`dropped`).
+"""
+import collections
+import json
+import os
+import select
+import socket
+import threading
+import time
+
+#: Messages that wait at most. A run sends some ten a second.
+QUEUE = 2000
+#: Bytes that wait for a slow reader before messages are held back in the queue.
+PENDING = 1 << 16
+#: A command of the supervisor longer than this is not one of its.
+LONGEST_COMMAND = 1 << 16
+#: A heartbeat this often.
+BEAT_S = 1.0
+#: A lost supervisor is looked for this often.
+RETRY_S = 2.0
+
+
+class Link:
+    """See the module. One in a process; after a fork the child opens its own."""
+
+    def __init__(self, path):
+        self.path = path
+        self.commands = {}
+        self.heartbeat = None
+        self.greeting = None
+        self._fresh()
+
+    def _fresh(self):
+        self.queue = collections.deque()
+        self.lock = threading.Lock()
+        self.wake = threading.Event()
+        self.idle = threading.Event()
+        self.dropped = 0
+        self.seq = 0
+        self.thread = None
+        self.sock = None
+        self.pending = b""
+        self.received = b""
+
+    def send(self, kind, **fields):
+        """Queues one message. Never blocks, never raises."""
+        if self.path is None:
+            return
+        self._put(kind, fields)
+        self.wake.set()
+
+    def _put(self, kind, fields):
+        message = {"type": kind, "t": round(time.time(), 3)}
+        message.update(fields)
+        with self.lock:
+            if len(self.queue) >= QUEUE:
+                self.queue.popleft()
+                self.dropped += 1
+            self.queue.append(message)
+            self.idle.clear()
+
+    def start(self):
+        """Starts the thread. A second call does nothing."""
+        if self.thread is not None or self.path is None:
+            return
+        self.thread = threading.Thread(target=self._run, name="fpt-agent", daemon=True)
+        self.thread.start()
+
+    def forked(self):
+        """In the child of a fork: nothing of the parent's link may be used."""
+        sock, started = self.sock, self.thread is not None
+        self._fresh()
+        if sock is not None:
+            sock.close()  # only this process' copy of the descriptor
+        if started:
+            self.start()
+
+    def flush(self, seconds):
+        """Waits until all is sent, at most so long."""
+        if self.thread is None or self.sock is None:
+            return
+        self.wake.set()
+        self.idle.wait(seconds)
+
+    def _run(self):
+        beat = lost = 0.0
+        while True:
+            try:
+                now = time.monotonic()
+                if self.sock is None and now - lost >= RETRY_S:
+                    lost = now
+                    self._connect()
+                if now - beat >= BEAT_S and self.sock is not None and self.heartbeat is not None:
+                    beat = now
+                    self._put("beat", self.heartbeat())
+                self._write()
+                self._wait()
+            except Exception:  # nothing here may end the thread
+                time.sleep(0.2)
+
+    def _connect(self):
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(1.0)
+            sock.connect(self.path)
+            sock.setblocking(False)
+        except OSError:
+            sock.close()
+            return
+        self.pending, self.received = b"", b""
+        if self.greeting is not None:
+            # a supervisor that was away must know whom it hears
+            self.pending = self._line(dict({"type": "hello", "t": round(time.time(), 3)}, **self.greeting()))
+        self.sock = sock
+
+    def _line(self, message):
+        self.seq += 1
+        message["seq"] = self.seq
+        message["pid"] = os.getpid()
+        return json.dumps(message, default=str, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+    def _write(self):
+        while self.sock is not None:
+            while len(self.pending) < PENDING:
+                with self.lock:
+                    if not self.queue:
+                        break
+                    message = self.queue.popleft()
+                    dropped, self.dropped = self.dropped, 0
+                if dropped:
+                    self.pending += self._line({"type": "dropped", "t": message["t"], "n": dropped})
+                self.pending += self._line(message)
+            if not self.pending:
+                self.idle.set()
+                return
+            try:
+                sent = self.sock.send(self.pending)
+            except BlockingIOError:
+                return
+            except OSError:
+                self._lose()
+                return
+            self.pending = self.pending[sent:]
+
+    def _wait(self):
+        if self.sock is None:
+            self.wake.wait(0.25)
+            self.wake.clear()
+            return
+        # commands and room for more to send; new messages wait at most a tenth of a second,
+        # which gathers them into few writes
+        room = [self.sock] if self.pending else []
+        readable, _, _ = select.select([self.sock], room, [], 0.1)
+        if readable:
+            self._read()
+
+    def _read(self):
+        try:
+            data = self.sock.recv(1 << 14)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lose()
+            return
+        self.received += data
+        while b"\n" in self.received:
+            line, self.received = self.received.split(b"\n", 1)
+            self._obey(line)
+        if len(self.received) > LONGEST_COMMAND:
+            self._lose()
+
+    def _lose(self):
+        sock, self.sock = self.sock, None
+        self.pending = b""
+        if sock is not None:
+            sock.close()
+
+    def _obey(self, line):
+        number = name = None
+        try:
+            command = json.loads(line.decode("utf-8"))
+            number, name = command.get("id"), command.get("cmd")
+            function = self.commands.get(name)
+            if function is None:
+                raise ValueError("no such command")
+            self._put("reply", {"id": number, "cmd": name, "ok": True, "value": function(command)})
+        except Exception as error:
+            self._put("reply", {"id": number, "cmd": name, "ok": False, "error": str(error) or repr(error)})

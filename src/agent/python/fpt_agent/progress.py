@@ -1,0 +1,38 @@
+"""Progress bars: tqdm in every program gives n and total at the rate at which it draws."""
+from . import stacks
+from .hooks import on
+from .state import link, state
+
+
+@on("tqdm.std")
+def tqdm(module):
+    """Tells each drawing of a bar, and looks at each update whether the user wants an end."""
+    display, update = module.tqdm.display, module.tqdm.update
+
+    def shown(self, *args, **kwargs):
+        tell(self)
+        return display(self, *args, **kwargs)
+
+    def updated(self, *args, **kwargs):
+        result = update(self, *args, **kwargs)
+        stacks.step()
+        return result
+
+    module.tqdm.display, module.tqdm.update = shown, updated
+
+
+def tell(bar):
+    """One message for a bar that moved."""
+    try:
+        now = {"n": number(bar.n), "total": number(bar.total), "desc": str(bar.desc or "")[:200],
+               "unit": str(bar.unit)[:20]}
+    except Exception:
+        return
+    if now != state.progress:
+        state.progress = now
+        link.send("progress", **now)
+
+
+def number(value):
+    """JSON knows no numpy numbers."""
+    return None if value is None else float(value)

@@ -1,0 +1,69 @@
+"""Stacks of all threads, by socket and by signal, and the two ways to ask a program to end.
+
+By signal they come even where a native call holds the interpreter lock: faulthandler writes them
+from the handler, without the interpreter.
+"""
+import faulthandler
+import signal
+import sys
+import threading
+import traceback
+
+_file = None  # stays open: faulthandler writes to its descriptor
+_stop = threading.Event()
+#: Frames of one thread at most.
+DEEPEST = 64
+
+
+def arm(path):
+    """Lets SIGUSR2 write all stacks to the file at `path`. False: it does not, and must not be sent."""
+    global _file
+    if not path or not hasattr(faulthandler, "register"):
+        return False
+    try:
+        if signal.getsignal(signal.SIGUSR2) not in (signal.SIG_DFL, None):
+            return False  # the program's own
+        _file = open(path, "a")
+        faulthandler.register(signal.SIGUSR2, _file, all_threads=True, chain=False)
+        return True
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def command(_message=None):
+    """Stack of each thread, innermost frame last."""
+    names = {t.ident: t.name for t in threading.enumerate()}
+    told = []
+    for ident, frame in sys._current_frames().items():
+        frames = traceback.extract_stack(frame)[-DEEPEST:]
+        told.append({
+            "thread": names.get(ident, "?"), "ident": ident,
+            "frames": ["%s:%d %s" % (f.filename, f.lineno or 0, f.name) for f in frames],
+        })
+    return told
+
+
+def interrupt(message):
+    """Raises KeyboardInterrupt in the thread named by `ident`. It ends a Python loop; no native call."""
+    import ctypes
+
+    ident = message.get("ident")
+    if not isinstance(ident, int):
+        raise ValueError("`ident` of a thread is needed (see `stacks`)")
+    if ident not in sys._current_frames():
+        raise ValueError("no such thread")
+    hit = ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt))
+    return {"threads": hit}
+
+
+def stop_after_step(_message=None):
+    """Ends the job with KeyboardInterrupt at the next step that a progress bar shows."""
+    _stop.set()
+    return {}
+
+
+def step():
+    """To be called at each step, in the thread that takes it."""
+    if _stop.is_set():
+        _stop.clear()
+        raise KeyboardInterrupt("the user asked for the end after this step")

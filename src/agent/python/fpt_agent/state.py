@@ -1,0 +1,107 @@
+"""What the program does now: phase, progress, operation in flight, counts. One in a process."""
+import contextlib
+import sys
+import threading
+import time
+
+from .link import Link
+from .config import config
+
+link = Link(config.socket)
+
+
+class State:
+    """Written by the hooks, read by the heartbeat. No lock: each field is replaced as a whole."""
+
+    def __init__(self):
+        self.phase = "startup"
+        self.phase_since = time.monotonic()
+        self.progress = None
+        #: Operation in flight of each thread: (name, input shape, weight shape, dtype, device, tier, since).
+        self.ops = {}
+        self.calls = 0
+        #: Tier statistics: "conv3d.split.ok" -> count.
+        self.tiers = {}
+        self._local = threading.local()
+
+    def count(self, name):
+        """Counts one event of the tier statistics."""
+        self.tiers[name] = self.tiers.get(name, 0) + 1
+
+    def set_phase(self, phase, **more):
+        """The program has entered a phase (a word of the closed list)."""
+        was, since = self.phase, self.phase_since
+        self.phase, self.phase_since = phase, time.monotonic()
+        link.send("phase", phase=phase, was=was, was_s=round(self.phase_since - since, 3),
+                  memory=memory(), **more)
+
+    @contextlib.contextmanager
+    def span(self, phase, **more):
+        """A phase around a call; the phase before it comes back at its end, whatever the end."""
+        before = self.phase
+        self.set_phase(phase, **more)
+        try:
+            yield
+        except BaseException as error:
+            link.send("error", phase=phase, kind=type(error).__name__, message=str(error)[:2000])
+            raise
+        finally:
+            self.set_phase(before)
+
+    def beat(self):
+        """The heartbeat: alive, and how long the operation in flight has been so."""
+        now = time.monotonic()
+        ops = [
+            {"name": op[0], "shape": list(op[1]), "weight": list(op[2]), "dtype": str(op[3]).replace("torch.", ""),
+             "device": str(op[4]), "tier": op[5], "age_s": round(now - op[6], 3), "thread": thread}
+            for thread, op in list(self.ops.items())
+        ]
+        return {
+            "phase": self.phase,
+            "phase_s": round(now - self.phase_since, 3),
+            "progress": self.progress,
+            "ops": ops,
+            "calls": self.calls,
+            "tiers": dict(self.tiers),
+            "memory": memory(),
+            "cpu_s": round(time.process_time(), 3),
+        }
+
+
+def torch():
+    """The torch module where the program has imported it and its body is done; never imports it."""
+    module = sys.modules.get("torch")
+    return module if hasattr(module, "Tensor") and hasattr(module, "nn") else None
+
+
+def memory():
+    """Bytes of the current device as torch counts them; None before the program has used a device."""
+    module = torch()
+    if module is None:
+        return None
+    try:
+        cuda = module.cuda
+        if not cuda.is_initialized():
+            return None
+        # mem_get_info would be a driver call on a card that may hang: torch's own counters are enough
+        return {
+            "device": cuda.current_device(),
+            "allocated": cuda.memory_allocated(),
+            "reserved": cuda.memory_reserved(),
+            "peak": cuda.max_memory_allocated(),
+        }
+    except Exception:
+        return None
+
+
+state = State()
+
+
+def finding(verdict, text, cure, fixed=False, **more):
+    """A finding of the agent: a verdict of the closed list, its words, the cure, whether it was put right."""
+    link.send("finding", verdict=verdict, text=text, cure=cure, fixed=fixed, **more)
+
+
+def fix(what, **more):
+    """Something of the program's was changed on the way, as the settings ask."""
+    link.send("fix", what=what, **more)
