@@ -8,8 +8,12 @@ from . import PROTOCOL, VERSION, hooks, stacks
 from .config import config
 from .state import link, state
 
-#: Each registers its hooks when imported; one that fails to costs only its own part.
-PARTS = ("phases", "progress", "conv", "memory", "vault", "sections", "placement", "preflight")
+#: Each registers its hooks when imported, and that only when the program asks for one of these packages; one
+#: that fails to costs only its own part.
+PROGRESS = ("tqdm",)
+PACKAGES = ("torch", "diffusers", "diffusers_helper", "transformers", "accelerate", "comfy", "execution", "nodes", "server",
+            "latent_preview", "torchvision", "gradio", "hy3dgen")
+PARTS = ("phases", "conv", "memory", "vault", "sections", "jobs", "placement", "preflight")
 
 
 def start():
@@ -22,17 +26,35 @@ def start():
         stop_after_step=stacks.stop_after_step,
     )
     link.start()
-    for part in PARTS:
+    hooks.when(lambda: load("progress"), *PROGRESS)
+    hooks.when(lambda: load(*PARTS), *PACKAGES)
+    hooks.install()
+    problems()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forked)
+    atexit.register(goodbye)
+
+
+def load(*parts):
+    """Imports the parts; a second time it does nothing."""
+    for part in parts:
         try:
             importlib.import_module("." + part, __package__)
         except Exception as error:
             link.send("hook_failed", module="fpt_agent." + part, hook="import", message=repr(error)[:500])
-    hooks.install()
-    for problem in config.problems:
-        link.send("problem", text=problem)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=link.forked)
-    atexit.register(goodbye)
+    problems()
+
+
+def problems():
+    """Tells each setting that cannot be understood, once: parts read theirs as they are loaded."""
+    while config.problems:
+        link.send("problem", text=config.problems.pop(0))
+
+
+def forked():
+    """In the child of a fork."""
+    state.forked()
+    link.forked()
 
 
 def greeting(ready):

@@ -11,6 +11,8 @@ from .state import link, state
 
 _table = {}
 _prefixes = []
+#: Top-level package -> functions that register hooks, called once when the program first asks for it.
+_waiting = {}
 
 
 def on(*names):
@@ -28,7 +30,17 @@ def on(*names):
     return register
 
 
+def when(function, *tops):
+    """Calls the function, which registers hooks, once the first of the packages `tops` is asked for: a program
+    that never uses them pays nothing for the parts that hook them."""
+    for top in tops:
+        _waiting.setdefault(top, []).append(function)
+
+
 def _wanted(name):
+    if _waiting:
+        for function in _waiting.pop(name.partition(".")[0], ()):
+            function()
     found = list(_table.get(name, ()))
     found.extend(function for prefix, function in _prefixes if name.startswith(prefix))
     return found
@@ -93,35 +105,48 @@ def install():
             _run(module, functions)
 
 
-def around(owner, name, phase=None, before=None, after=None, describe=None):
-    """Wraps `owner.name`: in a span of `phase`; `before(args, kwargs)` may return changed ones, `after(result,
-    args, kwargs)` is told the result, `describe(args, kwargs)` gives fields of the phase. What fails in one
-    of the three is reported once and costs nothing else."""
+def wrap(owner, name, make, part=None):
+    """Puts `make(plain)` in the place of the callable `owner.name`, once for each part of the agent: wrappers of
+    several parts stack, the later one outside. `part` is the calling module where it is left out. A class' own
+    method only, never an inherited one. False: there is nothing to wrap, or this part has done so already."""
     plain = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
-    if not callable(plain) or getattr(plain, "_fpt", False):
+    part = part or sys._getframe(1).f_globals.get("__name__", "?")
+    parts = getattr(plain, "_fpt_parts", ())
+    if not callable(plain) or part in parts:
         return False
-    where = "%s.%s" % (getattr(owner, "__name__", owner), name)
-
-    @functools.wraps(plain)
-    def wrapper(*args, **kwargs):
-        if before is not None:
-            changed = fenced(where, before, args, kwargs)
-            if changed is not None:
-                args, kwargs = changed
-        if phase is None:
-            result = plain(*args, **kwargs)
-        else:
-            more = (fenced(where, describe, args, kwargs) if describe else None) or {}
-            with state.span(phase, **more):
-                result = plain(*args, **kwargs)
-        if after is not None:
-            fenced(where, after, result, args, kwargs)
-        return result
-
+    wrapper = functools.wraps(plain)(make(plain))
     wrapper._fpt = True
     wrapper._fpt_plain = plain
+    wrapper._fpt_parts = parts + (part,)
     setattr(owner, name, wrapper)
     return True
+
+
+def around(owner, name, phase=None, before=None, after=None, describe=None, part=None):
+    """Wraps `owner.name`: in a span of `phase`; `before(args, kwargs)` may return changed ones, `after(result,
+    args, kwargs)` is told the result, `describe(args, kwargs)` gives fields of the phase. What fails in one
+    of the three is reported once and costs nothing else. Stacks as `wrap` does."""
+    where = "%s.%s" % (getattr(owner, "__name__", owner), name)
+
+    def make(plain):
+        def wrapper(*args, **kwargs):
+            if before is not None:
+                changed = fenced(where, before, args, kwargs)
+                if changed is not None:
+                    args, kwargs = changed
+            if phase is None:
+                result = plain(*args, **kwargs)
+            else:
+                more = (fenced(where, describe, args, kwargs) if describe else None) or {}
+                with state.span(phase, **more):
+                    result = plain(*args, **kwargs)
+            if after is not None:
+                fenced(where, after, result, args, kwargs)
+            return result
+
+        return wrapper
+
+    return wrap(owner, name, make, part or sys._getframe(1).f_globals.get("__name__", "?"))
 
 
 _told = set()

@@ -7,9 +7,13 @@ import collections
 import json
 import os
 import select
-import socket
 import threading
 import time
+
+try:
+    import _socket as socket  # what `socket` is made of: half the start-up time goes without its wrapping
+except ImportError:
+    import socket
 
 #: Messages that wait at most. A run sends some ten a second.
 QUEUE = 2000
@@ -19,6 +23,8 @@ PENDING = 1 << 16
 LONGEST_COMMAND = 1 << 16
 #: A heartbeat this often.
 BEAT_S = 1.0
+#: A supervisor that is gone must not kill a program that lets SIGPIPE end it.
+NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 #: A lost supervisor is looked for this often.
 RETRY_S = 2.0
 
@@ -38,6 +44,7 @@ class Link:
         self.lock = threading.Lock()
         self.wake = threading.Event()
         self.idle = threading.Event()
+        self.tried = threading.Event()
         self.dropped = 0
         self.seq = 0
         self.thread = None
@@ -80,7 +87,10 @@ class Link:
 
     def flush(self, seconds):
         """Waits until all is sent, at most so long."""
-        if self.thread is None or self.sock is None:
+        if self.thread is None:
+            return
+        self.tried.wait(seconds)  # a program may end before its first connection
+        if self.sock is None:
             return
         self.wake.set()
         self.idle.wait(seconds)
@@ -92,7 +102,10 @@ class Link:
                 now = time.monotonic()
                 if self.sock is None and now - lost >= RETRY_S:
                     lost = now
-                    self._connect()
+                    try:
+                        self._connect()
+                    finally:
+                        self.tried.set()
                 if now - beat >= BEAT_S and self.sock is not None and self.heartbeat is not None:
                     beat = now
                     self._put("beat", self.heartbeat())
@@ -120,7 +133,11 @@ class Link:
         self.seq += 1
         message["seq"] = self.seq
         message["pid"] = os.getpid()
-        return json.dumps(message, default=str, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        try:
+            text = json.dumps(message, default=str, separators=(",", ":"), allow_nan=False, skipkeys=True)
+        except ValueError:  # JSON has no NaN and no infinity
+            text = json.dumps(finite(message), default=str, separators=(",", ":"), skipkeys=True)
+        return text.encode("utf-8", "replace") + b"\n"
 
     def _write(self):
         while self.sock is not None:
@@ -137,7 +154,7 @@ class Link:
                 self.idle.set()
                 return
             try:
-                sent = self.sock.send(self.pending)
+                sent = self.sock.send(self.pending, NO_SIGNAL)
             except BlockingIOError:
                 return
             except OSError:
@@ -150,10 +167,11 @@ class Link:
             self.wake.wait(0.25)
             self.wake.clear()
             return
-        # commands and room for more to send; new messages wait at most a tenth of a second,
-        # which gathers them into few writes
-        room = [self.sock] if self.pending else []
-        readable, _, _ = select.select([self.sock], room, [], 0.1)
+        # commands and room for more to send; new messages wait at most a tenth of a second, which
+        # gathers them into few writes. poll, as select refuses a descriptor above 1023
+        poll = select.poll()
+        poll.register(self.sock.fileno(), select.POLLIN | (select.POLLOUT if self.pending else 0))
+        readable = any(event & ~select.POLLOUT for _, event in poll.poll(100))
         if readable:
             self._read()
 
@@ -191,3 +209,14 @@ class Link:
             self._put("reply", {"id": number, "cmd": name, "ok": True, "value": function(command)})
         except Exception as error:
             self._put("reply", {"id": number, "cmd": name, "ok": False, "error": str(error) or repr(error)})
+
+
+def finite(value):
+    """The value with None in the place of each number that JSON cannot write."""
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value

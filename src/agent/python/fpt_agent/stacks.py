@@ -7,7 +7,6 @@ import faulthandler
 import signal
 import sys
 import threading
-import traceback
 
 _file = None  # stays open: faulthandler writes to its descriptor
 _stop = threading.Event()
@@ -32,6 +31,8 @@ def arm(path):
 
 def command(_message=None):
     """Stack of each thread, innermost frame last."""
+    import traceback
+
     names = {t.ident: t.name for t in threading.enumerate()}
     told = []
     for ident, frame in sys._current_frames().items():

@@ -1,5 +1,4 @@
 """What the program does now: phase, progress, operation in flight, counts. One in a process."""
-import contextlib
 import sys
 import threading
 import time
@@ -17,6 +16,8 @@ class State:
         self.phase = "startup"
         self.phase_since = time.monotonic()
         self.progress = None
+        #: Section being made and how many there will be, where the program tells; written by the phase hooks.
+        self.section = self.sections = None
         #: Operation in flight of each thread: (name, input shape, weight shape, dtype, device, tier, since).
         self.ops = {}
         self.calls = 0
@@ -35,18 +36,13 @@ class State:
         link.send("phase", phase=phase, was=was, was_s=round(self.phase_since - since, 3),
                   memory=memory(), **more)
 
-    @contextlib.contextmanager
     def span(self, phase, **more):
-        """A phase around a call; the phase before it comes back at its end, whatever the end."""
-        before = self.phase
-        self.set_phase(phase, **more)
-        try:
-            yield
-        except BaseException as error:
-            link.send("error", phase=phase, kind=type(error).__name__, message=str(error)[:2000])
-            raise
-        finally:
-            self.set_phase(before)
+        """A phase around a call, as a `with` block; the phase before it comes back at its end, whatever the end."""
+        return Span(self, phase, more)
+
+    def forked(self):
+        """In the child of a fork: the parent's threads, and what they had in flight, are not here."""
+        self.ops = {}
 
     def beat(self):
         """The heartbeat: alive, and how long the operation in flight has been so."""
@@ -66,6 +62,25 @@ class State:
             "memory": memory(),
             "cpu_s": round(time.process_time(), 3),
         }
+
+
+class Span:
+    """See `State.span`. What leaves the block is told as an `error` and goes on unchanged."""
+
+    __slots__ = ("_state", "_phase", "_more", "_before")
+
+    def __init__(self, owner, phase, more):
+        self._state, self._phase, self._more = owner, phase, more
+
+    def __enter__(self):
+        self._before = self._state.phase
+        self._state.set_phase(self._phase, **self._more)
+
+    def __exit__(self, kind, error, _trace):
+        if error is not None:
+            link.send("error", phase=self._phase, kind=kind.__name__, message=str(error)[:2000])
+        self._state.set_phase(self._before)
+        return False
 
 
 def torch():
