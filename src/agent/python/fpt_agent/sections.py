@@ -1,1 +1,141 @@
-"""To be written."""
+"""FramePack's finished sections are kept, and handed back when the same job is made again after a restart.
+
+The key of a section is the random generator's state and every input of the sampler. What is handed back is what was
+sampled, bit for bit, and the generator is left as sampling had left it: what follows cannot tell the difference. That
+holds on every device, as long as what comes before (text and image encoders, the start image's latent) gives the same
+bytes again; where it does not, the key is another one and the section is sampled anew. A section that was not finished
+is never stored.
+"""
+import json
+import random
+import sys
+import time
+
+from . import fingerprint, safetensors, store as files, vault
+from .config import config
+from .hooks import fenced, on, wrap
+from .state import link, state, torch
+
+WHERE = "sample_hunyuan"
+#: Inputs that say how the result is told or stopped, not what it is.
+TOLD = ("callback", "callback_on_step_end")
+
+
+def replays():
+    """Finished sections are handed back: `replay` says so, else where this attempt follows a dead one."""
+    said = config.flag("replay")
+    return config.resume if said is None else said
+
+
+def generators(kwargs, module):
+    """The program's own generators among the inputs, by name."""
+    return {k: v for k, v in kwargs.items() if isinstance(v, module.Generator)}
+
+
+def globals_now(module):
+    """State of the global random sources: torch's on the CPU and on a card in use, Python's, numpy's where loaded."""
+    found = {"torch": module.get_rng_state(), "python": random.getstate()}
+    if module.cuda.is_initialized():
+        found["cuda"] = module.cuda.get_rng_state()
+    numpy = sys.modules.get("numpy")
+    if hasattr(numpy, "random"):
+        kind, words, *rest = numpy.random.get_state()
+        found["numpy"] = [kind, words.tolist()] + list(rest)
+    return found
+
+
+def same(a, b):
+    """Two states of one source are equal."""
+    return bool((a == b).all()) if hasattr(a, "all") else a == b
+
+
+def put_back(tensors, metadata, module):
+    """Sets those global sources that the sampler had used to what it left."""
+    if "global_torch" in tensors:
+        module.set_rng_state(tensors["global_torch"])
+    if "global_cuda" in tensors:
+        module.cuda.set_rng_state(tensors["global_cuda"])
+    if "python_random" in metadata:
+        version, words, gauss = json.loads(metadata["python_random"])
+        random.setstate((version, tuple(words), gauss))
+    numpy = sys.modules.get("numpy")
+    if "numpy_random" in metadata and hasattr(numpy, "random"):
+        kind, words, *rest = json.loads(metadata["numpy_random"])
+        numpy.random.set_state((kind, numpy.array(words, dtype=numpy.uint32), *rest))
+
+
+class Section:
+    """One call of the sampler."""
+
+    def __init__(self, args, kwargs):
+        module = torch()
+        self.kwargs = {k: v for k, v in kwargs.items() if k not in TOLD}
+        self.own = generators(self.kwargs, module)
+        self.before = globals_now(module)
+        # without a generator of its own the sampler draws from torch's global one
+        drawn = () if self.own else (self.before["torch"], self.before.get("cuda"))
+        self.key = fingerprint.key_of(list(args), self.kwargs, list(drawn))
+
+    def stored(self):
+        """(result,) of this very section from the vault, the generators set to what they were after it; None."""
+        path = files.store.find("section", self.key[:40] + ".safetensors")
+        if path is None:
+            return None
+        module, began = torch(), time.monotonic()
+        tensors, metadata = safetensors.read(path, module)
+        if metadata.get("key") != self.key:
+            return None
+        result = tensors["latents"].to(metadata["device"])  # raises, and is sampled anew, where there is no such device
+        for name, generator in self.own.items():
+            generator.set_state(tensors["generator_" + name])
+        put_back(tensors, metadata, module)
+        link.send("vault", event="replayed", what="section", path=path, shape=list(result.shape),
+                  bytes=result.numel() * result.element_size(), took_s=round(time.monotonic() - began, 3))
+        return (result,)
+
+    def keep(self, result):
+        """Queues the section with the generators' states after it."""
+        if not vault.real(result):
+            return
+        module = torch()
+        tensors = {"latents": vault.copied(result)}
+        metadata = dict(vault.common(result), key=self.key)
+        for name, generator in self.own.items():
+            tensors["generator_" + name] = generator.get_state()
+        now = globals_now(module)
+        for name in ("torch", "cuda"):
+            if name in now and not (name in self.before and same(now[name], self.before[name])):
+                tensors["global_" + name] = now[name]
+        for name in ("python", "numpy"):
+            if name in now and now[name] != self.before.get(name):
+                metadata[name + "_random"] = json.dumps(now[name])
+        name = "section.%s.%s.safetensors" % (files.store.run, self.key[:40])
+        job = vault.task(name, tensors, metadata, "section", result.shape)
+        if files.store.put(job):
+            files.store.grace(job)
+
+
+def kept(plain):
+    """The sampler, with its finished sections kept and handed back."""
+
+    def sample_hunyuan(*args, **kwargs):
+        section = fenced(WHERE, Section, args, kwargs)
+        if section is not None and replays():
+            found = fenced(WHERE, section.stored)
+            if found is not None:
+                return found[0]
+        result = plain(*args, **kwargs)
+        if section is not None:
+            fenced(WHERE, section.keep, result)
+        return result
+
+    return sample_hunyuan
+
+
+def sampler(module):
+    """Hook of FramePack's sampler."""
+    wrap(module, WHERE, kept)
+
+
+if files.store is not None:
+    on("diffusers_helper.pipelines.k_diffusion_hunyuan")(sampler)

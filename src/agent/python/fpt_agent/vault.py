@@ -1,1 +1,168 @@
-"""To be written."""
+"""Rescue vault: the latents are on the disk before each decode begins.
+
+The tensor is copied to the CPU in the caller's thread. On a GPU that waits for the sampling to end, which the decode,
+the next on the same stream, would do as well. Writing is the work of the store's thread.
+"""
+import json
+import threading
+import time
+
+from . import safetensors, store as files
+from .config import config
+from .hooks import fenced, on, wrap
+from .state import state, torch
+
+#: Version of the entries' metadata; docs/agent.md, *The vault*.
+VERSION = "1"
+#: Decoders for previews and for pictures of a moment are not worth a file.
+PREVIEWS = ("AutoencoderTiny",)
+_inside = threading.local()
+_count = 0
+_swept = False
+
+
+def copied(tensor):
+    """The tensor on the CPU, contiguous, and the program's hands off it."""
+    plain = tensor.detach()
+    plain = plain.cpu() if plain.device.type != "cpu" else plain.clone()
+    return plain.contiguous()
+
+
+def real(value):
+    """The value is a tensor with data in it, not one of a tracer or on the meta device."""
+    module = torch()
+    if module is None or type(value) not in (module.Tensor, module.nn.Parameter):
+        return False
+    compiling = getattr(getattr(module, "compiler", None), "is_compiling", None)
+    return value.device.type != "meta" and value.layout == module.strided and not (compiling and compiling())
+
+
+def task(name, tensors, metadata, what, shape, sync=True):
+    """A file of the store with these CPU tensors; the digest of its data is taken in the writer's thread."""
+    parts = [safetensors.data_of(tensor) for tensor in tensors.values()]
+    about = {n: (safetensors.name_of(t.dtype), t.shape, len(part)) for (n, t), part in zip(tensors.items(), parts)}
+
+    def finish(parts):
+        head = safetensors.header_of(about, dict(metadata, sha256=files.sha256(parts)))
+        return [head] + list(parts)
+
+    return files.Task(name, parts, list(tensors.values()), {"what": what, "shape": list(shape)}, sync, finish)
+
+
+def common(tensor):
+    """Metadata that every entry has."""
+    found = {
+        "format": "framepack-tui", "version": VERSION, "program": program(), "run": config.run, "attempt": config.attempt,
+        "section": state.section, "sections": state.sections, "time": round(time.time(), 3),
+        "dtype": str(tensor.dtype).replace("torch.", ""), "shape": json.dumps(list(tensor.shape)), "device": str(tensor.device),
+    }
+    return {k: v for k, v in found.items() if v is not None}
+
+
+def program():
+    """framepack, comfyui, or diffusers."""
+    import sys
+
+    if "diffusers_helper" in sys.modules:
+        return "framepack"
+    return "comfyui" if "comfy.sd" in sys.modules else "diffusers"
+
+
+def describe(vae):
+    """Metadata about a decoder: class, configuration, where it came from."""
+    inner = getattr(vae, "first_stage_model", vae)  # ComfyUI's VAE holds the model
+    found = {"vae_class": "%s.%s" % (type(inner).__module__, type(inner).__qualname__)}
+    about = getattr(inner, "config", None)
+    if about is not None:
+        settings = {k: v for k, v in dict(about).items() if not str(k).startswith("_")}
+        found["vae_config"] = json.dumps(settings, default=str, sort_keys=True)
+        origin = getattr(about, "_name_or_path", None) or dict(about).get("_name_or_path")
+        if origin:
+            found["vae_path"] = str(origin)
+    for name in ("scaling_factor", "shift_factor"):
+        value = getattr(about, name, None) if about is not None else None
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def save(latents, vae, scaled):
+    """Queues the latents and gives the writer its moment. `scaled`: True where the decoder's own space has been
+    reached already (divided by scaling_factor), False where that is still to be done."""
+    global _count, _swept
+    if files.store is None or not real(latents):
+        return
+    store = files.store
+    if not _swept:
+        _swept = True
+        store.sweep()
+    tensor = copied(latents)
+    metadata = dict(common(latents), **describe(vae))
+    metadata["scaling_applied"] = "true" if scaled else "false"
+    if latents.dim() == 5:
+        metadata["latent_frames"] = latents.shape[2]
+    if metadata["program"] == "framepack":
+        metadata["fps"] = 30
+    if config.flag("vault_prompt") and state.prompt:
+        metadata["prompt"] = state.prompt
+    _count += 1
+    name = "latents.%s.%s-%d-%03d.safetensors" % (store.run, files.plain(config.attempt), files.os.getpid(), _count)
+    job = task(name, {"latents": tensor}, metadata, "latents", tensor.shape)
+    if store.put(job):
+        store.grace(job)
+
+
+def outermost(where, before):
+    """For `hooks.wrap`: `before(args, kwargs)` ahead of the outermost call of all that are so wrapped."""
+
+    def make(plain):
+        def wrapper(*args, **kwargs):
+            if getattr(_inside, "on", False):
+                return plain(*args, **kwargs)
+            _inside.on = True
+            try:
+                fenced(where, before, args, kwargs)
+                return plain(*args, **kwargs)
+            finally:
+                _inside.on = False
+
+        return wrapper
+
+    return make
+
+
+def argument(args, kwargs, at, *names):
+    """The argument at this place or with one of these names; None."""
+    if len(args) > at:
+        return args[at]
+    for name in names:
+        if name in kwargs:
+            return kwargs[name]
+    return None
+
+
+def autoencoders(module):
+    """Each decoder of diffusers, whoever calls it."""
+    for name, kind in list(vars(module).items()):
+        if isinstance(kind, type) and kind.__module__ == module.__name__ and name.startswith("Autoencoder") and name not in PREVIEWS:
+            wrap(kind, "decode", outermost(name + ".decode", lambda args, kwargs: save(
+                argument(args, kwargs, 1, "z", "latents"), args[0], True)))
+
+
+def framepack(module):
+    """FramePack's own decode takes latents that are not divided yet."""
+    wrap(module, "vae_decode", outermost("vae_decode", lambda args, kwargs: save(
+        argument(args, kwargs, 0, "latents"), argument(args, kwargs, 1, "vae"), False)))
+
+
+def comfyui(module):
+    """ComfyUI's two ways to decode; its latents are in the decoder's own space by then."""
+    for name in ("decode", "decode_tiled"):
+        wrap(module.VAE, name, outermost("VAE." + name, lambda args, kwargs: save(
+            argument(args, kwargs, 1, "samples_in", "samples"), args[0], True)))
+
+
+if files.store is not None:
+    on("diffusers.models.autoencoders.*")(autoencoders)
+    on("diffusers_helper.hunyuan")(framepack)
+    on("comfy.sd")(comfyui)

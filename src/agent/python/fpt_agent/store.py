@@ -1,0 +1,250 @@
+"""The folder of the rescue vault: atomic writing off the hot path, the size limit, looking entries up.
+
+A file is named `WHAT.RUN.REST`: what it is (`latents`, `section`, `job`, `queue`), whose it is, and the rest. It is written
+under a temporary name, synced and renamed, so a file with its final name is whole.
+"""
+import hashlib
+import os
+import threading
+import time
+
+from .config import config
+from .state import link
+
+#: Bytes of tensors that wait for the disk at most; what comes beyond is told as failed.
+WAITING = 512 << 20
+#: Room that stays free on the disk.
+SPARE = 64 << 20
+#: Default of the setting `vault_limit`.
+LIMIT = 2 << 30
+#: Longest wait of a decode for its latents to be on the disk. The writer thread cannot finish once a decode hangs that
+#: holds the interpreter lock; a disk that is slower once is not waited for again.
+GRACE_S = 0.25
+PIECE = 4 << 20
+TEMP = ".part-"
+
+
+def plain(text):
+    """The text as part of a file name."""
+    return "".join(c if c.isalnum() and c.isascii() or c in "-_" else "-" for c in str(text))[:60] or "none"
+
+
+class Task:
+    """One file to be written. `parts` are bytes-like; `keep` holds what they point into."""
+
+    def __init__(self, name, parts, keep=(), message=None, sync=True, finish=None):
+        self.name, self.parts, self.keep, self.sync = name, parts, keep, sync
+        self.size = sum(len(part) for part in parts)
+        self.message = dict(message or {}, bytes=self.size)
+        #: Called in the writer with the parts; returns those to write (a hash belongs into a header).
+        self.finish = finish
+        self.done = threading.Event()
+        self.ok = False
+
+
+class Store:
+    """See the module. One in a process; the folder is shared with other processes and runs."""
+
+    def __init__(self, folder, limit=None, run=None):
+        self.folder, self.limit = folder, limit or LIMIT
+        self.run = plain(run)
+        self._fresh()
+
+    def _fresh(self):
+        self.lock = threading.Lock()
+        self.ready = threading.Condition(self.lock)
+        self.tasks = []
+        self.waiting = 0
+        self.thread = None
+        self.told = set()
+        self.slow = False
+        self.number = 0
+
+    def put(self, task):
+        """Queues a file, at once and without touching the disk. False: too much waits already."""
+        with self.lock:
+            if self.waiting + task.size > WAITING and self.tasks:
+                full = True
+            else:
+                full = False
+                self.waiting += task.size
+                self.tasks.append(task)
+                if self.thread is None:
+                    self.thread = threading.Thread(target=self._work, name="fpt-vault", daemon=True)
+                    self.thread.start()
+                self.ready.notify()
+        if full:
+            self.fail(task.message, "the disk is too slow: %d MiB wait to be written" % (self.waiting >> 20))
+        return not full
+
+    def grace(self, task):
+        """Lets the writer finish, for `GRACE_S` at most; never again once that was too short."""
+        if not self.slow and not task.done.wait(GRACE_S):
+            self.slow = True
+
+    def fail(self, message, text):
+        """Tells a failure, each once until something has been written again."""
+        if text not in self.told:
+            self.told.add(text)
+            link.send("vault", **dict(message, event="failed", message=text[:500]))
+
+    def _work(self):
+        while True:
+            with self.lock:
+                while not self.tasks:
+                    self.ready.wait()
+                task = self.tasks.pop(0)
+            began = time.monotonic()
+            try:
+                path = self.write(task)
+                task.ok = True
+                self.told.clear()
+                if task.message.get("what"):
+                    link.send("vault", **dict(task.message, event="saved", path=path, took_s=round(time.monotonic() - began, 3)))
+            except Exception as error:
+                self.fail(task.message, "%s: %s" % (task.name, error))
+            finally:
+                task.done.set()
+                with self.lock:
+                    self.waiting -= task.size
+                task.parts = task.keep = task.finish = None  # a waiting caller must not hold the tensors
+
+    def write(self, task):
+        """Writes one file; its path. OSError: the disk's."""
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        self.make_room(task.size)
+        self.number += 1
+        path = os.path.join(self.folder, task.name)
+        temp = os.path.join(self.folder, "%s%d-%d" % (TEMP, os.getpid(), self.number))
+        parts = task.finish(task.parts) if task.finish else task.parts
+        try:
+            descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+            try:
+                for part in parts:
+                    write_all(descriptor, part)
+                if task.sync:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.rename(temp, path)
+        except OSError:
+            quietly_remove(temp)
+            raise
+        if task.sync:
+            sync_folder(self.folder)
+        return path
+
+    def entries(self):
+        """(name, bytes, time of writing) of each whole file, oldest first."""
+        found = []
+        try:
+            with os.scandir(self.folder) as names:
+                for entry in names:
+                    if entry.name.startswith(".") or entry.name.count(".") < 2:
+                        continue
+                    try:
+                        about = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
+                    found.append((entry.name, about.st_size, about.st_mtime))
+        except OSError:
+            return []
+        return sorted(found, key=lambda entry: entry[2])
+
+    def make_room(self, size):
+        """Prunes the oldest entries until `size` more bytes keep to the limit: those of other runs first, then this
+        run's decoded latents, then its sections; never its newest. OSError: there is no room."""
+        if size > self.limit:
+            raise OSError("%d MiB are more than vault_limit" % (size >> 20))
+        entries = self.entries()
+        total = sum(entry[1] for entry in entries)
+        if total + size > self.limit:
+            mine = [e for e in entries if e[0].split(".")[1] == self.run]
+            order = [e for e in entries if e[0].split(".")[1] != self.run]
+            order += sorted(mine[:-1], key=lambda e: ("latents", "step").count(e[0].split(".")[0]) == 0)
+            for name, bytes_, _ in order:
+                if total + size <= self.limit:
+                    break
+                quietly_remove(os.path.join(self.folder, name))
+                total -= bytes_
+                link.send("vault", event="pruned", what=name.split(".")[0], path=os.path.join(self.folder, name), bytes=bytes_)
+            if total + size > self.limit:
+                raise OSError("vault_limit leaves no room for %d MiB" % (size >> 20))
+        about = os.statvfs(self.folder)
+        if about.f_bavail * about.f_frsize < size + SPARE:
+            raise OSError(28, "too little space on the disk of %s" % self.folder)
+
+    def find(self, what, rest):
+        """Path of the newest entry with this end of its name, of whatever run; None."""
+        for name, _, _ in reversed(self.entries()):
+            if name.startswith(what + ".") and name.endswith("." + rest):
+                return os.path.join(self.folder, name)
+        return None
+
+    def remove(self, name):
+        """Removes an entry; one that is not there is no error."""
+        quietly_remove(os.path.join(self.folder, name))
+
+    def sweep(self):
+        """Removes what processes that are gone have left half written."""
+        try:
+            names = [n for n in os.listdir(self.folder) if n.startswith(TEMP)]
+        except OSError:
+            return
+        for name in names:
+            try:
+                os.kill(int(name[len(TEMP):].split("-")[0]), 0)
+            except (OSError, ValueError):
+                quietly_remove(os.path.join(self.folder, name))
+
+    def flush(self, seconds):
+        """Waits until all is written, at most so long. True: it is."""
+        end = time.monotonic() + seconds
+        while self.waiting and time.monotonic() < end:
+            time.sleep(0.01)
+        return not self.waiting
+
+
+def write_all(descriptor, data):
+    """Writes all of it, in pieces that leave the interpreter lock to others in between."""
+    view = memoryview(data)
+    while len(view):
+        view = view[os.write(descriptor, view[:PIECE]):]
+
+
+def sync_folder(folder):
+    """Makes a rename last. Some file systems cannot; the file itself is synced then."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def quietly_remove(path):
+    """Removes a file; what cannot be removed stays."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def sha256(parts):
+    """Hexadecimal digest over the parts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+#: The store of this process; None: the supervisor wants no vault.
+store = None
+if config.vault:
+    store = Store(config.vault, config.size("vault_limit"), config.run)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=store._fresh)

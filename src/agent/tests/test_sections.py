@@ -1,0 +1,78 @@
+"""FramePack's sections: what was finished before a death is not sampled again, and nobody sees the difference."""
+import os
+import re
+import time
+import unittest
+
+from support_vault import WORKLOADS, Supervisor, kill
+
+APP = os.path.join(WORKLOADS, "tiny_framepack_app.py")
+
+
+def films(folder):
+    """name without the job's own part -> bytes"""
+    found = {}
+    for name in os.listdir(folder):
+        if name.endswith(".mp4"):
+            with open(os.path.join(folder, name), "rb") as file:
+                found[name.rsplit("_", 1)[1]] = file.read()
+    return found
+
+
+def steps(out):
+    return int(re.search(r"\((\d+) model steps\)", out).group(1))
+
+
+class Sections(unittest.TestCase):
+    def run_app(self, s, out, *more, **told):
+        return s.run(APP, "--out", os.path.join(s.folder, out), "--exit-on-error", *more, **told)
+
+    def test_a_hang_after_section_two_costs_only_the_decode(self):
+        for fault in ("hang-idle", "hang-idle-gil"):
+            with self.subTest(fault), Supervisor() as s:
+                code, out, err = self.run_app(s, "undisturbed", env=None, vault=None)
+                self.assertEqual(code, 0, err)
+                self.assertEqual(steps(out), 24)
+                process = s.start(APP, "--out", os.path.join(s.folder, "films"), "--fault", fault)
+                s.wait("vault", event="saved", what="section", count=2)
+                s.wait("vault", event="saved", what="latents", count=2)
+                time.sleep(1)
+                kill(process)
+                code, out, err = self.run_app(s, "films", attempt=2, resume=True)
+                self.assertEqual(code, 0, err)
+                self.assertEqual(steps(out), 8)
+                self.assertEqual(len(s.of("vault", event="replayed")), 2)
+                self.assertFalse(s.of("hook_failed"))
+                want, have = films(os.path.join(s.folder, "undisturbed")), films(os.path.join(s.folder, "films"))
+                self.assertEqual(len(want), 3)
+                self.assertEqual(want, have)
+
+    def test_another_seed_and_another_setting_are_sampled_anew(self):
+        with Supervisor() as s:
+            code, _, err = self.run_app(s, "a", "--sections", "1", "--steps", "3")
+            self.assertEqual(code, 0, err)
+            for change in (["--seed", "2"], ["--gs", "7"], ["--prompt", "a cat"], ["--teacache"]):
+                code, out, err = self.run_app(s, "b", "--sections", "1", "--steps", "3", *change, attempt=2, resume=True)
+                self.assertEqual((code, steps(out)), (0, 3), (change, err))
+            code, out, _ = self.run_app(s, "c", "--sections", "1", "--steps", "3", attempt=2, resume=True)
+            self.assertEqual((code, steps(out)), (0, 0))
+            code, out, _ = self.run_app(s, "d", "--sections", "1", "--steps", "3")
+            self.assertEqual((code, steps(out)), (0, 3), "without resume nothing is handed back")
+            code, out, _ = self.run_app(s, "e", "--sections", "1", "--steps", "3", settings={"replay": "true"})
+            self.assertEqual((code, steps(out)), (0, 0))
+            code, out, _ = self.run_app(s, "f", "--sections", "1", "--steps", "3", resume=True, settings={"replay": "false"})
+            self.assertEqual((code, steps(out)), (0, 3))
+
+    def test_a_section_that_was_not_finished_is_not_stored(self):
+        with Supervisor() as s:
+            process = s.start(APP, "--out", s.folder, "--sections", "2", "--fault", "hang-sampling")
+            s.wait("vault", event="saved", what="section")
+            s.wait("progress", n=8.0)
+            time.sleep(1)
+            kill(process)
+            kept = [n for n in os.listdir(s.vault) if n.startswith("section.")]
+            self.assertEqual(len(kept), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
