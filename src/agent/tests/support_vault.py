@@ -121,4 +121,6 @@ class Supervisor:
 def kill(process):
     """SIGKILL, and its (standard output, standard error)."""
     process.send_signal(signal.SIGKILL)
+    if process.stdout.closed:
+        return "", ""
     return process.communicate()

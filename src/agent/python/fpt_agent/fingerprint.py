@@ -74,7 +74,9 @@ def feed_model(digest, model):
     config = getattr(model, "config", None)
     if config is not None and hasattr(config, "items"):
         for name, value in sorted(config.items(), key=lambda item: str(item[0])):
-            word(digest, name, value)
+            # diffusers' own notes in it are in no certain order; a reloaded folder may hold other weights
+            if not str(name).startswith("_") or name == "_name_or_path":
+                word(digest, name, value)
     for name, value in sorted(vars(model).items()):  # caches such as TeaCache are switched by attributes
         if isinstance(value, (bool, int, float, str)) and name != "training":
             word(digest, name, repr(value))

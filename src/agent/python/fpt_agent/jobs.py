@@ -1,1 +1,194 @@
-"""To be written."""
+"""A server's jobs are kept, so that they can be sent again after a restart.
+
+FramePack: the thirteen inputs of the page that start a job, as `job.RUN.ID.json` beside `job.RUN.ID.png`; removed when
+the job has ended or the user has stopped it. ComfyUI: the graphs that wait and run, as `queue.RUN.ATTEMPT.json`;
+removed when none is left. Forms: docs/agent.md, *The vault*.
+"""
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+import zlib
+
+from . import store as files
+from .config import config
+from .fingerprint import key_of
+from .hooks import fenced, on, wrap
+from .state import link, state
+
+VERSION = 1
+#: FramePack's inputs in the order of its page and of `/process`; the first is the picture.
+INPUTS = ("input_image", "prompt", "n_prompt", "seed", "total_second_length", "latent_window_size", "steps", "cfg", "gs",
+          "rs", "gpu_memory_preservation", "use_teacache", "mp4_crf")
+#: Parts of ComfyUI's extra data that are nobody's business.
+SECRET = ("api_key", "auth_token", "password", "secret")
+#: Job of each thread that runs one.
+_running = threading.local()
+
+
+def png(pixels):
+    """PNG bytes of an array of uint8 (height, width, 1 to 4 channels). ValueError: it is something else."""
+    shape = tuple(pixels.shape)
+    if len(shape) == 2:
+        shape += (1,)
+    if len(shape) != 3 or not 1 <= shape[2] <= 4 or str(pixels.dtype) != "uint8" or 0 in shape:
+        raise ValueError("not a picture: %s %s" % (shape, pixels.dtype))
+    height, width, channels = shape
+    row, data = width * channels, pixels.tobytes()
+    lines = b"".join(b"\0" + data[at:at + row] for at in range(0, len(data), row))
+
+    def chunk(kind, body):
+        return len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
+
+    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, (0, 4, 2, 6)[channels - 1], 0, 0, 0])
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines, 1)) + chunk(b"IEND", b"")
+
+
+def simple(value):
+    """A number of numpy as Python's own; the rest as it is."""
+    return value.item() if hasattr(value, "item") else value
+
+
+class Job:
+    """One job of FramePack's page; the same inputs give the same entry."""
+
+    def __init__(self, inputs):
+        self.id = key_of(list(inputs))[:16]
+        self.base = "job.%s.%s" % (files.store.run, self.id)
+        self.inputs = {name: simple(value) for name, value in zip(INPUTS[1:], inputs[1:])}
+        json.dumps(self.inputs)  # TypeError: these are not the page's
+        self.error, self.stopped = None, False
+        if config.flag("vault_prompt"):
+            state.prompt = str(inputs[1])
+        message = {"what": "job", "shape": list(inputs[0].shape)}
+        files.store.put(files.Task(self.base + ".png", [png(inputs[0])], message=message))
+        self.tell("queued")
+
+    def tell(self, word):
+        """The state goes into the entry and to the supervisor; `ended` and `stopped` jobs are not kept."""
+        if word != "queued":
+            more = {} if self.error is None else {"error": self.error}
+            link.send("job", state=word, id=self.id, **more)
+        if word in ("ended", "stopped"):
+            files.store.forget(self.base + ".json", self.base + ".png")
+            return
+        entry = {"version": VERSION, "program": "framepack", "run": config.run, "attempt": config.attempt, "id": self.id,
+                 "state": word, "time": round(time.time(), 3), "error": self.error, "image": self.base + ".png",
+                 "inputs": self.inputs}
+        files.store.put(files.Task(self.base + ".json", [json.dumps(entry, indent=1).encode("utf-8")], message={"what": None}))
+
+    def wrong(self, error):
+        """The program has met an exception in this job. KeyboardInterrupt is its user's wish for an end."""
+        self.error = "%s: %s" % (type(error).__name__, str(error)[:2000])
+        self.stopped = isinstance(error, KeyboardInterrupt)
+
+    def run(self, function, args, kwargs):
+        """Calls the program's function as this job."""
+        _running.job = self
+        fenced("job", self.tell, "started")
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            fenced("job", self.wrong, error)
+            raise
+        finally:
+            _running.job = None
+            word = "ended" if self.error is None else "stopped" if self.stopped else "failed"
+            fenced("job", self.tell, word)
+
+
+def job_of(args):
+    """A job where these are a function and the page's thirteen inputs; None."""
+    inputs = args[1:]
+    if len(inputs) != len(INPUTS) or len(getattr(inputs[0], "shape", ())) not in (2, 3):
+        return None
+    return Job(inputs)
+
+
+def noticed(plain):
+    """FramePack's worker prints what went wrong and lives on: this is how it can be told from a good end."""
+
+    def print_exc(*args, **kwargs):
+        job, error = getattr(_running, "job", None), sys.exc_info()[1]
+        if job is not None and error is not None:
+            fenced("job", job.wrong, error)
+        return plain(*args, **kwargs)
+
+    return print_exc
+
+
+def framepack(module):
+    """FramePack's way to start a job."""
+
+    def make(plain):
+        def async_run(func, *args, **kwargs):
+            job = fenced("async_run", job_of, (func,) + args)
+            if job is None:
+                return plain(func, *args, **kwargs)
+
+            def worker(*inner, **more):
+                return job.run(func, inner, more)
+
+            return plain(worker, *args, **kwargs)
+
+        return async_run
+
+    wrap(module, "async_run", make)
+    wrap(traceback, "print_exc", noticed)
+
+
+def body(item):
+    """The form in which `POST /prompt` takes a queued item of ComfyUI, without its user's keys."""
+    number, prompt_id, graph, extra = item[:4]
+    extra = {k: v for k, v in dict(extra or {}).items() if not any(word in k.lower() for word in SECRET)}
+    told = {"prompt": graph, "prompt_id": prompt_id, "extra_data": extra}
+    if extra.get("client_id"):
+        told["client_id"] = extra["client_id"]
+    return {"prompt_id": prompt_id, "number": number, "body": told}
+
+
+def queue(waiting):
+    """Writes what waits and runs in ComfyUI's queue."""
+    name = "queue.%s.%s.json" % (files.store.run, files.plain(config.attempt))
+    with waiting.mutex:
+        items = [("running", item) for item in waiting.currently_running.values()]
+        items += [("queued", item) for item in sorted(waiting.queue, key=lambda item: item[0])]
+    if not items:
+        files.store.forget(name)
+        return
+    entry = {"version": VERSION, "program": "comfyui", "run": config.run, "attempt": config.attempt, "pid": os.getpid(),
+             "time": round(time.time(), 3), "items": [dict(body(item), state=word) for word, item in items]}
+    files.store.put(files.Task(name, [json.dumps(entry, default=str).encode("utf-8")], message={"what": None}))
+
+
+def comfyui(module):
+    """ComfyUI's queue, after each change."""
+
+    def make(plain):
+        def changed(self, *args, **kwargs):
+            result = plain(self, *args, **kwargs)
+            fenced("PromptQueue", queue, self)
+            return result
+
+        return changed
+
+    for name in ("put", "task_done", "wipe_queue", "delete_queue_item"):
+        wrap(module.PromptQueue, name, make)
+
+    def got(plain):
+        def get(self, *args, **kwargs):
+            result = plain(self, *args, **kwargs)
+            if result is not None:
+                fenced("PromptQueue", queue, self)
+            return result
+
+        return get
+
+    wrap(module.PromptQueue, "get", got)
+
+
+if files.store is not None:
+    on("diffusers_helper.thread_utils")(framepack)
+    on("execution")(comfyui)

@@ -27,13 +27,15 @@ def name_of(dtype):
 
 
 def data_of(tensor):
-    """The bytes of a contiguous CPU tensor as a memoryview, not copied; it lives as long as the tensor does."""
+    """The bytes of a contiguous CPU tensor as a memoryview, not copied; the view keeps the tensor alive."""
     size = tensor.numel() * tensor.element_size()
     if size == 0:
         return memoryview(b"")
     if tensor.device.type != "cpu" or not tensor.is_contiguous():
         raise ValueError("a contiguous tensor on the CPU is needed")
-    return memoryview((ctypes.c_ubyte * size).from_address(tensor.data_ptr())).cast("B")
+    memory = (ctypes.c_ubyte * size).from_address(tensor.data_ptr())
+    memory.owner = tensor
+    return memoryview(memory).cast("B")
 
 
 def header_of(tensors, metadata):

@@ -36,7 +36,7 @@ class Task:
         self.name, self.parts, self.keep, self.sync = name, parts, keep, sync
         self.size = sum(len(part) for part in parts)
         self.message = dict(message or {}, bytes=self.size)
-        #: Called in the writer with the parts; returns those to write (a hash belongs into a header).
+        #: Called in the writer with the parts; returns those to write (a digest belongs into a header), None: nothing.
         self.finish = finish
         self.done = threading.Event()
         self.ok = False
@@ -96,7 +96,10 @@ class Store:
                 task = self.tasks.pop(0)
             began = time.monotonic()
             try:
-                path = self.write(task)
+                parts = task.finish(task.parts) if task.finish else task.parts
+                if parts is None:
+                    continue
+                path = self.write(task, parts)
                 task.ok = True
                 self.told.clear()
                 if task.message.get("what"):
@@ -109,14 +112,13 @@ class Store:
                     self.waiting -= task.size
                 task.parts = task.keep = task.finish = None  # a waiting caller must not hold the tensors
 
-    def write(self, task):
+    def write(self, task, parts):
         """Writes one file; its path. OSError: the disk's."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self.make_room(task.size)
         self.number += 1
         path = os.path.join(self.folder, task.name)
         temp = os.path.join(self.folder, "%s%d-%d" % (TEMP, os.getpid(), self.number))
-        parts = task.finish(task.parts) if task.finish else task.parts
         try:
             descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
             try:
@@ -181,9 +183,14 @@ class Store:
                 return os.path.join(self.folder, name)
         return None
 
-    def remove(self, name):
-        """Removes an entry; one that is not there is no error."""
-        quietly_remove(os.path.join(self.folder, name))
+    def forget(self, *names):
+        """Queues the removal of entries, behind what is still to be written; one that is not there is no error."""
+        def remove(_):
+            for name in names:
+                quietly_remove(os.path.join(self.folder, name))
+            return None
+
+        self.put(Task(names[0], [], message={"what": None}, finish=remove))
 
     def sweep(self):
         """Removes what processes that are gone have left half written."""

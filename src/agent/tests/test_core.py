@@ -1,0 +1,273 @@
+"""The link, the way in and the hooks: what goes wrong there never reaches the program."""
+import glob
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+import unittest
+
+from support_vault import PACKAGE, Supervisor
+
+LAUNCHER = os.path.join(PACKAGE, "fpt_run.py")
+
+
+def write(folder, name, text):
+    path = os.path.join(folder, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write(textwrap.dedent(text))
+    return path
+
+
+class Channel(unittest.TestCase):
+    def test_hello_and_bye_of_the_shortest_program(self):
+        with Supervisor() as s:
+            self.assertEqual(s.run("-c", "pass"), (0, "", ""))
+            hello = s.wait("hello")[0]
+            s.wait("bye")
+            self.assertEqual((hello["protocol"], hello["run"], hello["attempt"], hello["seq"]), (1, "r1", 1, 1))
+
+    def test_nobody_listens(self):
+        with Supervisor(listens=False) as s:
+            began = time.monotonic()
+            self.assertEqual(s.run("-c", "print(1)"), (0, "1\n", ""))
+            self.assertLess(time.monotonic() - began, 20)
+
+    def test_a_supervisor_that_goes_and_comes_back_hears_hello_again(self):
+        with Supervisor() as s:
+            process = s.start("-c", "import time, fpt_agent.state as st\n"
+                              "while True: time.sleep(0.01); st.link.send('problem', text='x')")
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            s.wait("hello")
+            s.silence()
+            time.sleep(0.5)
+            self.assertIsNone(process.poll())
+            s.messages.clear()
+            s.listen()
+            hello = s.wait("hello")[0]
+            self.assertEqual(hello["pid"], process.pid)
+            s.wait("problem", count=5)
+
+    def test_sigpipe_of_a_lost_supervisor_kills_nobody(self):
+        with Supervisor() as s:
+            process = s.start("-c", "import signal, time, fpt_agent.state as st\n"
+                              "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\nend = time.time() + 2.5\n"
+                              "while time.time() < end: time.sleep(0.01); st.link.send('problem', text='x' * 5000)")
+            s.wait("problem", count=3)
+            s.silence()
+            out, err = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, out, err), (0, "", ""))
+
+    def test_a_supervisor_that_never_reads_costs_bounded_memory(self):
+        code = """
+            import resource, fpt_agent.state as st, time
+            for i in range(20000): st.link.send("problem", text="x" * 1000)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            for i in range(100000):
+                st.link.send("problem", text="x" * 1000)
+                if i % 1000 == 0: time.sleep(0.001)
+            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+            print(grown, len(st.link.queue), len(st.link.pending), st.link.dropped)
+        """
+        with Supervisor(reads=False) as s:
+            code, out, err = s.run("-c", textwrap.dedent(code))
+            self.assertEqual((code, err), (0, ""))
+            grown, queued, pending, dropped = map(int, out.split())
+            self.assertLess(grown, 20000)  # KiB; all of it would be 100 MB and more
+            self.assertLessEqual(queued, 2000)
+            self.assertLess(pending, 1 << 18)
+            self.assertGreater(dropped, 90000)
+
+    def test_strange_commands_and_strange_values(self):
+        with Supervisor() as s:
+            process = s.start("-c", "import time, fpt_agent.state as st\n"
+                              "st.link.send('problem', text=float('nan'), more={(1, 2): float('inf'), 'a': [object]})\ntime.sleep(60)")
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            s.wait("hello")
+            got = s.wait("problem")[0]
+            self.assertIsNone(got["text"])
+            for line in (b"{}\n", b"no json\n", b"[1]\n", b'{"id": 7, "cmd": "later_version"}\n', b'{"id": 8, "cmd": "snapshot", "new": 1}\n',
+                         b"\xff\xfe\n"):
+                s.connections[0].sendall(line)
+            replies = s.wait("reply", count=6)
+            self.assertEqual([r["ok"] for r in replies], [False, False, False, False, True, False])
+            self.assertEqual(replies[3]["id"], 7)
+            s.connections[0].sendall(b"x" * (1 << 17))  # none of ours: hung up, and looked for again
+            s.wait("hello", count=2)
+
+    def test_a_socket_number_above_1023(self):
+        with Supervisor() as s:
+            code = ("import os, resource, time\nresource.setrlimit(resource.RLIMIT_NOFILE, (3000, 3000))\n"
+                    "held = [os.open('/dev/null', 0) for _ in range(1500)]\nimport fpt_agent.state as st\n"
+                    "st.link._lose()\ntime.sleep(4)\nprint(st.link.sock.fileno() > 1023)")
+            hard = __import__("resource").getrlimit(__import__("resource").RLIMIT_NOFILE)[1]
+            if hard < 3000:
+                self.fail("the test needs 3000 descriptors, the limit is %d" % hard)
+            code, out, err = s.run("-c", code)
+            self.assertEqual((code, out, err), (0, "True\n", ""))
+            self.assertGreaterEqual(len(s.of("hello")), 2)
+            self.assertTrue(s.of("bye"))
+
+    def test_each_child_says_hello_with_its_own_pid(self):
+        code = """
+            import multiprocessing, os, subprocess, sys, time
+            def work(_): time.sleep(1); return os.getpid()
+            if __name__ == "__main__":
+                pids = [os.getpid()]
+                for way in ("fork", "spawn"):
+                    with multiprocessing.get_context(way).Pool(1) as pool: pids += pool.map(work, [0])
+                child = os.fork()
+                if child == 0: time.sleep(1); os._exit(0)
+                os.waitpid(child, 0); pids.append(child)
+                pids.append(int(subprocess.check_output([sys.executable, "-c", "import os; print(os.getpid())"])))
+                print(*pids)
+        """
+        with Supervisor() as s:
+            code, out, err = s.run(write(s.folder, "family.py", code))
+            self.assertEqual((code, err), (0, ""))
+            want = {int(pid) for pid in out.split()}
+            self.assertEqual(len(want), 5)
+            s.wait("hello", count=5)
+            self.assertLessEqual(want, {m["pid"] for m in s.of("hello")})
+            for pid in want:
+                numbers = [m["seq"] for m in s.messages if m["pid"] == pid]
+                self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
+
+    def test_two_pythons_in_one_tree(self):
+        others = glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3"))
+        other = next((p for p in sorted(others) if "3.9." in p or "3.13." in p), sys.executable)
+        with Supervisor() as s:
+            code, out, err = s.run("-c", "import subprocess, sys; sys.exit(subprocess.call([%r, '-c', 'print(1)']))" % other)
+            self.assertEqual((code, out, err), (0, "1\n", ""))
+            s.wait("bye", count=2)
+            first, second = s.of("hello")
+            self.assertEqual(second["ppid"], first["pid"])
+
+    def test_a_broken_configuration_is_told_and_costs_nothing(self):
+        with Supervisor() as s:
+            env = s.environment()
+            env["FPT_AGENT_CONFIG"] = "{broken"
+            self.assertEqual(s.run("-c", "print(1)", env=env), (0, "1\n", ""))
+            self.assertIn("FPT_AGENT_CONFIG", s.wait("problem")[0]["text"])
+
+
+class WayIn(unittest.TestCase):
+    maxDiff = None
+
+    def test_the_hidden_sitecustomize_still_runs(self):
+        with Supervisor() as s:
+            theirs = os.path.join(s.folder, "theirs")
+            write(theirs, "sitecustomize.py", "import sys\nsys.told = __file__\n")
+            write(theirs, "usercustomize.py", "import sys\nsys.told_too = 1\n")
+            env = s.environment()
+            env["PYTHONPATH"] += os.pathsep + theirs
+            code, out, err = s.run("-c", "import sys, sitecustomize; print(sys.told == sitecustomize.__file__)\n"
+                                   "print([p for p in sys.path if 'agent' in p])\nimport usercustomize; print(sys.told_too)", env=env)
+            self.assertEqual((code, out, err), (0, "True\n[]\n1\n", ""))
+            s.wait("hello")
+
+    def test_a_broken_hidden_sitecustomize_is_told_as_python_tells_it(self):
+        with Supervisor() as s:
+            write(s.folder, "theirs/sitecustomize.py", "raise ValueError('mine')\n")
+            env = s.environment()
+            env["PYTHONPATH"] += os.pathsep + os.path.join(s.folder, "theirs")
+            code, out, err = s.run("-c", "print(1)", env=env)
+            self.assertEqual((code, out), (0, "1\n"))
+            self.assertIn("Error in sitecustomize", err)
+            self.assertIn("mine", err)
+
+    def both(self, s, *words, flags=("-I",), stdin=None):
+        """What the same command does by itself and through the launcher."""
+        env = s.environment(package=False)
+        env.pop("PYTHONUNBUFFERED")
+        runs = []
+        for launcher in ([], [LAUNCHER]):
+            done = subprocess.run([sys.executable, *flags, *launcher, *words], env=env, cwd=s.folder, text=True,
+                                  input=stdin, capture_output=True, timeout=60)
+            runs.append((done.returncode, done.stdout, done.stderr))
+        return runs
+
+    def test_the_launcher_is_not_seen(self):
+        tell = ("import sys\nm = sys.modules['__main__']\n"
+                "print(__name__, sys.argv, sys.path, globals().get('__file__'), m.__spec__ and m.__spec__.name, m.__package__, m.__dict__ is globals(),"
+                " type(m.__loader__).__name__, sorted(k for k in globals() if k not in ('m', '__cached__')))\n")
+        with Supervisor() as s:
+            write(s.folder, "tell.py", tell)
+            write(s.folder, "pack/__init__.py", "")
+            write(s.folder, "pack/__main__.py", tell)
+            write(s.folder, "pack/tell.py", tell)
+            compiled = os.path.join(s.folder, "tell.pyc")
+            __import__("py_compile").compile(os.path.join(s.folder, "tell.py"), compiled)
+            before = len(s.of("hello"))
+            for flags in (["-E"], ["-S"], ["-I"], ["-E", "-S"], ["-u"]):
+                for words in (["tell.py", "a", "-b"], ["-c", tell, "a"], ["pack"], ["-m", "pack", "x"], ["-m", "pack.tell"],
+                              ["tell.pyc"], ["-", "a"]):
+                    if words[0] == "-m" and "-I" in flags:
+                        continue  # the module is not to be found then
+                    with self.subTest(flags=flags, words=words[:2]):
+                        plain, ours = self.both(s, *words, flags=flags, stdin=tell if words[0] == "-" else None)
+                        self.assertEqual(plain[0], 0, plain)
+                        self.assertEqual(ours, plain)
+            self.assertGreater(len(s.of("hello")), before + 20)
+
+    def test_ends_are_the_programs_own(self):
+        ends = {"exit": "import sys; sys.exit(3)", "word": "import sys; sys.exit('word')", "raise": "def f():\n 1/0\nf()",
+                "syntax": "a b", "chained": "try:\n 1/0\nexcept Exception as e:\n raise KeyError('x') from e",
+                "hook": "import sys\nsys.excepthook = lambda t, v, b: print('mine', t.__name__, b.tb_frame.f_code.co_name)\n1/0",
+                "int": "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)",
+                "term": "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)",
+                "thread": "import threading, atexit\natexit.register(print, 'last')\nthreading.Timer(0.2, lambda: print('late', __name__)).start()"}
+        with Supervisor() as s:
+            for name, text in ends.items():
+                write(s.folder, name + "_.py", text)
+                write(s.folder, "mod/%s.py" % name, text)
+                for words, flags in (([name + "_.py"], ["-I"]), (["-c", text], ["-I"]), (["-m", "mod." + name], ["-E"])):
+                    with self.subTest(end=name, words=words[0]):
+                        plain, ours = self.both(s, *words, flags=flags)
+                        if words[0] == "-c" and sys.version_info >= (3, 13) and name != "syntax":
+                            # Python shows the lines of `-c` code, which it knows from within
+                            plain, ours = ((code, out, "\n".join(l for l in err.split("\n") if l[:4] != "    "))
+                                           for code, out, err in (plain, ours))
+                        self.assertEqual(ours, plain)
+            plain, ours = self.both(s, "absent.py")
+            self.assertEqual(ours[0], plain[0])
+            self.assertIn("can't open file", ours[2])
+            plain, ours = self.both(s, "-m", "absent_module", flags=["-E"])
+            self.assertEqual(ours, plain)
+
+    def test_spawned_children_find_the_main_module(self):
+        code = """
+            import multiprocessing
+            class Thing:
+                pass
+            def work(thing): return type(thing).__module__
+            if __name__ == "__main__":
+                for way in ("spawn", "fork"):
+                    with multiprocessing.get_context(way).Pool(1) as pool: print(pool.map(work, [Thing()]))
+        """
+        with Supervisor() as s:
+            write(s.folder, "spawn.py", code)
+            write(s.folder, "mod/spawn.py", code)
+            for words, flags in ((["spawn.py"], ["-I"]), (["spawn.py"], ["-E"]), (["-m", "mod.spawn"], ["-E"])):
+                plain, ours = self.both(s, *words, flags=flags)
+                self.assertEqual(plain[0], 0, plain)
+                self.assertEqual(ours, plain)
+
+    def test_an_interpreter_with_a_pth_file_beside_it(self):
+        # such a file exists on Windows only; what it does is this: isolated, without site, with these folders alone
+        with Supervisor() as s:
+            write(s.folder, "main.py", "import sys, json, fpt_agent; print(sys.flags.isolated, sys.flags.no_site)")
+            plain, ours = self.both(s, "main.py", flags=["-I", "-S"])
+            self.assertNotEqual(plain[0], 0)
+            self.assertEqual(ours, (0, "1 1\n", ""))
+            s.wait("hello")
+
+
+if __name__ == "__main__":
+    unittest.main()
