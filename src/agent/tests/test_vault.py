@@ -1,0 +1,260 @@
+"""The rescue vault: the file format, the folder's limits, what a bad disk costs, which decodes are seen."""
+import json
+import os
+import stat
+import sys
+import textwrap
+import time
+import unittest
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from support_vault import PACKAGE, WORKLOADS, Supervisor, kill
+
+sys.path.insert(0, PACKAGE)
+from fpt_agent import safetensors, store as files  # noqa: E402
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.int8, torch.uint8, torch.int16, torch.int32,
+          torch.int64, torch.bool, torch.float8_e4m3fn]
+DECODE = """
+    import sys, time, torch
+    from diffusers import AutoencoderKLHunyuanVideo
+    torch.manual_seed(0)
+    vae = AutoencoderKLHunyuanVideo(block_out_channels=(8, 8, 8, 8), layers_per_block=1, norm_num_groups=4).eval()
+    vae.enable_tiling(tile_sample_min_height=32, tile_sample_min_width=32, tile_sample_stride_height=24, tile_sample_stride_width=24)
+    z = torch.randn(1, 16, 2, 8, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        for _ in range(%d): out = vae.decode(z).sample
+    print(tuple(out.shape), round(float(out.double().sum()), 6))
+    import fpt_agent.store as f
+    if f.store is not None: f.store.flush(10)
+"""
+
+
+def decode(times=1, before=""):
+    return before + textwrap.dedent(DECODE % times)
+
+
+def fill(store, name, size, age=0):
+    os.makedirs(store.folder, exist_ok=True)
+    path = os.path.join(store.folder, name)
+    with open(path, "wb") as file:
+        file.write(b"x" * size)
+    os.utime(path, (time.time() - age,) * 2)
+
+
+class Format(unittest.TestCase):
+    def file(self, tensors, metadata):
+        parts = [safetensors.data_of(t) for t in tensors.values()]
+        about = {n: (safetensors.name_of(t.dtype), t.shape, len(p)) for (n, t), p in zip(tensors.items(), parts)}
+        path = os.path.join(self.folder, "x.safetensors")
+        with open(path, "wb") as file:
+            for part in [safetensors.header_of(about, metadata)] + parts:
+                file.write(part)
+        return path
+
+    def run(self, result=None):
+        with Supervisor(listens=False) as s:
+            self.folder = s.folder
+            return super().run(result)
+
+    def tensors(self):
+        g = torch.Generator().manual_seed(0)
+        found = {str(d): torch.randint(0, 2, (2, 3, 5), generator=g).to(d) for d in DTYPES}
+        return dict(found, normal=torch.randn(7, generator=g), scalar=torch.tensor(3.5), empty=torch.empty(0, 4))
+
+    def test_the_package_reads_what_we_write(self):
+        tensors = self.tensors()
+        path = self.file(tensors, {"a": "ä\n", "n": 3})
+        with safe_open(path, "pt") as file:
+            self.assertEqual(file.metadata(), {"a": "ä\n", "n": "3"})
+            self.assertEqual(set(file.keys()), set(tensors))
+            for name, tensor in tensors.items():
+                self.assertEqual(file.get_tensor(name).dtype, tensor.dtype)
+                self.assertTrue(torch.equal(file.get_tensor(name).float(), tensor.float()), name)
+
+    def test_we_read_what_the_package_writes(self):
+        tensors, path = self.tensors(), os.path.join(self.folder, "y.safetensors")
+        save_file(tensors, path, {"k": "v"})
+        got, metadata = safetensors.read(path, torch)
+        self.assertEqual(metadata, {"k": "v"})
+        for name, tensor in tensors.items():
+            self.assertEqual((got[name].dtype, got[name].shape), (tensor.dtype, tensor.shape))
+            self.assertTrue(torch.equal(got[name].float(), tensor.float()), name)
+
+    def test_a_torn_file_is_refused_at_every_length(self):
+        path = self.file({"a": torch.arange(4)}, {})
+        with open(path, "rb") as file:
+            whole = file.read()
+        for length in range(len(whole)):
+            with open(path, "wb") as file:
+                file.write(whole[:length])
+            with self.assertRaises(ValueError):
+                safetensors.read(path, torch)
+
+    def test_a_view_keeps_its_tensor(self):
+        views = [safetensors.data_of(torch.full((1000,), i, dtype=torch.uint8)) for i in range(50)]
+        self.assertEqual([bytes(v) for v in views], [bytes([i]) * 1000 for i in range(50)])
+
+
+class Folder(unittest.TestCase):
+    def run(self, result=None):
+        with Supervisor(listens=False) as s:
+            self.store = files.Store(s.vault, limit=1000, run="me")
+            return super().run(result)
+
+    def put(self, name, size=100):
+        task = files.Task(name, [b"x" * size], message={"what": "latents"})
+        self.store.put(task)
+        self.assertTrue(self.store.flush(10))
+        return task.ok
+
+    def names(self):
+        return {entry[0] for entry in self.store.entries()}
+
+    def test_other_runs_go_first_then_own_latents_then_own_sections(self):
+        fill(self.store, "section.me.1.safetensors", 300, 50)
+        fill(self.store, "latents.me.1.safetensors", 300, 40)
+        fill(self.store, "latents.other.1.safetensors", 200, 5)
+        fill(self.store, "section.other.2.safetensors", 200, 9)
+        self.assertTrue(self.put("latents.me.2.safetensors"))
+        self.assertEqual(self.names(), {"section.me.1.safetensors", "latents.me.1.safetensors", "latents.other.1.safetensors",
+                                        "latents.me.2.safetensors"})
+        self.assertTrue(self.put("latents.me.3.safetensors", 300))
+        self.assertNotIn("latents.other.1.safetensors", self.names())
+        self.assertTrue(self.put("latents.me.4.safetensors", 300))
+        self.assertEqual(self.names(), {"section.me.1.safetensors", "latents.me.2.safetensors", "latents.me.3.safetensors",
+                                        "latents.me.4.safetensors"})
+        # 900 more do not fit beside this run's newest, which stays
+        self.assertFalse(self.put("latents.me.5.safetensors", 900))
+        self.assertIn("latents.me.4.safetensors", self.names())
+        self.assertFalse(self.put("latents.me.6.safetensors", 1001))
+
+    def test_private_and_whole(self):
+        self.put("latents.me.1.safetensors")
+        self.assertEqual(stat.S_IMODE(os.stat(self.store.folder).st_mode), 0o700)
+        path = os.path.join(self.store.folder, "latents.me.1.safetensors")
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        self.assertEqual(os.listdir(self.store.folder), ["latents.me.1.safetensors"])
+
+    def test_torn_files_are_not_seen_and_swept(self):
+        fill(self.store, ".part-%d-1" % os.getpid(), 10)
+        fill(self.store, ".part-99999999-1", 10)
+        self.assertEqual(self.names(), set())
+        self.store.sweep()
+        self.assertEqual(os.listdir(self.store.folder), [".part-%d-1" % os.getpid()])
+
+    def test_a_slow_disk_neither_blocks_nor_grows_without_bound(self):
+        release, write, waiting = __import__("threading").Event(), self.store.write, files.WAITING
+        self.store.write = lambda *a: (release.wait(30), write(*a))[1]
+        files.WAITING = 250
+        try:
+            tasks = [files.Task("latents.me.%d.x" % i, [b"x" * 100], message={"what": "latents"}) for i in range(10)]
+            taken = [self.store.put(task) for task in tasks]
+            self.assertLessEqual(sum(taken), 3)
+            self.assertLessEqual(self.store.waiting, 300)
+            self.store.grace(tasks[0])
+            self.assertTrue(self.store.slow)
+        finally:
+            files.WAITING = waiting
+            release.set()
+        self.assertTrue(self.store.flush(10))
+
+
+class Decodes(unittest.TestCase):
+    def plain(self, s):
+        code, out, err = s.run("-c", decode(), vault=None)
+        self.assertEqual(code, 0, err)
+        self.assertFalse(os.path.exists(s.vault))
+        return out
+
+    def test_one_file_for_a_decode_and_not_for_its_tiles(self):
+        with Supervisor() as s:
+            want = self.plain(s)
+            self.assertEqual(s.run("-c", decode())[:2], (0, want))
+            names = os.listdir(s.vault)
+            self.assertEqual(len(names), 1)
+            with safe_open(os.path.join(s.vault, names[0]), "pt") as file:
+                z = torch.randn(1, 16, 2, 8, 8, generator=torch.Generator().manual_seed(1))
+                self.assertTrue(torch.equal(file.get_tensor("latents"), z))
+                m = file.metadata()
+            self.assertEqual(m["vae_class"].rsplit(".", 1)[1], "AutoencoderKLHunyuanVideo")
+            self.assertEqual(json.loads(m["vae_config"])["block_out_channels"], [8, 8, 8, 8])
+            self.assertEqual((m["scaling_applied"], m["program"], m["run"], m["attempt"]), ("true", "diffusers", "r1", "1"))
+            self.assertEqual(m["sha256"], __import__("hashlib").sha256(bytes(safetensors.data_of(z))).hexdigest())
+            self.assertNotIn("prompt", m)
+
+    def test_a_bad_disk_is_told_once_and_costs_nothing(self):
+        ways = {
+            "a file in the way": ("", dict(vault="FILE"), None),
+            "read-only": ("", dict(vault="/proc/fpt/vault"), None),
+            "full": ("import fpt_agent.store as f\nf.write_all = lambda *a: (_ for _ in ()).throw(OSError(28, 'No space left on device'))\n",
+                     {}, "No space left"),
+            "file size limit": ("import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n", {}, "File too large"),
+            "too little room": ("import fpt_agent.store as f\nf.SPARE = 1 << 60\n", {}, "too little space"),
+            "limit": ("", dict(settings={"vault_limit": "1 KiB"}), "vault_limit"),
+        }
+        with Supervisor() as s:
+            want = self.plain(s)
+            open(os.path.join(s.folder, "FILE"), "w").close()
+            for name, (before, told, text) in ways.items():
+                with self.subTest(name):
+                    s.messages.clear()
+                    told = {k: os.path.join(s.folder, v) if v == "FILE" else v for k, v in told.items()}
+                    code, out, err = s.run("-c", decode(3, before), **told)
+                    self.assertEqual((code, out), (0, want), err)
+                    s.wait("bye")
+                    failed = s.of("vault", event="failed")
+                    self.assertEqual(len({m["message"].split(": ", 1)[1] for m in failed}), 1, failed)
+                    self.assertLessEqual(len(failed), 3)
+                    self.assertIn(text or "", failed[0]["message"])
+                    self.assertFalse(s.of("hook_failed"))
+                    if os.path.isdir(s.vault):
+                        self.assertEqual(os.listdir(s.vault), [])
+
+    def test_the_file_is_there_when_the_decode_hangs_at_once(self):
+        for script in ("tiny_framepack.py", "tiny_wan.py"):
+            with self.subTest(script), Supervisor() as s:
+                process = s.start(os.path.join(WORKLOADS, script), "--out", s.folder, "--fault", "hang-idle-gil",
+                                  "--fault-section", "1", "--fault-conv", "1")
+                self.addCleanup(kill, process)
+                end = time.monotonic() + 120
+                while time.monotonic() < end and not [n for n in os.listdir(s.folder) if n == "vault"]:
+                    time.sleep(0.05)
+                time.sleep(1)
+                kill(process)
+                names = os.listdir(s.vault)
+                self.assertEqual([n.split(".")[0] for n in names if n.startswith("latents")], ["latents"])
+                tensors, _ = safetensors.read(os.path.join(s.vault, names[0]), torch)
+                self.assertEqual(tensors["latents"].dim(), 5)
+
+    def test_comfyui_and_what_is_inside_its_decode(self):
+        comfy = """
+            import torch
+            class Inner:
+                config = {"scaling_factor": 0.5}
+            class VAE:
+                def __init__(self): self.first_stage_model = Inner()
+                def decode(self, samples_in, vae_options={}):
+                    return self.decode_tiled(samples_in) + 1
+                def decode_tiled(self, samples, tile_x=None): return samples * 2
+        """
+        with Supervisor() as s:
+            os.makedirs(os.path.join(s.folder, "comfy"))
+            for name, text in (("__init__.py", ""), ("sd.py", textwrap.dedent(comfy))):
+                with open(os.path.join(s.folder, "comfy", name), "w") as file:
+                    file.write(text)
+            code = ("import sys, torch; sys.path.insert(0, '.')\nimport comfy.sd\nv = comfy.sd.VAE()\nx = torch.ones(1, 4, 8, 8)\n"
+                    "print(float(v.decode(x).sum()), float(v.decode_tiled(samples=x).sum()), float(v.decode(x.to('meta')).numel()))\n"
+                    "import fpt_agent.store as f; f.store.flush(10)")
+            code, out, err = s.run("-c", code)
+            self.assertEqual((code, out), (0, "768.0 512.0 256.0\n"), err)
+            self.assertEqual(len(os.listdir(s.vault)), 2)
+            _, m = safetensors.read(os.path.join(s.vault, sorted(os.listdir(s.vault))[0]), torch)
+            self.assertEqual(m["program"], "comfyui")
+
+
+if __name__ == "__main__":
+    unittest.main()
