@@ -1,0 +1,162 @@
+"""Jobs of servers are kept while they are not done, in the form in which they can be sent again."""
+import json
+import os
+import sys
+import textwrap
+import unittest
+
+import numpy
+from PIL import Image
+
+from support_vault import Supervisor, kill
+
+#: Modules with FramePack's and ComfyUI's names and call shapes.
+THREAD_UTILS = """
+    import threading
+    def async_run(func, *args, **kwargs):
+        thread = threading.Thread(target=func, args=args, kwargs=kwargs); thread.start(); return thread
+"""
+EXECUTION = """
+    import heapq, threading
+    class PromptQueue:
+        def __init__(self, server):
+            self.mutex = threading.RLock(); self.not_empty = threading.Condition(self.mutex)
+            self.task_counter = 0; self.queue = []; self.currently_running = {}; self.history = {}
+        def put(self, item):
+            with self.mutex: heapq.heappush(self.queue, item); self.not_empty.notify()
+        def get(self, timeout=None):
+            with self.not_empty:
+                while len(self.queue) == 0:
+                    self.not_empty.wait(timeout=timeout)
+                    if timeout is not None and len(self.queue) == 0: return None
+                item = heapq.heappop(self.queue); i = self.task_counter
+                self.currently_running[i] = item; self.task_counter += 1
+                return (item, i)
+        def task_done(self, item_id, history_result, status):
+            with self.mutex: self.currently_running.pop(item_id)
+        def wipe_queue(self):
+            with self.mutex: self.queue = []
+        def delete_queue_item(self, function):
+            with self.mutex:
+                for x in range(len(self.queue)):
+                    if function(self.queue[x]): self.queue.pop(x); return True
+            return False
+"""
+FRAMEPACK = """
+    import sys, traceback, numpy; sys.path.insert(0, ".")
+    from diffusers_helper.thread_utils import async_run
+    import fpt_agent.store as f
+    def worker(input_image, prompt, n_prompt, seed, *rest):
+        try:
+            if prompt == "bad": raise RuntimeError("no")
+            if prompt == "stop": raise KeyboardInterrupt("the user")
+            if prompt == "late": f.store.flush(5); input_image.tobytes(); import time; print("in it", flush=True); time.sleep(60)
+        except BaseException: traceback.print_exc()
+        return "result"
+    image = numpy.arange(4 * 6 * 3, dtype=numpy.uint8).reshape(4, 6, 3)
+    async_run(worker, image, sys.argv[1], "", numpy.int64(31337), 1.2, 9, 25, 1.0, 10.0, 0.0, 6, True, 16).join()
+    async_run(print, "another call").join()
+    f.store.flush(5)
+"""
+COMFY = """
+    import sys; sys.path.insert(0, ".")
+    import execution, fpt_agent.store as f
+    q = execution.PromptQueue(None)
+    graph = {"1": {"class_type": "VAEDecode", "inputs": {"samples": ["2", 0]}}}
+    for n in range(4): q.put((n, "id%d" % n, graph, {"client_id": "c", "api_key_comfy_org": "hush", "extra_pnginfo": {"workflow": {}}}, ["1"], {"api_key": "hush"}))
+    item, number = q.get()
+    q.delete_queue_item(lambda a: a[1] == "id3")
+    assert q.get is not None and number == 0
+    f.store.flush(5)
+    if sys.argv[1] == "die": import os; os.kill(os.getpid(), 9)
+    q.task_done(number, {}, None)
+    if sys.argv[1] == "wipe": q.wipe_queue(); assert q.get(timeout=0.01) is None
+    f.store.flush(5)
+"""
+
+
+def program(s, text):
+    for name, body in (("diffusers_helper/__init__.py", ""), ("diffusers_helper/thread_utils.py", THREAD_UTILS),
+                       ("execution.py", EXECUTION), ("main.py", text)):
+        path = os.path.join(s.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(textwrap.dedent(body))
+    return path
+
+
+def entries(s):
+    return sorted(os.listdir(s.vault)) if os.path.isdir(s.vault) else []
+
+
+class FramePack(unittest.TestCase):
+    def test_a_good_job_leaves_nothing(self):
+        with Supervisor() as s:
+            code, out, err = s.run(program(s, FRAMEPACK), "good")
+            self.assertEqual((code, out, err), (0, "another call\n", ""))
+            s.wait("bye")
+            self.assertEqual([m["state"] for m in s.of("job")], ["started", "ended"])
+            self.assertEqual(entries(s), [])
+
+    def test_a_failed_job_stays_and_a_stopped_one_does_not(self):
+        with Supervisor() as s:
+            code, _, err = s.run(program(s, FRAMEPACK), "bad")
+            self.assertEqual(code, 0)
+            self.assertIn("RuntimeError: no", err)
+            self.assertNotIn("fpt_agent", err)
+            s.wait("bye")
+            self.assertEqual(s.of("job")[-1]["error"], "RuntimeError: no")
+            names = entries(s)
+            self.assertEqual([n.rsplit(".", 1)[1] for n in names], ["json", "png"])
+            with open(os.path.join(s.vault, names[0])) as file:
+                self.assertEqual(json.load(file)["state"], "failed")
+            s.run(program(s, FRAMEPACK), "stop")
+            self.assertEqual(entries(s), names)
+            self.assertEqual(s.wait("job", state="stopped")[0]["error"], "KeyboardInterrupt: the user")
+
+    def test_a_killed_job_can_be_sent_again(self):
+        with Supervisor() as s:
+            process = s.start(program(s, FRAMEPACK), "late")
+            self.addCleanup(kill, process)
+            self.assertEqual(process.stdout.readline(), "in it\n")
+            kill(process)
+            names = entries(s)
+            with open(os.path.join(s.vault, names[0])) as file:
+                job = json.load(file)
+            self.assertEqual((job["state"], job["image"], job["version"]), ("started", names[1], 1))
+            self.assertEqual(list(job["inputs"].values()), ["late", "", 31337, 1.2, 9, 25, 1.0, 10.0, 0.0, 6, True, 16])
+            picture = numpy.asarray(Image.open(os.path.join(s.vault, job["image"])))
+            self.assertTrue((picture == numpy.arange(72, dtype=numpy.uint8).reshape(4, 6, 3)).all())
+            # sent again in the next attempt it is the same entry, and gone with its end
+            text = FRAMEPACK.replace("time.sleep(60)", "0")
+            s.run(program(s, text), "late", attempt=2)
+            self.assertEqual(entries(s), [])
+
+
+class ComfyUI(unittest.TestCase):
+    def test_what_waits_and_runs_is_there_after_a_kill(self):
+        with Supervisor() as s:
+            code, _, err = s.run(program(s, COMFY), "die")
+            self.assertEqual((code, err), (-9, ""))
+            names = entries(s)
+            self.assertEqual(names, ["queue.r1.1.json"])
+            with open(os.path.join(s.vault, names[0])) as file:
+                text = file.read()
+            self.assertNotIn("hush", text)
+            items = json.loads(text)["items"]
+            self.assertEqual([(i["prompt_id"], i["state"]) for i in items], [("id0", "running"), ("id1", "queued"), ("id2", "queued")])
+            self.assertEqual(items[0]["body"]["client_id"], "c")
+            self.assertEqual(items[0]["body"]["prompt"]["1"]["class_type"], "VAEDecode")
+
+    def test_done_is_gone(self):
+        with Supervisor() as s:
+            code, _, err = s.run(program(s, COMFY), "done")
+            self.assertEqual((code, err), (0, ""))
+            with open(os.path.join(s.vault, entries(s)[0])) as file:
+                self.assertEqual([i["prompt_id"] for i in json.load(file)["items"]], ["id1", "id2"])
+            self.assertEqual(s.run(program(s, COMFY), "wipe")[0], 0)
+            self.assertEqual(entries(s), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
