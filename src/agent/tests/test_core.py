@@ -105,7 +105,7 @@ class Channel(unittest.TestCase):
         with Supervisor() as s:
             code = ("import os, resource, time\nresource.setrlimit(resource.RLIMIT_NOFILE, (3000, 3000))\n"
                     "held = [os.open('/dev/null', 0) for _ in range(1500)]\nimport fpt_agent.state as st\n"
-                    "st.link._lose()\ntime.sleep(4)\nprint(st.link.sock.fileno() > 1023)")
+                    "st.link._lose()\nheld.append(os.open('/dev/null', 0))\ntime.sleep(4)\nprint(st.link.sock.fileno() > 1023)")
             hard = __import__("resource").getrlimit(__import__("resource").RLIMIT_NOFILE)[1]
             if hard < 3000:
                 self.fail("the test needs 3000 descriptors, the limit is %d" % hard)
