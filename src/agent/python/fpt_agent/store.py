@@ -1,6 +1,6 @@
 """The folder of the rescue vault: atomic writing off the hot path, the size limit, looking entries up.
 
-A file is named `WHAT.RUN.REST`: what it is (`latents`, `section`, `job`, `queue`), whose it is, and the rest. It is written
+A file is named `WHAT.RUN.REST`: what it is (`latents`, `section`, `step`, `job`, `queue`), whose it is, and the rest. It is written
 under a temporary name, synced and renamed, so a file with its final name is whole.
 """
 import atexit
@@ -160,7 +160,7 @@ class Store:
 
     def make_room(self, size):
         """Prunes the oldest entries until `size` more bytes keep to the limit: those of other runs first, then this
-        run's decoded latents, then its sections; never its newest. OSError: there is no room."""
+        run's latents and steps, then the rest; never its newest. OSError: there is no room."""
         if size > self.limit:
             raise OSError("%d MiB are more than vault_limit" % (size >> 20))
         entries = self.entries()
