@@ -33,8 +33,8 @@ def start():
 
 def __getattr__(name):
     # PEP 562: users' imports cost the program nothing that it does not use
-    if name in ("conv_fallback",):
-        from . import conv
+    if name == "conv_fallback":
+        from . import scope
 
-        return getattr(conv, name)
+        return scope.conv_fallback
     raise AttributeError("module %r has no attribute %r" % (__name__, name))

@@ -1,1 +1,398 @@
-"""To be written."""
+"""The convolution fallback: torch.nn.functional.conv3d and conv2d by the first tier that works.
+
+`native`; `split` (conv3d as a sum of conv2d's); `nocudnn` (cudnn/MIOpen off for the call, in parts); `cpu`.
+`torch.nn.Conv3d` and the like look the function up at each call, so they are covered too. Compiled code, code under
+export, tracing, vmap and tensor subclasses get the native function as if nothing were there. Only errors of
+the convolution library and lack of memory are answered; after an error of the device itself the context is
+dead, and every further call would fail.
+"""
+import os
+import threading
+import time
+
+from .config import TIERS, config
+from .hooks import on
+from .state import link, state
+
+MODES = ("off", "watch", "fallback")
+# read now, so that a word that is none is told with the other problems of the start
+MODE = config.word("conv", MODES) or "fallback"
+START = config.word("conv_tier", TIERS) or "native"
+START_2D = config.word("conv2d_tier", ("native", "nocudnn", "cpu")) or "native"
+
+#: Errors of a convolution library, in lower case.
+LIBRARY = ("miopen", "no suitable algorithm", "cudnn_status", "cudnn error", "unable to find an engine")
+#: Errors after which the context is dead, whatever else the message says.
+DEAD = ("hip error", "cuda error", "hsa_status", "illegal memory access", "device-side assert", "launch failure",
+        "device lost")
+#: Parameter combinations that are known to be fine, per function; `conv` messages of a process.
+MOST_KNOWN = 4096
+MOST_TOLD = 500
+
+
+class Plan:
+    """Which tiers, in which order, and what was learned with them."""
+
+    def __init__(self, mode, start, tiers, memory):
+        self.mode = mode
+        self.memory = memory
+        self.start = {op: self._of(op, [index])[0] for op, index in start.items()}
+        self.tiers = {op: self._of(op, tiers) for op in ("conv3d", "conv2d")}
+
+    @staticmethod
+    def _of(op, tiers):
+        # conv2d is what `split` is made of: the native call
+        return sorted({0 if op == "conv2d" and i == 1 else i for i in tiers})
+
+    def begin(self, op, key, floor=0):
+        """Index of the tier to begin with, not above `floor`; the last one where that is below all."""
+        first = max(self.start[op], self.memory.begin(key), floor)
+        return next((i for i in self.tiers[op] if i >= first), self.tiers[op][-1])
+
+    def below(self, op, first):
+        """The tiers from `first` on."""
+        return [i for i in self.tiers[op] if i >= first]
+
+    @property
+    def native(self):
+        """True: nothing but the native call comes into question before a first failure."""
+        return not any(self.start.values()) and not self.memory.tiers and self.memory.path is None
+
+
+class Desk:
+    """What the wrappers share. One in a process."""
+
+    def __init__(self):
+        #: True: no call needs to be looked up.
+        self.quick = True
+        self.process = None
+        self.scopes = 0
+        self.local = threading.local()
+        self.lock = threading.Lock()
+        self.wrappers = {}
+        self.told = set()
+        self.problems_told = 0
+
+    def plans(self):
+        """(the plan of this thread or None, the process' one if it is another)."""
+        stack = getattr(self.local, "stack", None)
+        return (stack[-1], self.process) if stack else (self.process, None)
+
+    def refresh(self):
+        """To be called when a plan came, went or learned."""
+        self.quick = not self.scopes and (
+            self.process is None or self.process.mode != "fallback" or self.process.native)
+        for wrapper in self.wrappers.values():
+            wrapper._fpt_conv.known.clear()
+
+    def install(self, torch):
+        """Puts the wrappers in."""
+        functional = torch.nn.functional
+        for op in ("conv3d", "conv2d"):
+            if op not in self.wrappers:
+                native = getattr(functional, op)
+                self.wrappers[op] = wrap(torch, op, native)
+                builtin(torch, op, native, self.wrappers[op])
+            setattr(functional, op, self.wrappers[op])
+
+    def remove(self, torch):
+        """Takes them out, where nobody has put another over them."""
+        for op, wrapper in self.wrappers.items():
+            if getattr(torch.nn.functional, op) is wrapper:
+                setattr(torch.nn.functional, op, wrapper._fpt_plain)
+
+    def count(self, op, tier, what):
+        """Tier statistics."""
+        with self.lock:
+            state.count("%s.%s.%s" % (op, TIERS[tier], what))
+
+    def tell(self, event, key, tier, **more):
+        """One `conv` message for each shape and tier."""
+        with self.lock:
+            if (event, tier, key) in self.told or len(self.told) >= MOST_TOLD:
+                return
+            self.told.add((event, tier, key))
+        op, shape, weight, dtype, device, params = key
+        names = ("stride", "padding", "dilation", "groups")
+        link.send("conv", event=event, op=op, tier=TIERS[tier], shape=shape, weight=weight, dtype=dtype, device=device,
+                  params=dict(zip(names, params)), **more)
+
+    def problems(self, memory):
+        """What went wrong with the file of the memory, once each."""
+        for text in memory.problems[self.problems_told:]:
+            link.send("problem", text=text)
+        self.problems_told = len(memory.problems)
+
+    def forked(self):
+        """In the child of a fork a thread that held a lock is gone."""
+        self.lock = threading.Lock()
+        if self.process is not None:
+            self.process.memory.forked()
+        for wrapper in self.wrappers.values():
+            conv = wrapper._fpt_conv
+            conv.tiers.off.forked(conv.torch)
+
+
+desk = Desk()
+
+
+class Conv:
+    """One function: what happens off the common path."""
+
+    def __init__(self, torch, op, native):
+        from . import tiers
+
+        self.torch, self.op, self.native, self.tiers = torch, op, native, tiers
+        self.conv2d = getattr(torch.nn.functional.conv2d, "_fpt_plain", torch.nn.functional.conv2d)
+        self.no_memory = tiers.out_of_memory(torch)
+        self.dead_type = getattr(torch, "AcceleratorError", ())
+        self.plain_types = (torch.Tensor, torch.nn.Parameter)
+        self.known = set()
+        self.tried = set()
+
+    def rescuable(self, error):
+        """True: another tier may help."""
+        if self.dead(error):
+            return False
+        text = str(error).lower()
+        return isinstance(error, self.no_memory) or any(part in text for part in LIBRARY)
+
+    def dead(self, error):
+        """True: the device's context is lost, nothing on it will work again."""
+        if isinstance(error, self.dead_type):
+            return True
+        text = str(error).lower()
+        return any(part in text for part in DEAD)
+
+    def foreign(self, args):
+        """True: only the native function can be right: subclasses, meta, functorch, tracing to a graph."""
+        if any(t is not None and type(t) not in self.plain_types for t in args[:3]) or args[0].is_meta:
+            return True
+        core = self.torch._C
+        try:
+            if core._functorch.peek_interpreter_stack() is not None:
+                return True
+            keys = core._TorchDispatchModeKey
+            return any(core._get_dispatch_mode(key) is not None for key in (keys.FAKE, keys.PROXY))
+        except AttributeError:  # an older torch has other names for them, and types of their own
+            return False
+
+    def key(self, args):
+        """Key of the call, or None where its parameters are none."""
+        x, weight = args[:2]
+        try:
+            from .remember import Memory
+
+            return Memory.key(self.op, x.shape, weight.shape, x.dtype, x.device, args[3:])
+        except (TypeError, ValueError):
+            return None
+
+    def slow(self, args):
+        """A call that must be looked up: new parameters, a lower tier to begin with, a scope."""
+        plan, outer = desk.plans()
+        key = None if plan is None or plan.mode != "fallback" or self.foreign(args) else self.key(args)
+        if key is None:
+            return self.native(*args)
+        floor = outer.begin(self.op, key) if outer is not None and outer.mode == "fallback" else 0
+        first = plan.begin(self.op, key, floor)
+        if first:
+            return self.lower(args, plan, key, first, None)
+        memory = plan.memory
+        memory.take_off(key, 0)
+        try:
+            out = self.native(*args)
+        except RuntimeError as error:
+            if not self.rescuable(error):
+                raise
+            return self.rescue(error, args, plan, key)
+        finally:
+            memory.land()
+            desk.problems(memory)
+        if not desk.scopes:
+            self.fine(args)
+        return out
+
+    def fine(self, args):
+        """The native call is right for these: no look-up any more."""
+        x, weight = args[:2]
+        if len(self.known) >= MOST_KNOWN:
+            self.known.clear()
+        try:
+            self.known.add((x.shape, weight.shape, x.dtype, x.device) + args[3:])
+        except TypeError:
+            return  # lists cannot be looked up; the next call comes here again
+
+    def answer(self, error, args):
+        """The result for a native call of the common path that failed so."""
+        plan, _ = desk.plans()
+        key = None if plan is None or self.foreign(args) else self.key(args)
+        if key is None:
+            raise error
+        return self.rescue(error, args, plan, key)
+
+    def rescue(self, error, args, plan, key):
+        """The result by a lower tier; raises `error` where there is none."""
+        desk.count(self.op, 0, "failed")
+        desk.tell("failed", key, 0, message=str(error)[:300])
+        if plan.mode != "fallback":
+            raise error
+        try:
+            if isinstance(error, self.no_memory):
+                # what the cache held in pieces may now be one
+                self.torch.cuda.empty_cache()
+                try:
+                    return self.native(*args)
+                except RuntimeError as again:
+                    if not self.rescuable(again):
+                        raise
+            return self.lower(args, plan, key, 1, error)
+        finally:
+            del error  # its traceback holds this frame, and that the tensors
+
+    def lower(self, args, plan, key, first, original):
+        """The result of the first tier from `first` on that works. `original`: what the native call raised."""
+        last, lasting = None, not isinstance(original, self.no_memory)
+        try:
+            for tier in plan.below(self.op, first):
+                began = time.monotonic()
+                try:
+                    out = self.run(tier, args, plan, key)
+                except Exception as error:
+                    desk.count(self.op, tier, "failed")
+                    desk.tell("failed", key, tier, message=str(error)[:300])
+                    if self.dead(error):
+                        raise
+                    if isinstance(error, self.no_memory):
+                        lasting = False
+                        if original is None or not isinstance(original, self.no_memory):
+                            self.torch.cuda.empty_cache()
+                    last = error
+                    continue
+                desk.count(self.op, tier, "ok")
+                if tier > plan.start[self.op]:
+                    self.learned(plan, key, tier, lasting, time.monotonic() - began)
+                return out
+            if original is None:
+                raise last
+            chain(original, last)
+            raise original
+        finally:
+            del last, original
+
+    def learned(self, plan, key, tier, lasting, took):
+        """`tier` worked for the shape where the first did not."""
+        desk.tell("chosen", key, tier, took_s=round(took, 4))
+        was = plan.memory.begin(key)
+        plan.memory.learn(key, tier, lasting)
+        desk.problems(plan.memory)
+        if was != tier:
+            desk.refresh()
+
+    def run(self, tier, args, plan, key):
+        """One tier."""
+        me = threading.get_ident()
+        x, weight = args[:2]
+        state.ops[me] = (self.op, x.shape, weight.shape, x.dtype, x.device, TIERS[tier], time.monotonic())
+        desk.count(self.op, tier, "tried")
+        new = (tier, key) not in self.tried
+        if new:
+            if len(self.tried) >= MOST_KNOWN:
+                self.tried.clear()
+            self.tried.add((tier, key))
+            plan.memory.take_off(key, tier)
+        try:
+            if TIERS[tier] == "split":
+                return self.tiers.split(self.torch, self.conv2d, *args)
+            if TIERS[tier] == "nocudnn":
+                return self.tiers.nocudnn(self.torch, self.native, *args)
+            if TIERS[tier] == "cpu":
+                return self.tiers.cpu(self.torch, self.native, *args)
+            return self.native(*args)
+        finally:
+            if new:
+                plan.memory.land()
+
+
+def chain(error, later):
+    """Makes `later` the context of `error`, without a ring: `later` came up while `error` was handled."""
+    if later is None or later is error:
+        return
+    node = later
+    while node.__context__ is not None:
+        if node.__context__ is error:
+            node.__context__ = None
+            break
+        node = node.__context__
+    error.__context__ = later
+
+
+def wrap(torch, op, native):
+    """The function that stands in for `native`. What it costs is measured by src/agent/bench/conv_call.py."""
+    conv = Conv(torch, op, native)
+    known, rescuable, answer, slow = conv.known, conv.rescuable, conv.answer, conv.slow
+    Tensor, Parameter = torch.Tensor, torch.nn.Parameter
+    compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
+    tracing = torch._C._get_tracing_state
+    ops, ident, now = state.ops, threading.get_ident, time.monotonic
+
+    def wrapper(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        if compiling() or (type(input) is not Tensor and type(input) is not Parameter) or tracing() is not None:
+            return native(input, weight, bias, stride, padding, dilation, groups)
+        me = ident()
+        try:
+            shape, kernel, dtype, device = input.shape, weight.shape, input.dtype, input.device
+            ops[me] = (op, shape, kernel, dtype, device, "native", now())
+            fine = desk.quick or (shape, kernel, dtype, device, stride, padding, dilation, groups) in known
+        except Exception:
+            if me not in ops:  # no tensors with a shape: the native call says so in its own words
+                return native(input, weight, bias, stride, padding, dilation, groups)
+            fine = False  # parameters in lists
+        state.calls += 1
+        try:
+            if fine:
+                return native(input, weight, bias, stride, padding, dilation, groups)
+            return slow((input, weight, bias, stride, padding, dilation, groups))
+        except RuntimeError as error:
+            if not fine or not rescuable(error):
+                raise
+            return answer(error, (input, weight, bias, stride, padding, dilation, groups))
+        finally:
+            ops.pop(me, None)
+
+    wrapper.__name__ = wrapper.__qualname__ = op
+    wrapper.__module__ = "torch.nn.functional"  # by which pickle finds it
+    wrapper.__doc__ = native.__doc__
+    wrapper._fpt_plain = native
+    wrapper._fpt_conv = conv
+    return wrapper
+
+
+def builtin(torch, op, native, wrapper):
+    """Lets TorchScript compile the wrapper as what it stands for."""
+    table = torch.jit._builtins
+    if not isinstance(native, type(len)):
+        return  # another's wrapper already: TorchScript compiles its source or says that it cannot
+    if table._builtin_table is None:
+        table._builtin_ops.append((wrapper, "aten::" + op))  # to build the table now would cost start-up
+    else:
+        table._register_builtin(wrapper, "aten::" + op)
+
+
+@on("torch")
+def torch(module):
+    """Says which torch it is and puts the wrappers in."""
+    version = module.version
+    link.send("torch", version=str(module.__version__), hip=version.hip, cuda=version.cuda)
+    if MODE == "off":
+        return
+    from .remember import Memory
+
+    memory = Memory(config.conv_memory, config.run, config.attempt)
+    memory.load()
+    desk.problems(memory)
+    start = {"conv3d": TIERS.index(START), "conv2d": TIERS.index(START_2D)}
+    desk.process = Plan(MODE, start, range(len(TIERS)), memory)
+    desk.install(module)
+    desk.refresh()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=desk.forked)
