@@ -19,7 +19,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import torch
 
 import fpt_agent
-from fpt_agent.conv import Plan, desk
+from fpt_agent.conv import wrap
+from fpt_agent.plans import Plan, desk
 from fpt_agent.remember import Memory
 
 #: What a call may cost more than the native one.
@@ -44,7 +45,7 @@ def ways(torch, folder):
     start = {"conv3d": 0, "conv2d": 0}
     quick = Plan("fallback", start, range(4), Memory())
     known = Plan("fallback", start, range(4), Memory(os.path.join(folder, "shapes.json"), "bench", 1))
-    desk.install(torch)
+    desk.install(torch, wrap)
     wrapped = functional.conv3d
 
     def use(plan, function=wrapped):

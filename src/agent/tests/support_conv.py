@@ -54,7 +54,7 @@ class WithWrapper(unittest.TestCase):
         conv.state.tiers.clear()
         conv.desk.process = conv.Plan(mode, {"conv3d": start, "conv2d": start2}, range(4), memory or Memory())
         # the split tier calls what lies below the wrapper of conv2d
-        conv.desk.install(torch)
+        conv.desk.install(torch, conv.wrap)
         conv.desk.refresh()
         return conv.desk.process
 

@@ -7,7 +7,7 @@ import weakref
 from support_conv import Failing, WithWrapper, counts
 import torch
 from fpt_agent import conv
-from fpt_agent.conv import desk
+from fpt_agent.plans import MOST_TOLD, desk
 from fpt_agent.state import state
 
 F = torch.nn.functional
@@ -220,9 +220,9 @@ class Told(WithWrapper):
     def test_bounded(self):
         self.put(conv3d=Failing(torch.conv3d, miopen))
         with torch.inference_mode():
-            for size in range(3, 3 + conv.MOST_TOLD):
+            for size in range(3, 3 + MOST_TOLD):
                 F.conv3d(torch.zeros(1, 1, 1, 1, size), torch.zeros(1, 1, 1, 1, 1))
-        self.assertEqual(len(self.sent), conv.MOST_TOLD)
+        self.assertEqual(len(self.sent), MOST_TOLD)
 
     def test_operation_in_flight(self):
         seen = []

@@ -2,10 +2,10 @@
 import threading
 import unittest
 
-from support_conv import Failing, WithWrapper, counts, run
+from support_conv import Failing, WithWrapper, counts, run, PYTHON
 import torch
 import fpt_agent
-from fpt_agent.conv import desk
+from fpt_agent.plans import desk
 
 F = torch.nn.functional
 X, W = torch.randn(1, 2, 4, 5, 5), torch.randn(3, 2, 3, 3, 3)
@@ -127,9 +127,10 @@ class Alone(unittest.TestCase):
         F.conv3d = self.native
 
     def test_torch_is_needed_on_entering_only(self):
-        out = run("import fpt_agent\ns = fpt_agent.conv_fallback()\ntry:\n  s.__enter__()\nexcept RuntimeError as e: print(e)\n"
+        out = run("import sys\nsys.path.insert(0, %r)\nimport fpt_agent\ns = fpt_agent.conv_fallback()\ntry:\n  s.__enter__()\nexcept RuntimeError as e: print(e)\n"
                   "import torch\nf = torch.nn.functional.conv3d\nwith s: assert torch.nn.functional.conv3d is not f\n"
-                  "assert torch.nn.functional.conv3d is f; print(hasattr(f, '_fpt_plain'))", FPT_AGENT_CONFIG="")
+                  "assert torch.nn.functional.conv3d is f; print(hasattr(f, '_fpt_plain'))" % PYTHON, PYTHONPATH="",
+                  FPT_AGENT_CONFIG="")
         self.assertEqual(out.split("\n")[:2], ["conv_fallback: import torch first", "False"])
 
 

@@ -12,6 +12,7 @@ import time
 
 from .config import TIERS, config
 from .hooks import on
+from .plans import Plan, desk
 from .state import link, state
 
 MODES = ("off", "watch", "fallback")
@@ -25,115 +26,8 @@ LIBRARY = ("miopen", "no suitable algorithm", "cudnn_status", "cudnn error", "un
 #: Errors after which the context is dead, whatever else the message says.
 DEAD = ("hip error", "cuda error", "hsa_status", "illegal memory access", "device-side assert", "launch failure",
         "device lost")
-#: Parameter combinations that are known to be fine, per function; `conv` messages of a process.
+#: Calls that are known to be fine, for each function.
 MOST_KNOWN = 4096
-MOST_TOLD = 500
-
-
-class Plan:
-    """Which tiers, in which order, and what was learned with them."""
-
-    def __init__(self, mode, start, tiers, memory):
-        self.mode = mode
-        self.memory = memory
-        self.start = {op: self._of(op, [index])[0] for op, index in start.items()}
-        self.tiers = {op: self._of(op, tiers) for op in ("conv3d", "conv2d")}
-
-    @staticmethod
-    def _of(op, tiers):
-        # conv2d is what `split` is made of: the native call
-        return sorted({0 if op == "conv2d" and i == 1 else i for i in tiers})
-
-    def begin(self, op, key, floor=0):
-        """Index of the tier to begin with, not above `floor`; the last one where that is below all."""
-        first = max(self.start[op], self.memory.begin(key), floor)
-        return next((i for i in self.tiers[op] if i >= first), self.tiers[op][-1])
-
-    def below(self, op, first):
-        """The tiers from `first` on."""
-        return [i for i in self.tiers[op] if i >= first]
-
-    @property
-    def native(self):
-        """True: nothing but the native call comes into question before a first failure."""
-        return not any(self.start.values()) and not self.memory.tiers and self.memory.path is None
-
-
-class Desk:
-    """What the wrappers share. One in a process."""
-
-    def __init__(self):
-        #: True: no call needs to be looked up.
-        self.quick = True
-        self.process = None
-        self.scopes = 0
-        self.local = threading.local()
-        self.lock = threading.Lock()
-        self.wrappers = {}
-        self.told = set()
-        self.problems_told = 0
-
-    def plans(self):
-        """(the plan of this thread or None, the process' one if it is another)."""
-        stack = getattr(self.local, "stack", None)
-        return (stack[-1], self.process) if stack else (self.process, None)
-
-    def refresh(self):
-        """To be called when a plan came, went or learned."""
-        self.quick = not self.scopes and (
-            self.process is None or self.process.mode != "fallback" or self.process.native)
-        for wrapper in self.wrappers.values():
-            wrapper._fpt_conv.known.clear()
-
-    def install(self, torch):
-        """Puts the wrappers in."""
-        functional = torch.nn.functional
-        for op in ("conv3d", "conv2d"):
-            if op not in self.wrappers:
-                native = getattr(functional, op)
-                self.wrappers[op] = wrap(torch, op, native)
-                builtin(torch, op, native, self.wrappers[op])
-            setattr(functional, op, self.wrappers[op])
-
-    def remove(self, torch):
-        """Takes them out, where nobody has put another over them."""
-        for op, wrapper in self.wrappers.items():
-            if getattr(torch.nn.functional, op) is wrapper:
-                setattr(torch.nn.functional, op, wrapper._fpt_plain)
-
-    def count(self, op, tier, what):
-        """Tier statistics."""
-        with self.lock:
-            state.count("%s.%s.%s" % (op, TIERS[tier], what))
-
-    def tell(self, event, key, tier, **more):
-        """One `conv` message for each shape and tier."""
-        with self.lock:
-            if (event, tier, key) in self.told or len(self.told) >= MOST_TOLD:
-                return
-            self.told.add((event, tier, key))
-        op, shape, weight, dtype, device, params = key
-        names = ("stride", "padding", "dilation", "groups")
-        link.send("conv", event=event, op=op, tier=TIERS[tier], shape=shape, weight=weight, dtype=dtype, device=device,
-                  params=dict(zip(names, params)), **more)
-
-    def problems(self, memory):
-        """What went wrong with the file of the memory, once each."""
-        for text in memory.problems[self.problems_told:]:
-            link.send("problem", text=text)
-        self.problems_told = len(memory.problems)
-
-    def forked(self):
-        """In the child of a fork a thread that held a lock is gone."""
-        self.lock = threading.Lock()
-        if self.process is not None:
-            self.process.memory.forked()
-        for wrapper in self.wrappers.values():
-            conv = wrapper._fpt_conv
-            conv.tiers.off.forked(conv.torch)
-
-
-desk = Desk()
 
 
 class Conv:
@@ -197,8 +91,7 @@ class Conv:
         first = plan.begin(self.op, key, floor)
         if first:
             return self.lower(args, plan, key, first, None)
-        memory = plan.memory
-        memory.take_off(key, 0)
+        noted = self.first_time(0, key)
         try:
             out = self.native(*args)
         except RuntimeError as error:
@@ -206,8 +99,9 @@ class Conv:
                 raise
             return self.rescue(error, args, plan, key)
         finally:
-            memory.land()
-            desk.problems(memory)
+            if noted is not None:
+                noted.land()
+                desk.problems(noted)
         if not desk.scopes:
             self.fine(args)
         return out
@@ -256,7 +150,7 @@ class Conv:
             for tier in plan.below(self.op, first):
                 began = time.monotonic()
                 try:
-                    out = self.run(tier, args, plan, key)
+                    out = self.run(tier, args, key)
                 except Exception as error:
                     desk.count(self.op, tier, "failed")
                     desk.tell("failed", key, tier, message=str(error)[:300])
@@ -288,18 +182,25 @@ class Conv:
         if was != tier:
             desk.refresh()
 
-    def run(self, tier, args, plan, key):
+    def first_time(self, tier, key):
+        """The memory where it is noted that this is tried for the first time, whose `land` is then to be called; or
+        None."""
+        memory = None if desk.process is None else desk.process.memory
+        if memory is None or memory.path is None or (tier, key) in self.tried:
+            return None
+        if len(self.tried) >= MOST_KNOWN:
+            self.tried.clear()
+        self.tried.add((tier, key))
+        memory.take_off(key, tier)
+        return memory
+
+    def run(self, tier, args, key):
         """One tier."""
         me = threading.get_ident()
         x, weight = args[:2]
         state.ops[me] = (self.op, x.shape, weight.shape, x.dtype, x.device, TIERS[tier], time.monotonic())
         desk.count(self.op, tier, "tried")
-        new = (tier, key) not in self.tried
-        if new:
-            if len(self.tried) >= MOST_KNOWN:
-                self.tried.clear()
-            self.tried.add((tier, key))
-            plan.memory.take_off(key, tier)
+        noted = self.first_time(tier, key)
         try:
             if TIERS[tier] == "split":
                 return self.tiers.split(self.torch, self.conv2d, *args)
@@ -309,8 +210,8 @@ class Conv:
                 return self.tiers.cpu(self.torch, self.native, *args)
             return self.native(*args)
         finally:
-            if new:
-                plan.memory.land()
+            if noted is not None:
+                noted.land()
 
 
 def chain(error, later):
@@ -364,6 +265,7 @@ def wrap(torch, op, native):
     wrapper.__doc__ = native.__doc__
     wrapper._fpt_plain = native
     wrapper._fpt_conv = conv
+    builtin(torch, op, native, wrapper)
     return wrapper
 
 
@@ -392,7 +294,7 @@ def torch(module):
     desk.problems(memory)
     start = {"conv3d": TIERS.index(START), "conv2d": TIERS.index(START_2D)}
     desk.process = Plan(MODE, start, range(len(TIERS)), memory)
-    desk.install(module)
+    desk.install(module, wrap)
     desk.refresh()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=desk.forked)

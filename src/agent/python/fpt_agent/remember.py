@@ -13,6 +13,8 @@ from .config import TIERS
 
 #: Shapes at most; the oldest give way. A decode has some fifty.
 MOST = 4096
+#: Of these in the file, which is written anew with each.
+MOST_LASTING = 1024
 #: Bytes of a file; a longer one is not ours.
 LONGEST = 4 << 20
 NOTE = ".flight-"
@@ -55,17 +57,16 @@ class Memory:
     def learn(self, key, tier, lasting):
         """`tier` (index) worked where those above did not. `lasting`: true of the next attempt as well."""
         with self.lock:
-            if self.tiers.get(key) == tier and (not lasting or key in self.lasting):
+            if self.tiers.get(key) == tier and (key in self.lasting or not lasting or self.path is None):
                 return
             while len(self.tiers) >= MOST and key not in self.tiers:
                 oldest = next(iter(self.tiers))
                 del self.tiers[oldest]
                 self.lasting.discard(oldest)
             self.tiers[key] = tier
-            if not lasting:
-                return
-            self.lasting.add(key)
-            self._save()
+            if lasting and self.path is not None and len(self.lasting) < MOST_LASTING:
+                self.lasting.add(key)
+                self._save()
 
     def take_off(self, key, tier):
         """Notes that `tier` is tried for the shape; `land` ends it."""
@@ -132,7 +133,8 @@ class Memory:
         if len(self.tiers) >= MOST and key not in self.tiers:
             return 0
         self.tiers[key] = max(tier, self.tiers.get(key, 0))
-        self.lasting.add(key)
+        if len(self.lasting) < MOST_LASTING:
+            self.lasting.add(key)
         return 1
 
     def _read(self, path):
@@ -168,8 +170,6 @@ class Memory:
 
     def _write(self, path, what):
         """Whole or not at all. A full disk costs what was learned, once told."""
-        if path is None:
-            return
         beside = "%s.%d.new" % (path, os.getpid())
         try:
             with open(beside, "w") as file:

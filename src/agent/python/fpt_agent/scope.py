@@ -1,7 +1,8 @@
 """The convolution fallback for users' own code, with or without the supervisor."""
 from . import state
 from .config import TIERS
-from .conv import Plan, desk
+from .conv import wrap
+from .plans import Plan, desk
 from .remember import Memory
 
 
@@ -41,7 +42,7 @@ class conv_fallback:
             raise RuntimeError("conv_fallback: import torch first")
         with desk.lock:
             if desk.scopes == 0:
-                desk.install(torch)
+                desk.install(torch, wrap)
             desk.scopes += 1
             desk.refresh()
         stack = getattr(desk.local, "stack", None)
