@@ -1,10 +1,10 @@
 """What the convolution wrapper costs a call, over the native function.
 
-    python src/agent/bench/conv_call.py [--repeats 41] [--calls 4000]
+    python src/agent/bench/conv_call.py [--repeats 200] [--calls 300]
 
 The smallest convolution there is, so that the call itself counts, on one thread under inference_mode. Ways are
-measured in turn, so that a busy machine hits all alike; a way's cost is its median difference to the native
-rounds beside it. `quick`: nothing to look up; `known`: each call is looked up (conv_memory, or a shape
+measured in turn and in short rounds, so that a busy machine hits all alike; a way's cost is its median difference
+to the native rounds beside it, or that of the fastest rounds, which other programs have not interrupted. `quick`: nothing to look up; `known`: each call is looked up (conv_memory, or a shape
 that has learned a lower tier); `scope`: inside conv_fallback, for comparison.
 """
 import argparse
@@ -76,8 +76,8 @@ def ways(torch, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--repeats", type=int, default=41)
-    parser.add_argument("--calls", type=int, default=4000)
+    parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--calls", type=int, default=300)
     args = parser.parse_args()
     torch.set_num_threads(1)
     rounds = {}
@@ -101,7 +101,8 @@ def main():
             worst = max(worst, least)
         print("| %s | %.2f | %.2f | %+.2f | %+.2f | %.2f |" % (
             name, statistics.median(took), min(took), pairs, least, statistics.median(took) / statistics.median(base)))
-    print("\nlargest cost of a call: %.2f us, allowed %.2f (torch %s, Python %s)" % (
+    print("\nan empty function: %.3f us, the machine's own speed" % min(once(lambda: None, 1000) for _ in range(50)))
+    print("largest cost of a call: %.2f us, allowed %.2f (torch %s, Python %s)" % (
         worst, LIMIT_US, torch.__version__, sys.version.split()[0]))
 
 

@@ -225,10 +225,11 @@ class Told(WithWrapper):
         self.assertEqual(len(self.sent), MOST_TOLD)
 
     def test_operation_in_flight(self):
-        seen = []
+        seen, told = [], []
 
         def look(x, *args):
             seen.append(list(state.ops.values()))
+            told.extend(state.beat()["ops"])
             if len(seen) == 1:
                 raise miopen()
             return torch.conv2d(x, *args) if x.dim() == 4 else torch.conv3d(x, *args)
@@ -238,7 +239,9 @@ class Told(WithWrapper):
         F.conv3d(X, W)
         self.assertEqual(state.calls, before + 1)
         self.assertEqual([[op[5] for op in ops] for ops in seen], [["native"]] + [["split"]] * 3)
-        self.assertEqual(seen[0][0][:5], ("conv3d", X.shape, W.shape, X.dtype, X.device))
+        self.assertEqual(told[0], {"name": "conv3d", "shape": [1, 2, 4, 5, 5], "weight": [3, 2, 3, 3, 3], "dtype": "float32",
+                                   "device": "cpu", "tier": "native", "age_s": told[0]["age_s"],
+                                   "thread": threading.get_ident()})
         self.assertEqual(state.ops, {})
         self.assertEqual(state.beat()["ops"], [])
 

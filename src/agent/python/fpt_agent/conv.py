@@ -60,9 +60,12 @@ class Conv:
 
     def foreign(self, args):
         """True: only the native function can be right: subclasses, meta, functorch, tracing to a graph."""
-        if any(t is not None and type(t) not in self.plain_types for t in args[:3]) or args[0].is_meta:
+        plain = self.plain_types
+        if type(args[0]) not in plain or type(args[1]) not in plain or args[0].is_meta:
             return True
         core = self.torch._C
+        if (args[2] is not None and type(args[2]) not in plain) or core._get_tracing_state() is not None:
+            return True
         try:
             if core._functorch.peek_interpreter_stack() is not None:
                 return True
@@ -197,8 +200,7 @@ class Conv:
     def run(self, tier, args, key):
         """One tier."""
         me = threading.get_ident()
-        x, weight = args[:2]
-        state.ops[me] = (self.op, x.shape, weight.shape, x.dtype, x.device, TIERS[tier], time.monotonic())
+        state.ops[me] = (self.op, args[0], args[1], None, None, TIERS[tier], time.monotonic())
         desk.count(self.op, tier, "tried")
         noted = self.first_time(tier, key)
         try:
@@ -237,24 +239,28 @@ def wrap(torch, op, native):
     ops, ident, now = state.ops, threading.get_ident, time.monotonic
 
     def wrapper(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        if compiling() or (type(input) is not Tensor and type(input) is not Parameter) or tracing() is not None:
+        if compiling() or (type(input) is not Tensor and type(input) is not Parameter):
             return native(input, weight, bias, stride, padding, dilation, groups)
         me = ident()
-        try:
-            shape, kernel, dtype, device = input.shape, weight.shape, input.dtype, input.device
-            ops[me] = (op, shape, kernel, dtype, device, "native", now())
-            fine = desk.quick or (shape, kernel, dtype, device, stride, padding, dilation, groups) in known
-        except Exception:
-            if me not in ops:  # no tensors with a shape: the native call says so in its own words
-                return native(input, weight, bias, stride, padding, dilation, groups)
-            fine = False  # parameters in lists
+        # the tensors themselves: to ask for shapes costs more than all the rest, and the heartbeat can
+        ops[me] = (op, input, weight, None, None, "native", now())
         state.calls += 1
+        looked_up = False
         try:
+            if desk.quick:
+                return native(input, weight, bias, stride, padding, dilation, groups)
+            try:
+                # under jit.trace a question for a shape would be recorded
+                fine = tracing() is None and (
+                    input.shape, weight.shape, input.dtype, input.device, stride, padding, dilation, groups) in known
+            except Exception:  # parameters in lists, or no tensor at all: seen to in there
+                fine = False
             if fine:
                 return native(input, weight, bias, stride, padding, dilation, groups)
+            looked_up = True
             return slow((input, weight, bias, stride, padding, dilation, groups))
         except RuntimeError as error:
-            if not fine or not rescuable(error):
+            if looked_up or not rescuable(error):
                 raise
             return answer(error, (input, weight, bias, stride, padding, dilation, groups))
         finally:
