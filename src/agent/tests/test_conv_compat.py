@@ -1,11 +1,14 @@
 """Compilers, tracers and tensors of another kind get the native function as if nothing were there."""
 import copy
 import io
+import os
 import pickle
+import tempfile
 import unittest
 
 from support_conv import Failing, WithWrapper, counts, run
 import torch
+from fpt_agent.remember import Memory
 from fpt_agent.state import state
 
 F = torch.nn.functional
@@ -100,6 +103,23 @@ class Native(WithWrapper):
         larger = torch.randn(1, 2, 6, 9, 9)  # no size was burnt in
         want = self.model(larger)
         self.assertTrue(torch.allclose(traced(larger), want, atol=1e-5))
+
+    def test_jit_trace_records_nothing_of_ours(self):
+        w = self.model.deep.weight.detach()
+
+        def kinds():
+            graph = torch.jit.trace(lambda x: F.conv3d(x, w), self.x, check_trace=False).graph
+            return [n.kind() for n in graph.nodes()]
+
+        with tempfile.TemporaryDirectory() as folder:
+            found = []
+            for memory in (None, Memory(os.path.join(folder, "f"), "r", 1)):
+                self.put(memory=memory)
+                found.append(kinds())
+            self.put(start=1)
+            found.append(kinds())
+        self.take(torch)
+        self.assertEqual(found, [kinds()] * 3)
 
     def test_jit_script(self):
         scripted = torch.jit.script(self.model)

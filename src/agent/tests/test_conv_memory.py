@@ -103,6 +103,19 @@ class FromAttemptToAttempt(WithFolder):
         second = self.attempt(2)
         self.assertEqual([second.begin(key(n)) for n in (5, 6, 7)], [SPLIT, NATIVE, NATIVE])
 
+    def test_seen_from_outside(self):
+        first = self.attempt(1)
+        anything = key(5)[:5] + (None,)
+        first.take_off(key(7), NATIVE)
+        first.watch({1: (anything, NATIVE)})
+        first.land()
+        self.assertEqual(len(self.files()), 1)
+        first.watch({})
+        self.assertEqual(self.files(), [])
+        first.watch({1: (anything, SPLIT)})
+        second = self.attempt(2)
+        self.assertEqual((second.begin(key(5, params=(2, 1, 1, 1))), second.begin(key(7))), (NOCUDNN, NATIVE))
+
     def test_a_sibling_of_this_attempt_lives(self):
         first = self.attempt(1)
         first.take_off(key(), NATIVE)

@@ -1,11 +1,14 @@
 """What the wrappers of the convolutions share: plans, what was told, who stands in for what."""
 import threading
+import time
 
 from .config import TIERS
 from .state import link, state
 
 #: `conv` messages of a process.
 MOST_TOLD = 500
+#: A call in flight for so many seconds may be one that hangs.
+LONG_S = 1.0
 
 
 class Plan:
@@ -34,7 +37,12 @@ class Plan:
     @property
     def native(self):
         """True: nothing but the native call comes into question before a first failure."""
-        return not any(self.start.values()) and not self.memory.tiers and self.memory.path is None
+        return self.untouched and self.memory.path is None
+
+    @property
+    def untouched(self):
+        """True: every shape begins at the native tier."""
+        return not any(self.start.values()) and not self.memory.tiers
 
 
 class Desk:
@@ -43,6 +51,9 @@ class Desk:
     def __init__(self):
         #: True: no call needs to be looked up.
         self.quick = True
+        #: True: nothing was learned, only shapes that were never tried are of interest; a cheap key that now and
+        #: then takes a new shape for an old one does for that, as `watch` sees what hangs then.
+        self.fresh = False
         self.process = None
         self.scopes = 0
         self.local = threading.local()
@@ -60,6 +71,7 @@ class Desk:
         """To be called when a plan came, went or learned."""
         self.quick = not self.scopes and (
             self.process is None or self.process.mode != "fallback" or self.process.native)
+        self.fresh = not self.scopes and self.process is not None and self.process.untouched
         for wrapper in self.wrappers.values():
             wrapper._fpt_conv.known.clear()
 
@@ -92,6 +104,19 @@ class Desk:
         names = ("stride", "padding", "dilation", "groups")
         link.send("conv", event=event, op=op, tier=TIERS[tier], shape=shape, weight=weight, dtype=dtype, device=device,
                   params=dict(zip(names, params)), **more)
+
+    def watch(self):
+        """Notes the calls in flight that last, of shapes that were tried before too, for the next attempt."""
+        memory = None if self.process is None else self.process.memory
+        if memory is None or memory.path is None or self.process.mode != "fallback":
+            return
+        now, long = time.monotonic(), {}
+        for thread, (op, x, weight, _, _, tier, since) in list(state.ops.items()):
+            if op in self.wrappers and now - since >= LONG_S:
+                key = memory.key(op, x.shape, weight.shape, x.dtype, x.device, ())
+                long[thread] = (key[:5] + (None,), TIERS.index(tier))
+        memory.watch(long)
+        self.problems(memory)
 
     def problems(self, memory):
         """What went wrong with the file of the memory, once each."""

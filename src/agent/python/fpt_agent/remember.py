@@ -84,6 +84,15 @@ class Memory:
             if self.flights.pop(threading.get_ident(), None) is not None:
                 self._note()
 
+    def watch(self, long):
+        """What a look from outside found in flight: thread -> (key, tier). What it no longer finds has come back."""
+        with self.lock:
+            found = {k: v for k, v in self.flights.items() if not isinstance(k, tuple)}
+            found.update((("seen", thread), flight) for thread, flight in long.items())
+            if found != self.flights:
+                self.flights = found
+                self._note()
+
     def load(self):
         """Reads what earlier attempts learned, and what they died of. What is damaged is told and left alone."""
         if self.path is None:
