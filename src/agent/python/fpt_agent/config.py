@@ -27,6 +27,7 @@ class Config:
         self.socket = environ.get("FPT_AGENT_SOCKET")
         self.stacks_file = told.get("stacks_file")
         self.vault = told.get("vault")
+        self.conv_memory = told.get("conv_memory")
         self.run = told.get("run")
         self.attempt = told.get("attempt")
         self.resume = bool(told.get("resume"))

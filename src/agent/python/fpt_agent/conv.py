@@ -1,1 +1,331 @@
-"""To be written."""
+"""The convolution fallback: torch.nn.functional.conv3d and conv2d by the first tier that works.
+
+`native`; `split` (conv3d as a sum of conv2d's); `nocudnn` (cudnn/MIOpen off for the call, in parts); `cpu`.
+`torch.nn.Conv3d` and the like look the function up at each call, so they are covered too. Compiled code, code under
+export, tracing, vmap and tensor subclasses get the native function as if nothing were there. Only errors of
+the convolution library and lack of memory are answered; after an error of the device itself the context is
+dead, and every further call would fail.
+"""
+import os
+import threading
+import time
+
+from .config import TIERS, config
+from .hooks import on
+from .plans import Plan, desk
+from .state import link, state
+
+MODES = ("off", "watch", "fallback")
+# read now, so that a word that is none is told with the other problems of the start
+MODE = config.word("conv", MODES) or "fallback"
+START = config.word("conv_tier", TIERS) or "native"
+START_2D = config.word("conv2d_tier", ("native", "nocudnn", "cpu")) or "native"
+
+#: Errors of a convolution library, in lower case.
+LIBRARY = ("miopen", "no suitable algorithm", "cudnn_status", "cudnn error", "unable to find an engine")
+#: Errors after which the context is dead, whatever else the message says.
+DEAD = ("hip error", "cuda error", "hsa_status", "illegal memory access", "device-side assert", "launch failure",
+        "device lost")
+#: Calls that are known to be fine, for each function.
+MOST_KNOWN = 4096
+
+
+class Conv:
+    """One function: what happens off the common path."""
+
+    def __init__(self, torch, op, native):
+        from . import tiers
+
+        self.torch, self.op, self.native, self.tiers = torch, op, native, tiers
+        self.conv2d = getattr(torch.nn.functional.conv2d, "_fpt_plain", torch.nn.functional.conv2d)
+        self.no_memory = tiers.out_of_memory(torch)
+        self.dead_type = getattr(torch, "AcceleratorError", ())
+        self.plain_types = (torch.Tensor, torch.nn.Parameter)
+        self.known = set()
+        self.tried = set()
+
+    def rescuable(self, error):
+        """True: another tier may help."""
+        if self.dead(error):
+            return False
+        text = str(error).lower()
+        return isinstance(error, self.no_memory) or any(part in text for part in LIBRARY)
+
+    def dead(self, error):
+        """True: the device's context is lost, nothing on it will work again."""
+        if isinstance(error, self.dead_type):
+            return True
+        text = str(error).lower()
+        return any(part in text for part in DEAD)
+
+    def foreign(self, args):
+        """True: only the native function can be right: subclasses, meta, functorch, tracing to a graph."""
+        plain = self.plain_types
+        if type(args[0]) not in plain or type(args[1]) not in plain or args[0].is_meta:
+            return True
+        core = self.torch._C
+        if (args[2] is not None and type(args[2]) not in plain) or core._get_tracing_state() is not None:
+            return True
+        try:
+            if core._functorch.peek_interpreter_stack() is not None:
+                return True
+            keys = core._TorchDispatchModeKey
+            return any(core._get_dispatch_mode(key) is not None for key in (keys.FAKE, keys.PROXY))
+        except AttributeError:  # an older torch has other names for them, and types of their own
+            return False
+
+    def key(self, args):
+        """Key of the call, or None where its parameters are none."""
+        x, weight = args[:2]
+        try:
+            from .remember import Memory
+
+            return Memory.key(self.op, x.shape, weight.shape, x.dtype, x.device, args[3:])
+        except (TypeError, ValueError):
+            return None
+
+    def slow(self, args):
+        """A call that must be looked up: new parameters, a lower tier to begin with, a scope."""
+        plan, outer = desk.plans()
+        key = None if plan is None or plan.mode != "fallback" or self.foreign(args) else self.key(args)
+        if key is None:
+            return self.native(*args)
+        floor = outer.begin(self.op, key) if outer is not None and outer.mode == "fallback" else 0
+        first = plan.begin(self.op, key, floor)
+        if first:
+            return self.lower(args, plan, key, first, None)
+        noted = self.first_time(0, key)
+        try:
+            out = self.native(*args)
+        except RuntimeError as error:
+            if not self.rescuable(error):
+                raise
+            return self.rescue(error, args, plan, key)
+        finally:
+            if noted is not None:
+                noted.land()
+                desk.problems(noted)
+        if not desk.scopes:
+            self.fine(args)
+        return out
+
+    def fine(self, args):
+        """The native call is right for these: no look-up any more."""
+        x, weight = args[:2]
+        if len(self.known) >= MOST_KNOWN:
+            self.known.clear()
+        if desk.fresh:
+            self.known.add((id(weight), x.numel()))
+            return
+        try:
+            self.known.add((x.shape, weight.shape, x.dtype, x.device) + args[3:])
+        except TypeError:
+            return  # lists cannot be looked up; the next call comes here again
+
+    def answer(self, error, args):
+        """The result for a native call of the common path that failed so."""
+        plan, _ = desk.plans()
+        key = None if plan is None or self.foreign(args) else self.key(args)
+        if key is None:
+            raise error
+        return self.rescue(error, args, plan, key)
+
+    def rescue(self, error, args, plan, key):
+        """The result by a lower tier; raises `error` where there is none."""
+        desk.count(self.op, 0, "failed")
+        desk.tell("failed", key, 0, message=str(error)[:300])
+        if plan.mode != "fallback":
+            raise error
+        try:
+            if isinstance(error, self.no_memory):
+                # what the cache held in pieces may now be one
+                self.torch.cuda.empty_cache()
+                try:
+                    return self.native(*args)
+                except RuntimeError as again:
+                    if not self.rescuable(again):
+                        raise
+            return self.lower(args, plan, key, 1, error)
+        finally:
+            del error  # its traceback holds this frame, and that the tensors
+
+    def lower(self, args, plan, key, first, original):
+        """The result of the first tier from `first` on that works. `original`: what the native call raised."""
+        last, lasting = None, not isinstance(original, self.no_memory)
+        try:
+            for tier in plan.below(self.op, first):
+                began = time.monotonic()
+                try:
+                    out = self.run(tier, args, key)
+                except Exception as error:
+                    desk.count(self.op, tier, "failed")
+                    desk.tell("failed", key, tier, message=str(error)[:300])
+                    if self.dead(error):
+                        raise
+                    if isinstance(error, self.no_memory):
+                        lasting = False
+                        if original is None or not isinstance(original, self.no_memory):
+                            self.torch.cuda.empty_cache()
+                    last = error
+                    continue
+                desk.count(self.op, tier, "ok")
+                if tier > plan.start[self.op]:
+                    self.learned(plan, key, tier, lasting, time.monotonic() - began)
+                return out
+            if original is None:
+                raise last
+            chain(original, last)
+            raise original
+        finally:
+            del last, original
+
+    def learned(self, plan, key, tier, lasting, took):
+        """`tier` worked for the shape where the first did not."""
+        desk.tell("chosen", key, tier, took_s=round(took, 4))
+        was = plan.memory.begin(key)
+        plan.memory.learn(key, tier, lasting)
+        desk.problems(plan.memory)
+        if was != tier:
+            desk.refresh()
+
+    def first_time(self, tier, key):
+        """The memory where it is noted that this is tried for the first time, whose `land` is then to be called; or
+        None."""
+        memory = None if desk.process is None else desk.process.memory
+        if memory is None or memory.path is None or (tier, key) in self.tried:
+            return None
+        if len(self.tried) >= MOST_KNOWN:
+            self.tried.clear()
+        self.tried.add((tier, key))
+        memory.take_off(key, tier)
+        return memory
+
+    def run(self, tier, args, key):
+        """One tier."""
+        me = threading.get_ident()
+        state.ops[me] = (self.op, args[0], args[1], None, None, TIERS[tier], time.monotonic())
+        desk.count(self.op, tier, "tried")
+        noted = self.first_time(tier, key)
+        try:
+            if TIERS[tier] == "split":
+                return self.tiers.split(self.torch, self.conv2d, *args)
+            if TIERS[tier] == "nocudnn":
+                return self.tiers.nocudnn(self.torch, self.native, *args)
+            if TIERS[tier] == "cpu":
+                return self.tiers.cpu(self.torch, self.native, *args)
+            return self.native(*args)
+        finally:
+            if noted is not None:
+                noted.land()
+
+
+def chain(error, later):
+    """Makes `later` the context of `error`, without a ring: `later` came up while `error` was handled."""
+    if later is None or later is error:
+        return
+    node = later
+    while node.__context__ is not None:
+        if node.__context__ is error:
+            node.__context__ = None
+            break
+        node = node.__context__
+    error.__context__ = later
+
+
+def wrap(torch, op, native):
+    """The function that stands in for `native`. What it costs is measured by src/agent/bench/conv_call.py."""
+    conv = Conv(torch, op, native)
+    known, rescuable, answer, slow = conv.known, conv.rescuable, conv.answer, conv.slow
+    Tensor, Parameter = torch.Tensor, torch.nn.Parameter
+    compiler = getattr(torch, "compiler", None)
+    # the second one does more than is needed here: tensors of torch.export are of another type
+    compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None) or (lambda: False)
+    tracing = torch._C._get_tracing_state
+    ops, ident, now, number, shared = state.ops, threading.get_ident, time.monotonic, id, desk
+
+    def wrapper(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        if compiling() or (type(input) is not Tensor and type(input) is not Parameter):
+            return native(input, weight, bias, stride, padding, dilation, groups)
+        me = ident()
+        # the tensors themselves: to ask for shapes costs more than all the rest, and the heartbeat can
+        ops[me] = (op, input, weight, None, None, "native", now())
+        state.calls += 1
+        looked_up = False
+        try:
+            if shared.quick:
+                return native(input, weight, bias, stride, padding, dilation, groups)
+            try:
+                if shared.fresh:
+                    fine = (number(weight), input.numel()) in known
+                else:
+                    # under jit.trace the questions would be recorded
+                    fine = tracing() is None and (
+                        input.shape, weight.shape, input.dtype, input.device, stride, padding, dilation, groups) in known
+            except Exception:  # parameters in lists, or no tensor at all: seen to in there
+                fine = False
+            if fine:
+                return native(input, weight, bias, stride, padding, dilation, groups)
+            looked_up = True
+            return slow((input, weight, bias, stride, padding, dilation, groups))
+        except RuntimeError as error:
+            if looked_up or not rescuable(error):
+                raise
+            return answer(error, (input, weight, bias, stride, padding, dilation, groups))
+        finally:
+            ops.pop(me, None)
+
+    wrapper.__name__ = wrapper.__qualname__ = op
+    wrapper.__module__ = "torch.nn.functional"  # by which pickle finds it
+    wrapper.__doc__ = native.__doc__
+    wrapper._fpt_plain = native
+    wrapper._fpt_conv = conv
+    builtin(torch, op, native, wrapper)
+    return wrapper
+
+
+def builtin(torch, op, native, wrapper):
+    """Lets TorchScript compile the wrapper as what it stands for."""
+    table = torch.jit._builtins
+    if not isinstance(native, type(len)):
+        return  # another's wrapper already: TorchScript compiles its source or says that it cannot
+    if table._builtin_table is None:
+        table._builtin_ops.append((wrapper, "aten::" + op))  # to build the table now would cost start-up
+    else:
+        table._register_builtin(wrapper, "aten::" + op)
+
+
+@on("torch")
+def torch(module):
+    """Says which torch it is and puts the wrappers in."""
+    version = module.version
+    link.send("torch", version=str(module.__version__), hip=version.hip, cuda=version.cuda)
+    if MODE == "off":
+        return
+    from .remember import Memory
+
+    memory = Memory(config.conv_memory, config.run, config.attempt)
+    memory.load()
+    desk.problems(memory)
+    start = {"conv3d": TIERS.index(START), "conv2d": TIERS.index(START_2D)}
+    desk.process = Plan(MODE, start, range(len(TIERS)), memory)
+    desk.install(module, wrap)
+    desk.refresh()
+    if memory.path is not None:
+        watch_over()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=desk.forked)
+
+
+def watch_over():
+    """Each heartbeat looks for calls that last; the end of the process does, so that no note outlives its call."""
+    import atexit
+
+    beat = link.heartbeat
+
+    def watched():
+        desk.watch()
+        return beat()
+
+    if beat is not None:
+        link.heartbeat = watched
+    atexit.register(desk.watch)

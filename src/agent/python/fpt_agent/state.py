@@ -20,7 +20,8 @@ class State:
         self.section = self.sections = None
         #: Prompt of the job, kept only where the setting `vault_prompt` asks for it.
         self.prompt = None
-        #: Operation in flight of each thread: (name, input shape, weight shape, dtype, device, tier, since).
+        #: Operation in flight of each thread: (name, input shape, weight shape, dtype, device, tier, since); or the
+        #: input and the weight themselves, then without dtype and device.
         self.ops = {}
         self.calls = 0
         #: Tier statistics: "conv3d.split.ok" -> count.
@@ -50,8 +51,9 @@ class State:
         """The heartbeat: alive, and how long the operation in flight has been so."""
         now = time.monotonic()
         ops = [
-            {"name": op[0], "shape": list(op[1]), "weight": list(op[2]), "dtype": str(op[3]).replace("torch.", ""),
-             "device": str(op[4]), "tier": op[5], "age_s": round(now - op[6], 3), "thread": thread}
+            {"name": op[0], "shape": list(getattr(op[1], "shape", op[1])), "weight": list(getattr(op[2], "shape", op[2])),
+             "dtype": str(op[3] or op[1].dtype).replace("torch.", ""), "device": str(op[4] or op[1].device),
+             "tier": op[5], "age_s": round(now - op[6], 3), "thread": thread}
             for thread, op in list(self.ops.items())
         ]
         return {

@@ -1,0 +1,137 @@
+"""What the wrappers of the convolutions share: plans, what was told, who stands in for what."""
+import threading
+import time
+
+from .config import TIERS
+from .state import link, state
+
+#: `conv` messages of a process.
+MOST_TOLD = 500
+#: A call in flight for so many seconds may be one that hangs.
+LONG_S = 1.0
+
+
+class Plan:
+    """Which tiers, in which order, and what was learned with them."""
+
+    def __init__(self, mode, start, tiers, memory):
+        self.mode = mode
+        self.memory = memory
+        self.start = {op: self._of(op, [index])[0] for op, index in start.items()}
+        self.tiers = {op: self._of(op, tiers) for op in ("conv3d", "conv2d")}
+
+    @staticmethod
+    def _of(op, tiers):
+        # conv2d is what `split` is made of: the native call
+        return sorted({0 if op == "conv2d" and i == 1 else i for i in tiers})
+
+    def begin(self, op, key, floor=0):
+        """Index of the tier to begin with, not above `floor`; the last one where that is below all."""
+        first = max(self.start[op], self.memory.begin(key), floor)
+        return next((i for i in self.tiers[op] if i >= first), self.tiers[op][-1])
+
+    def below(self, op, first):
+        """The tiers from `first` on."""
+        return [i for i in self.tiers[op] if i >= first]
+
+    @property
+    def native(self):
+        """True: nothing but the native call comes into question before a first failure."""
+        return self.untouched and self.memory.path is None
+
+    @property
+    def untouched(self):
+        """True: every shape begins at the native tier."""
+        return not any(self.start.values()) and not self.memory.tiers
+
+
+class Desk:
+    """What the wrappers share. One in a process."""
+
+    def __init__(self):
+        #: True: no call needs to be looked up.
+        self.quick = True
+        #: True: nothing was learned, only shapes that were never tried are of interest; a cheap key that now and
+        #: then takes a new shape for an old one does for that, as `watch` sees what hangs then.
+        self.fresh = False
+        self.process = None
+        self.scopes = 0
+        self.local = threading.local()
+        self.lock = threading.Lock()
+        self.wrappers = {}
+        self.told = set()
+        self.problems_told = 0
+
+    def plans(self):
+        """(the plan of this thread or None, the process' one if it is another)."""
+        stack = getattr(self.local, "stack", None)
+        return (stack[-1], self.process) if stack else (self.process, None)
+
+    def refresh(self):
+        """To be called when a plan came, went or learned."""
+        self.quick = not self.scopes and (
+            self.process is None or self.process.mode != "fallback" or self.process.native)
+        self.fresh = not self.scopes and self.process is not None and self.process.untouched
+        for wrapper in self.wrappers.values():
+            wrapper._fpt_conv.known.clear()
+
+    def install(self, torch, wrap):
+        """Puts the wrappers in; `wrap(torch, op, native)` makes one, once."""
+        functional = torch.nn.functional
+        for op in ("conv3d", "conv2d"):
+            if op not in self.wrappers:
+                self.wrappers[op] = wrap(torch, op, getattr(functional, op))
+            setattr(functional, op, self.wrappers[op])
+
+    def remove(self, torch):
+        """Takes them out, where nobody has put another over them."""
+        for op, wrapper in self.wrappers.items():
+            if getattr(torch.nn.functional, op) is wrapper:
+                setattr(torch.nn.functional, op, wrapper._fpt_plain)
+
+    def count(self, op, tier, what):
+        """Tier statistics."""
+        with self.lock:
+            state.count("%s.%s.%s" % (op, TIERS[tier], what))
+
+    def tell(self, event, key, tier, **more):
+        """One `conv` message for each shape and tier."""
+        with self.lock:
+            if (event, tier, key) in self.told or len(self.told) >= MOST_TOLD:
+                return
+            self.told.add((event, tier, key))
+        op, shape, weight, dtype, device, params = key
+        names = ("stride", "padding", "dilation", "groups")
+        link.send("conv", event=event, op=op, tier=TIERS[tier], shape=shape, weight=weight, dtype=dtype, device=device,
+                  params=dict(zip(names, params)), **more)
+
+    def watch(self):
+        """Notes the calls in flight that last, of shapes that were tried before too, for the next attempt."""
+        memory = None if self.process is None else self.process.memory
+        if memory is None or memory.path is None or self.process.mode != "fallback":
+            return
+        now, long = time.monotonic(), {}
+        for thread, (op, x, weight, _, _, tier, since) in list(state.ops.items()):
+            if op in self.wrappers and now - since >= LONG_S:
+                key = memory.key(op, x.shape, weight.shape, x.dtype, x.device, ())
+                long[thread] = (key[:5] + (None,), TIERS.index(tier))
+        memory.watch(long)
+        self.problems(memory)
+
+    def problems(self, memory):
+        """What went wrong with the file of the memory, once each."""
+        for text in memory.problems[self.problems_told:]:
+            link.send("problem", text=text)
+        self.problems_told = len(memory.problems)
+
+    def forked(self):
+        """In the child of a fork a thread that held a lock is gone."""
+        self.lock = threading.Lock()
+        if self.process is not None:
+            self.process.memory.forked()
+        for wrapper in self.wrappers.values():
+            conv = wrapper._fpt_conv
+            conv.tiers.off.forked(conv.torch)
+
+
+desk = Desk()

@@ -1,0 +1,302 @@
+"""The wrapper: which errors are answered, by which tier, and what is told of it."""
+import gc
+import threading
+import unittest
+import weakref
+
+from support_conv import Failing, WithWrapper, counts
+import torch
+from fpt_agent import conv
+from fpt_agent.plans import MOST_TOLD, desk
+from fpt_agent.state import state
+
+F = torch.nn.functional
+X, W = torch.randn(1, 2, 4, 5, 5), torch.randn(3, 2, 3, 3, 3)
+WANT = torch.conv3d(X, W, None, 1, 1)
+OOM = getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
+
+
+def miopen():
+    return RuntimeError("miopenStatusUnknownError")
+
+
+class Answered(WithWrapper):
+    """Errors of the library and lack of memory."""
+
+    def test_each_wording(self):
+        for text in ("miopenStatusUnknownError", "No suitable algorithm was found", "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED",
+                     "CUDNN_STATUS_INTERNAL_ERROR", "Unable to find an engine to execute this computation",
+                     "GET was unable to find an engine to execute this computation", "MIOpen Error: x"):
+            self.put(conv3d=Failing(torch.conv3d, lambda: RuntimeError(text)))
+            self.assertTrue(torch.allclose(F.conv3d(X, W, padding=1), WANT, atol=1e-5), text)
+            self.assertEqual(counts(), {"conv3d.native.failed": 1, "conv3d.split.tried": 1, "conv3d.split.ok": 1})
+
+    def test_tier_by_tier(self):
+        half = X.bfloat16(), W.bfloat16()
+        below = Failing(torch.conv3d, miopen, when=lambda x: x.dtype != torch.float32)
+        below2 = Failing(torch.conv2d, miopen, when=lambda x: x.dtype != torch.float32)
+        self.put(conv3d=below, conv2d=below2)
+        got = F.conv3d(*half, padding=1)
+        self.assertEqual(got.dtype, torch.bfloat16)
+        self.assertTrue(torch.allclose(got.float(), WANT, atol=0.1))
+        self.assertEqual(counts(), {
+            "conv3d.native.failed": 1, "conv3d.split.tried": 1, "conv3d.split.failed": 1, "conv3d.nocudnn.tried": 1,
+            "conv3d.nocudnn.failed": 1, "conv3d.cpu.tried": 1, "conv3d.cpu.ok": 1})
+        calls = below.calls
+        F.conv3d(*half, padding=1)
+        self.assertEqual(below.calls, calls + 1)  # the CPU's alone
+        self.assertEqual(counts()["conv3d.cpu.ok"], 2)
+        F.conv3d(half[0][:, :, :3], half[1], padding=1)  # another shape begins at the top
+        self.assertEqual(counts()["conv3d.native.failed"], 2)
+
+    def test_cudnn_off_is_enough(self):
+        self.put(conv3d=Failing(torch.conv3d, miopen, when=lambda x: torch.backends.cudnn.enabled),
+                 conv2d=Failing(torch.conv2d, miopen))
+        self.assertTrue(torch.allclose(F.conv3d(X, W, padding=1), WANT, atol=1e-5))
+        self.assertEqual(counts()["conv3d.nocudnn.ok"], 1)
+        self.assertTrue(torch.backends.cudnn.enabled)
+
+    def test_conv2d(self):
+        self.put(conv2d=Failing(torch.conv2d, miopen, when=lambda x: torch.backends.cudnn.enabled))
+        x, w = X[:, :, 0], W[:, :, 0]
+        self.assertTrue(torch.allclose(F.conv2d(x, w, padding=1), torch.conv2d(x, w, None, 1, 1), atol=1e-5))
+        self.assertEqual(counts(), {"conv2d.native.failed": 1, "conv2d.nocudnn.tried": 1, "conv2d.nocudnn.ok": 1})
+
+    def test_memory_again_after_the_cache_is_empty(self):
+        emptied, torch_empty = [], torch.cuda.empty_cache
+        torch.cuda.empty_cache = lambda: emptied.append(1)
+        self.addCleanup(setattr, torch.cuda, "empty_cache", torch_empty)
+        self.put(conv3d=Failing(torch.conv3d, lambda: OOM("HIP out of memory"), times=1))
+        self.assertTrue(torch.allclose(F.conv3d(X, W, padding=1), WANT, atol=1e-5))
+        self.assertEqual((emptied, counts()), ([1], {"conv3d.native.failed": 1}))
+        plan = self.put(conv3d=Failing(torch.conv3d, lambda: OOM("HIP out of memory"), times=2))
+        F.conv3d(X, W, padding=1)
+        self.assertEqual((emptied, counts()["conv3d.split.ok"]), ([1, 1], 1))
+        self.assertEqual(plan.memory.lasting, set())  # another attempt may have room
+
+    def test_the_layer(self):
+        self.put(conv3d=Failing(torch.conv3d, miopen))
+        layer = torch.nn.Conv3d(2, 3, 3, padding="same")
+        with torch.inference_mode():
+            want = torch.conv3d(X, layer.weight, layer.bias, 1, "same")
+            self.assertTrue(torch.allclose(layer(X), want, atol=1e-5))
+
+    def test_parameter_as_input(self):
+        self.put(conv3d=Failing(torch.conv3d, miopen))
+        self.assertTrue(torch.allclose(F.conv3d(torch.nn.Parameter(X), W, padding=1), WANT, atol=1e-5))
+        self.assertEqual(counts()["conv3d.split.ok"], 1)
+
+    def test_gradients_through_the_wrapper(self):
+        for start in range(4):
+            self.put(start=start)
+            x, w = X.double().requires_grad_(), W.double().requires_grad_()
+            got = torch.autograd.grad(F.conv3d(x, w, padding=1).square().sum(), (x, w))
+            want = torch.autograd.grad(torch.conv3d(x, w, None, 1, 1).square().sum(), (x, w))
+            for one, other in zip(got, want):
+                self.assertLessEqual((one - other).abs().max().item(), 1e-10, start)
+
+    def test_parameters_in_lists(self):
+        self.put(start=1)
+        got = F.conv3d(X, W, None, [1, 1, 1], [1, 1, 1], [1, 1, 1])
+        self.assertTrue(torch.allclose(got, WANT, atol=1e-5))
+        self.assertEqual(counts()["conv3d.split.ok"], 1)
+
+    def test_start_tier(self):
+        for start, tier in enumerate(conv.TIERS):
+            native = Failing(torch.conv3d, miopen, times=0)
+            self.put(start=start, conv3d=native)
+            self.assertTrue(torch.allclose(F.conv3d(X, W, padding=1), WANT, atol=1e-5))
+            self.assertEqual(native.calls, {"split": 0}.get(tier, 1), tier)
+            self.assertEqual(counts().get("conv3d.%s.ok" % tier, 0), 0 if tier == "native" else 1)
+            F.conv2d(X[:, :, 0], W[:, :, 0])
+            self.assertNotIn("conv2d.%s.tried" % tier, counts())
+
+    def test_no_tensor_is_kept(self):
+        self.put(conv3d=Failing(torch.conv3d, lambda: OOM("HIP out of memory"), times=2))
+        gc.collect()
+        gc.disable()
+        self.addCleanup(gc.enable)
+        x = torch.randn(1, 2, 4, 5, 5)
+        gone = weakref.ref(x)
+        F.conv3d(x, W)
+        del x
+        self.assertIsNone(gone())
+
+
+class PassedOn(WithWrapper):
+    """Errors that are the user's own, or after which nothing helps."""
+
+    def raised(self, error, **more):
+        native = Failing(torch.conv3d, error)
+        self.put(conv3d=native, **more)
+        with self.assertRaises(type(error)) as caught:
+            F.conv3d(X, W)
+        self.assertIs(caught.exception, error)
+        return native, caught.exception
+
+    def test_dead_context(self):
+        kinds = [RuntimeError("HIP error: an illegal memory access was encountered"),
+                 RuntimeError("CUDA error: an illegal memory access was encountered"),
+                 RuntimeError("miopenStatusUnknownError ... HIP error: unspecified launch failure"),
+                 RuntimeError("CUDA error: device-side assert triggered; cuDNN error")]
+        if hasattr(torch, "AcceleratorError"):
+            kinds.append(torch.AcceleratorError("miopen", 1))
+        for error in kinds:
+            native, _ = self.raised(error)
+            self.assertEqual((native.calls, counts()), (1, {}))
+
+    def test_dead_in_a_lower_tier(self):
+        native = Failing(torch.conv3d, miopen)
+        dead = RuntimeError("HIP error: unspecified launch failure")
+        self.put(conv3d=native, conv2d=Failing(torch.conv2d, dead))
+        with self.assertRaises(RuntimeError) as caught:
+            F.conv3d(X, W)
+        self.assertIs(caught.exception, dead)
+        self.assertEqual(native.calls, 1)
+
+    def test_others(self):
+        for error in (RuntimeError("shapes do not match"), KeyboardInterrupt(), ValueError("miopen"), TypeError("x")):
+            native, caught = self.raised(error)
+            self.assertEqual((native.calls, counts()), (1, {}))
+            self.assertIsNone(caught.__context__)
+
+    def test_malformed_calls_say_what_native_says(self):
+        calls = [((X, None), {}), ((None, W), {}), ((X, W[:, :1]), {}), ((X, W, None, (1, 1)), {}), ((X, W, None, "a"), {}),
+                 ((X, W), {"padding": "middle"}), ((X, W, None, 2, "same"), {}), ((X[0, 0], W), {}), ((X, W), {"groups": 2}),
+                 ((X[:, :, :2], W), {}), ((X.double(), W), {})]
+        for start in range(4):
+            self.put(start=start)
+            for args, kwargs in calls:
+                with self.assertRaises(Exception) as want:
+                    torch.conv3d(*args, **kwargs)
+                with self.assertRaises(type(want.exception)) as got:
+                    if start == 3 and args[0] is not None and args[0].dtype != torch.float32:
+                        raise want.exception  # the CPU tier widens both to float32: no error
+                    F.conv3d(*args, **kwargs)
+                if start == 0 and type(want.exception) is RuntimeError:  # a TypeError lists what it was given
+                    self.assertEqual(str(got.exception), str(want.exception))
+
+    def test_last_tier_fails_too(self):
+        error = miopen()
+        native = Failing(torch.conv3d, lambda: later if native.calls > 1 else error)
+        later = RuntimeError("cuDNN error: later")
+        self.put(conv3d=native, conv2d=Failing(torch.conv2d, miopen))
+        with self.assertRaises(RuntimeError) as caught:
+            F.conv3d(X, W)
+        self.assertIs(caught.exception, error)
+        self.assertIs(error.__context__, later)
+        seen, node = [], error
+        while node is not None:  # no ring
+            self.assertNotIn(node, seen)
+            seen.append(node)
+            node = node.__context__
+
+    def test_watch(self):
+        error = miopen()
+        native, _ = self.raised(error, mode="watch")
+        self.assertEqual((native.calls, counts()), (1, {"conv3d.native.failed": 1}))
+
+
+class Told(WithWrapper):
+    """Statistics, messages, the operation in flight."""
+
+    def setUp(self):
+        self.sent = []
+        self.link_send = conv.link.send
+        conv.link.send = lambda kind, **fields: self.sent.append((kind, fields))
+        self.addCleanup(setattr, conv.link, "send", self.link_send)
+
+    def test_once_for_each_shape_and_tier(self):
+        self.put(conv3d=Failing(torch.conv3d, miopen))
+        for _ in range(3):
+            F.conv3d(X, W, padding=1)
+        self.assertEqual([(kind, f["event"], f["tier"]) for kind, f in self.sent],
+                         [("conv", "failed", "native"), ("conv", "chosen", "split")])
+        self.assertEqual(self.sent[0][1]["shape"], (1, 2, 4, 5, 5))
+        self.assertEqual(self.sent[0][1]["params"], {"stride": 1, "padding": 1, "dilation": 1, "groups": 1})
+        self.assertEqual(self.sent[0][1]["message"], "miopenStatusUnknownError")
+        self.assertEqual(counts()["conv3d.split.ok"], 3)
+
+    def test_bounded(self):
+        self.put(conv3d=Failing(torch.conv3d, miopen))
+        with torch.inference_mode():
+            for size in range(3, 3 + MOST_TOLD):
+                F.conv3d(torch.zeros(1, 1, 1, 1, size), torch.zeros(1, 1, 1, 1, 1))
+        self.assertEqual(len(self.sent), MOST_TOLD)
+
+    def test_operation_in_flight(self):
+        seen, told = [], []
+
+        def look(x, *args):
+            seen.append(list(state.ops.values()))
+            told.extend(state.beat()["ops"])
+            if len(seen) == 1:
+                raise miopen()
+            return torch.conv2d(x, *args) if x.dim() == 4 else torch.conv3d(x, *args)
+
+        self.put(conv3d=look, conv2d=look)
+        before = state.calls
+        F.conv3d(X, W)
+        self.assertEqual(state.calls, before + 1)
+        self.assertEqual([[op[5] for op in ops] for ops in seen], [["native"]] + [["split"]] * 3)
+        self.assertEqual(told[0], {"name": "conv3d", "shape": [1, 2, 4, 5, 5], "weight": [3, 2, 3, 3, 3], "dtype": "float32",
+                                   "device": "cpu", "tier": "native", "age_s": told[0]["age_s"],
+                                   "thread": threading.get_ident()})
+        self.assertEqual(state.ops, {})
+        self.assertEqual(state.beat()["ops"], [])
+
+    def test_each_thread_has_its_own(self):
+        inside, leave = threading.Barrier(3, timeout=20), threading.Barrier(3, timeout=20)
+
+        def wait(*args):
+            inside.wait()
+            leave.wait()
+            return torch.conv3d(*args)
+
+        self.put(conv3d=wait)
+        threads = [threading.Thread(target=F.conv3d, args=(X, W)) for _ in range(2)]
+        for t in threads:
+            t.start()
+        inside.wait()
+        told = state.beat()["ops"]
+        leave.wait()
+        for t in threads:
+            t.join()
+        self.assertEqual(len(told), 2)
+        self.assertEqual({(o["name"], o["tier"], o["dtype"]) for o in told}, {("conv3d", "native", "float32")})
+
+    def test_many_threads(self):
+        self.put(conv3d=Failing(torch.conv3d, miopen))
+        wrong = []
+
+        def work(seed):
+            for i in range(60):
+                x = X[:, :, : 1 + (seed + i) % 4]
+                got = F.conv3d(x, W, padding=1)
+                if not torch.allclose(got, torch.conv3d(x, W, None, 1, 1), atol=1e-5):
+                    wrong.append(i)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual((wrong, counts()["conv3d.split.ok"], state.ops), ([], 360, {}))
+        self.assertTrue(torch.backends.cudnn.enabled)
+
+    def test_nothing_is_looked_up_before_a_failure(self):
+        self.put()
+        self.assertTrue(desk.quick)
+        self.put(start=1)
+        self.assertFalse(desk.quick)
+        native = Failing(torch.conv3d, miopen, times=1)
+        self.put(conv3d=native)
+        F.conv3d(X, W)
+        self.assertFalse(desk.quick)
+        # other shapes stay native, and are known after their first call
+        F.conv3d(X[:, :, :3], W)
+        self.assertEqual((native.calls, len(F.conv3d._fpt_conv.known)), (2, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

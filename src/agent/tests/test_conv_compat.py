@@ -1,0 +1,253 @@
+"""Compilers, tracers and tensors of another kind get the native function as if nothing were there."""
+import copy
+import io
+import os
+import pickle
+import tempfile
+import unittest
+
+from support_conv import Failing, WithWrapper, counts, run
+import torch
+from fpt_agent.remember import Memory
+from fpt_agent.state import state
+
+F = torch.nn.functional
+
+
+class Model(torch.nn.Module):
+    """A layer and a call of each function."""
+
+    def __init__(self):
+        super().__init__()
+        self.deep = torch.nn.Conv3d(2, 3, 3, padding=1)
+        self.flat = torch.nn.Conv2d(3, 3, 3)
+
+    def forward(self, x):
+        y = torch.nn.functional.conv3d(self.deep(x), self.deep.weight[:, :1].repeat(1, 3, 1, 1, 1), padding="same")
+        return self.flat(y[:, :, 0])
+
+
+class Native(WithWrapper):
+    """With every call told to begin at the split tier, so that a wrapper that is not passed by is seen."""
+
+    def setUp(self):
+        torch.manual_seed(5)
+        self.model = Model().eval()
+        self.x = torch.randn(1, 2, 4, 8, 8)
+        self.want = self.model(self.x)
+        self.put(start=1)
+
+    def check(self, got, split=0):
+        self.assertTrue(torch.allclose(got, self.want, atol=1e-5))
+        self.assertEqual(counts().get("conv3d.split.tried", 0), split)
+        self.assertEqual(state.ops, {})
+
+    def test_plainly_it_splits(self):
+        self.check(self.model(self.x), split=2)
+
+    def test_compile(self):
+        for backend in ("eager", "aot_eager"):
+            torch._dynamo.reset()
+            compiled = torch.compile(self.model, backend=backend, fullgraph=True)
+            self.check(compiled(self.x))
+            self.check(compiled(self.x))
+        torch._dynamo.reset()
+        self.assertEqual(torch._dynamo.explain(self.model)(self.x).graph_break_count, 0)
+
+    def test_compiled_backward(self):
+        torch._dynamo.reset()
+        x = self.x.clone().requires_grad_()
+        torch.compile(self.model, backend="aot_eager", fullgraph=True)(x).sum().backward()
+        got, x.grad = x.grad, None
+        self.take(torch)
+        self.model(x).sum().backward()
+        self.assertTrue(torch.allclose(got, x.grad, atol=1e-5))
+
+    def test_export(self):
+        for strict in (False, True):
+            torch._dynamo.reset()
+            program = torch.export.export(self.model, (self.x,), strict=strict)
+            self.check(program.module()(self.x))
+            names = [str(n.target) for n in program.graph.nodes if n.op == "call_function"]
+            self.assertEqual(sum(n.startswith("aten.conv3d") for n in names), 2, names)
+
+    def test_fx(self):
+        class Calls(torch.nn.Module):
+            def forward(self, x, w):
+                return torch.nn.functional.conv3d(x, w, padding=1)
+
+        graph = torch.fx.symbolic_trace(Calls())
+        targets = [n.target for n in graph.graph.nodes if n.op == "call_function"]
+        self.assertEqual(targets, [torch.conv3d])
+        w = self.model.deep.weight
+        self.assertTrue(torch.equal(graph(self.x, w), torch.conv3d(self.x, w, None, 1, 1)))
+        self.check(torch.fx.symbolic_trace(self.model)(self.x), split=1)  # a layer is a leaf: it runs as ever
+
+    def test_make_fx(self):
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        def function(x, w):
+            return F.conv3d(x, w, padding=1)
+
+        w = self.model.deep.weight.detach()
+        for mode in ("real", "fake", "symbolic"):
+            graph = make_fx(function, tracing_mode=mode)(self.x, w)
+            self.assertTrue(torch.allclose(graph(self.x, w), torch.conv3d(self.x, w, None, 1, 1), atol=1e-5))
+            names = [str(n.target) for n in graph.graph.nodes if n.op == "call_function"]
+            self.assertEqual(sum("convolution" in n or "conv3d" in n for n in names), 1, names)
+            self.assertEqual(counts(), {})
+
+    def test_jit_trace(self):
+        traced = torch.jit.trace(self.model, self.x, check_trace=False)  # the check runs plain Python
+        self.check(traced(self.x))
+        larger = torch.randn(1, 2, 6, 9, 9)  # no size was burnt in
+        want = self.model(larger)
+        self.assertTrue(torch.allclose(traced(larger), want, atol=1e-5))
+
+    def test_jit_trace_records_nothing_of_ours(self):
+        w = self.model.deep.weight.detach()
+
+        def kinds():
+            graph = torch.jit.trace(lambda x: F.conv3d(x, w), self.x, check_trace=False).graph
+            return [n.kind() for n in graph.nodes()]
+
+        with tempfile.TemporaryDirectory() as folder:
+            found = []
+            for memory in (None, Memory(os.path.join(folder, "f"), "r", 1)):
+                self.put(memory=memory)
+                found.append(kinds())
+            self.put(start=1)
+            found.append(kinds())
+        self.take(torch)
+        self.assertEqual(found, [kinds()] * 3)
+
+    def test_jit_script(self):
+        scripted = torch.jit.script(self.model)
+        self.check(scripted(self.x))
+        self.assertIn("aten::conv3d", str(scripted.inlined_graph))
+        self.assertIn("aten::conv2d", str(scripted.inlined_graph))
+        file = io.BytesIO()
+        torch.jit.save(scripted, file)
+        file.seek(0)
+        self.check(torch.jit.load(file)(self.x))
+
+    def test_vmap_and_grad(self):
+        w, xs = self.model.deep.weight.detach(), torch.randn(5, 1, 2, 4, 8, 8)
+        got = torch.vmap(lambda x: F.conv3d(x, w))(xs)
+        self.assertTrue(torch.allclose(got, torch.stack([torch.conv3d(x, w) for x in xs]), atol=1e-5))
+        got = torch.func.grad(lambda x: F.conv3d(x, w).sum())(self.x)
+        self.assertEqual(got.shape, self.x.shape)
+        got = torch.func.vmap(torch.func.grad(lambda x: F.conv3d(x, w).square().sum()))(xs)
+        self.assertEqual(got.shape, xs.shape)
+        self.assertEqual(counts(), {})
+
+    def test_functorch_is_not_rescued(self):
+        error = RuntimeError("miopenStatusUnknownError")
+        self.put(conv3d=Failing(torch.conv3d, error))
+        with self.assertRaises(RuntimeError) as caught:
+            torch.vmap(lambda x: F.conv3d(x, self.model.deep.weight))(torch.randn(5, 1, 2, 4, 8, 8))
+        self.assertIs(caught.exception, error)
+        self.assertEqual(counts(), {})
+
+    def test_meta_and_fake(self):
+        from torch._subclasses import FakeTensorMode
+
+        self.assertEqual(self.model.to("meta")(self.x.to("meta")).device.type, "meta")
+        with FakeTensorMode():
+            got = F.conv3d(torch.empty(1, 2, 4, 8, 8), torch.empty(3, 2, 3, 3, 3))
+        self.assertEqual(got.shape, (1, 3, 2, 6, 6))
+        self.assertEqual(counts(), {})
+
+    def test_subclasses(self):
+        seen = []
+
+        class Mine(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                seen.append(func)
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        x, w = self.x, self.model.deep.weight.detach()
+        self.assertIsInstance(F.conv3d(x.as_subclass(Mine), w), Mine)
+        self.assertEqual(seen.count(torch.conv3d), 1)
+        self.assertIsInstance(F.conv3d(x, w.as_subclass(Mine)), Mine)
+        self.assertEqual(seen.count(torch.conv3d), 2)
+        self.assertEqual(counts(), {})
+
+    def test_dispatch_mode_below_sees_the_tiers(self):
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        seen = []
+
+        class Look(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                seen.append(str(func))
+                return func(*args, **(kwargs or {}))
+
+        with torch.no_grad(), Look():
+            F.conv3d(self.x, self.model.deep.weight)
+        self.assertEqual(sum(s.startswith("aten.convolution") or s.startswith("aten.conv2d") for s in seen), 3)
+
+    def test_pickle_copy_and_signature(self):
+        import inspect
+
+        self.assertIs(pickle.loads(pickle.dumps(F.conv3d)), F.conv3d)
+        self.assertIs(copy.deepcopy(F.conv3d), F.conv3d)
+        self.assertEqual((F.conv3d.__name__, F.conv3d.__doc__), ("conv3d", torch.conv3d.__doc__ or F.conv3d.__doc__))
+        self.assertEqual(str(inspect.signature(F.conv3d)),
+                         "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)")
+
+    def test_autocast(self):
+        for start in range(4):
+            self.put(start=start)
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                got = self.model(self.x)
+            self.assertEqual(got.dtype, torch.bfloat16)
+            self.assertTrue(torch.allclose(got.float(), self.want, atol=0.1), start)
+
+    def test_inference_mode(self):
+        with torch.inference_mode():
+            self.check(self.model(self.x), split=2)
+
+
+class Installed(unittest.TestCase):
+    """Through the hook, in a Python of its own."""
+
+    def test_modes(self):
+        code = ("import torch; f = torch.nn.functional; print(hasattr(f.conv3d, '_fpt_plain'), hasattr(f.conv2d, '_fpt_plain'));"
+                "import fpt_agent.conv as c; print(c.desk.process and (c.desk.process.mode, sorted(c.desk.process.start.items())))")
+        for config, want in (
+                ('{}', "True True\n('fallback', [('conv2d', 0), ('conv3d', 0)])\n"),
+                ('{"settings": {"conv": "off"}}', "False False\nNone\n"),
+                ('{"settings": {"conv": "watch"}}', "True True\n('watch', [('conv2d', 0), ('conv3d', 0)])\n"),
+                ('{"settings": {"conv_tier": "split"}}', "True True\n('fallback', [('conv2d', 0), ('conv3d', 1)])\n"),
+                ('{"settings": {"conv2d_tier": "cpu"}}', "True True\n('fallback', [('conv2d', 3), ('conv3d', 0)])\n")):
+            self.assertEqual(run(code, FPT_AGENT_CONFIG=config), want, config)
+        self.assertIn("('conv3d', 2)", run(code, FPT_CONV_TIER="nocudnn"))
+
+    def test_script_where_the_builtins_are_collected_early(self):
+        out = run("import torch\nimport linecache\n"
+                  "from torch.jit import _builtins\nprint(_builtins._find_builtin(torch.nn.functional.conv3d))\n"
+                  "print(_builtins._find_builtin(torch.conv3d))")
+        self.assertEqual(out, "aten::conv3d\naten::conv3d\n")
+
+    def test_a_forked_child_goes_on(self):
+        run("""
+import os, torch
+import fpt_agent.conv as c
+from fpt_agent import tiers
+f = torch.nn.functional
+torch.set_num_threads(1)
+c.desk.lock.acquire(); c.desk.process.memory.lock.acquire(); tiers.off.enter(torch)
+pid = os.fork()
+if pid == 0:
+    ok = torch.backends.cudnn.enabled
+    with __import__('fpt_agent').conv_fallback(start='nocudnn'):
+        f.conv3d(torch.zeros(1, 1, 1, 1, 1), torch.zeros(1, 1, 1, 1, 1))
+    os._exit(0 if ok else 3)
+assert os.waitpid(pid, 0)[1] == 0
+""")
+
+
+if __name__ == "__main__":
+    unittest.main()
