@@ -138,7 +138,9 @@ impl Door {
     pub fn ask(&self, conn: u64, command: &str, limit: Duration) -> Result<Value, AskError> {
         let (answer, came) = std::sync::mpsc::sync_channel(1);
         let ask = Ask {
-            command: [("cmd".to_owned(), Value::from(command))].into_iter().collect(),
+            command: [("cmd".to_owned(), Value::from(command))]
+                .into_iter()
+                .collect(),
             answer,
         };
         {
@@ -361,7 +363,13 @@ struct Talk {
     /// The line at hand is too long and is thrown away.
     skipping: bool,
     unsent: Vec<u8>,
-    waiting: BTreeMap<u64, (Instant, std::sync::mpsc::SyncSender<Result<Value, AskError>>)>,
+    waiting: BTreeMap<
+        u64,
+        (
+            Instant,
+            std::sync::mpsc::SyncSender<Result<Value, AskError>>,
+        ),
+    >,
     next: u64,
     allowance: f64,
     counted: Instant,

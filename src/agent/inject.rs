@@ -90,7 +90,9 @@ pub fn way(argv: &[String], folder: &Path, look: &dyn Look) -> Way {
 /// The command with the launcher between the flags and what they run.
 fn through(mut begin: Vec<String>, command: &[String], flags: &Flags, launcher: &str) -> Way {
     let why = match &flags.runs {
-        Runs::Input => Some("Python reads its program from standard input, where PYTHONPATH does not count"),
+        Runs::Input => {
+            Some("Python reads its program from standard input, where PYTHONPATH does not count")
+        }
         Runs::Nothing => Some("Python is started without a program"),
         Runs::Word | Runs::Rest { .. } => None,
     };
@@ -105,7 +107,12 @@ fn through(mut begin: Vec<String>, command: &[String], flags: &Flags, launcher: 
         };
     }
     begin.extend(flag_words.iter().cloned());
-    if let Runs::Rest { flags, letter, text } = &flags.runs {
+    if let Runs::Rest {
+        flags,
+        letter,
+        text,
+    } = &flags.runs
+    {
         // `-Ic CODE`: the launcher stands between `-I` and `-c`
         if !flags.is_empty() {
             begin.push(format!("-{flags}"));
@@ -186,11 +193,7 @@ struct Wrapper {
     words: usize,
 }
 
-const fn wrapper(
-    name: &'static str,
-    take_value: &'static [&'static str],
-    words: usize,
-) -> Wrapper {
+const fn wrapper(name: &'static str, take_value: &'static [&'static str], words: usize) -> Wrapper {
     Wrapper {
         name,
         take_value,
@@ -327,16 +330,45 @@ fn shebang(head: Option<Vec<u8>>) -> Option<Vec<String>> {
 
 /// Programs that start Python, or whatever they are told to.
 const STARTERS: &[&str] = &[
-    "uv", "uvx", "accelerate", "torchrun", "deepspeed", "poetry", "pipenv", "pdm", "hatch", "rye",
-    "pixi", "conda", "mamba", "micromamba", "pyenv", "gradio", "streamlit", "jupyter", "comfy",
-    "make", "just", "xvfb-run", "sh", "bash", "dash", "zsh", "fish", "ksh",
+    "uv",
+    "uvx",
+    "accelerate",
+    "torchrun",
+    "deepspeed",
+    "poetry",
+    "pipenv",
+    "pdm",
+    "hatch",
+    "rye",
+    "pixi",
+    "conda",
+    "mamba",
+    "micromamba",
+    "pyenv",
+    "gradio",
+    "streamlit",
+    "jupyter",
+    "comfy",
+    "make",
+    "just",
+    "xvfb-run",
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "fish",
+    "ksh",
 ];
 
 /// By its name; `sh -c` by what it is told.
 fn starts_python(name: &str, command: &[String]) -> bool {
     let shell = name.ends_with("sh");
     let told = shell
-        .then(|| command.iter().position(|w| w.starts_with('-') && w.ends_with('c')))
+        .then(|| {
+            command
+                .iter()
+                .position(|w| w.starts_with('-') && w.ends_with('c'))
+        })
         .flatten()
         .and_then(|at| command.get(at + 1));
     match told {

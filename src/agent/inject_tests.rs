@@ -74,15 +74,27 @@ fn the_launcher_comes_between_the_flags_and_the_program() {
     };
     for (line, want) in [
         ("python -I x.py a", "python -I /a/fpt_run.py x.py a"),
-        ("nice python -s -E -u x.py", "nice python -s -E -u /a/fpt_run.py x.py"),
-        ("python -uS -m app --x", "python -uS /a/fpt_run.py -m app --x"),
+        (
+            "nice python -s -E -u x.py",
+            "nice python -s -E -u /a/fpt_run.py x.py",
+        ),
+        (
+            "python -uS -m app --x",
+            "python -uS /a/fpt_run.py -m app --x",
+        ),
         ("python -Ic code a", "python -I /a/fpt_run.py -c code a"),
         ("python -Im app", "python -I /a/fpt_run.py -m app"),
         ("python -I -mapp b", "python -I /a/fpt_run.py -m app b"),
         ("python -IX dev x.py", "python -IX dev /a/fpt_run.py x.py"),
-        ("./embed/python main.py", "./embed/python /a/fpt_run.py main.py"),
+        (
+            "./embed/python main.py",
+            "./embed/python /a/fpt_run.py main.py",
+        ),
         ("./iso a b", "/usr/bin/python3 -I /a/fpt_run.py ./iso a b"),
-        ("env -u PYTHONPATH python x.py", "env -u PYTHONPATH python /a/fpt_run.py x.py"),
+        (
+            "env -u PYTHONPATH python x.py",
+            "env -u PYTHONPATH python /a/fpt_run.py x.py",
+        ),
     ] {
         let way = of(line, &disk);
         assert_eq!(way.argv.join(" "), want, "{line}");
@@ -103,7 +115,14 @@ fn a_path_that_the_command_sets_is_added_to() {
 #[test]
 fn no_agent_is_expected_of_other_programs_and_none_is_forced_in() {
     let disk = Disk::with(&[("./prog", "\u{7f}ELF")]);
-    for line in ["sleep 60", "./prog", "docker run x", "python -I -", "python -E", "env -i python x.py"] {
+    for line in [
+        "sleep 60",
+        "./prog",
+        "docker run x",
+        "python -I -",
+        "python -E",
+        "env -i python x.py",
+    ] {
         let way = of(line, &disk);
         assert!(way.python.is_err(), "{line}");
         assert_eq!((way.argv, way.launcher), (words(line), false), "{line}");

@@ -61,9 +61,7 @@ pub fn name() -> String {
 /// # Errors
 /// When neither can be written.
 pub fn install(otherwise: &Path) -> Result<Installed, InstallError> {
-    let in_cache = cache().and_then(|dir| {
-        install_in(&dir).inspect(|folder| prune(&dir, folder))
-    });
+    let in_cache = cache().and_then(|dir| install_in(&dir).inspect(|folder| prune(&dir, folder)));
     let why = match in_cache {
         Ok(folder) => {
             return Ok(Installed {
@@ -277,7 +275,11 @@ mod tests {
             assert_eq!(install_in(&dir).unwrap(), folder);
             assert!(is_intact(&folder));
         }
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(
+            fs::read_dir(&dir).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
     }
 
     #[test]
@@ -294,17 +296,30 @@ mod tests {
             let path = dir.join(name);
             fs::create_dir(&path).unwrap();
             if old {
-                fs::File::open(&path).unwrap().set_modified(long_ago).unwrap();
+                fs::File::open(&path)
+                    .unwrap()
+                    .set_modified(long_ago)
+                    .unwrap();
             }
         }
-        fs::File::open(&keep).unwrap().set_modified(long_ago).unwrap();
+        fs::File::open(&keep)
+            .unwrap()
+            .set_modified(long_ago)
+            .unwrap();
         prune(dir, &keep);
         let mut left: Vec<_> = fs::read_dir(dir)
             .unwrap()
             .map(|e| e.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
-        assert_eq!(left, ["0.0.8-0123456789abcdef".to_owned(), name(), "photos".to_owned()]);
+        assert_eq!(
+            left,
+            [
+                "0.0.8-0123456789abcdef".to_owned(),
+                name(),
+                "photos".to_owned()
+            ]
+        );
     }
 
     #[test]

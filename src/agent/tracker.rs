@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::agent::{AgentBeat, AgentHello, AgentNote, AgentWord};
-use crate::model::{
-    Event, JobChange, Mono, Phase, PhaseChange, Progress, Speaker,
-};
+use crate::model::{AgentOp, Event, JobChange, Mono, Phase, PhaseChange, Progress, Speaker};
 
 use super::channel::Heard;
 use super::protocol::{PROTOCOL, Said};
@@ -18,6 +16,8 @@ const LOST: Duration = Duration::from_secs(1);
 pub const SILENT: Duration = Duration::from_secs(15);
 /// A heartbeat that says nothing new is told this often.
 const BEAT: Duration = Duration::from_secs(5);
+/// An operation that is in flight for less, in milliseconds, is not told of.
+const STAYS: u64 = 1000;
 /// A bar is told this often, its end at once.
 const BAR: Duration = Duration::from_millis(250);
 /// Processes that are remembered.
@@ -231,13 +231,16 @@ impl Tracker {
         }
     }
 
-    fn beat(&mut self, now: Mono, pid: u32, beat: Box<AgentBeat>, out: &mut Vec<Told>) {
+    fn beat(&mut self, now: Mono, pid: u32, mut beat: Box<AgentBeat>, out: &mut Vec<Told>) {
+        // thousands a second come and go: only one that stays is worth a word, and until
+        // the next word it would seem to stay
+        beat.op = beat.op.take().filter(|op| op.age_ms >= STAYS);
         let counts = self.main == Some(pid);
         let Some(p) = self.processes.get_mut(&pid) else {
             return;
         };
         let news = match &p.beat {
-            Some((at, told)) => now.since(*at) >= BEAT || is_news(told, &beat),
+            Some((at, told)) => now.since(*at) >= BEAT || is_news((*at, told), (now, &beat)),
             None => true,
         };
         if !news {
@@ -312,7 +315,12 @@ impl Tracker {
                 self.end(pid, AgentWord::Ended, &mut out);
             }
         }
-        let gone: Vec<u32> = self.processes.iter().filter(|(_, p)| p.lost).map(|(pid, _)| *pid).collect();
+        let gone: Vec<u32> = self
+            .processes
+            .iter()
+            .filter(|(_, p)| p.lost)
+            .map(|(pid, _)| *pid)
+            .collect();
         for pid in gone.into_iter().filter(|pid| !lives(*pid)) {
             self.end(pid, AgentWord::Ended, &mut out);
         }
@@ -352,9 +360,10 @@ impl Tracker {
             out.push(note(pid, word));
         }
         if self.main.is_none() {
-            let others = self.processes.iter().filter(|(_, p)| {
-                !p.lost && p.closed.is_none() && p.hello.protocol == PROTOCOL
-            });
+            let others = self
+                .processes
+                .iter()
+                .filter(|(_, p)| !p.lost && p.closed.is_none() && p.hello.protocol == PROTOCOL);
             let next = others.max_by_key(|(_, p)| p.rank).map(|(pid, _)| *pid);
             if let Some(next) = next {
                 self.choose(next, out);
@@ -388,9 +397,10 @@ impl Tracker {
 }
 
 /// Whether a heartbeat says more than that the interpreter runs.
-fn is_news(told: &AgentBeat, beat: &AgentBeat) -> bool {
+fn is_news((then, told): (Mono, &AgentBeat), (now, beat): (Mono, &AgentBeat)) -> bool {
+    let since = |at: Mono, op: &AgentOp| at.0.saturating_sub(op.age_ms);
     let same_op = match (&told.op, &beat.op) {
-        (Some(a), Some(b)) => a.is_same(b) && a.age_ms <= b.age_ms,
+        (Some(a), Some(b)) => a.is_same(b) && since(then, a).abs_diff(since(now, b)) < STAYS,
         (a, b) => a.is_none() && b.is_none(),
     };
     let failed = |b: &AgentBeat| {

@@ -81,7 +81,12 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) gdb: bool,
     /// Put the agent into the program's Python (docs/agent.md), or leave it out
-    #[arg(long, value_name = "auto|off", default_value = "auto", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "auto|off",
+        default_value = "auto",
+        hide_default_value = true
+    )]
     pub(super) agent: AgentChoice,
     #[command(flatten)]
     pub(super) show: ShowArgs,

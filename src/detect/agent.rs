@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::model::agent::{AgentBeat, AgentFinding, AgentNote, AgentWord};
-use crate::model::{
-    AgentOp, Cite, CiteKind, Envelope, Event, Finding, Mono, Phase, Speaker, VerdictId,
-};
+use crate::model::{AgentOp, AgentRank, Cite, CiteKind, Envelope, Event, Finding, Mono, VerdictId};
 
 use super::rule::span;
 
@@ -41,40 +39,23 @@ pub(crate) struct Agent {
     connected: BTreeSet<u32>,
     silent: bool,
     lost: bool,
-    /// The process that counts.
-    main: Option<u32>,
-    told: Told,
-    phase: Option<Phase>,
+    rank: AgentRank,
     beat: Option<(Cite, AgentBeat)>,
     /// The operation in flight, and since when.
     op: Option<(AgentOp, Mono)>,
     findings: Vec<(Cite, AgentFinding)>,
 }
 
-/// What the process that counts has told of so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct Told {
-    phase: bool,
-    progress: bool,
-    job: bool,
-}
-
 impl Agent {
     pub(super) fn observe(&mut self, env: &Envelope) {
-        match &env.event {
-            Event::AttemptStarted(_) => *self = Self::default(),
-            Event::Agent(note) => self.note(env, note),
-            Event::Phase(p) if env.from == Some(Speaker::Agent) => {
-                self.told.phase = true;
-                self.phase = Some(p.phase);
-            }
-            Event::Progress(_) if env.from == Some(Speaker::Agent) => self.told.progress = true,
-            Event::Job(_) if env.from == Some(Speaker::Agent) => self.told.job = true,
-            _ => {}
+        let main = self.rank.main();
+        if let Event::Agent(note) = &env.event {
+            self.note(env, note, main == Some(note.pid));
         }
+        self.rank.observe(env);
     }
 
-    fn note(&mut self, env: &Envelope, note: &AgentNote) {
+    fn note(&mut self, env: &Envelope, note: &AgentNote, counts: bool) {
         let pid = note.pid;
         match &note.word {
             AgentWord::Hello(_) => {
@@ -85,12 +66,11 @@ impl Agent {
             }
             AgentWord::Main => {
                 self.forget_main();
-                self.main = Some(pid);
                 self.lost = false;
             }
             AgentWord::Ended | AgentWord::Lost => {
                 self.connected.remove(&pid);
-                if self.main == Some(pid) {
+                if counts {
                     self.forget_main();
                     self.lost = note.word == AgentWord::Lost;
                 }
@@ -98,18 +78,16 @@ impl Agent {
             AgentWord::Silent { .. } | AgentWord::Refused { .. } => {
                 self.silent = self.connected.is_empty();
             }
-            AgentWord::Beat(beat) if self.main == Some(pid) => self.beat(env, beat),
+            AgentWord::Beat(beat) if counts => self.beat(env, beat),
             AgentWord::Finding(finding) if self.findings.len() < FINDINGS => {
-                self.findings.push((cite(env, &finding.text), (**finding).clone()));
+                self.findings
+                    .push((cite(env, &finding.text), (**finding).clone()));
             }
             _ => {}
         }
     }
 
     fn forget_main(&mut self) {
-        self.main = None;
-        self.told = Told::default();
-        self.phase = None;
         self.beat = None;
         self.op = None;
     }
@@ -118,9 +96,10 @@ impl Agent {
         self.op = beat.op.as_ref().map(|op| {
             let since = Mono(env.at.0.saturating_sub(op.age_ms));
             // one call has one beginning, whatever the clocks of two processes round to
-            let same = self.op.as_ref().filter(|(o, was)| {
-                o.is_same(op) && since.0.abs_diff(was.0) < 1500
-            });
+            let same = self
+                .op
+                .as_ref()
+                .filter(|(o, was)| o.is_same(op) && since.0.abs_diff(was.0) < 1500);
             (op.clone(), same.map_or(since, |(_, was)| *was))
         });
         let words = match &self.op {
@@ -134,21 +113,9 @@ impl Agent {
         self.beat = Some((cite(env, &words), beat.clone()));
     }
 
-    /// Whether this is a guess from the console about what the agent itself tells. What the
-    /// console knows more of the agent's own phase (section, a step on the CPU) is none.
+    /// See [`AgentRank::outranks`].
     pub(crate) fn outranks(&self, env: &Envelope) -> bool {
-        if env.from.is_some() || self.main.is_none() || !self.told.phase {
-            return false;
-        }
-        match &env.event {
-            Event::Phase(p) => {
-                let more = p.section.is_some() || p.on_cpu;
-                !(more && self.phase == Some(p.phase))
-            }
-            Event::Progress(_) => self.told.progress,
-            Event::Job(_) => self.told.job,
-            _ => false,
-        }
+        self.rank.outranks(env)
     }
 
     /// How it stands.
@@ -222,12 +189,16 @@ impl Agent {
     /// What the agent found of this kind and did not put right.
     pub(crate) fn found(&self, verdict: VerdictId) -> Option<(&Cite, &AgentFinding)> {
         let mut open = self.findings.iter().filter(|(_, f)| !f.fixed);
-        open.find(|(_, f)| f.verdict == verdict).map(|(c, f)| (c, f))
+        open.find(|(_, f)| f.verdict == verdict)
+            .map(|(c, f)| (c, f))
     }
 
     /// All that it found, as findings.
     pub(crate) fn findings(&self) -> impl Iterator<Item = Finding> {
-        let told = self.findings.iter().filter(|(_, f)| !f.verdict.is_no_fault());
+        let told = self
+            .findings
+            .iter()
+            .filter(|(_, f)| !f.verdict.is_no_fault());
         told.map(|(cite, f)| {
             let fixed = if f.fixed { "; it was put right" } else { "" };
             Finding::of_line(f.verdict, &format!("{}{fixed}", f.text), cite)

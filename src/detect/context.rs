@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::{
-    AgentWord, Cite, CiteKind, Event, FindMark, Finding, GpuId, GpuSample, JobChange, Line, MiopenRelease,
-    Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
+    AgentWord, Cite, CiteKind, Event, FindMark, Finding, GpuId, GpuSample, JobChange, Line,
+    MiopenRelease, Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
 };
 
 use super::errors::{Deadly, Entry, Errors, foremost};

@@ -37,7 +37,8 @@ use std::collections::BTreeMap;
 
 use crate::forecast::Card;
 use crate::model::{
-    AgentBeat, AgentOp, Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono, VerdictId,
+    AgentBeat, AgentOp, Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono,
+    VerdictId,
 };
 
 use agent::Agent;

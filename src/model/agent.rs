@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::units::Bytes;
 use super::vocab::{Phase, VerdictId};
 
+mod rank;
+mod words;
+
+pub use rank::AgentRank;
+
 /// One word of the agent, or about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentNote {
@@ -16,6 +21,13 @@ pub struct AgentNote {
     /// What.
     #[serde(flatten)]
     pub word: AgentWord,
+}
+
+impl AgentNote {
+    /// In a sentence, with whose words they are; `None`: it is only for the record.
+    pub fn words(&self) -> Option<String> {
+        words::words(self)
+    }
 }
 
 /// What was said.

@@ -26,7 +26,7 @@ pub mod units;
 pub mod visible;
 pub mod vocab;
 
-pub use agent::{AgentBeat, AgentNote, AgentOp, AgentWay, AgentWord};
+pub use agent::{AgentBeat, AgentNote, AgentOp, AgentRank, AgentWay, AgentWord};
 pub use attempt::{
     AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,
 };

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::model::setting::{FIND_ENFORCE, FIND_MODE};
 use crate::model::{
-    AgentWay, Answers, Baselines, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId, KillPlan, Limits,
-    PhaseLimits, Plan, Rung, RungId, Setting, VerdictId,
+    AgentWay, Answers, Baselines, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId, KillPlan,
+    Limits, PhaseLimits, Plan, Rung, RungId, Setting, VerdictId,
 };
 
 use super::knob::same_value;

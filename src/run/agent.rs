@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::detect::Presence;
-use crate::model::agent::{AgentConv, AgentNote, AgentVault, AgentWord};
-use crate::model::{AgentWay, AttemptSpec, Event, RungId};
+use crate::model::{AgentWay, AgentWord, AttemptSpec, Event, RungId};
 
 use super::snapshot::{AgentState, AgentView};
 use super::state::RunState;
@@ -96,75 +95,4 @@ impl RunState {
                 .collect(),
         }
     }
-}
-
-/// Our own words about what the agent says; `None`: it is not for the log.
-pub(super) fn words(note: &AgentNote) -> Option<String> {
-    let AgentNote { pid, word } = note;
-    Some(match word {
-        AgentWord::Hello(hello) => format!("agent: in process {pid}, Python {}", hello.python),
-        AgentWord::Lost => format!(
-            "agent lost: process {pid} lives, and its connection is gone; the console counts again"
-        ),
-        AgentWord::Silent { for_ms } => format!(
-            "agent silent: Python runs, and it has not said hello in {} s (a program that sets PYTHONPATH itself loses it); the run goes on without it",
-            for_ms / 1000
-        ),
-        AgentWord::Refused { protocol, agent } => format!(
-            "agent silent: the one in process {pid} (version {agent}) speaks version {protocol} of the messages, not ours; the run goes on without it"
-        ),
-        AgentWord::Conv(conv) => conv_words(conv),
-        AgentWord::Finding(f) => {
-            let end = if f.fixed { "put right" } else { f.cure.as_str() };
-            format!("agent: {}: {}{}", f.verdict, f.text, more("; ", end))
-        }
-        AgentWord::Fix { what, detail } if detail.is_empty() => format!("agent: {what}"),
-        AgentWord::Fix { what, detail } => format!("agent: {what} ({detail})"),
-        AgentWord::Vault(vault) => vault_words(vault),
-        AgentWord::Preflight { checks } => {
-            let bad: Vec<String> = checks
-                .iter()
-                .filter(|c| c.ok == Some(false))
-                .map(|c| format!("{}{}", c.text, more("; ", c.cure.as_deref().unwrap_or(""))))
-                .collect();
-            if bad.is_empty() {
-                return None;
-            }
-            format!("agent: before the first work: {}", bad.join("; "))
-        }
-        AgentWord::Problem { text } => format!("agent: {text}"),
-        AgentWord::HookFailed {
-            module, message, ..
-        } => format!("agent: {module} is not watched: {message}"),
-        AgentWord::Main
-        | AgentWord::Ended
-        | AgentWord::Beat(_)
-        | AgentWord::Error { .. }
-        | AgentWord::Torch { .. }
-        | AgentWord::Dropped { .. } => return None,
-    })
-}
-
-fn more(before: &str, text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-    format!("{before}{text}")
-}
-
-fn conv_words(conv: &AgentConv) -> String {
-    let dims: Vec<String> = conv.shape.iter().map(u64::to_string).collect();
-    let what = format!("{} {} on {}", conv.op, dims.join("x"), conv.device);
-    let why = more(": ", conv.message.as_deref().unwrap_or(""));
-    match conv.what.as_str() {
-        "failed" => format!("agent: {what}: tier {} failed{why}", conv.tier),
-        "chosen" => format!("agent: {what}: tier {} is used from now on", conv.tier),
-        other => format!("agent: {what}: tier {} {other}{why}", conv.tier),
-    }
-}
-
-fn vault_words(vault: &AgentVault) -> String {
-    let file = more(" in ", vault.file.as_deref().unwrap_or(""));
-    let why = more(": ", vault.message.as_deref().unwrap_or(""));
-    format!("vault: {} {}{file}{why}", vault.of, vault.what)
 }

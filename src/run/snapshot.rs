@@ -10,9 +10,9 @@ pub use crate::forecast::{Card, Cure, FindView, Forecast};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Survivor};
 use crate::model::{
-    ActionId, AgentOp, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow, GpuId, GpuSample,
-    HostSample, IdleBaseline, KernelFault, KillPlan, Mono, Origin, Outcome, Phase, ProcSample,
-    Progress, RungId, Setting, SourceStatus, Tier, Verdict,
+    ActionId, AgentOp, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow, GpuId,
+    GpuSample, HostSample, IdleBaseline, KernelFault, KillPlan, Mono, Origin, Outcome, Phase,
+    ProcSample, Progress, RungId, Setting, SourceStatus, Tier, Verdict,
 };
 
 /// One point of the charts; a missing reading is a gap, never a zero.

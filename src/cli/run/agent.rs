@@ -136,7 +136,11 @@ impl Side {
 
 impl Shell {
     /// Puts the agent into what is launched; gives the command.
-    pub(super) fn put_agent_in(&mut self, spec: &AttemptSpec, env: &mut Vec<EnvChange>) -> Vec<String> {
+    pub(super) fn put_agent_in(
+        &mut self,
+        spec: &AttemptSpec,
+        env: &mut Vec<EnvChange>,
+    ) -> Vec<String> {
         let now = self.now();
         self.agent.tracker.begin(now, self.state.is_server());
         let mut set = |name: &str, value: Option<String>| {
@@ -181,7 +185,11 @@ impl Shell {
     /// not, and that is said once.
     fn override_users_tier(&mut self, spec: &AttemptSpec, env: &mut Vec<EnvChange>) {
         for (key, variable) in [("conv_tier", "FPT_CONV_TIER"), ("conv", "FPT_CONV")] {
-            let own = self.planner.exported.get(variable).filter(|v| !v.is_empty());
+            let own = self
+                .planner
+                .exported
+                .get(variable)
+                .filter(|v| !v.is_empty());
             let (Some(own), Some(value)) = (own.cloned(), spec.settings.get(key)) else {
                 continue;
             };
@@ -289,7 +297,9 @@ impl Look for Disk {
 /// Whether a process is there and no zombie.
 fn lives(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.trim().chars().next());
     state.is_some_and(|s| !matches!(s, 'Z' | 'X'))
 }
 
@@ -313,7 +323,10 @@ fn stacks(door: &Door, subjects: &[Subject], file: Option<&Path>) -> Result<Stri
             .collect();
         handles
             .into_iter()
-            .map(|h| h.join().unwrap_or(Err(crate::agent::channel::AskError::Gone)))
+            .map(|h| {
+                h.join()
+                    .unwrap_or(Err(crate::agent::channel::AskError::Gone))
+            })
             .collect()
     });
     for (subject, answer) in asked.into_iter().zip(answers) {
@@ -363,7 +376,10 @@ fn by_signal(door: &Door, subject: Subject, file: Option<&Path>) -> Result<Strin
         return Err("its stacks cannot be asked for by signal".to_owned());
     };
     // its connection holds: the number is still that process's
-    let there = door.peers().iter().any(|p| p.conn == subject.conn && p.pid == subject.pid);
+    let there = door
+        .peers()
+        .iter()
+        .any(|p| p.conn == subject.conn && p.pid == subject.pid);
     let pid = i32::try_from(subject.pid).ok().and_then(Pid::from_raw);
     let (true, Some(pid)) = (there, pid) else {
         return Err("it is gone".to_owned());

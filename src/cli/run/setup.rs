@@ -13,7 +13,9 @@ use crate::cli::show::Output;
 use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
 use crate::model::visible::{self, Visible};
-use crate::model::{AgentWay, Chosens, EnvChange, EnvOrigin, GpuSample, Plan, SourceStatus, Vendor};
+use crate::model::{
+    AgentWay, Chosens, EnvChange, EnvOrigin, GpuSample, Plan, SourceStatus, Vendor,
+};
 use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
 use crate::supervise::GpuLock;

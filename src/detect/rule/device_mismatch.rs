@@ -35,7 +35,10 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
 
 fn by_pace(f: &Facts<'_>) -> Check {
     let told = f.agent.found(VerdictId::DeviceMismatch);
-    let two = f.placement.two_devices().or(told.map(|(cite, _)| (cite, cite)));
+    let two = f
+        .placement
+        .two_devices()
+        .or(told.map(|(cite, _)| (cite, cite)));
     let Some(bar) = f.pace.bar() else {
         return Check::clear("no steps are counted");
     };

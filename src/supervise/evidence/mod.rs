@@ -203,10 +203,15 @@ fn lookers(request: &EvidenceRequest) -> Vec<Collector> {
         }),
     ];
     if !beats.is_empty() {
-        list.push(Collector::new("agent", "agent.jsonl", 256 * KIB, move |out| {
-            beats.iter().for_each(|line| out.line(line));
-            Ok(())
-        }));
+        list.push(Collector::new(
+            "agent",
+            "agent.jsonl",
+            256 * KIB,
+            move |out| {
+                beats.iter().for_each(|line| out.line(line));
+                Ok(())
+            },
+        ));
     }
     list
 }

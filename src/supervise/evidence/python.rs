@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{OwnStacks, Trouble};
 use super::output::{Output, read_text};
 use super::tool;
+use super::{OwnStacks, Trouble};
 use crate::supervise::tree::{Member, Target};
 
 /// Interpreters whose stacks are taken, the root first.
