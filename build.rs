@@ -15,9 +15,53 @@ fn main() {
         None => env!("CARGO_PKG_VERSION").to_owned(),
     };
     println!("cargo:rustc-env=FPT_VERSION={version}");
+    if let Err(e) = agent::embed() {
+        println!("cargo::error=the agent's Python files cannot be embedded: {e}");
+    }
     #[cfg(feature = "bindgen")]
     if let Err(e) = bindings::generate() {
         println!("cargo::error=no bindings of rocm-smi: {e}");
+    }
+}
+
+mod agent {
+    //! `OUT_DIR/agent_files.rs`: every file of the Python package inside the binary.
+
+    use std::error::Error;
+    use std::fmt::Write;
+    use std::path::{Path, PathBuf};
+
+    const PACKAGE: &str = "src/agent/python";
+
+    pub(crate) fn embed() -> Result<(), Box<dyn Error>> {
+        println!("cargo:rerun-if-changed={PACKAGE}");
+        let top = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("no manifest")?);
+        let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo sets no OUT_DIR")?);
+        let top = top.join(PACKAGE);
+        let mut files = Vec::new();
+        collect(&top, &mut files)?;
+        files.sort();
+        let mut text = String::from("const FILES: &[(&str, &[u8])] = &[\n");
+        for file in &files {
+            let name = file.strip_prefix(&top)?;
+            writeln!(text, "    ({name:?}, include_bytes!({file:?})),")?;
+        }
+        text.push_str("];\n");
+        std::fs::write(out.join("agent_files.rs"), text)?;
+        Ok(())
+    }
+
+    /// Python sources only: no caches, no tests that lie beside them.
+    fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                collect(&path, files)?;
+            } else if path.extension() == Some("py".as_ref()) {
+                files.push(path);
+            }
+        }
+        Ok(())
     }
 }
 

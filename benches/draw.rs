@@ -196,6 +196,7 @@ fn folding(bencher: Bencher<'_, '_>, run: Workload, event: Event) {
     let env = RefCell::new(Envelope {
         seq: 1 << 40,
         at: first,
+        from: None,
         event,
     });
     bencher

@@ -18,6 +18,7 @@
 //! | `detect`, `policy` | `model`, `forecast` (`policy` also `profile`'s types) | each other, I/O, clocks, threads |
 //! | `profile` | `model` | clocks; I/O only in `catalog` |
 //! | `run` | `model`, `forecast`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
+//! | `agent` | `model`, `profile` | anything else of ours |
 //! | `telemetry`, `workload`, `supervise`, `record`, `doctor` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
 //! | `ui` | `model`, `forecast`'s views, `run::snapshot`, `profile`, the reports of `doctor` and `diagnose` | `telemetry`, `workload`, `supervise` |
 //! | `diagnose` | all but `ui`, `cli` | |
@@ -25,6 +26,7 @@
 //!
 //! `tests/layering.rs` enforces the table.
 
+pub mod agent;
 pub mod cli;
 pub mod detect;
 pub mod diagnose;

@@ -30,7 +30,7 @@ mod tests {
     }
 
     /// The table of `src/lib.rs`. `a::b`: only that part of the layer.
-    const LAYERS: [Layer; 14] = [
+    const LAYERS: [Layer; 15] = [
         layer("model", &[], true),
         layer("forecast", &["model"], true),
         layer("detect", &["model", "forecast"], true),
@@ -41,6 +41,7 @@ mod tests {
             &["model", "forecast", "detect", "policy", "profile"],
             true,
         ),
+        layer("agent", &["model", "profile"], false),
         layer("telemetry", &["model", "profile"], false),
         layer("workload", &["model", "profile"], false),
         layer("supervise", &["model", "profile", "workload"], false),

@@ -100,6 +100,7 @@ impl Workload {
         let env = Arc::new(Envelope {
             seq: self.seq,
             at,
+            from: None,
             event,
         });
         let effects = reduce(&mut self.state, &env);

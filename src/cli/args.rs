@@ -80,11 +80,28 @@ pub(super) struct RunArgs {
     /// Take native stacks with each bundle of evidence: gdb stops the program for a moment
     #[arg(long)]
     pub(super) gdb: bool,
+    /// Put the agent into the program's Python (docs/agent.md), or leave it out
+    #[arg(
+        long,
+        value_name = "auto|off",
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    pub(super) agent: AgentChoice,
     #[command(flatten)]
     pub(super) show: ShowArgs,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
+}
+
+/// Whether the agent is put into the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum AgentChoice {
+    /// Where the command is Python, or starts it.
+    Auto,
+    /// Nowhere.
+    Off,
 }
 
 /// How a run is shown.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::{
-    Cite, CiteKind, Event, FindMark, Finding, GpuId, GpuSample, JobChange, Line, MiopenRelease,
-    Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
+    AgentWord, Cite, CiteKind, Event, FindMark, Finding, GpuId, GpuSample, JobChange, Line,
+    MiopenRelease, Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
 };
 
 use super::errors::{Deadly, Entry, Errors, foremost};
@@ -135,6 +135,14 @@ impl Context {
             Event::Phase(p) => self.observe_phase(now, p),
             Event::Progress(p) => self.observe_progress(now, p),
             Event::Artefact(_) => self.errors.survived(),
+            // another tier did it: what MIOpen or torch printed about the one before is past
+            Event::Agent(note) => {
+                if let AgentWord::Conv(conv) = &note.word
+                    && conv.what == "chosen"
+                {
+                    self.survived();
+                }
+            }
             Event::Job(change) => self.observe_job(now, seq, change),
             Event::Find(mark) => self.observe_find(now, seq, mark),
             Event::Kernel { text } => {

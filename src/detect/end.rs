@@ -55,7 +55,9 @@ impl Detector {
         let others = if end.is_good() {
             Vec::new()
         } else {
-            c.others(now, end.verdict)
+            let mut others = c.others(now, end.verdict);
+            others.extend(self.agent.findings());
+            others
         };
         v.findings = vec![Finding {
             verdict: end.verdict,

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::forecast::Card;
-use crate::model::{Cite, Finding, Limits, MiopenRelease, Mono, Phase, VerdictId};
+use crate::model::{AgentOp, Cite, Finding, Limits, MiopenRelease, Mono, Phase, VerdictId};
 
+use super::agent::Agent;
 use super::channels::Channels;
 pub(crate) use super::find::OpenFind;
 use super::helpers::Helpers;
@@ -70,6 +71,8 @@ impl Job {
 pub(crate) struct Facts<'a> {
     pub(crate) now: Mono,
     pub(crate) channels: &'a Channels,
+    /// What the agent inside the program tells.
+    pub(crate) agent: &'a Agent,
     /// Pace of the bar at hand.
     pub(crate) pace: &'a Pace,
     /// Memory and heat.
@@ -129,6 +132,22 @@ impl Facts<'_> {
     /// What the limit of a rule about a job that lives was raised by.
     pub(crate) fn soft_ratchet(&self, rule: VerdictId) -> f64 {
         self.ratchets.get(&rule).copied().unwrap_or(1.0)
+    }
+
+    /// A convolution that the agent sees in flight on an AMD card, and for how long: MIOpen
+    /// searches or compiles inside the call, while its kernels run after it.
+    pub(crate) fn conv_on_card(&self) -> Option<(&AgentOp, Duration)> {
+        let (op, age) = self.agent.op(self.now)?;
+        let miopen = self.card.arch.is_some() && op.is_on_card() && op.is_convolution();
+        miopen.then_some((op, age))
+    }
+
+    /// The last heartbeat, where it names an operation or is the last word of a hung
+    /// interpreter; else the readings speak.
+    pub(crate) fn beat_cites(&self) -> Vec<Cite> {
+        let speaks = self.agent.op(self.now).is_some() || self.agent.stopped(self.now).is_some();
+        let cite = self.agent.cite().filter(|_| speaks);
+        cite.into_iter().cloned().collect()
     }
 
     /// What a step of the bar at hand usually takes; zero where none is counted.

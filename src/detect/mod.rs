@@ -3,6 +3,7 @@
 //! Pure: time comes in with each envelope. One [`Detector`] serves a whole run;
 //! [`Detector::begin_attempt`] starts afresh but keeps what was learned.
 
+mod agent;
 mod alarm;
 mod assess;
 mod card;
@@ -36,9 +37,12 @@ use std::collections::BTreeMap;
 
 use crate::forecast::Card;
 use crate::model::{
-    Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono, VerdictId,
+    AgentBeat, AgentOp, Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono,
+    VerdictId,
 };
 
+use agent::Agent;
+pub use agent::Presence;
 use alarm::Alarm;
 use card::CardLevels;
 use channels::Channels;
@@ -74,6 +78,7 @@ pub struct Detector {
     /// What the forecast of a convolution needs to know of it.
     card: Card,
     channels: Channels,
+    agent: Agent,
     context: Context,
     pace: Pace,
     pressure: Pressure,
@@ -107,6 +112,7 @@ impl Detector {
             thresholds: Thresholds::DEFAULT,
             gpu,
             card: Card::default(),
+            agent: Agent::default(),
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             pace: Pace::default(),
             pressure: Pressure::default(),
@@ -160,6 +166,7 @@ impl Detector {
         self.channels = Channels::new(now, levels, self.channels.gpu_expected);
         let longest = std::mem::take(&mut self.context.longest);
         self.context = Context::new(now, on_cpu, longest);
+        self.agent = Agent::default();
         self.pace = Pace::default();
         self.pressure = self.pressure.begin();
         self.placement = self.placement.begin();
@@ -236,6 +243,7 @@ impl Detector {
             Event::Standstill { .. } => self.cut(now),
             _ => {}
         }
+        self.agent.observe(env);
         self.placement.observe(now, env.seq, &env.event);
         self.context.observe(now, env.seq, &env.event, error);
         let active = self.channels.last_activity();
@@ -331,6 +339,27 @@ impl Detector {
         }
     }
 
+    /// Whether the event is a guess from the console about what the agent tells itself:
+    /// then it counts for nothing.
+    pub fn is_outranked(&self, env: &Envelope) -> bool {
+        self.agent.outranks(env)
+    }
+
+    /// How it stands with the agent inside the program.
+    pub fn presence(&self) -> Presence {
+        self.agent.presence()
+    }
+
+    /// The agent's last heartbeat.
+    pub fn beat(&self) -> Option<&AgentBeat> {
+        self.agent.last()
+    }
+
+    /// The operation in flight, and for how long.
+    pub fn op(&self, now: Mono) -> Option<(&AgentOp, std::time::Duration)> {
+        self.agent.op(now)
+    }
+
     /// Whether the workload is stopped or traced at present.
     pub fn is_paused(&self) -> bool {
         self.paused
@@ -388,6 +417,7 @@ impl Detector {
         Facts {
             now,
             channels: &self.channels,
+            agent: &self.agent,
             pace: &self.pace,
             pressure: &self.pressure,
             placement: &self.placement,

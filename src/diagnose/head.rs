@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::model::event::{RunStarted, SCHEMA};
-use crate::model::{Bytes, Chosens, GpuId, Plan};
+use crate::model::{AgentWay, Bytes, Chosens, GpuId, Plan};
 use crate::profile::resolve::{Inputs, env_names};
 use crate::profile::{Card, Catalog, Machine, best, resolve};
 use crate::workload::adapter::{self, AdapterKind, LaunchInfo};
@@ -102,6 +102,7 @@ fn plan(meta: &Meta, kind: AdapterKind) -> Option<(String, String, Plan)> {
             server: server(meta, kind),
             countdown: Duration::ZERO,
             setting_args: &|key, value| capabilities::arguments(kind, &meta.argv, key, value),
+            agent: AgentWay::Unknown,
             no_miopen: None,
             chosen: Chosens::default(),
         },

@@ -216,6 +216,7 @@ impl Reader {
         self.detector.observe(&Envelope {
             seq: self.seq,
             at: Mono::ZERO,
+            from: None,
             event,
         });
     }

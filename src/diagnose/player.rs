@@ -354,6 +354,7 @@ impl Player {
             let env = Envelope {
                 seq: self.seq,
                 at: self.now(),
+                from: None,
                 event,
             };
             match self.fold {

@@ -125,6 +125,7 @@ impl Play {
             self.envelope(&Envelope {
                 seq: seq + 1 + n as u64,
                 at: Mono(at.0.saturating_add(after)),
+                from: None,
                 event: Event::Tick,
             });
         }

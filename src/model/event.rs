@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::AgentNote;
 use super::attempt::{Artefact, AttemptSpec, ExitReport, Outcome, RungId, SkippedRung};
 use super::effect::{Scope, Signal};
 use super::gpu::GpuId;
@@ -20,7 +21,7 @@ use super::units::Bytes;
 use super::vocab::VerdictId;
 
 /// Version of the event stream: major.minor. Readers refuse another major.
-pub const SCHEMA: &str = "1.3";
+pub const SCHEMA: &str = "1.4";
 
 /// One event with its place in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,8 +30,19 @@ pub struct Envelope {
     pub seq: u64,
     /// When, in milliseconds since the run began.
     pub at: Mono,
+    /// Who told it, where it was not read from the console or seen by the supervisor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Speaker>,
     /// What.
     pub event: Event,
+}
+
+/// Who tells an event that could also be read from the console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// The agent inside the program.
+    Agent,
 }
 
 /// How much a notice matters.
@@ -280,6 +292,8 @@ pub enum Event {
     Find(FindMark),
     /// A result was written.
     Artefact(Artefact),
+    /// The agent inside the program said something, or something is to be said of it.
+    Agent(Box<AgentNote>),
     /// The kernel said something about a GPU, memory or our processes.
     Kernel {
         /// Its text.

@@ -4,6 +4,7 @@
 //! ([`VerdictId`], [`Phase`], [`ActionId`]) are closed lists that code, JSON,
 //! TOML and screen share.
 
+pub mod agent;
 pub mod attempt;
 pub mod baselines;
 pub mod convolution;
@@ -25,13 +26,14 @@ pub mod units;
 pub mod visible;
 pub mod vocab;
 
+pub use agent::{AgentBeat, AgentNote, AgentOp, AgentRank, AgentWay, AgentWord};
 pub use attempt::{
     AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,
 };
 pub use baselines::{Baselines, Fingerprint, Observed, PhaseBaseline};
 pub use convolution::{ConvDirection, ConvLayout, ConvType, Convolution, ConvolutionError};
 pub use effect::{Effect, Scope, Signal};
-pub use event::{Attached, Command, Envelope, Event};
+pub use event::{Attached, Command, Envelope, Event, Speaker};
 pub use fault::{FaultKind, KernelFault};
 pub use find::{FindFigures, FindState, MiopenRelease, Workspace};
 pub use found::{CardMemory, FoundProcess};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::AgentWay;
 use super::attempt::RungId;
 use super::baselines::Baselines;
 use super::effect::Signal;
@@ -178,6 +179,9 @@ pub struct Plan {
     /// Whether and how the workload follows each setting that can be switched.
     #[serde(default)]
     pub follow: BTreeMap<Setting, Follow>,
+    /// Whether an agent is put into the program.
+    #[serde(default, skip_serializing_if = "AgentWay::is_unknown")]
+    pub agent: AgentWay,
     /// What the user chose while watching; it is in `env`, `settings` and `vram_cap` already.
     #[serde(default)]
     pub chosen: Chosens,

@@ -126,6 +126,13 @@ impl Position {
         }
     }
 
+    /// The rung in force that sets this setting last.
+    pub fn sets(&self, plan: &Plan, key: &str) -> Option<RungId> {
+        let heard = |r: &&Rung| r.settings.contains_key(key) && !plan.chosen.silences(&r.id, key);
+        let setters = self.in_force(plan).filter(heard);
+        setters.last().map(|r| r.id.clone())
+    }
+
     fn in_force<'p>(&'p self, plan: &'p Plan) -> impl Iterator<Item = &'p Rung> {
         plan.ladder.iter().filter(|r| self.taken.contains(&r.id))
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::model::setting::{FIND_ENFORCE, FIND_MODE};
 use crate::model::{
-    Answers, Baselines, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId, KillPlan, Limits,
-    PhaseLimits, Plan, Rung, RungId, Setting, VerdictId,
+    AgentWay, Answers, Baselines, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId, KillPlan,
+    Limits, PhaseLimits, Plan, Rung, RungId, Setting, VerdictId,
 };
 
 use super::knob::same_value;
@@ -27,9 +27,18 @@ pub const SUPERVISOR_ENV: &[(&str, &str)] = &[
     ("PYTHONUNBUFFERED", "1"),
 ];
 
+/// Why no argument makes a workload follow a setting; fit for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoArgument {
+    /// None is known, or the command excludes it. An agent may carry the setting out.
+    None(String),
+    /// The value is wrong for any way.
+    Wrong(String),
+}
+
 /// How a workload can follow a setting (key, value): the arguments that do it, or why
 /// it cannot.
-pub type SettingArgs<'a> = dyn Fn(&str, &str) -> Result<Vec<String>, String> + 'a;
+pub type SettingArgs<'a> = dyn Fn(&str, &str) -> Result<Vec<String>, NoArgument> + 'a;
 
 /// Everything besides the profile that a plan depends on.
 pub struct Inputs<'a> {
@@ -49,6 +58,8 @@ pub struct Inputs<'a> {
     pub countdown: Duration,
     /// How the workload can follow a setting, where the profile does not say it.
     pub setting_args: &'a SettingArgs<'a>,
+    /// Whether an agent inside the program carries settings out.
+    pub agent: AgentWay,
     /// Why MIOpen's variables concern nobody here; absent: they do.
     pub no_miopen: Option<String>,
     /// What the user chose while watching; it wins over everything but later rungs.
@@ -115,6 +126,7 @@ pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
         settings: zero.settings,
         follow: told.switches(),
         setting_args: told.found,
+        agent: inputs.agent.clone(),
         chosen: inputs.chosen.clone(),
         effective: Vec::new(),
         ladder,

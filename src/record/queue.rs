@@ -43,6 +43,7 @@ impl Class {
             | Event::Job(_)
             | Event::Find(_)
             | Event::Artefact(_)
+            | Event::Agent(_)
             | Event::Kernel { .. }
             | Event::VramWaiting { .. }
             | Event::VramReclaimed { .. }
@@ -171,6 +172,7 @@ mod tests {
         Arc::new(Envelope {
             seq,
             at: Mono(seq),
+            from: None,
             event,
         })
     }

@@ -227,6 +227,7 @@ mod tests {
             let env = Envelope {
                 seq: i as u64 + 1,
                 at: crate::model::Mono(i as u64),
+                from: None,
                 event,
             };
             serde_json::to_writer(&mut text, &env).unwrap();

@@ -19,6 +19,9 @@ pub fn follow(state: &mut RunState, env: &Envelope) {
     if state.is_over() {
         return;
     }
+    if state.detector.is_outranked(env) {
+        return;
+    }
     state.remember(env);
     state.detector.ignore_tracer(state.evidence_touches());
     state.detector.observe(env);

@@ -178,6 +178,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Event::Standstill { cause, for_ms } => {
             format!("no judgement for {:.1} s: {cause:?}", millis_s(*for_ms))
         }
+        Event::Agent(note) => format!("agent: {}", note.words()?),
         Event::Source(s) => source_words(s),
         Event::Replanned(r) => format!("for the next attempt: {}", r.what),
         Event::ProfileSaved { id, path } => format!("profile {id} saved as {path}"),

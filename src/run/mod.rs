@@ -1,5 +1,6 @@
 //! The pure fold over the event stream.
 
+mod agent;
 mod attached;
 mod card;
 mod command;

@@ -21,6 +21,10 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
         }
         return Vec::new();
     }
+    if state.detector.is_outranked(env) {
+        // what the agent tells itself is not guessed from the console
+        return Vec::new();
+    }
     state.remember(env);
     state.detector.ignore_tracer(state.evidence_touches());
     let mut effects = Vec::new();
@@ -172,7 +176,11 @@ impl RunState {
                     };
                 }
             }
-            Event::Replanned(plan) => self.replanned(plan),
+            Event::Replanned(plan) => {
+                self.replanned(plan);
+                self.agent_event(event);
+            }
+            Event::Agent(_) => self.agent_event(event),
             Event::GroupGone { attempt } if *attempt == self.attempt_number() => {
                 self.flags.gone = true;
                 self.pid = None;

@@ -17,6 +17,9 @@ const NO_WORD: Duration = Duration::from_secs(1);
 /// Judgements and decisions of the recording itself change nothing.
 pub fn rejudge(state: &mut RunState, env: &Envelope) -> Vec<Verdict> {
     state.now = state.now.max(env.at);
+    if state.detector.is_outranked(env) {
+        return Vec::new();
+    }
     state.remember(env);
     state.detector.ignore_tracer(state.evidence_touches());
     state.detector.observe(env);

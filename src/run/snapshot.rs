@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use super::trail::{Lack, Lapse, Mark, MarkKind, Quantity, Raised, ShownState, Trail};
 pub use crate::detect::{Working, kernel_fault};
@@ -9,9 +10,9 @@ pub use crate::forecast::{Card, Cure, FindView, Forecast};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Survivor};
 use crate::model::{
-    ActionId, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow, GpuId, GpuSample,
-    HostSample, IdleBaseline, KernelFault, KillPlan, Mono, Origin, Outcome, Phase, ProcSample,
-    Progress, RungId, Setting, SourceStatus, Tier, Verdict,
+    ActionId, AgentOp, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow, GpuId,
+    GpuSample, HostSample, IdleBaseline, KernelFault, KillPlan, Mono, Origin, Outcome, Phase,
+    ProcSample, Progress, RungId, Setting, SourceStatus, Tier, Verdict,
 };
 
 /// One point of the charts; a missing reading is a gap, never a zero.
@@ -196,6 +197,49 @@ pub struct SettingView {
     pub follow: Follow,
 }
 
+/// How it stands with the agent inside the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AgentState {
+    /// Nothing is known of one.
+    #[default]
+    None,
+    /// It is left out, or none is expected.
+    Off,
+    /// The program starts, and it has not said hello yet.
+    Awaited,
+    /// It tells.
+    Connected,
+    /// Python runs, and it does not say hello.
+    Silent,
+    /// Its process lives, and the connection is gone.
+    Lost,
+}
+
+impl AgentState {
+    /// The word on screen; nothing where nothing is known.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Off => "off",
+            Self::Awaited => "awaited",
+            Self::Connected => "connected",
+            Self::Silent => "silent",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// What the agent shows of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentView {
+    /// How it stands.
+    pub state: AgentState,
+    /// The operation in flight, and for how long.
+    pub op: Option<(AgentOp, Duration)>,
+    /// Tiers of the convolution fallback but the native one, with their counts.
+    pub tiers: Vec<(String, u64)>,
+}
+
 /// The present state of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
@@ -267,6 +311,8 @@ pub struct Snapshot {
     pub job: JobState,
     /// MIOpen's Find, while one is open.
     pub find: Option<Box<FindView>>,
+    /// The agent inside the program.
+    pub agent: AgentView,
     /// Judgement in force.
     pub verdict: Verdict,
     /// Since when.

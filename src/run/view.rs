@@ -45,6 +45,7 @@ impl RunState {
             progress: self.progress.clone(),
             job: self.job_state(),
             find: self.detector.find().map(Box::new),
+            agent: self.view_agent(),
             verdict: self.verdict.clone(),
             verdict_since: self.shown.map_or(self.now, |s| s.at),
             trail: self.tracks.trail.clone(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{Bytes, GpuSample, Health, Metric, Progress, RungId, SourceState, SourceStatus};
 use crate::run::Snapshot;
-use crate::run::snapshot::{JobState, LadderEntry, RungState, Stage};
+use crate::run::snapshot::{AgentState, JobState, LadderEntry, RungState, Stage};
 
 use super::text::{ago, count, left, number, percent};
 
@@ -269,6 +269,24 @@ fn after(rung: &RungId) -> String {
         return "the run is given up".to_owned();
     }
     format!("restart on rung {rung}")
+}
+
+/// How it stands with the agent inside the program; nothing where nothing is known.
+pub(super) fn agent(s: &Snapshot) -> Option<(Tone, String)> {
+    let tone = match s.agent.state {
+        AgentState::None => return None,
+        AgentState::Off | AgentState::Awaited => Tone::Dim,
+        AgentState::Connected => Tone::Plain,
+        AgentState::Silent | AgentState::Lost => Tone::Warn,
+    };
+    Some((tone, format!("agent {}", s.agent.state.word())))
+}
+
+/// An operation that has been in flight for long enough to be read.
+pub(super) fn in_flight(s: &Snapshot) -> Option<String> {
+    let (op, age) = s.agent.op.as_ref()?;
+    let long = *age >= Duration::from_secs(2);
+    long.then(|| format!("{} for {}", op.words(), ago(*age)))
 }
 
 /// Whether a job is in flight, in words.

@@ -2,6 +2,7 @@
 
 use super::adapter::AdapterKind;
 use crate::model::Bytes;
+use crate::profile::resolve::NoArgument;
 
 /// The arguments that make a workload follow a setting (`vae_device` = `cpu`), behind
 /// those that its command has already.
@@ -11,30 +12,30 @@ use crate::model::Bytes;
 /// memory or the GPU, and of other programs we know none.
 ///
 /// # Errors
-/// The reason, fit for the user, when a setting cannot be followed that way.
+/// The reason when a setting cannot be followed that way.
 pub fn arguments(
     kind: AdapterKind,
     command: &[String],
     name: &str,
     value: &str,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, NoArgument> {
     let argument = match kind {
-        AdapterKind::Comfyui => comfyui(name, value)?,
+        AdapterKind::Comfyui => comfyui(name, value).map_err(NoArgument::Wrong)?,
         _ => None,
     };
     let Some(argument) = argument else {
-        return Err(needs_agent(kind, name));
+        return Err(NoArgument::None(unknown(kind, name)));
     };
     match argument.first().and_then(|flag| rival(flag, command)) {
-        Some(own) => Err(format!(
+        Some(own) => Err(NoArgument::None(format!(
             "your command has {own}, and {} of {kind} takes only one of its kind",
             argument.join(" ")
-        )),
+        ))),
         None => Ok(argument),
     }
 }
 
-fn needs_agent(kind: AdapterKind, name: &str) -> String {
+fn unknown(kind: AdapterKind, name: &str) -> String {
     let whose = match kind {
         AdapterKind::Comfyui => "ComfyUI has no argument for it",
         AdapterKind::Framepack => "FramePack has no argument for it",
@@ -42,9 +43,7 @@ fn needs_agent(kind: AdapterKind, name: &str) -> String {
             "no argument of this program is known for it"
         }
     };
-    format!(
-        "{whose} (a profile may name one: [workload.arguments] {name}), and this version has no agent inside the program"
-    )
+    format!("{whose} (a profile may name one: [workload.arguments] {name})")
 }
 
 /// Flags of ComfyUI's `cli_args.py` of which a command may have one: argparse ends the
@@ -115,7 +114,13 @@ mod tests {
     use super::*;
 
     fn of(kind: AdapterKind, name: &str, value: &str) -> Result<Vec<String>, String> {
-        arguments(kind, &[], name, value)
+        arguments(kind, &[], name, value).map_err(words)
+    }
+
+    fn words(why: NoArgument) -> String {
+        match why {
+            NoArgument::None(why) | NoArgument::Wrong(why) => why,
+        }
     }
 
     #[test]
@@ -139,7 +144,7 @@ mod tests {
     fn what_nobody_follows_is_said() {
         for kind in AdapterKind::ALL {
             let e = of(*kind, "vae_tile", "256").unwrap_err();
-            assert!(e.contains("vae_tile") && e.contains("agent"), "{e}");
+            assert!(e.contains("[workload.arguments] vae_tile"), "{e}");
         }
         assert!(of(AdapterKind::Framepack, "vae_device", "cpu").is_err());
         let e = of(AdapterKind::Comfyui, "vae_dtype", "fp8").unwrap_err();
@@ -151,7 +156,7 @@ mod tests {
     fn a_flag_of_the_command_that_excludes_ours_is_named() {
         let command = ["python", "main.py", "--fp16-vae"].map(str::to_owned);
         let of = |value| arguments(AdapterKind::Comfyui, &command, "vae_dtype", value);
-        let e = of("float32").unwrap_err();
+        let e = words(of("float32").unwrap_err());
         assert!(e.contains("--fp16-vae") && e.contains("--fp32-vae"), "{e}");
         assert_eq!(
             of("float16").unwrap(),

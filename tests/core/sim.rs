@@ -220,6 +220,7 @@ pub(crate) fn plan() -> Plan {
             ),
         ]),
         setting_args: BTreeMap::new(),
+        agent: framepack_tui::model::AgentWay::Unknown,
         chosen: Chosens::default(),
         effective: Vec::new(),
         baselines: Baselines::default(),
@@ -321,6 +322,7 @@ impl Sim {
         let env = Envelope {
             seq: self.seq,
             at: self.now,
+            from: None,
             event,
         };
         let effects = reduce(&mut self.state, &env);

@@ -85,6 +85,7 @@ fn stream(events: Vec<Event>) -> Vec<String> {
     let envelope = |(seq, event)| Envelope {
         seq,
         at: Mono(seq * 400),
+        from: None,
         event,
     };
     let envelopes = (1..).zip(events).map(envelope);

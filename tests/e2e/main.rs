@@ -6,6 +6,8 @@
 //! They need `.venv` (see `scripts/setup`) and a private mount namespace.
 
 #[cfg(test)]
+mod agent;
+#[cfg(test)]
 mod attach;
 #[cfg(test)]
 mod bad_input;

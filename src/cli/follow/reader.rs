@@ -103,6 +103,7 @@ impl Show {
             let env = Envelope {
                 seq: last.seq,
                 at: last.at,
+                from: None,
                 event: Event::Notice {
                     level: Level::Warn,
                     text,

@@ -106,6 +106,8 @@ impl Shell {
     }
 
     fn exited(&mut self, attempt: u32, status: ExitStatus) {
+        // what the console tells of the end counts again
+        self.agent_ended();
         // an end that we or a signal brought about says nothing about the job
         let by_itself = matches!(status, ExitStatus::Code(c) if !(129..=159).contains(&c));
         if by_itself && !self.ending {

@@ -79,10 +79,11 @@ impl Shell {
         self.adapter = Some(adapter::new(self.kind, &launch));
         self.finder.begin(number);
         self.gone_pending = None;
-        let launched = self.expand(&spec).and_then(|env| {
+        let launched = self.expand(&spec).and_then(|mut env| {
+            let argv = self.put_agent_in(&spec, &mut env);
             external::launch(LaunchSpec {
                 exe: PathBuf::from(OWN_EXE),
-                argv: spec.argv.clone(),
+                argv,
                 env,
                 cwd: self.cwd.clone(),
                 attempt: number,
@@ -130,6 +131,8 @@ impl Shell {
             dir: self.dir.evidence_dir(number),
             pids: self.pid.into_iter().collect(),
             guardian: self.child.as_ref().and_then(|c| c.guardian_pid),
+            own_stacks: self.agent.stacks(),
+            beats: self.agent.beats(),
             ..self.ask_always.clone()
         };
         self.ring.fill(&mut request);

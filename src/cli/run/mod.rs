@@ -1,5 +1,6 @@
 //! `framepack-tui run`: setup, the supervising loop, the last words.
 
+mod agent;
 pub(super) mod attach;
 mod child;
 mod effects;

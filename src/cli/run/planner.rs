@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cli::CliError;
 use crate::model::Vendor;
-use crate::model::{Bytes, Chosens, GpuSample, Plan, Setting};
+use crate::model::{AgentWay, Bytes, Chosens, GpuSample, Plan, Setting};
 use crate::profile::resolve::{Inputs, env_names};
 use crate::profile::{Catalog, Problem, Profile, lint, resolve};
 use crate::workload::adapter::{self, AdapterKind, LaunchInfo};
@@ -30,6 +30,8 @@ pub(in crate::cli) struct Planner {
     pub(in crate::cli) card_unknown: bool,
     /// What reads the console, where the profile does not say.
     pub(in crate::cli) detected: AdapterKind,
+    /// Whether an agent is put into the command.
+    pub(in crate::cli) agent: AgentWay,
     /// The user's exported variables.
     pub(in crate::cli) exported: BTreeMap<String, String>,
     /// Countdown before a kill.
@@ -74,6 +76,7 @@ impl Planner {
             server: self.is_server(kind),
             countdown: self.countdown,
             setting_args: &follow,
+            agent: self.agent.clone(),
             no_miopen: self.no_miopen(),
             chosen: chosen.clone(),
         };

@@ -8,18 +8,21 @@ use std::time::Duration;
 use jiff::Zoned;
 
 use crate::cli::CliError;
-use crate::cli::args::RunArgs;
+use crate::cli::args::{AgentChoice, RunArgs};
 use crate::cli::show::Output;
 use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
 use crate::model::visible::{self, Visible};
-use crate::model::{Chosens, EnvChange, EnvOrigin, GpuSample, SourceStatus, Vendor};
+use crate::model::{
+    AgentWay, Chosens, EnvChange, EnvOrigin, GpuSample, Plan, SourceStatus, Vendor,
+};
 use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
 use crate::supervise::GpuLock;
 use crate::telemetry::{Sampler, SamplerConfig};
 use crate::workload::adapter::AdapterKind;
 
+use super::agent;
 use super::attach::Attachment;
 use super::learned::{Learned, fingerprint};
 use super::machine;
@@ -46,6 +49,8 @@ pub(in crate::cli) struct Setup {
     /// Native stacks are taken with the evidence, by gdb.
     pub(in crate::cli) gdb: bool,
     pub(in crate::cli) learned: Learned,
+    /// What the agent needs; absent: there is none.
+    pub(in crate::cli) agent: Option<super::agent::Ready>,
 }
 
 /// What the command line asks for, judged before any device is looked at.
@@ -101,7 +106,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         notices.push(format!("a profile was left out: {broken}"));
     }
     let sources = sampler.sample().sources;
-    let planner = Planner {
+    let mut planner = Planner {
         catalog,
         argv: args.command.clone(),
         asked: args.profile.clone(),
@@ -109,6 +114,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         card_unknown: silent_card(&sources).is_some(),
         card,
         detected,
+        agent: agent::expected(args.agent, &args.command),
         exported: exported.clone(),
         countdown: countdown(output),
     };
@@ -127,6 +133,8 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
 
     let now = Zoned::now();
     let (store, dir) = record(&args.command, &now, None, &mut notices)?;
+    let agent = put_ready(args, &dir, &mut planner, &mut plan, &mut notices)?;
+    let card = planner.card.as_ref();
     let run = dir.id().to_string();
     let kin = fingerprint(&profile.id.value, &kind.to_string(), card, &args.command);
     let learned = Learned::recall(&store, kin, &mut plan);
@@ -161,7 +169,31 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         attachment: None,
         gdb: args.gdb,
         learned,
+        agent,
     })
+}
+
+/// Puts the agent where the program finds it. That it cannot be costs what only the agent
+/// does, never the run.
+fn put_ready(
+    args: &RunArgs,
+    dir: &RunDir,
+    planner: &mut Planner,
+    plan: &mut Plan,
+    notices: &mut Vec<String>,
+) -> Result<Option<agent::Ready>, CliError> {
+    if args.agent == AgentChoice::Off {
+        return Ok(None);
+    }
+    match agent::prepare(dir, notices) {
+        Ok(ready) => Ok(Some(ready)),
+        Err(why) => {
+            notices.push(format!("no agent is put into the program: {why}"));
+            planner.agent = AgentWay::Off { why };
+            *plan = planner.plan(&Chosens::default())?.plan;
+            Ok(None)
+        }
+    }
 }
 
 /// The lock of the card, for the run of this record.

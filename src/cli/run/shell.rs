@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
+use crate::agent::Heard;
 use crate::cli::CliError;
 use crate::cli::show::last_words;
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Level};
 use crate::model::sample::SourceState;
-use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, SourceStatus};
+use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, SourceStatus, Speaker};
 use crate::record::RunDir;
 use crate::run::{RunState, reduce};
 use crate::supervise::{
@@ -62,6 +63,7 @@ pub(super) struct Shell {
     pub(super) attachment: Option<Attachment>,
     /// It is not ours; whether the user says that a job is in flight.
     pub(super) attached: Option<bool>,
+    pub(super) agent: super::agent::Side,
     /// What every bundle of evidence is asked for.
     pub(super) ask_always: EvidenceRequest,
     pub(super) attempt: Option<AttemptSpec>,
@@ -93,6 +95,8 @@ struct Inbox {
     saved: mpsc::UnboundedReceiver<Saved>,
     deadline: mpsc::UnboundedReceiver<String>,
     signals: Signals,
+    /// What agents say; absent: none is heard.
+    agent: Option<mpsc::Receiver<Heard>>,
 }
 
 /// Runs until the core says that the run is over; gives the exit code.
@@ -116,8 +120,10 @@ pub(super) async fn supervise(setup: Setup, front: Front) -> Result<u8, CliError
     Box::pin(shell.close(&mut inbox)).await
 }
 
-fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
+fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
     let system = |what| move |why| CliError::System { what, why };
+    let (agent, heard) = super::agent::Side::open(&mut setup)
+        .map_err(|why| system("listen to the agent")(std::io::Error::other(why)))?;
     let (look_to, looks) = mpsc::channel(4);
     let (evidence_to, evidence) = mpsc::unbounded_channel();
     let (saved_to, saved) = mpsc::unbounded_channel();
@@ -154,6 +160,7 @@ fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         told: setup.notices.iter().cloned().collect(),
         attached: setup.attachment.as_ref().map(|a| a.job),
         attachment: setup.attachment,
+        agent,
         ask_always: EvidenceRequest {
             gdb: setup.gdb,
             ..EvidenceRequest::default()
@@ -181,6 +188,7 @@ fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         saved,
         deadline,
         signals: front.signals,
+        agent: heard,
     };
     Ok((shell, inbox))
 }
@@ -188,11 +196,22 @@ fn open(setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
 impl Shell {
     /// Appends an event to the stream, folds it, and carries out what follows.
     pub(super) fn post(&mut self, event: Event) {
+        self.post_from(None, event);
+    }
+
+    /// Time since the run began.
+    pub(super) fn now(&self) -> Mono {
+        Mono(crate::model::time::millis(self.epoch.elapsed()))
+    }
+
+    /// The same, told by somebody else than the console and ourselves.
+    pub(super) fn post_from(&mut self, from: Option<Speaker>, event: Event) {
         self.seq += 1;
-        let at = Mono(crate::model::time::millis(self.epoch.elapsed()));
+        let at = self.now();
         let env = Arc::new(Envelope {
             seq: self.seq,
             at,
+            from,
             event,
         });
         self.ring.observe(&env);
@@ -243,6 +262,8 @@ impl Shell {
                     self.post(Event::Notice { level: Level::Warn, text });
                 }
                 event = next_of(&mut self.child) => self.child_event(event),
+                // last: whoever floods us holds nobody up
+                Some(heard) = said(&mut inbox.agent) => self.agent_heard(heard),
             }
             self.outputs.publish(&self.state, Instant::now());
         }
@@ -301,6 +322,7 @@ impl Shell {
         if let Some(p) = sample.process.as_ref().filter(|p| !p.per_thread.is_empty()) {
             self.tids = p.per_thread.iter().map(|t| t.tid).collect();
         }
+        self.agent_tick(sample.process.as_ref());
         self.post(Event::Sample(Box::new(sample)));
         self.finish_gone(false);
     }
@@ -409,6 +431,14 @@ impl Shell {
             );
         }
         Ok(code)
+    }
+}
+
+/// The next word of an agent, if one is to be heard.
+async fn said(agent: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
+    match agent {
+        Some(heard) => heard.recv().await,
+        None => std::future::pending().await,
     }
 }
 

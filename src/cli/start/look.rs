@@ -195,6 +195,7 @@ impl Picture {
         let env = Envelope {
             seq: self.seq,
             at: self.now(),
+            from: None,
             event,
         };
         follow(&mut self.state, &env);

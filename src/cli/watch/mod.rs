@@ -201,6 +201,7 @@ fn set_up(
         card_unknown: setup::silent_card(&sampler.sample().sources).is_some(),
         card,
         detected: adapter(&command, target.cwd.as_deref()),
+        agent: crate::model::AgentWay::Unknown,
         exported: environ,
         countdown: Duration::ZERO,
     };
@@ -262,6 +263,7 @@ fn set_up(
         }),
         gdb: args.gdb,
         learned,
+        agent: None,
     })
 }
 

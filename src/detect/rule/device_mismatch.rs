@@ -10,7 +10,35 @@ use crate::model::{Phase, VerdictId};
 use super::{Check, Grade, Signs, short, span};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
-    let two = f.placement.two_devices();
+    let check = by_pace(f);
+    let told = f.agent.found(VerdictId::DeviceMismatch);
+    match (&check, told) {
+        // it is certain, but costs nothing that anybody noticed: told, not answered
+        (Check::Clear(_), Some((cite, finding))) => Check::Match(Signs {
+            verdict: VerdictId::DeviceMismatch,
+            grade: Grade::Slow,
+            since: cite.at,
+            limit: secs(0.0),
+            sentence: if finding.cure.is_empty() {
+                finding.text.clone()
+            } else {
+                format!("{}; {}", finding.text, finding.cure)
+            },
+            numbers: vec![finding.text.clone()],
+            ruled_out: Vec::new(),
+            confidence: 0.95,
+            cites: vec![cite.clone()],
+        }),
+        _ => check,
+    }
+}
+
+fn by_pace(f: &Facts<'_>) -> Check {
+    let told = f.agent.found(VerdictId::DeviceMismatch);
+    let two = f
+        .placement
+        .two_devices()
+        .or(told.map(|(cite, _)| (cite, cite)));
     let Some(bar) = f.pace.bar() else {
         return Check::clear("no steps are counted");
     };

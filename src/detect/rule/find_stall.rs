@@ -2,13 +2,13 @@
 
 use crate::detect::facts::Facts;
 use crate::forecast::{cure, forecast};
-use crate::model::VerdictId;
+use crate::model::{Mono, VerdictId};
 
 use super::{Check, Grade, Signs, span};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(find) = f.find else {
-        return Check::clear("no search is open");
+        return by_the_agent(f);
     };
     let advanced = find.advanced(f.channels);
     let state = &find.state;
@@ -63,4 +63,44 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         cites: vec![find.cites.0.clone(), find.cites.1.clone()],
     }
     .against_limit(f.now)
+}
+
+/// MIOpen says nothing, and the agent sees a convolution that does not come back.
+fn by_the_agent(f: &Facts<'_>) -> Check {
+    let Some((op, age)) = f.conv_on_card() else {
+        return Check::clear("no search is open");
+    };
+    if f.works_elsewhere() || f.compiling {
+        return Check::clear("a compiler or a step of the CPU explains it");
+    }
+    let limit = f.limits.find_limit.mul_f64(f.t.find_factor);
+    if age < limit.mul_f64(f.t.find_sign_share) {
+        return Check::Clear(format!("a convolution began {} ago", span(age)).into());
+    }
+    let mut numbers = vec![format!("in flight for {}: {}", span(age), op.words())];
+    if let Some(cpu) = f.channels.figures.cpu_percent {
+        numbers.push(format!("CPU {cpu:.0} %"));
+    }
+    if let Some(busy) = f.channels.figures.busy {
+        numbers.push(format!("GPU {busy:.0} %"));
+    }
+    Signs {
+        verdict: VerdictId::FindStall,
+        grade: Grade::Hang,
+        since: Mono(f.now.0.saturating_sub(crate::model::time::millis(age))),
+        limit: limit.mul_f64(f.ratchet),
+        sentence: format!(
+            "{} has been in flight for {}: MIOpen searches or compiles inside the call (our limit: {})",
+            op.words(),
+            span(age),
+            span(f.limits.find_limit)
+        ),
+        numbers,
+        ruled_out: vec![
+            "waiting for the card: kernels run after the call that launches them".to_owned(),
+        ],
+        confidence: 0.85,
+        cites: f.beat_cites(),
+    }
+    .unless_granted(f)
 }

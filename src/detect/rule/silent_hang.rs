@@ -48,11 +48,19 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         "no output for {}",
         span(f.now.since(c.output.active))
     ));
+    numbers.extend(f.agent.numbers(f.now));
     // an error in the text that nothing followed explains the silence
     let silence = if f.phase == Phase::Download {
         VerdictId::DownloadStall
     } else {
         VerdictId::SilentHang
+    };
+    // kernels run after the call that launched them: who hangs inside it searches
+    let searches = f.conv_on_card().is_some_and(|(_, age)| age >= first_sign);
+    let silence = if searches {
+        VerdictId::FindStall
+    } else {
+        silence
     };
     let verdict = f.seen.map_or(silence, |s| s.verdict);
     let sentence = match f.seen {
@@ -62,9 +70,10 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             seen.count
         ),
         None => format!(
-            "a job is in flight in {} and nothing has moved for {}: no GPU work, no CPU, no I/O, no output",
+            "a job is in flight in {} and nothing has moved for {}: no GPU work, no CPU, no I/O, no output{}",
             f.phase,
-            span(silent)
+            span(silent),
+            f.agent.clause(f.now)
         ),
     };
     Signs {
@@ -80,7 +89,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             "server waiting for its user: a job is in flight".to_owned(),
         ],
         confidence: confidence(f),
-        cites: f.seen.map_or_else(Vec::new, Seen::cites),
+        cites: f.seen.map_or_else(|| f.beat_cites(), Seen::cites),
     }
     .against_limit(f.now)
 }

@@ -17,6 +17,12 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     if f.find.is_some() {
         return Check::clear("an open search explains the busy core");
     }
+    if f.conv_on_card().is_some() {
+        return Check::clear("a convolution in flight explains the busy core");
+    }
+    if f.agent.op(f.now).is_some_and(|(op, _)| op.tier == "cpu") {
+        return Check::clear("a convolution on the CPU explains the busy core");
+    }
     if f.works_elsewhere() || f.cpu_is_normal() {
         return Check::clear("work of the CPU is expected here");
     }
@@ -47,6 +53,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         numbers.push(format!("GPU {busy:.0} %"));
     }
     numbers.extend(untrusted(f));
+    numbers.extend(f.agent.numbers(f.now));
     Signs {
         // an error in the text that nothing followed explains the loop
         verdict: f.seen.map_or(VerdictId::SpinHang, |s| s.verdict),
@@ -54,9 +61,10 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         since,
         limit,
         sentence: format!(
-            "a core has been busy in {} for {} without a word, and the card does nothing",
+            "a core has been busy in {} for {} without a word, and the card does nothing{}",
             f.phase,
-            span(spinning)
+            span(spinning),
+            f.agent.clause(f.now)
         ),
         numbers,
         ruled_out: vec![
@@ -65,7 +73,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             "kernel compile: no compiler runs".to_owned(),
         ],
         confidence: if c.gpu_expected { 0.85 } else { 0.6 },
-        cites: f.seen.map_or_else(Vec::new, Seen::cites),
+        cites: f.seen.map_or_else(|| f.beat_cites(), Seen::cites),
     }
     .against_limit(f.now)
 }

@@ -6,8 +6,8 @@ use super::*;
 use crate::model::{ActionId, Chosen, Effective, Follow, Origin, Phase, Tier};
 use crate::profile::{Catalog, Owner, Source, parse};
 
-fn no_agent(_: &str, _: &str) -> Result<Vec<String>, String> {
-    Err(String::from("needs the agent"))
+fn no_agent(_: &str, _: &str) -> Result<Vec<String>, NoArgument> {
+    Err(NoArgument::Wrong(String::from("needs the agent")))
 }
 
 fn vars(list: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -26,6 +26,7 @@ fn inputs(user: &[(&str, &str)]) -> Inputs<'static> {
         server: true,
         countdown: Duration::ZERO,
         setting_args: &no_agent,
+        agent: AgentWay::Unknown,
         no_miopen: None,
         chosen: Chosens::default(),
     }
@@ -135,7 +136,7 @@ fn settings_become_arguments_or_make_the_rung_unavailable() {
     let cpu_vae = |key: &str, value: &str| match (key, value) {
         ("vae_device", "cpu") => Ok(vec![String::from("--cpu-vae")]),
         ("vae_dtype", "float32") => Ok(vec![String::from("--fp32-vae")]),
-        _ => Err(String::from("no argument for it")),
+        _ => Err(NoArgument::None(String::from("no argument for it"))),
     };
     let with = Inputs {
         setting_args: &cpu_vae,

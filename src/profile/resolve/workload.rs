@@ -1,16 +1,23 @@
 //! How the workload is told a setting: by the arguments that the profile names for
-//! it, else by those that its adapter knows.
+//! it, else by those that its adapter knows, else by the agent inside it.
 
 use std::collections::BTreeMap;
 
+use crate::model::setting::AGENT_SETTINGS;
 use crate::model::{Bytes, Follow, Setting};
 use crate::profile::place::At;
 use crate::profile::schema::{GIB, MIB, Profile, VALUE};
 
-use super::{Inputs, values};
+use super::{Inputs, NoArgument, values};
 
 /// Arguments by key and value, as far as they were asked for.
 pub(super) type ArgsOf = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+
+/// By what a workload follows a setting.
+enum By {
+    Arguments(Vec<String>),
+    Agent,
+}
 
 /// How a workload is told its settings.
 pub(super) struct Told<'a> {
@@ -34,20 +41,32 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// The arguments of `key = value`, or why the workload cannot follow it.
-    fn arguments(&self, key: &str, value: &str) -> Result<Vec<String>, String> {
+    /// The way of `key = value`, or why the workload cannot follow it.
+    fn way(&self, key: &str, value: &str) -> Result<By, String> {
         let own = self.profile.workload.arguments.get(key);
-        match own.filter(|_| self.meant) {
-            Some(words) => put_in(key, value, words),
-            None => (self.inputs.setting_args)(key, value),
+        if let Some(words) = own.filter(|_| self.meant) {
+            return put_in(key, value, words).map(By::Arguments);
+        }
+        let why = match (self.inputs.setting_args)(key, value) {
+            Ok(args) => return Ok(By::Arguments(args)),
+            Err(NoArgument::Wrong(why)) => return Err(why),
+            Err(NoArgument::None(why)) => why,
+        };
+        if !AGENT_SETTINGS.contains(&key) {
+            return Err(why);
+        }
+        match self.inputs.agent.lack() {
+            None => Ok(By::Agent),
+            Some(lack) => Err(format!("{why}, and {lack}")),
         }
     }
 
-    /// The same, kept for the plan.
+    /// The same; arguments are kept for the plan. What has none there is the agent's.
     pub(super) fn follow(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let args = self.arguments(key, value)?;
-        let of_key = self.found.entry(key.to_owned()).or_default();
-        of_key.insert(value.to_owned(), args);
+        if let By::Arguments(args) = self.way(key, value)? {
+            let of_key = self.found.entry(key.to_owned()).or_default();
+            of_key.insert(value.to_owned(), args);
+        }
         Ok(())
     }
 
@@ -64,11 +83,14 @@ impl<'a> Told<'a> {
                     how: format!("{}={}", setting.key(), setting.example()),
                 },
             },
-            _ => match self.arguments(setting.key(), setting.example()) {
-                Ok(args) if args.is_empty() => Follow::Yes {
+            _ => match self.way(setting.key(), setting.example()) {
+                Ok(By::Agent) => Follow::Yes {
+                    how: "by the agent".to_owned(),
+                },
+                Ok(By::Arguments(args)) if args.is_empty() => Follow::Yes {
                     how: "as it does anyway".to_owned(),
                 },
-                Ok(args) => Follow::Yes {
+                Ok(By::Arguments(args)) => Follow::Yes {
                     how: args.join(" "),
                 },
                 Err(why) => Follow::No { why },

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::Vendor;
+use crate::model::agent::{
+    AgentCheck, AgentConv, AgentFinding, AgentHello, AgentMemory, AgentVault,
+};
 use crate::model::attempt::Artefact;
 use crate::model::event::{
     Choice, Decision, EvidenceItem, EvidenceReport, Level, Replanned, RunStarted, SCHEMA,
@@ -319,9 +322,104 @@ fn console_events() -> Vec<Event> {
         }),
         Event::Artefact(artefact()),
     ];
+    events.extend(agent_words().map(|word| Event::Agent(Box::new(AgentNote { pid: 7, word }))));
     events.extend(marks.map(Event::Find));
     events.extend(jobs.map(Event::Job));
     events
+}
+
+/// Every word of the agent.
+fn agent_words() -> [AgentWord; 17] {
+    let some = || Some("x".to_owned());
+    let text = || "x".to_owned();
+    [
+        AgentWord::Hello(AgentHello {
+            protocol: 1,
+            agent: "0.1.0".into(),
+            python: "3.11.4".into(),
+            stacks_by_signal: true,
+        }),
+        AgentWord::Main,
+        AgentWord::Ended,
+        AgentWord::Lost,
+        AgentWord::Silent { for_ms: 15_000 },
+        AgentWord::Refused {
+            protocol: 2,
+            agent: "9.0.0".into(),
+        },
+        AgentWord::Beat(Box::new(AgentBeat {
+            phase: Some(Phase::VaeDecode),
+            op: Some(AgentOp {
+                name: "conv3d".into(),
+                shape: vec![1, 16, 9, 64, 64],
+                weight: vec![128, 16, 3, 3, 3],
+                dtype: "float16".into(),
+                device: "cuda:0".into(),
+                tier: "native".into(),
+                age_ms: 12_500,
+            }),
+            ops: 1,
+            calls: 20,
+            tiers: [("conv3d.split.ok".to_owned(), 68)].into(),
+            memory: Some(AgentMemory {
+                device: 0,
+                allocated: Bytes(1),
+                reserved: Bytes(2),
+                peak: Bytes(3),
+            }),
+            cpu_ms: 1250,
+        })),
+        AgentWord::Conv(Box::new(AgentConv {
+            what: "failed".into(),
+            took_ms: Some(4),
+            message: some(),
+            ..AgentConv::default()
+        })),
+        AgentWord::Finding(Box::new(AgentFinding {
+            verdict: VerdictId::DeviceMismatch,
+            text: text(),
+            cure: text(),
+            fixed: true,
+        })),
+        AgentWord::Fix {
+            what: text(),
+            detail: text(),
+        },
+        AgentWord::Vault(Box::new(AgentVault {
+            what: "saved".into(),
+            of: "latents".into(),
+            file: some(),
+            bytes: Some(12),
+            took_ms: Some(3),
+            message: some(),
+        })),
+        AgentWord::Preflight {
+            checks: vec![AgentCheck {
+                name: text(),
+                ok: Some(false),
+                value: some(),
+                text: text(),
+                cure: some(),
+            }],
+        },
+        AgentWord::Problem { text: text() },
+        AgentWord::HookFailed {
+            module: text(),
+            hook: text(),
+            message: text(),
+        },
+        AgentWord::Error {
+            phase: Some(Phase::VaeDecode),
+            exception: text(),
+            message: text(),
+        },
+        AgentWord::Torch {
+            version: text(),
+            hip: some(),
+            cuda: some(),
+        },
+        AgentWord::Dropped { n: 3 },
+    ]
 }
 
 fn machine_events() -> Vec<Event> {
@@ -419,6 +517,7 @@ pub(super) const fn kind(event: &Event) -> &'static str {
         Event::Find(_) => "find",
         Event::Artefact(_) => "artefact",
         Event::Kernel { .. } => "kernel",
+        Event::Agent(_) => "agent",
         Event::Verdict(_) => "verdict",
         Event::Decision(_) => "decision",
         Event::EvidenceTaken(_) => "evidence_taken",
@@ -537,6 +636,9 @@ fn plan() -> Plan {
             ),
         ]
         .into(),
+        agent: AgentWay::Off {
+            why: "the agent is off (--agent off)".to_owned(),
+        },
         chosen: chosen(),
         effective: vec![Effective {
             key: "limits.vram_cap".to_owned(),

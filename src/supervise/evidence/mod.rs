@@ -8,8 +8,8 @@
 //! where the user asked for it. debugfs is never touched (reading `amdgpu_gpu_recover`
 //! resets the card).
 //!
-//! The program is sent no signal: whether it registered Python's `faulthandler` for one
-//! cannot be seen from outside (`SigCgt` tells that *something* catches it), and a signal
+//! From here the program is sent no signal: whether it registered Python's `faulthandler` for
+//! one cannot be seen from outside (`SigCgt` tells that *something* catches it), and a signal
 //! that nobody expects ends it. A program that can tell its own stacks does so by
 //! [`EvidenceRequest::own_stacks`].
 
@@ -27,7 +27,7 @@ mod tool;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -73,11 +73,30 @@ pub struct EvidenceRequest {
     /// Take native stacks by gdb, which stops the program for a moment: only where the
     /// user asked for it.
     pub gdb: bool,
-    /// What the program itself told of its stacks, where something in it can (an agent);
-    /// put in by the caller, who alone speaks with it.
-    pub own_stacks: Option<String>,
+    /// How the program itself tells its stacks, where something in it can (an agent): put in
+    /// by the caller, who alone speaks with it.
+    pub own_stacks: Option<OwnStacks>,
+    /// The last heartbeat of each agent, one JSON object each.
+    pub beats: Vec<String>,
     /// Device folder of each AMD card: `/sys/class/drm/card0/device`.
     pub gpu_roots: Vec<PathBuf>,
+}
+
+/// Asks the program for its stacks; blocks for at most two seconds.
+#[derive(Clone)]
+pub struct OwnStacks(Arc<dyn Fn() -> Result<String, String> + Send + Sync>);
+
+impl OwnStacks {
+    /// By this function: the stacks as text, or why there are none.
+    pub fn new(ask: impl Fn() -> Result<String, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(ask))
+    }
+}
+
+impl std::fmt::Debug for OwnStacks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OwnStacks")
+    }
 }
 
 /// Reads one part of the machine's state into an [`Output`]. An error is why
@@ -144,6 +163,7 @@ fn lookers(request: &EvidenceRequest) -> Vec<Collector> {
         log,
         kernel_lines,
         gpu_roots,
+        beats,
         ..
     } = request.clone();
     let pids = request.pids.clone();
@@ -153,7 +173,7 @@ fn lookers(request: &EvidenceRequest) -> Vec<Collector> {
         guardian: request.guardian,
     };
     let (a, b, c, d) = (target(), target(), target(), target());
-    vec![
+    let mut list = vec![
         Collector::new("samples", "samples.jsonl", 4 * MIB, move |out| {
             output::latest(out, samples.iter())
         }),
@@ -181,17 +201,29 @@ fn lookers(request: &EvidenceRequest) -> Vec<Collector> {
         Collector::new("environment", "environment.txt", 256 * KIB, move |out| {
             Ok(environment::collect(out, root)?)
         }),
-    ]
+    ];
+    if !beats.is_empty() {
+        list.push(Collector::new(
+            "agent",
+            "agent.jsonl",
+            256 * KIB,
+            move |out| {
+                beats.iter().for_each(|line| out.line(line));
+                Ok(())
+            },
+        ));
+    }
+    list
 }
 
 /// Collectors that run a tool, or hand on what the program tells of itself.
 fn tools(request: &EvidenceRequest, target: &Target) -> Vec<Collector> {
-    let ours = target.clone();
+    let (ours, own) = (target.clone(), request.own_stacks.clone());
     let mut list = vec![Collector::new(
         "python_stacks",
         "python_stacks.txt",
         MIB,
-        move |out| python::collect(out, &ours, COLLECTOR_LIMIT),
+        move |out| python::collect(out, &ours, own.as_ref(), COLLECTOR_LIMIT),
     )];
     if request.gdb {
         let ours = target.clone();
@@ -200,17 +232,6 @@ fn tools(request: &EvidenceRequest, target: &Target) -> Vec<Collector> {
             "native_stacks.txt",
             512 * KIB,
             move |out| gdb::collect(out, &ours, COLLECTOR_LIMIT),
-        ));
-    }
-    if let Some(text) = request.own_stacks.clone() {
-        list.push(Collector::new(
-            "own_stacks",
-            "own_stacks.txt",
-            512 * KIB,
-            move |out| {
-                text.lines().for_each(|line| out.line(line));
-                Ok(())
-            },
         ));
     }
     list

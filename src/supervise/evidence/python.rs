@@ -1,4 +1,4 @@
-//! Python stacks by py-spy, if there is one.
+//! Python stacks: what the program tells itself, and by py-spy, if there is one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::Trouble;
 use super::output::{Output, read_text};
 use super::tool;
+use super::{OwnStacks, Trouble};
 use crate::supervise::tree::{Member, Target};
 
 /// Interpreters whose stacks are taken, the root first.
@@ -16,9 +16,33 @@ const MAX_INTERPRETERS: usize = 4;
 /// Environments are bounded by the kernel's argument limit; this is plenty.
 const MAX_ENVIRON: u64 = 2 << 20;
 
+/// The stacks that the program tells of itself, then those of py-spy.
+pub(super) fn collect(
+    out: &Output,
+    target: &Target,
+    own: Option<&OwnStacks>,
+    limit: Duration,
+) -> Result<(), Trouble> {
+    let Some(own) = own else {
+        return by_py_spy(out, target, limit);
+    };
+    let end = Instant::now() + limit;
+    out.doing("while the agent is asked for the stacks".to_owned());
+    let told = (own.0)();
+    if let Ok(text) = &told {
+        text.lines().for_each(|line| out.line(line));
+    }
+    let more = by_py_spy(out, target, end.saturating_duration_since(Instant::now()));
+    match (told, more) {
+        (Ok(_), _) | (_, Ok(())) => Ok(()),
+        (Err(why), Err(Trouble::Absent(_))) => Err(Trouble::Failed(why)),
+        (Err(why), Err(Trouble::Failed(more))) => Err(Trouble::Failed(format!("{why}; {more}"))),
+    }
+}
+
 /// `py-spy dump --nonblocking` of each Python process of the tree. Without that
 /// flag py-spy stops its target, and leaves it stopped if it is killed itself.
-pub(super) fn collect(out: &Output, target: &Target, limit: Duration) -> Result<(), Trouble> {
+fn by_py_spy(out: &Output, target: &Target, limit: Duration) -> Result<(), Trouble> {
     let end = Instant::now() + limit;
     let members: Vec<_> = target
         .members()?

@@ -100,11 +100,13 @@ mod tests {
             ring.observe(&Envelope {
                 seq: n * 2,
                 at: Mono(n * 1000),
+                from: None,
                 event: Event::Sample(Box::default()),
             });
             ring.observe(&Envelope {
                 seq: n * 2 + 1,
                 at: Mono(n * 1000),
+                from: None,
                 event: Event::Line(Line {
                     attempt: 1,
                     row: 0,

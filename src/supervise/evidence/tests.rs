@@ -205,7 +205,8 @@ fn outputs_are_bounded_and_say_so() {
 fn bounds_of_the_collectors_add_up_to_less_than_a_bundle() {
     let everything = EvidenceRequest {
         gdb: true,
-        own_stacks: Some(String::new()),
+        own_stacks: Some(OwnStacks::new(|| Ok(String::new()))),
+        beats: vec![String::new()],
         ..EvidenceRequest::default()
     };
     let target = Target {
@@ -286,14 +287,30 @@ fn a_card_is_read_without_its_dangerous_files_and_not_woken() {
 #[test]
 fn what_a_program_tells_of_its_own_stacks_is_a_part() {
     let tmp = tempfile::tempdir().unwrap();
-    let report = collect(&EvidenceRequest {
-        number: 1,
-        dir: tmp.path().join("evidence/001"),
-        own_stacks: Some("Thread 1\n  in decode\n".to_owned()),
-        ..EvidenceRequest::default()
-    });
-    let told = text(tmp.path(), &report, "own_stacks");
+    let ask = |number, own: OwnStacks| {
+        collect(&EvidenceRequest {
+            number,
+            dir: tmp.path().join(format!("evidence/00{number}")),
+            own_stacks: Some(own),
+            beats: vec!["{\"pid\":7}".to_owned()],
+            ..EvidenceRequest::default()
+        })
+    };
+    let report = ask(
+        1,
+        OwnStacks::new(|| Ok("Thread 1\n  in decode\n".to_owned())),
+    );
+    let told = text(tmp.path(), &report, "python_stacks");
     assert_eq!(told, "Thread 1\n  in decode\n");
+    assert_eq!(text(tmp.path(), &report, "agent"), "{\"pid\":7}\n");
+
+    let report = ask(
+        2,
+        OwnStacks::new(|| Err("no answer within 1000 ms".to_owned())),
+    );
+    let item = report.items.iter().find(|i| i.kind == "python_stacks");
+    let why = item.unwrap().failed.clone().unwrap();
+    assert!(why.contains("no answer within 1000 ms"), "{why}");
 }
 
 #[test]

@@ -20,8 +20,8 @@ use std::time::Duration;
 use crate::model::event::{Choice, Decision, RunStarted};
 use crate::model::time::clock;
 use crate::model::{
-    Envelope, Event, GpuId, Health, JobChange, Mono, Phase, Progress, RungId, Sample, Verdict,
-    VerdictId,
+    AgentRank, Envelope, Event, GpuId, Health, JobChange, Mono, Phase, Progress, RungId, Sample,
+    Verdict, VerdictId,
 };
 
 use super::diagnosis;
@@ -62,6 +62,8 @@ struct State {
     phase: Option<Phase>,
     section: (Option<u32>, Option<u32>),
     progress: Option<Progress>,
+    /// Whose phases and bars count.
+    agent: AgentRank,
     find: Finds,
     sample: Option<Sample>,
     last_output: Option<Mono>,
@@ -100,7 +102,10 @@ impl<W: Write> PlainWriter<W> {
     /// Whatever writing gives; the reader behind `out` is then gone.
     pub fn accept(&mut self, envelope: &Envelope) -> io::Result<()> {
         let at = envelope.at;
-        self.event(at, &envelope.event)?;
+        if !self.state.agent.outranks(envelope) {
+            self.event(at, &envelope.event)?;
+        }
+        self.state.agent.observe(envelope);
         if let Event::Sample(sample) = &envelope.event
             && let Some(text) = self.state.trouble.news(at, self.state.gpu.as_ref(), sample)
         {

@@ -206,6 +206,7 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
                 a.path, a.size, a.attempt, a.rung
             ),
         ),
+        Event::Agent(note) => ("agent", note.words()?),
         Event::Kernel { text } => ("kernel", kernel(text)),
         Event::EvidenceTaken(e) => ("evidence", evidence(e)),
         Event::SignalSent {

@@ -30,6 +30,7 @@ impl Tape {
         let envelope = Envelope {
             seq: self.seq,
             at: Mono::from_secs(secs),
+            from: None,
             event,
         };
         self.writer.accept(&envelope).unwrap();

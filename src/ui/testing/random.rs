@@ -10,10 +10,11 @@ use crate::model::{
     HostSample, IdleBaseline, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
     Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
 };
-use crate::model::{FaultKind, KernelFault};
+use crate::model::{AgentOp, FaultKind, KernelFault};
 use crate::run::Snapshot;
 use crate::run::snapshot::{
-    JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView, Stage, Working,
+    AgentState, AgentView, JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView,
+    Stage, Working,
 };
 
 use super::base::{attempt, evidence};
@@ -272,6 +273,33 @@ impl Dice {
         }
     }
 
+    fn agent(&mut self) -> AgentView {
+        use AgentState as A;
+        AgentView {
+            state: self.pick(&[
+                A::None,
+                A::Off,
+                A::Awaited,
+                A::Connected,
+                A::Silent,
+                A::Lost,
+            ]),
+            op: self.some(|d| {
+                let op = AgentOp {
+                    name: d.text(),
+                    shape: d.list(6, Self::int),
+                    weight: d.list(6, Self::int),
+                    dtype: d.text(),
+                    device: d.text(),
+                    tier: d.text(),
+                    age_ms: d.int(),
+                };
+                (op, std::time::Duration::from_millis(d.int()))
+            }),
+            tiers: self.list(4, |d| (d.text(), d.int())),
+        }
+    }
+
     fn idle(&mut self) -> IdleBaseline {
         IdleBaseline {
             busy: self.some(Self::real),
@@ -368,6 +396,7 @@ impl Dice {
             progress: self.some(Self::progress),
             job: self.job(),
             find: self.some(Self::find).map(Box::new),
+            agent: self.agent(),
             verdict: self.verdict(),
             verdict_since: self.mono(),
             trail: self.trail(),

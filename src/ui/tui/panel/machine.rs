@@ -34,6 +34,7 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
     if s.outcome.is_none() {
         rows.push(process(s, theme, columns));
         rows.extend(work(s, theme, columns));
+        rows.extend(in_flight(s, theme, columns));
         rows.extend(holding::on_card(s, theme, columns));
     }
     // the output of a process that is not ours is not seen
@@ -74,7 +75,27 @@ fn process(s: &Snapshot, theme: Theme, columns: usize) -> Row {
     if p.traced {
         row = row.put(2, Tone::Warn, "traced");
     }
+    if let Some((tone, words)) = words::agent(s) {
+        row = row.put(2, tone, words);
+    }
     row.row(columns, rank::PROCESS)
+}
+
+/// The operation that the agent sees in flight, and the tiers that stand in for the native
+/// one.
+fn in_flight(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
+    let op = words::in_flight(s);
+    if op.is_none() && s.agent.tiers.is_empty() {
+        return None;
+    }
+    let mut row = Parts::labelled(theme, "op");
+    if let Some(words) = op {
+        row = row.put(0, Tone::Plain, words);
+    }
+    for (name, n) in s.agent.tiers.iter().take(4) {
+        row = row.put(1, Tone::Warn, format!("{name} {n}"));
+    }
+    Some(row.row(columns, rank::PROCESS + 1))
 }
 
 /// A round of threads is due every five seconds; one that is older is said to be.

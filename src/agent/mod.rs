@@ -1,0 +1,16 @@
+//! The agent inside the user's Python: the package that the binary carries, the way by
+//! which it gets into a command, and the socket on which it speaks (`docs/agent.md`).
+//!
+//! [`protocol`] and [`inject`] are pure; [`install`] writes files, [`channel`] listens.
+
+pub mod channel;
+pub mod inject;
+pub mod install;
+pub mod protocol;
+pub mod tracker;
+
+pub use channel::{Bound, Channel, Door, Heard, Peer};
+pub use inject::{Look, Way, way};
+pub use install::{Installed, install};
+pub use protocol::{Message, PROTOCOL, Said, parse};
+pub use tracker::{Subject, Told, Tracker};

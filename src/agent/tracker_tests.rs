@@ -1,0 +1,222 @@
+//! Tests of what follows from what processes say.
+
+use super::*;
+use crate::agent::protocol::{Message, parse};
+use crate::model::agent::AgentOp;
+
+const HELLO: &str =
+    r#"{"type":"hello","protocol":1,"agent":"0.1.0","python":"3.11.4","stacks_signal":"SIGUSR2"}"#;
+
+struct World {
+    tracker: Tracker,
+    now: Mono,
+    seq: BTreeMap<u64, u64>,
+}
+
+impl World {
+    fn new(server: bool) -> Self {
+        let mut tracker = Tracker::default();
+        tracker.begin(Mono::ZERO, server);
+        Self {
+            tracker,
+            now: Mono::ZERO,
+            seq: BTreeMap::new(),
+        }
+    }
+
+    fn message(&mut self, conn: u64, line: &str) -> Message {
+        let seq = self.seq.entry(conn).or_default();
+        *seq += 1;
+        Message {
+            seq: Some(*seq),
+            ..parse(line.as_bytes()).unwrap()
+        }
+    }
+
+    fn say(&mut self, pid: u32, line: &str) -> Vec<String> {
+        let conn = u64::from(pid);
+        let message = self.message(conn, line);
+        let told = self
+            .tracker
+            .heard(self.now, Heard::Said { conn, pid, message });
+        words(&told)
+    }
+
+    fn close(&mut self, pid: u32) -> Vec<String> {
+        let conn = u64::from(pid);
+        words(&self.tracker.heard(self.now, Heard::Closed { conn, pid }))
+    }
+
+    fn tick(&mut self, ms: u64, lives: bool, python: bool) -> Vec<String> {
+        self.now = Mono(self.now.0 + ms);
+        words(&self.tracker.tick(self.now, &|_| lives, &|| python))
+    }
+}
+
+/// `7 hello`, `agent phase`.
+fn words(told: &[Told]) -> Vec<String> {
+    told.iter()
+        .map(|(from, event)| {
+            let value = serde_json::to_value(event).unwrap();
+            match from {
+                None => format!("{} {}", value["pid"], value["word"].as_str().unwrap()),
+                Some(_) => format!("agent {}", value["kind"].as_str().unwrap()),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn the_process_that_works_is_the_one_that_counts() {
+    let mut w = World::new(false);
+    assert_eq!(w.say(7, HELLO), ["7 hello", "7 main"]);
+    assert_eq!(w.say(8, HELLO), ["8 hello"]);
+    assert_eq!(
+        w.say(8, r#"{"type":"torch","version":"2"}"#),
+        ["8 main", "8 torch"]
+    );
+    // a launcher that draws a bar is no generation
+    assert_eq!(
+        w.say(7, r#"{"type":"progress","n":1,"total":3}"#),
+        Vec::<String>::new()
+    );
+    let phase = r#"{"type":"phase","phase":"sampling"}"#;
+    assert_eq!(w.say(8, phase), ["agent phase"]);
+    assert_eq!(w.say(8, phase), Vec::<String>::new(), "no news");
+    assert_eq!(
+        w.say(8, r#"{"type":"job","state":"started"}"#),
+        ["agent job"]
+    );
+    // a second one that works does not take its place
+    assert_eq!(w.say(7, phase), Vec::<String>::new());
+    assert_eq!(w.say(8, r#"{"type":"bye"}"#), Vec::<String>::new());
+    assert_eq!(w.close(8), ["8 ended", "7 main"]);
+    assert_eq!(w.tracker.subjects().len(), 1);
+    assert_eq!(words(&w.tracker.end_all()), ["7 ended"]);
+}
+
+#[test]
+fn a_server_waits_after_its_job() {
+    let mut w = World::new(true);
+    w.say(7, HELLO);
+    w.say(7, r#"{"type":"job","state":"started"}"#);
+    let ended = w.say(7, r#"{"type":"job","state":"failed","error":"no"}"#);
+    assert_eq!(ended, ["agent job", "agent job"]);
+}
+
+#[test]
+fn who_lives_without_a_connection_is_lost_and_may_come_back() {
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    assert_eq!(w.close(7), Vec::<String>::new());
+    assert_eq!(w.tick(500, true, true), Vec::<String>::new());
+    assert_eq!(w.tick(600, true, true), ["7 lost"]);
+    assert_eq!(w.tick(600, true, true), Vec::<String>::new());
+    assert!(w.tracker.subjects().is_empty());
+    assert_eq!(w.say(7, HELLO), ["7 hello", "7 main"]);
+    w.close(7);
+    assert_eq!(
+        w.say(7, HELLO),
+        Vec::<String>::new(),
+        "back at once: no word"
+    );
+    w.close(7);
+    assert_eq!(w.tick(1100, false, false), ["7 ended"]);
+}
+
+#[test]
+fn silence_is_told_once_where_python_runs() {
+    let mut w = World::new(false);
+    assert_eq!(w.tick(20_000, true, false), Vec::<String>::new());
+    assert_eq!(w.tick(500, true, true), ["0 silent"]);
+    assert_eq!(w.tick(500, true, true), Vec::<String>::new());
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    w.say(7, r#"{"type":"bye"}"#);
+    w.close(7);
+    assert_eq!(w.tick(20_000, true, true), Vec::<String>::new());
+}
+
+#[test]
+fn another_version_is_named_and_not_heard() {
+    let mut w = World::new(false);
+    let hello = HELLO.replace("\"protocol\":1", "\"protocol\":2");
+    assert_eq!(w.say(7, &hello), ["7 refused"]);
+    assert_eq!(
+        w.say(7, r#"{"type":"phase","phase":"sampling"}"#),
+        Vec::<String>::new()
+    );
+    assert_eq!(w.close(7), Vec::<String>::new());
+    assert_eq!(w.tick(2000, false, false), Vec::<String>::new());
+}
+
+#[test]
+fn a_gap_in_the_numbers_is_a_loss() {
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    *w.seq.get_mut(&7).unwrap() += 3;
+    assert_eq!(
+        w.say(7, r#"{"type":"problem","text":"x"}"#),
+        ["7 dropped", "7 problem"]
+    );
+}
+
+#[test]
+fn a_heartbeat_is_told_when_it_says_something_or_each_five_seconds() {
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    let beat = |op: Option<AgentOp>| {
+        let ops: Vec<_> = op
+            .into_iter()
+            .map(|op| {
+                serde_json::json!({"name": op.name, "shape": op.shape, "age_s": op.age_ms / 1000})
+            })
+            .collect();
+        serde_json::json!({"type": "beat", "ops": ops, "calls": 3}).to_string()
+    };
+    let op = |age_ms| {
+        Some(AgentOp {
+            name: "conv3d".to_owned(),
+            shape: vec![1],
+            weight: Vec::new(),
+            dtype: String::new(),
+            device: String::new(),
+            tier: String::new(),
+            age_ms,
+        })
+    };
+    let mut told = Vec::new();
+    for (second, op) in [
+        (0, None),
+        (1, None),
+        (2, op(0)),
+        (3, op(1000)),
+        (4, op(2000)),
+        // another call of the same shape
+        (5, op(0)),
+        (6, op(1000)),
+        (10, op(5000)),
+        (11, None),
+    ] {
+        w.now = Mono(second * 1000);
+        if !w.say(7, &beat(op)).is_empty() {
+            told.push(second);
+        }
+    }
+    assert_eq!(told, [0, 3, 5, 6, 11]);
+    assert_eq!(w.tracker.beats().len(), 1);
+}
+
+#[test]
+fn a_bar_is_told_four_times_a_second_and_its_end_at_once() {
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    w.say(7, r#"{"type":"phase","phase":"sampling"}"#);
+    let mut told = 0;
+    for n in 1..=100 {
+        w.now = Mono(n * 10);
+        let bar = format!(r#"{{"type":"progress","n":{n},"total":100}}"#);
+        told += w.say(7, &bar).len();
+    }
+    assert_eq!(told, 5);
+}

@@ -1,0 +1,370 @@
+//! The agent inside the program's Python: real binary, real Python.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use framepack_tui::model::{AgentNote, AgentWay, AgentWord, Event, JobChange, Phase, Speaker};
+
+use crate::harness::{Finished, Home, Start, python};
+
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// A Python that speaks by the agent's own functions, as its hooks do.
+const WORKS: &str = "
+import sys, time
+state = sys.modules['fpt_agent.state']
+state.link.send('job', state='started')
+with state.state.span('sampling', section=1, sections=2):
+    state.link.send('progress', n=1.0, total=2.0, desc='steps', unit='it')
+    time.sleep(0.4)
+state.link.send('job', state='ended')
+print('sys.path has the folder:', any('tui/agent' in p for p in sys.path))
+";
+
+fn words(run: &Finished) -> Vec<AgentNote> {
+    run.all(|e| match e {
+        Event::Agent(note) => Some((**note).clone()),
+        _ => None,
+    })
+}
+
+fn hellos(run: &Finished) -> usize {
+    let all = words(run);
+    let hello = |n: &&AgentNote| matches!(n.word, AgentWord::Hello(_));
+    all.iter().filter(hello).count()
+}
+
+fn lines(run: &Finished) -> String {
+    let all = run.all(|e| match e {
+        Event::Line(l) => Some(l.text.clone()),
+        _ => None,
+    });
+    all.join("\n")
+}
+
+/// Events that the agent told.
+fn told(run: &Finished) -> Vec<&Event> {
+    let by_agent = run
+        .events
+        .iter()
+        .filter(|h| h.envelope.from == Some(Speaker::Agent));
+    by_agent.map(|h| &h.envelope.event).collect()
+}
+
+#[test]
+fn phases_progress_and_jobs_of_the_agent_are_events() {
+    let home = Home::new();
+    let run = Start::new(&home).python(WORKS).start().finish(LIMIT);
+    run.assert_exit(0);
+    assert_eq!(hellos(&run), 1, "{}", run.digest());
+    assert!(words(&run).iter().any(|n| n.word == AgentWord::Main));
+    assert!(words(&run).iter().any(|n| n.word == AgentWord::Ended));
+    let told = told(&run);
+    let sampling = told.iter().any(
+        |e| matches!(e, Event::Phase(p) if p.phase == Phase::Sampling && p.sections == Some(2)),
+    );
+    let bar = told
+        .iter()
+        .any(|e| matches!(e, Event::Progress(p) if p.done == 1.0 && p.sampling));
+    let jobs: Vec<_> = told
+        .iter()
+        .filter_map(|e| match e {
+            Event::Job(j) => Some(j.clone()),
+            _ => None,
+        })
+        .collect();
+    assert!(sampling && bar, "{told:?}");
+    assert_eq!(jobs, [JobChange::Started, JobChange::Done]);
+    assert!(lines(&run).contains("sys.path has the folder: False"));
+
+    // nothing is left but the package and the record
+    let left = |sub: &str| std::fs::read_dir(home.path(sub)).unwrap().count();
+    assert_eq!((left("runtime"), left("tmp")), (0, 0));
+    let cache = home.path("cache/framepack-tui/agent");
+    let version: PathBuf = std::fs::read_dir(cache)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    assert!(version.join("fpt_agent/link.py").is_file());
+    // neither the record nor the attempt shows private folders
+    let record = crate::harness::recorded_text(&home.record());
+    for private in ["FPT_AGENT", "fpt_run.py", "framepack-tui/agent"] {
+        assert!(!record.contains(private), "{private}");
+    }
+}
+
+#[test]
+fn it_can_be_left_out_and_what_needs_it_says_why() {
+    let home = Home::new();
+    let run = Start::new(&home)
+        .options(&["--agent", "off"])
+        .python("import sys; print('agent' if 'fpt_agent' in sys.modules else 'none')")
+        .start()
+        .finish(LIMIT);
+    run.assert_exit(0);
+    assert_eq!(words(&run), []);
+    assert!(lines(&run).contains("none"));
+    let plan = &run.all(|e| match e {
+        Event::RunStarted(s) => Some(s.plan.clone()),
+        _ => None,
+    })[0];
+    assert!(matches!(&plan.agent, AgentWay::Off { why } if why.contains("--agent off")));
+    let lacking: Vec<_> = plan
+        .ladder
+        .iter()
+        .filter_map(|r| r.unavailable.clone())
+        .collect();
+    assert!(
+        lacking.iter().any(|why| why.contains("--agent off")),
+        "{lacking:?}"
+    );
+}
+
+#[test]
+fn python_that_heeds_no_variable_is_reached_by_the_launcher() {
+    for flags in ["-I", "-Iu", "-ES"] {
+        let home = Home::new();
+        let script = home.path("script.py");
+        std::fs::write(
+            &script,
+            format!("{WORKS}\nprint(__name__, sys.argv[1:], sys.flags.isolated)"),
+        )
+        .unwrap();
+        let run = Start::new(&home)
+            .command(&[
+                python().as_os_str(),
+                flags.as_ref(),
+                script.as_os_str(),
+                "-x".as_ref(),
+            ])
+            .start()
+            .finish(LIMIT);
+        run.assert_exit(0);
+        assert_eq!(hellos(&run), 1, "{flags} {}", run.digest());
+        let isolated = i32::from(flags.contains('I'));
+        assert!(
+            lines(&run).contains(&format!("__main__ ['-x'] {isolated}")),
+            "{}",
+            lines(&run)
+        );
+    }
+}
+
+#[test]
+fn a_script_that_takes_the_path_away_is_said_and_runs_on() {
+    let home = Home::new();
+    let python = python();
+    let text = format!(
+        "unset PYTHONPATH; exec {} -c 'import time; time.sleep(18); print(\"done\")'",
+        python.display()
+    );
+    let run = Start::new(&home)
+        .command(&["sh", "-c", &text])
+        .start()
+        .finish(LIMIT);
+    run.assert_exit(0);
+    let all = words(&run);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(matches!(all[0].word, AgentWord::Silent { for_ms } if for_ms >= 15_000));
+    assert!(all[0].words().unwrap().contains("PYTHONPATH"));
+    assert!(lines(&run).contains("done"));
+}
+
+#[test]
+fn a_users_own_path_and_sitecustomize_still_count() {
+    let home = Home::new();
+    let own = home.path("own");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::write(own.join("sitecustomize.py"), "print('own sitecustomize')\n").unwrap();
+    std::fs::write(own.join("helper_of_mine.py"), "WORD = 'helped'\n").unwrap();
+    let run = Start::new(&home)
+        .env("PYTHONPATH", &own)
+        .python("import helper_of_mine; print(helper_of_mine.WORD)")
+        .start()
+        .finish(LIMIT);
+    run.assert_exit(0);
+    assert_eq!(hellos(&run), 1);
+    let lines = lines(&run);
+    assert!(
+        lines.contains("own sitecustomize") && lines.contains("helped"),
+        "{lines}"
+    );
+}
+
+#[test]
+fn children_that_fork_speak_for_themselves() {
+    let home = Home::new();
+    let program = "
+import os, sys, time
+state = sys.modules['fpt_agent.state']
+state.state.set_phase('sampling')
+pids = []
+for n in range(2):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(1.2)
+        sys.exit(0)
+    pids.append(pid)
+for pid in pids:
+    os.waitpid(pid, 0)
+state.state.set_phase('save')
+time.sleep(0.5)
+";
+    let run = Start::new(&home).python(program).start().finish(LIMIT);
+    run.assert_exit(0);
+    assert_eq!(hellos(&run), 3, "{:?}", words(&run));
+    let phases: Vec<_> = told(&run)
+        .iter()
+        .filter_map(|e| match e {
+            Event::Phase(p) => Some(p.phase),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(phases, [Phase::Sampling, Phase::Save]);
+}
+
+#[test]
+fn another_version_of_the_messages_is_named_and_the_run_goes_on() {
+    let home = Home::new();
+    let program = "
+import json, os, socket, time
+sock = socket.socket(socket.AF_UNIX)
+sock.connect(os.environ['FPT_AGENT_SOCKET'])
+for message in ({'type': 'hello', 'protocol': 99, 'agent': '9.9'}, {'type': 'phase', 'phase': 'sampling'}):
+    sock.sendall((json.dumps(message) + '\\n').encode())
+time.sleep(0.5)
+";
+    // Python without an agent of ours, by another socket client of the same user
+    let run = Start::new(&home)
+        .command(&[
+            "env".as_ref(),
+            "-u".as_ref(),
+            "PYTHONPATH".as_ref(),
+            "sh".as_ref(),
+            "-c".as_ref(),
+            "exec \"$0\" -c \"$1\"".as_ref(),
+            python().as_os_str(),
+            program.as_ref(),
+        ])
+        .start()
+        .finish(LIMIT);
+    run.assert_exit(0);
+    let all = words(&run);
+    let refused = all
+        .iter()
+        .any(|n| matches!(n.word, AgentWord::Refused { protocol: 99, .. }));
+    assert!(refused, "{all:?} {}", run.digest());
+    assert!(told(&run).is_empty());
+}
+
+#[test]
+fn a_socket_that_is_removed_costs_who_is_connected_nothing() {
+    let home = Home::new();
+    let program = "
+import os, shutil, subprocess, sys, time
+state = sys.modules['fpt_agent.state']
+state.state.set_phase('sampling')
+shutil.rmtree(os.path.dirname(os.environ['FPT_AGENT_SOCKET']))
+time.sleep(7)
+state.state.set_phase('save')
+subprocess.run([sys.executable, '-c', 'import time; time.sleep(1)'])
+";
+    let run = Start::new(&home).python(program).start().finish(LIMIT);
+    run.assert_exit(0);
+    let save = told(&run)
+        .iter()
+        .any(|e| matches!(e, Event::Phase(p) if p.phase == Phase::Save));
+    assert!(save, "{}", run.digest());
+    assert_eq!(
+        hellos(&run),
+        2,
+        "the socket was made again: {:?}",
+        words(&run)
+    );
+}
+
+/// The bundle's file of this kind.
+fn evidence(run: &Finished, home: &Home, kind: &str) -> String {
+    let report = run.all(|e| match e {
+        Event::EvidenceTaken(r) => Some(r.clone()),
+        _ => None,
+    });
+    let item = report[0].items.iter().find(|i| i.kind == kind);
+    let item = item.unwrap_or_else(|| panic!("no {kind}: {report:#?}"));
+    let file = item.file.as_ref().unwrap_or_else(|| panic!("{item:?}"));
+    std::fs::read_to_string(Path::new(&home.record()).join(file)).unwrap()
+}
+
+/// Stacks are taken while `body` runs in a function `hangs_here`.
+fn stacks_while(body: &str) -> (Home, Finished) {
+    let home = Home::new();
+    let program = format!(
+        "
+import ctypes, sys, time
+def hangs_here():
+    {body}
+print('hangs', flush=True)
+hangs_here()
+"
+    );
+    let mut run = Start::new(&home).python(&program).start();
+    run.wait_for_line("hangs", LIMIT);
+    // the signal takes evidence
+    std::thread::sleep(Duration::from_millis(300));
+    run.signal(rustix::process::Signal::USR2);
+    run.wait_for("evidence", LIMIT, |e| matches!(e, Event::EvidenceTaken(_)));
+    run.signal(rustix::process::Signal::TERM);
+    let run = run.finish(LIMIT);
+    (home, run)
+}
+
+#[test]
+fn stacks_come_by_the_socket_while_the_interpreter_runs() {
+    let (home, run) = stacks_while("time.sleep(60)");
+    let text = evidence(&run, &home, "python_stacks");
+    assert!(
+        text.contains("by the agent") && text.contains("hangs_here"),
+        "{text}"
+    );
+    assert!(evidence(&run, &home, "agent").contains("\"beat\""));
+}
+
+#[test]
+fn stacks_come_by_signal_while_native_code_holds_the_lock() {
+    // PyDLL keeps the interpreter's lock while it sleeps
+    let (home, run) = stacks_while("ctypes.PyDLL(None).sleep(60)");
+    let text = evidence(&run, &home, "python_stacks");
+    assert!(
+        text.contains("SIGUSR2") && text.contains("hangs_here"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_rung_wins_over_the_users_tier_and_the_profile_does_not() {
+    let home = Home::new();
+    let profile = home.path("mine.toml");
+    std::fs::write(
+        &profile,
+        "schema = 1\n[profile]\nid = \"mine\"\nversion = \"1.0.0\"\ntitle = \"t\"\n[workload.settings]\nconv_tier = \"split\"\n",
+    )
+    .unwrap();
+    let run = Start::new(&home)
+        .options(&["--profile", profile.to_str().unwrap()])
+        .env("FPT_CONV_TIER", "cpu")
+        .python("import os, sys; c = sys.modules['fpt_agent.config'].config; print('tier', c.text('conv_tier'), os.environ['FPT_CONV_TIER'])")
+        .start()
+        .finish(LIMIT);
+    run.assert_exit(0);
+    assert!(lines(&run).contains("tier cpu cpu"), "{}", lines(&run));
+    let said = run.all(|e| match e {
+        Event::Notice { text, .. } if text.contains("FPT_CONV_TIER") => Some(text.clone()),
+        _ => None,
+    });
+    assert_eq!(
+        said,
+        ["your FPT_CONV_TIER=cpu shadows conv_tier = split of the profile"]
+    );
+}
