@@ -9,7 +9,10 @@ from .config import config
 from .state import link, state
 
 #: Each registers its hooks when imported; one that fails to costs only its own part.
-PARTS = ("phases", "progress", "conv", "memory", "vault", "sections", "placement", "preflight")
+PARTS = (
+    "phases", "framepack", "comfy", "diffusers_hooks", "progress", "conv", "memory", "vault", "sections", "placement",
+    "preflight",
+)
 
 
 def start():

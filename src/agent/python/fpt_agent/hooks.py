@@ -98,7 +98,9 @@ def around(owner, name, phase=None, before=None, after=None, describe=None):
     args, kwargs)` is told the result, `describe(args, kwargs)` gives fields of the phase. What fails in one
     of the three is reported once and costs nothing else."""
     plain = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
-    if not callable(plain) or getattr(plain, "_fpt", False):
+    # several parts may wrap one function; the same wrapper twice is refused
+    mark = (phase, before, after, describe)
+    if not callable(plain) or mark in getattr(plain, "_fpt_marks", ()):
         return False
     where = "%s.%s" % (getattr(owner, "__name__", owner), name)
 
@@ -119,6 +121,7 @@ def around(owner, name, phase=None, before=None, after=None, describe=None):
         return result
 
     wrapper._fpt = True
+    wrapper._fpt_marks = getattr(plain, "_fpt_marks", ()) + (mark,)
     wrapper._fpt_plain = plain
     setattr(owner, name, wrapper)
     return True

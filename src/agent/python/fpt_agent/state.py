@@ -1,5 +1,4 @@
 """What the program does now: phase, progress, operation in flight, counts. One in a process."""
-import contextlib
 import sys
 import threading
 import time
@@ -8,6 +7,9 @@ from .link import Link
 from .config import config
 
 link = Link(config.socket)
+
+#: Moving models about inside one another is one phase: a load that first unloads says `model_load` only.
+MOVES = ("model_load", "offload")
 
 
 class State:
@@ -23,6 +25,8 @@ class State:
         #: Tier statistics: "conv3d.split.ok" -> count.
         self.tiers = {}
         self._local = threading.local()
+        #: Called with (phase, exception) for an exception that leaves a phase.
+        self.watchers = []
 
     def count(self, name):
         """Counts one event of the tier statistics."""
@@ -35,18 +39,34 @@ class State:
         link.send("phase", phase=phase, was=was, was_s=round(self.phase_since - since, 3),
                   memory=memory(), **more)
 
-    @contextlib.contextmanager
-    def span(self, phase, **more):
-        """A phase around a call; the phase before it comes back at its end, whatever the end."""
-        before = self.phase
-        self.set_phase(phase, **more)
-        try:
-            yield
-        except BaseException as error:
-            link.send("error", phase=phase, kind=type(error).__name__, message=str(error)[:2000])
-            raise
-        finally:
-            self.set_phase(before)
+    def span(self, phase, then=None, **more):
+        """A phase around a call (a context manager); the phase before it, or `then`, comes at its end, whatever
+        the end."""
+        return Span(self, phase, then, more)
+
+    def within(self, phase, **more):
+        """Another phase until the span around ends: for what has a beginning only, such as a progress bar."""
+        if self.phase != phase:
+            self.set_phase(phase, **more)
+
+    def spans(self):
+        """The phases that this thread is in, outermost first."""
+        stack = getattr(self._local, "spans", None)
+        if stack is None:
+            stack = self._local.spans = []
+        return stack
+
+    def told(self, phase, error):
+        """An exception left a phase: said once, where it came out first."""
+        if getattr(self._local, "error", None) == id(error):
+            return
+        self._local.error = id(error)  # no reference: it would keep the frames and their tensors alive
+        link.send("error", phase=phase, kind=type(error).__name__, message=str(error)[:2000])
+        for watch in self.watchers:
+            try:
+                watch(phase, error)
+            except Exception as failed:
+                link.send("hook_failed", module="error", hook=watch.__name__, message=repr(failed)[:500])
 
     def beat(self):
         """The heartbeat: alive, and how long the operation in flight has been so."""
@@ -66,6 +86,34 @@ class State:
             "memory": memory(),
             "cpu_s": round(time.process_time(), 3),
         }
+
+
+class Span:
+    """See `State.span`. Nested spans of one phase, and loads inside loads, say nothing of their own."""
+
+    __slots__ = ("state", "phase", "then", "more", "before")
+
+    def __init__(self, owner, phase, then, more):
+        self.state, self.phase, self.then, self.more = owner, phase, then, more
+
+    def __enter__(self):
+        owner, phase = self.state, self.phase
+        stack = owner.spans()
+        self.before = owner.phase
+        quiet = owner.phase == phase or (stack and stack[-1] in MOVES and phase in MOVES)
+        stack.append(phase)
+        if not quiet:
+            owner.set_phase(phase, **self.more)
+
+    def __exit__(self, kind, error, trace):
+        owner = self.state
+        owner.spans().pop()
+        if error is not None:
+            owner.told(self.phase, error)
+        after = self.then or self.before
+        if owner.phase != after:
+            owner.set_phase(after)
+        return False
 
 
 def torch():
