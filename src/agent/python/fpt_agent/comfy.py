@@ -161,15 +161,17 @@ def models(module):
     plain, tiled = owner.decode, owner.decode_tiled
 
     @functools.wraps(plain)
-    def decode(self, samples, *args, **kwargs):
+    def decode(self, *args, **kwargs):
         fenced("full_unload", unload, self)
         memory.stage()
-        tiles = None if args or kwargs.get("vae_options") else fenced("VAE.decode", tile_arguments, self, samples)
+        samples = args[0] if args else kwargs.get("samples_in", kwargs.get("samples"))
+        special = len(args) > 1 or kwargs.get("vae_options")
+        tiles = None if special else fenced("VAE.decode", tile_arguments, self, samples)
         try:
             with state.span("vae_decode", **(fenced("VAE.decode", facts, self, samples) or {})):
                 if tiles is not None:
                     return tiled(self, samples, **tiles)
-                return plain(self, samples, *args, **kwargs)
+                return plain(self, *args, **kwargs)
         finally:
             memory.stage()
 
@@ -195,7 +197,10 @@ def first_unload(args, _kwargs):
 def facts(owner, samples):
     """Fields of the phase."""
     size = phases.shape(samples)
-    return dict({"model": type(getattr(owner, "first_stage_model", owner)).__name__}, **({"shape": size} if size else {}))
+    told = {"model": type(getattr(owner, "first_stage_model", owner)).__name__}
+    if size:
+        told["shape"] = size
+    return told
 
 
 def described(args, kwargs):
@@ -235,8 +240,7 @@ def tile_arguments(owner, samples):
 
 def accepted(owner, told):
     """Whether this version's `decode_tiled` has such arguments; drops those of time where it has none."""
-    plain = type(owner).decode_tiled
-    names = vae.parameters(getattr(plain, "_fpt_plain", plain))
+    names = vae.parameters(type(owner).decode_tiled)
     if "tile_x" not in names or "overlap" not in names:
         problem("vae_tile: this version's VAE.decode_tiled takes no sizes")
         return False

@@ -114,9 +114,11 @@ def first_step(pipe):
 
 @on("diffusers.models.autoencoders.*")
 def autoencoders(module):
-    """Every class AutoencoderKL* and its kin, with the settings of the VAE."""
+    """Every class AutoencoderKL* and its kin, with the settings of the VAE. Not the tiny one: it draws previews."""
     for name, cls in list(vars(module).items()):
-        if isinstance(cls, type) and name.startswith("Autoencoder") and cls.__module__ == module.__name__:
+        if not isinstance(cls, type) or cls.__module__ != module.__name__:
+            continue
+        if name.startswith("Autoencoder") and name != "AutoencoderTiny":
             for method, phase in (("decode", "vae_decode"), ("encode", "vae_encode")):
                 plain = cls.__dict__.get(method)
                 if callable(plain) and not getattr(plain, "_fpt_vae", False):
@@ -128,18 +130,16 @@ def coding(plain, phase):
     decodes = phase == "vae_decode"
 
     @functools.wraps(plain)
-    def wrapper(self, value, *args, **kwargs):
-        more = fenced(phase, facts, self, value) or {}
+    def wrapper(self, *args, **kwargs):
         if state.spans()[-1:] == [phase]:  # FramePack's own function, or one autoencoder inside another
-            return settled(plain, self, value, args, kwargs)
-        # within a pipeline what follows a decode is no sampling any more
-        then = "unknown" if decodes and state.phase == "sampling" else None
+            return settled(plain, self, args, kwargs)
+        more = fenced(phase, facts, self, args, kwargs) or {}
         if decodes:
             fenced("full_unload", unload, self)
             memory.stage()
         try:
-            with state.span(phase, then=then, **more):
-                return settled(plain, self, value, args, kwargs)
+            with state.span(phase, then=fenced(phase, following) if decodes else None, **more):
+                return settled(plain, self, args, kwargs)
         finally:
             memory.stage()
 
@@ -147,26 +147,47 @@ def coding(plain, phase):
     return wrapper
 
 
-def facts(autoencoder, value):
+def following():
+    """What comes after a decode: within a pipeline no sampling any more, unless its bar is still on its way (a
+    preview from the callback of a step)."""
+    if state.phase != "sampling" or pipeline() is None:
+        return None
+    bar = state.progress
+    under_way = bar is not None and bar["total"] and bar["n"] is not None and bar["n"] < bar["total"]
+    return None if under_way else "unknown"
+
+
+def first_tensor(args, kwargs):
+    """What is decoded or encoded: the first argument, whatever its name."""
+    return args[0] if args else next((kwargs[name] for name in ("z", "x", "sample", "latents") if name in kwargs), None)
+
+
+def facts(autoencoder, args, kwargs):
     """Fields of the phase."""
-    size = phases.shape(value)
+    size = phases.shape(first_tensor(args, kwargs))
     return dict(phases.counted(), model=type(autoencoder).__name__, **({"shape": size} if size else {}))
 
 
-def settled(plain, autoencoder, value, args, kwargs):
+def settled(plain, autoencoder, args, kwargs):
     """The call as the VAE's settings want it; without any, the call as it is."""
     if not vae.wanted():
-        return plain(autoencoder, value, *args, **kwargs)
+        return plain(autoencoder, *args, **kwargs)
     fenced("vae", vae.prepare, autoencoder)
+    value = first_tensor(args, kwargs)
     device = getattr(value, "device", None)
     moved = fenced("vae", vae.Moved(autoencoder).__enter__)
     if moved is None:
-        return plain(autoencoder, value, *args, **kwargs)
+        return plain(autoencoder, *args, **kwargs)
     try:
         ready = fenced("vae", moved.latents, value)
-        result = plain(autoencoder, value if ready is None else ready, *args, **kwargs)
-        if memory.vae_device() == "cpu":
-            carried = fenced("vae", moved.back, result, device)
+        if ready is not None:
+            if args:
+                args = (ready,) + args[1:]
+            else:
+                kwargs = {key: ready if one is value else one for key, one in kwargs.items()}
+        result = plain(autoencoder, *args, **kwargs)
+        if device is not None and memory.vae_device() == "cpu":
+            carried = fenced("vae", vae.carried, result, device)
             result = result if carried is None else carried
         return result
     finally:

@@ -11,6 +11,8 @@ from .state import link, state
 _local = threading.local()
 #: True once a server has been seen: between jobs it is idle, where a script may still be at work.
 _server = False
+#: Called without arguments before the first phase of each job.
+before_job = []
 
 
 def serving(_result=None, *_):
@@ -47,6 +49,8 @@ class Job:
         self.outer = getattr(_local, "job", None)
         if self.outer is None:
             _local.job = self
+            for look in before_job:
+                fenced("before_job", look)
             link.send("job", state="started", id=self.name, error=None)
             self.span = state.span("unknown", then=resting(self.rest))
         else:

@@ -100,7 +100,7 @@ class Span:
         owner, phase = self.state, self.phase
         stack = owner.spans()
         self.before = owner.phase
-        quiet = owner.phase == phase or (stack and stack[-1] in MOVES and phase in MOVES)
+        quiet = owner.phase == phase or bool(stack and stack[-1] in MOVES and phase in MOVES)
         stack.append(phase)
         if not quiet:
             owner.set_phase(phase, **self.more)

@@ -37,6 +37,8 @@ def temporal(vae):
 
 def parameters(function):
     """The names of a method's parameters without self."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
     code = getattr(function, "__code__", None)
     return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code is not None else ()
 
@@ -139,8 +141,8 @@ def slicing(vae, name, on):
 class Moved:
     """A VAE during one call with the precision and device of the settings.
 
-    `latents` are carried to it, and `back` carries what came out to where they were. The precision stays (the
-    program asks for it and casts its next latents itself); under model CPU offload the device is the
+    `latents` carries them to it, `carried` what came out to where they were. The precision stays (the program
+    asks for it and casts its next latents itself); under model CPU offload the device is the
     CPU for this call only, since the pipeline asks the VAE's hook where it computes.
     """
 
@@ -193,12 +195,6 @@ class Moved:
         if self.hook is None and getattr(self.vae, "_hf_hook", None) is not None:
             return value.to(dtype=first.dtype)
         return value.to(device=first.device, dtype=first.dtype)
-
-    def back(self, value, device):
-        """What came out, its tensors on `device`."""
-        if device is None or self.vae is None:
-            return value
-        return carried(value, device)
 
     def __exit__(self, kind, error, trace):
         if self.hook is not None and self.device is not None:
