@@ -49,6 +49,10 @@ def pipelines(module):
         fenced(cls.__name__, subclass, cls)
 
     base.__init_subclass__ = classmethod(init_subclass)
+    made = [base]  # where the program was there before us
+    for cls in made:
+        made.extend(one for one in cls.__subclasses__() if one not in made)
+        fenced(cls.__name__, subclass, cls)
 
 
 def subclass(cls):

@@ -68,6 +68,10 @@ class State:
             except Exception as failed:
                 link.send("hook_failed", module="error", hook=watch.__name__, message=repr(failed)[:500])
 
+    def forget(self):
+        """The next exception is another one, even where it lies at the same address."""
+        self._local.error = None
+
     def beat(self):
         """The heartbeat: alive, and how long the operation in flight has been so."""
         now = time.monotonic()
@@ -102,17 +106,23 @@ class Span:
         self.before = owner.phase
         quiet = owner.phase == phase or bool(stack and stack[-1] in MOVES and phase in MOVES)
         stack.append(phase)
+        owner.forget()
         if not quiet:
             owner.set_phase(phase, **self.more)
 
     def __exit__(self, kind, error, trace):
         owner = self.state
         owner.spans().pop()
-        if error is not None:
-            owner.told(self.phase, error)
-        after = self.then or self.before
-        if owner.phase != after:
-            owner.set_phase(after)
+        try:
+            if error is not None:
+                owner.told(self.phase, error)
+                if not owner.spans():
+                    owner.forget()
+            after = self.then or self.before
+            if owner.phase != after:
+                owner.set_phase(after)
+        except Exception as failed:  # the program's own exception must come out, not ours
+            link.send("hook_failed", module="span", hook=self.phase, message=repr(failed)[:500])
         return False
 
 
