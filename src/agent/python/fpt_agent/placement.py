@@ -11,6 +11,7 @@ import re
 import weakref
 
 from . import diffusers_hooks
+from .hooks import fenced
 from .memory import setting
 from .state import finding, fix, state, torch
 
@@ -74,6 +75,7 @@ def tensors(args, kwargs):
 
 def check(pipe, args, kwargs):
     """Called before each pipeline call: findings, and in fix mode changed arguments, or None."""
+    fixes()  # a setting that cannot be read is told, needed or not
     device = pipe._execution_device
     seen = _seen.get(pipe)
     if seen is None:
@@ -167,8 +169,13 @@ def one_generator(pipe, device, seen, generator):
         ours.manual_seed(seed)  # one that begins at its seed begins there with us too
         seen.theirs, seen.start = generator, now
     # else: the program goes on with the generator of the call before, and so do we
-    torch().rand(1, generator=generator, device=where)  # it is used: a later call can tell a seeding from a reuse
+    fenced("placement", advance, generator)
     return ours
+
+
+def advance(generator):
+    """Draws from the program's generator as the call would have: a later call can tell a seeding from a reuse."""
+    torch().rand(1, generator=generator, device=generator.device)
 
 
 def watch(phase, error):
