@@ -16,6 +16,7 @@ class Card:
         self.total, self.reserved, self.active = total, reserved, active
         self.free = total - reserved if free is None else free
         self.queue, self.begun, self.fractions, self.emptied = [], False, {}, 0
+        self.told = 1.0  # the fraction that the allocator has from its environment
 
     def _lazy_call(self, function):
         self.queue.append(function)
@@ -37,6 +38,9 @@ class Card:
     def set_per_process_memory_fraction(self, fraction, index):
         assert self.begun, "the device must not be initialised by us"
         self.fractions[index] = fraction
+
+    def get_per_process_memory_fraction(self, index):
+        return self.fractions.get(index, self.told)
 
     def mem_get_info(self, device=None):
         return self.free, self.total
@@ -113,6 +117,7 @@ class Cap(AgentTest):
             memory.os.environ[variable] = "garbage_collection_threshold:0.8,per_process_memory_fraction:0.7"
             try:
                 self.assertEqual(memory.allocator_fraction(), 0.7)
+                card.told = 0.7
                 memory.cap(torch)
                 card.begin()
                 self.assertEqual(card.fractions, {})
@@ -120,6 +125,18 @@ class Cap(AgentTest):
             finally:
                 del memory.os.environ[variable]
             self.messages.clear()
+
+    def test_a_name_that_an_older_torch_does_not_read(self):
+        self.use(vram_cap="18 GiB")
+        memory.os.environ["PYTORCH_ALLOC_CONF"] = "per_process_memory_fraction:0.7"
+        try:
+            card, torch = self.card()
+            memory.cap(torch)
+            card.begin()  # it has taken nothing from there
+        finally:
+            del memory.os.environ["PYTORCH_ALLOC_CONF"]
+        self.assertEqual(card.fractions, {0: 0.7, 1: 0.7})
+        self.assertEqual(self.sent("fix", what="vram_cap")[0]["by"], "agent")
 
     def test_a_failing_driver_does_not_break_the_programs_start(self):
         self.use(vram_cap="18 GiB")

@@ -149,18 +149,19 @@ def cap(torch):
 def set_cap(torch):
     """Sets the cap on every card; runs when the program first uses one.
 
-    Where torch's allocator was told of a cap by its environment it has set it already, and a second way that
-    says no less is left out."""
-    own = allocator_fraction()
+    What torch's allocator has read from its environment is not set a second time. It is asked what it has really
+    taken where it can tell: an older torch does not read the newest of the names."""
+    told = getattr(torch.cuda, "get_per_process_memory_fraction", None) if allocator_fraction() is not None else None
     for index in range(torch.cuda.device_count()):
         total = torch.cuda.get_device_properties(index).total_memory
         share = cap_fraction(total)
         if share is None:
             continue
-        if own is None or share < own:
+        ours = told is None or told(index) > share + 1e-6
+        if ours:
             torch.cuda.set_per_process_memory_fraction(float(share), index)
         fix("vram_cap", device=index, bytes=int(share * total), fraction=round(share, 4),
-            by="environment" if own is not None and share >= own else "agent")
+            by="agent" if ours else "environment")
 
 
 def unpinned(torch):

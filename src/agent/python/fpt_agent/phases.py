@@ -83,7 +83,9 @@ def counted():
     now = job()
     if now is None or not now.section:
         return {}
-    return {"section": now.section, "sections": now.sections}
+    # more sections than its seconds say: the program counts another way
+    known = now.sections if now.sections is None or now.section <= now.sections else None
+    return {"section": now.section, "sections": known}
 
 
 def shape(value):
