@@ -159,6 +159,8 @@ def writers(module):
     for name in ("write_video", "mimwrite", "mimsave", "imwrite"):
         if hasattr(module, name):
             around(module, name, "save")
+    if hasattr(module, "get_writer"):  # written to bit by bit: no end of its own, as below
+        around(module, "get_writer", after=lambda *_: state.within("save", **counted()))
 
 
 @on("av")
