@@ -299,6 +299,13 @@ class Vae(AgentTest):
         self.use()
         self.assertTrue(self.decoded(by_hand, self.latents(1, 16, 3, 12, 12)).equal(out))
 
+    def test_hunyuan_one_frame_at_a_time(self):
+        self.use(vae_chunk="1")
+        model = autoencoder("AutoencoderKLHunyuanVideo")
+        out = self.decoded(model, self.latents(1, 16, 3, 4, 4))
+        self.assertEqual(tuple(out.shape), (1, 3, 9, 32, 32))
+        self.assertFalse(model.use_tiling)  # chunks of time are no tiles
+
     def test_wan_has_no_chunks(self):
         self.use(vae_tile="64", vae_chunk="2")
         model = autoencoder("AutoencoderKLWan")

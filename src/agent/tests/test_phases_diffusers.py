@@ -128,6 +128,21 @@ class Pipelines(AgentTest):
         self.assertEqual(self.path(), ["vae_decode", "startup"])
 
 
+class Compiled(AgentTest):
+    def test_a_compiled_decode_has_no_break(self):
+        import torch
+        from test_memory import autoencoder
+
+        model = autoencoder("AutoencoderKL")
+        latents = torch.randn(1, 4, 4, 4)
+        with torch.no_grad():
+            want = model.decode(latents, return_dict=False)[0]
+            self.messages.clear()
+            seen = torch.compile(model.decode, backend="eager", fullgraph=True)(latents, return_dict=False)[0]
+        self.assertTrue(seen.equal(want))
+        self.assertEqual(self.messages, [])
+
+
 class App(unittest.TestCase):
     """tests/workloads/tiny_framepack_app.py under the agent, messages through the real socket."""
 

@@ -180,6 +180,19 @@ class Placement(AgentTest):
         theirs.manual_seed(5)
         self.assertTrue(self.call(generator=theirs).equal(expected[0]))
 
+    def test_a_picture_in_host_memory_is_the_usual_way(self):
+        import types
+
+        import torch
+
+        seen, card, cpu = placement.Seen(), torch.device("cuda:0"), self.image
+        pipe = types.SimpleNamespace(components={})
+        embeds = OnCard(self.embeds)
+        self.assertIsNone(placement.inputs(pipe, card, seen, (), {"image": cpu, "prompt_embeds": embeds}))
+        self.assertEqual(self.sent("finding"), [])
+        placement.inputs(pipe, card, seen, (), {"latents": cpu, "prompt_embeds": embeds})
+        self.assertIn("latents on cpu", self.sent("finding")[0]["text"])
+
     def test_an_unknown_mode_is_a_problem(self):
         self.use(device_placement="gpu")
         self.call(generator=self.cpu())

@@ -132,9 +132,12 @@ def autoencoders(module):
 def coding(plain, phase):
     """`decode` or `encode` of an autoencoder: phase, settings, complete unload."""
     decodes = phase == "vae_decode"
+    compiling = memory.compiling()
 
     @functools.wraps(plain)
     def wrapper(self, *args, **kwargs):
+        if compiling():  # what is compiled holds no messages
+            return plain(self, *args, **kwargs)
         if state.spans()[-1:] == [phase]:  # FramePack's own function, or one autoencoder inside another
             return settled(plain, self, args, kwargs)
         more = fenced(phase, facts, self, args, kwargs) or {}

@@ -59,6 +59,12 @@ def setting(name, read, *more):
     return _cache[name]
 
 
+def compiling():
+    """torch's own question whether a graph is being traced; one that says no where torch has none."""
+    compiler = getattr(torch_or_none(), "compiler", None)
+    return getattr(compiler, "is_compiling", None) or bool
+
+
 def full_unload():
     """True: a complete unload before the decode."""
     return bool(setting("full_unload", "flag"))

@@ -61,6 +61,11 @@ def is_generator(value):
     return hasattr(value, "initial_seed") and hasattr(value, "get_state") and hasattr(value, "device")
 
 
+def picture(name):
+    """True for the name of an argument that is a picture, or may be one."""
+    return any(word in name for word in _PICTURES)
+
+
 def tensors(args, kwargs):
     """(name, tensor) of all arguments, lists of tensors included."""
     named = [("argument %d" % (i + 1), value) for i, value in enumerate(args)] + list(kwargs.items())
@@ -100,10 +105,9 @@ def inputs(pipe, device, seen, args, kwargs):
     found = [(name, tensor.device) for name, tensor in tensors(args, kwargs)]
     wrong = [(name, where) for name, where in found if not same(where, device)]
     # pictures in host memory are the usual way in; what is on a card is where somebody has put it
-    on_card = [(name, where) for name, where in found
-               if diffusers_hooks.accelerator(where) and any(word in name for word in _PICTURES)]
+    on_card = [(name, where) for name, where in found if diffusers_hooks.accelerator(where) and picture(name)]
     bad = [(name, where) for name, where in wrong if diffusers_hooks.accelerator(where)]
-    mixed = bool(wrong) and len({(where.type, where.index) for _, where in found}) > 1
+    mixed = len({str(where) for _, where in found}) > 1 and any(not picture(name) for name, _ in wrong)
     fed = kind is not None and bool(on_card)
     if not (bad or mixed or fed):
         return None
