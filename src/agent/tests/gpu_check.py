@@ -145,8 +145,8 @@ assert big(x).equal(want) and big.weight.is_cuda, "comes back when it is called"
 
 CONV = """
 try:
-    from fpt_agent.conv import conv_fallback
-except ImportError:
+    conv_fallback = fpt_agent.conv_fallback
+except (AttributeError, ImportError):
     print("no tiers in this build: skipped")
     sys.exit(0)
 import torch.nn.functional as F

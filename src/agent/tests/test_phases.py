@@ -4,7 +4,7 @@ import unittest
 
 from support_mem import AgentTest
 
-from fpt_agent import framepack, hooks, phases
+from fpt_agent import framepack, phases
 from fpt_agent.state import state
 
 
@@ -76,24 +76,6 @@ class Spans(AgentTest):
         self.assertEqual(inner, [[]])
 
 
-class Layers(AgentTest):
-    def test_two_parts_may_wrap_one_function(self):
-        module = types.SimpleNamespace(__name__="m", f=lambda x: x + 1)
-        seen = []
-
-        def first(args, kwargs):
-            seen.append(1)
-
-        def second(args, kwargs):
-            seen.append(2)
-
-        self.assertTrue(hooks.around(module, "f", before=first))
-        self.assertTrue(hooks.around(module, "f", before=second))
-        self.assertFalse(hooks.around(module, "f", before=first))
-        self.assertEqual(module.f(1), 2)
-        self.assertEqual(sorted(seen), [1, 2])
-
-
 class Jobs(AgentTest):
     def test_started_and_ended(self):
         with phases.Job("a", rest="done"):
@@ -134,10 +116,24 @@ class Worker(AgentTest):
         def worker(image, total_second_length, latent_window_size):
             pass
 
-        self.assertEqual(framepack.sections(worker, (None, 5, 9), {}), 4)
-        inputs = (None, "p", "n", 1, 2.4, 9, 25, 1, 10, 0, 6, True, 16)
-        self.assertEqual(framepack.sections(lambda *a: None, inputs, {}), 2)
-        self.assertIsNone(framepack.sections(lambda *a: None, (1,), {}))
+        def told(func, *args):
+            return framepack.sections(framepack.inputs(func, args, {}))
+
+        self.assertEqual(told(worker, None, 5, 9), 4)
+        self.assertEqual(told(lambda *a: None, None, "p", "n", 1, 2.4, 9, 25, 1, 10, 0, 6, True, 16), 2)
+        self.assertIsNone(told(lambda *a: None, 1))
+
+    def test_the_prompt_is_kept_on_request_only(self):
+        seen = []
+
+        def worker(prompt, total_second_length, latent_window_size):
+            seen.append((state.prompt, state.sections))
+
+        self.module().async_run(worker, "secret", 2.4, 9)
+        self.use(vault_prompt="true")
+        self.module().async_run(worker, "shown", 2.4, 9)
+        self.assertEqual(seen, [(None, 2), ("shown", 2)])
+        self.assertEqual((state.prompt, state.sections), (None, None))
 
     def test_what_the_worker_catches_is_the_jobs_error(self):
         import contextlib

@@ -30,9 +30,15 @@ def as_job(func):
     @functools.wraps(func)
     def run(*args, **kwargs):
         with phases.Job("framepack-%d" % next(_numbers), rest="done") as job:
-            job.sections = fenced("async_run", sections, func, args, kwargs)
-            with Caught(job):
-                return func(*args, **kwargs)
+            told = fenced("async_run", inputs, func, args, kwargs) or {}
+            job.sections = fenced("async_run", sections, told)
+            state.section, state.sections = None, job.sections
+            state.prompt = told.get("prompt") if memory.setting("vault_prompt", "flag") else None
+            try:
+                with Caught(job):
+                    return func(*args, **kwargs)
+            finally:
+                state.section = state.sections = state.prompt = None
 
     return run
 
@@ -66,16 +72,26 @@ class Caught:
         return False
 
 
-def sections(func, args, kwargs):
-    """How many sections a job has by its seconds and window; None where its arguments are others."""
+#: The inputs of FramePack's worker in their order; the class of a test or fork may hide their names.
+INPUTS = ("input_image", "prompt", "n_prompt", "seed", "total_second_length", "latent_window_size", "steps", "cfg", "gs",
+          "rs", "gpu_memory_preservation", "use_teacache", "mp4_crf")
+
+
+def inputs(func, args, kwargs):
+    """The worker's arguments by name."""
     code = getattr(func, "__code__", None) or getattr(getattr(func, "__func__", None), "__code__", None)
     names = list(code.co_varnames[: code.co_argcount]) if code is not None else []
     if names[:1] == ["self"]:
         names = names[1:]
     told = dict(zip(names, args), **kwargs)
+    if "total_second_length" not in told and len(args) == len(INPUTS):
+        told = dict(zip(INPUTS, args), **kwargs)
+    return told
+
+
+def sections(told):
+    """How many sections a job has by its seconds and window; None where its inputs are others."""
     seconds, window = told.get("total_second_length"), told.get("latent_window_size")
-    if seconds is None and len(args) == 13:
-        seconds, window = args[4], args[5]
     if seconds is None or not window:
         return None
     return int(max(round(float(seconds) * 30 / (float(window) * 4)), 1))
@@ -89,6 +105,7 @@ def sampler(module):
         job = phases.job()
         if job is not None:
             job.section += 1
+            state.section = job.section
         frames = phases.argument(args, kwargs, 7, "frames")
         more = phases.counted()
         if frames:
