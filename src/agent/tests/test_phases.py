@@ -123,17 +123,15 @@ class Worker(AgentTest):
         self.assertEqual(told(lambda *a: None, None, "p", "n", 1, 2.4, 9, 25, 1, 10, 0, 6, True, 16), 2)
         self.assertIsNone(told(lambda *a: None, 1))
 
-    def test_the_prompt_is_kept_on_request_only(self):
+    def test_the_state_knows_the_sections_while_the_job_runs(self):
         seen = []
 
-        def worker(prompt, total_second_length, latent_window_size):
-            seen.append((state.prompt, state.sections))
+        def worker(total_second_length, latent_window_size):
+            seen.append((state.section, state.sections))
 
-        self.module().async_run(worker, "secret", 2.4, 9)
-        self.use(vault_prompt="true")
-        self.module().async_run(worker, "shown", 2.4, 9)
-        self.assertEqual(seen, [(None, 2), ("shown", 2)])
-        self.assertEqual((state.prompt, state.sections), (None, None))
+        self.module().async_run(worker, 2.4, 9)
+        self.assertEqual(seen, [(None, 2)])
+        self.assertEqual((state.section, state.sections), (None, None))
 
     def test_what_the_worker_catches_is_the_jobs_error(self):
         import contextlib

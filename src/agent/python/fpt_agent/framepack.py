@@ -33,12 +33,11 @@ def as_job(func):
             told = fenced("async_run", inputs, func, args, kwargs) or {}
             job.sections = fenced("async_run", sections, told)
             state.section, state.sections = None, job.sections
-            state.prompt = told.get("prompt") if memory.setting("vault_prompt", "flag") else None
             try:
                 with Caught(job):
                     return func(*args, **kwargs)
             finally:
-                state.section = state.sections = state.prompt = None
+                state.section = state.sections = None
 
     return run
 

@@ -21,8 +21,6 @@ class State:
         self.progress = None
         #: Section being made and how many there will be, where the program tells; written by the phase hooks.
         self.section = self.sections = None
-        #: Prompt of the job, kept only where the setting `vault_prompt` asks for it.
-        self.prompt = None
         #: Operation in flight of each thread: (name, input shape, weight shape, dtype, device, tier, since).
         self.ops = {}
         self.calls = 0
