@@ -8,9 +8,10 @@ from . import PROTOCOL, VERSION, hooks, stacks
 from .config import config
 from .state import link, state
 
-#: Each registers its hooks when imported; one that fails to costs only its own part.
+#: Each registers its hooks when imported; one that fails to costs only its own part. A later one wraps the earlier:
+#: a section that is handed back counts as one, and latents are kept before anything is moved for their decode.
 PARTS = (
-    "phases", "framepack", "comfy", "diffusers_hooks", "progress", "conv", "memory", "vault", "sections", "placement",
+    "phases", "sections", "framepack", "comfy", "diffusers_hooks", "progress", "conv", "memory", "vault", "placement",
     "preflight",
 )
 
