@@ -9,11 +9,13 @@ from .config import config
 from .state import link, state
 
 #: Each registers its hooks when imported, and that only when the program asks for one of these packages; one
-#: that fails to costs only its own part.
+#: that fails to costs only its own part. A later one wraps the earlier: a section that is handed back counts as
+#: one, and latents are kept before anything is moved for their decode.
 PROGRESS = ("tqdm",)
 PACKAGES = ("torch", "diffusers", "diffusers_helper", "transformers", "accelerate", "comfy", "execution", "nodes", "server",
-            "latent_preview", "torchvision", "gradio", "hy3dgen")
-PARTS = ("phases", "conv", "memory", "vault", "sections", "steps", "jobs", "placement", "preflight")
+            "latent_preview", "torchvision", "gradio", "imageio", "av", "hy3dgen")
+PARTS = ("phases", "sections", "steps", "framepack", "comfy", "diffusers_hooks", "conv", "memory", "vault", "jobs",
+         "placement", "preflight")
 
 
 def start():

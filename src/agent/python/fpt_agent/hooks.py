@@ -146,7 +146,9 @@ def around(owner, name, phase=None, before=None, after=None, describe=None, part
 
         return wrapper
 
-    return wrap(owner, name, make, part or sys._getframe(1).f_globals.get("__name__", "?"))
+    part = part or sys._getframe(1).f_globals.get("__name__", "?")
+    # one part may want several things of one function; the same one twice is refused
+    return wrap(owner, name, make, (part, phase, before, after, describe))
 
 
 _told = set()

@@ -52,7 +52,7 @@ class Link:
         self.pending = b""
         self.received = b""
 
-    def send(self, kind, **fields):
+    def send(self, kind, /, **fields):  # a field may be called `kind` too
         """Queues one message. Never blocks, never raises."""
         if self.path is None:
             return

@@ -1,1 +1,181 @@
-"""To be written."""
+"""Jobs, and the phases that are alike in every program: loading, video files, servers.
+
+What belongs to one program is in framepack.py, comfy.py and diffusers_hooks.py.
+"""
+import functools
+import threading
+
+from .hooks import around, fenced, on
+from .state import link, state
+
+_local = threading.local()
+#: True once a server has been seen: between jobs it is idle, where a script may still be at work.
+_server = False
+#: Called without arguments before the first phase of each job.
+before_job = []
+
+
+def serving(_result=None, *_):
+    """A server is up: nothing to do until a job comes."""
+    global _server
+    _server = True
+    if not state.spans():
+        state.within("idle")
+
+
+def resting(otherwise):
+    """The phase between two jobs."""
+    return "idle" if _server else otherwise
+
+
+def stopped(error):
+    """True for the exceptions by which users end a job."""
+    return isinstance(error, (KeyboardInterrupt, GeneratorExit)) or type(error).__name__.startswith("Interrupt")
+
+
+class Job:
+    """A context manager around one generation: messages `job` and, around what has no phase, `unknown`.
+
+    Only the outermost of a thread speaks. `failed` may be set to the text of an error that the program
+    itself has caught; `counted` holds the fields `section` and `sections`.
+    """
+
+    def __init__(self, name, rest="unknown"):
+        self.name, self.rest = name, rest
+        self.failed = None
+        self.section, self.sections = 0, None
+
+    def __enter__(self):
+        self.outer = getattr(_local, "job", None)
+        if self.outer is None:
+            _local.job = self
+            for look in before_job:
+                fenced("before_job", look)
+            link.send("job", state="started", id=self.name, error=None)
+            self.span = state.span("unknown", then=resting(self.rest))
+        else:
+            self.span = state.span("unknown")
+        self.span.__enter__()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.span.__exit__(kind, error, trace)
+        if self.outer is None:
+            _local.job = None
+            text = self.failed if error is None else words(error)
+            ended = text is None or (stopped(error) if error is not None else text.startswith("KeyboardInterrupt"))
+            link.send("job", state="ended" if ended else "failed", id=self.name, error=text)
+        return False
+
+
+def words(error):
+    """Kind and message of an exception."""
+    return ("%s: %s" % (type(error).__name__, error))[:2000]
+
+
+def job():
+    """The job of this thread, or None."""
+    return getattr(_local, "job", None)
+
+
+def counted():
+    """The fields of the section that this thread works on."""
+    now = job()
+    if now is None or not now.section:
+        return {}
+    # more sections than its seconds say: the program counts another way
+    known = now.sections if now.sections is None or now.section <= now.sections else None
+    return {"section": now.section, "sections": known}
+
+
+def shape(value):
+    """The shape of a tensor as a list; None for anything else."""
+    size = getattr(value, "shape", None)
+    return [int(n) for n in size] if size is not None else None
+
+
+def argument(args, kwargs, place, name):
+    """An argument by its place or its name."""
+    return args[place] if len(args) > place else kwargs.get(name)
+
+
+def described(place, *names):
+    """A `describe` for `hooks.around`: the shape of an argument, and the section."""
+
+    def describe(args, kwargs):
+        found = [argument(args, kwargs, place, name) for name in names]
+        size = shape(next((value for value in found if value is not None), None))
+        return dict(counted(), **({"shape": size} if size else {}))
+
+    return describe
+
+
+def named(args, kwargs):
+    """A `describe`: the class of the model that is moved."""
+    first = args[0] if args else next(iter(kwargs.values()), None)
+    return dict(counted(), **({} if first is None else {"model": type(first).__name__}))
+
+
+def around_classmethod(owner, name, phase):
+    """As `hooks.around`, for a class method."""
+    plain = owner.__dict__.get(name)
+    if not isinstance(plain, classmethod) or getattr(plain.__func__, "_fpt", False):
+        return False
+    function = plain.__func__
+
+    @functools.wraps(function)
+    def wrapper(cls, *args, **kwargs):
+        with state.span(phase, **(fenced(name, _class_name, cls) or {})):
+            return function(cls, *args, **kwargs)
+
+    wrapper._fpt = True
+    setattr(owner, name, classmethod(wrapper))
+    return True
+
+
+def _class_name(cls):
+    return {"model": cls.__name__}
+
+
+@on("diffusers.models.modeling_utils", "transformers.modeling_utils")
+def loading(module):
+    """Weights are read from storage."""
+    for name in ("ModelMixin", "PreTrainedModel"):
+        owner = getattr(module, name, None)
+        if isinstance(owner, type):
+            around_classmethod(owner, "from_pretrained", "model_load")
+
+
+@on("diffusers.utils.export_utils")
+def exporting(module):
+    """diffusers' own writers."""
+    for name in ("export_to_video", "export_to_gif"):
+        around(module, name, "save")
+
+
+@on("torchvision.io.video", "imageio.v2", "imageio.v3")
+def writers(module):
+    """Plain writers of video files."""
+    for name in ("write_video", "mimwrite", "mimsave", "imwrite"):
+        if hasattr(module, name):
+            around(module, name, "save")
+    if hasattr(module, "get_writer"):  # written to bit by bit: no end of its own, as below
+        around(module, "get_writer", after=lambda *_: state.within("save", **counted()))
+
+
+@on("av")
+def containers(module):
+    """PyAV: a file opened for writing. Its classes cannot be changed, so the end is that of the span around, or
+    the next phase."""
+
+    def opened(_result, args, kwargs):
+        if str(argument(args, kwargs, 1, "mode") or "r").startswith("w"):
+            state.within("save", **counted())
+
+    around(module, "open", after=opened)
+
+
+@on("gradio.http_server")
+def gradio(module):
+    """A Gradio app is ready when its server runs."""
+    around(module, "start_server", after=serving)

@@ -8,6 +8,9 @@ from .config import config
 
 link = Link(config.socket)
 
+#: Moving models about inside one another is one phase: a load that first unloads says `model_load` only.
+MOVES = ("model_load", "offload")
+
 
 class State:
     """Written by the hooks, read by the heartbeat. No lock: each field is replaced as a whole."""
@@ -27,6 +30,8 @@ class State:
         #: Tier statistics: "conv3d.split.ok" -> count.
         self.tiers = {}
         self._local = threading.local()
+        #: Called with (phase, exception) for an exception that leaves a phase.
+        self.watchers = []
 
     def count(self, name):
         """Counts one event of the tier statistics."""
@@ -39,9 +44,38 @@ class State:
         link.send("phase", phase=phase, was=was, was_s=round(self.phase_since - since, 3),
                   memory=memory(), **more)
 
-    def span(self, phase, **more):
-        """A phase around a call, as a `with` block; the phase before it comes back at its end, whatever the end."""
-        return Span(self, phase, more)
+    def span(self, phase, then=None, **more):
+        """A phase around a call (a context manager); the phase before it, or `then`, comes at its end, whatever
+        the end."""
+        return Span(self, phase, then, more)
+
+    def within(self, phase, **more):
+        """Another phase until the span around ends: for what has a beginning only, such as a progress bar."""
+        if self.phase != phase:
+            self.set_phase(phase, **more)
+
+    def spans(self):
+        """The phases that this thread is in, outermost first."""
+        stack = getattr(self._local, "spans", None)
+        if stack is None:
+            stack = self._local.spans = []
+        return stack
+
+    def told(self, phase, error):
+        """An exception left a phase: said once, where it came out first."""
+        if getattr(self._local, "error", None) == id(error):
+            return
+        self._local.error = id(error)  # no reference: it would keep the frames and their tensors alive
+        link.send("error", phase=phase, kind=type(error).__name__, message=str(error)[:2000])
+        for watch in self.watchers:
+            try:
+                watch(phase, error)
+            except Exception as failed:
+                link.send("hook_failed", module="error", hook=watch.__name__, message=repr(failed)[:500])
+
+    def forget(self):
+        """The next exception is another one, even where it lies at the same address."""
+        self._local.error = None
 
     def forked(self):
         """In the child of a fork: the parent's threads, and what they had in flight, are not here."""
@@ -69,21 +103,36 @@ class State:
 
 
 class Span:
-    """See `State.span`. What leaves the block is told as an `error` and goes on unchanged."""
+    """See `State.span`. Nested spans of one phase, and loads inside loads, say nothing of their own."""
 
-    __slots__ = ("_state", "_phase", "_more", "_before")
+    __slots__ = ("state", "phase", "then", "more", "before")
 
-    def __init__(self, owner, phase, more):
-        self._state, self._phase, self._more = owner, phase, more
+    def __init__(self, owner, phase, then, more):
+        self.state, self.phase, self.then, self.more = owner, phase, then, more
 
     def __enter__(self):
-        self._before = self._state.phase
-        self._state.set_phase(self._phase, **self._more)
+        owner, phase = self.state, self.phase
+        stack = owner.spans()
+        self.before = owner.phase
+        quiet = owner.phase == phase or bool(stack and stack[-1] in MOVES and phase in MOVES)
+        stack.append(phase)
+        owner.forget()
+        if not quiet:
+            owner.set_phase(phase, **self.more)
 
-    def __exit__(self, kind, error, _trace):
-        if error is not None:
-            link.send("error", phase=self._phase, kind=kind.__name__, message=str(error)[:2000])
-        self._state.set_phase(self._before)
+    def __exit__(self, kind, error, trace):
+        owner = self.state
+        owner.spans().pop()
+        try:
+            if error is not None:
+                owner.told(self.phase, error)
+                if not owner.spans():
+                    owner.forget()
+            after = self.then or self.before
+            if owner.phase != after:
+                owner.set_phase(after)
+        except Exception as failed:  # the program's own exception must come out, not ours
+            link.send("hook_failed", module="span", hook=self.phase, message=repr(failed)[:500])
         return False
 
 
