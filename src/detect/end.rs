@@ -70,8 +70,25 @@ impl Detector {
 
     /// Whether a known error was told, and nothing has moved since it ended the job.
     pub fn rests_after_an_error(&self, now: Mono) -> bool {
-        let silent = now.since(self.channels.last_activity());
-        self.context.seen(now).is_some() && silent >= LAST_WORDS
+        let quiet = |at: Mono| now.since(at) >= LAST_WORDS;
+        self.context.seen(now).is_some() && self.moves_of_a_job().into_iter().all(quiet)
+    }
+
+    /// When what a job cannot do without was last active. A server's helper thread or a
+    /// page that polls holds a core, so one core alone says nothing.
+    fn moves_of_a_job(&self) -> [Mono; 9] {
+        let ch = &self.channels;
+        [
+            ch.output.active,
+            ch.progress.active,
+            ch.gpu.active,
+            ch.gpu_hard.active,
+            ch.memory.active,
+            ch.cpu_many.active,
+            ch.children.active,
+            ch.io.active,
+            ch.net.active,
+        ]
     }
 
     /// Whether the job is over by the words of the program, its runtime or the kernel
@@ -95,24 +112,20 @@ impl Detector {
         let Some((at, deadly)) = c.deadly() else {
             return false;
         };
-        let patience = match deadly {
-            Deadly::Abort | Deadly::Known => LAST_WORDS,
-            Deadly::Unknown => AFTER_ANY,
-        };
         let ch = &self.channels;
-        let moved = [at, ch.output.active, ch.progress.active, ch.gpu_hard.active];
-        // a process that is being ended may write its core for long
-        let busy = [
-            ch.cpu.active,
-            ch.cpu_many.active,
-            ch.io.active,
-            ch.net.active,
-            ch.faults.active,
-            ch.gpu.active,
-        ];
-        let since = moved.into_iter().max().unwrap_or(at);
-        let quiet = |m: Mono| now.since(m) >= patience;
-        quiet(since) && (deadly == Deadly::Abort || busy.into_iter().all(quiet))
+        let quiet = |patience: Duration| move |m: Mono| now.since(m) >= patience;
+        let mut all = self.moves_of_a_job().into_iter();
+        match deadly {
+            // a process that is being ended may write its core for long
+            Deadly::Abort => [at, ch.output.active, ch.progress.active, ch.gpu_hard.active]
+                .into_iter()
+                .all(quiet(LAST_WORDS)),
+            Deadly::Known => quiet(LAST_WORDS)(at) && all.all(quiet(LAST_WORDS)),
+            Deadly::Unknown => {
+                let quiet = quiet(AFTER_ANY);
+                quiet(at) && all.all(quiet) && quiet(ch.cpu.active) && quiet(ch.faults.active)
+            }
+        }
     }
 
     /// Whether an exception of a known kind came while the server waited: there was a job

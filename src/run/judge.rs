@@ -247,7 +247,9 @@ impl RunState {
     /// The judgement over a job that failed, once its last words have come; it stays until
     /// something new begins.
     pub(super) fn judge_failed_job(&mut self, out: &mut Vec<Effect>) -> Option<Verdict> {
-        let patience = if self.plan.server {
+        // a program that waits again after its job serves, whatever its name says
+        let serves = self.plan.server || matches!(self.detector.job(), Job::Waiting(_));
+        let patience = if serves {
             AFTER_FAILED_JOB
         } else {
             AFTER_FAILED_SCRIPT

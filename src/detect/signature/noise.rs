@@ -14,7 +14,7 @@ const BEFORE: &[&str] = &[
     // a condition
     r"(?i)\b(?:if|when|whenever|unless|in case(?: of)?|should) (?:you|it|this|these|that|the|there|an?|your|any|reserved|not|on|for|of|gets?|still|see\w*)\b",
     // what might be or is guarded against
-    r"(?i)\b(?:may|might|would|can|to avoid|avoids?|avoiding|to prevent|prevents?|preventing|risk of|likely|possible|potential\w*|against|instead of|reduces?|helps? with|usually|often|sometimes|typically|e\.g\.|such as|similar to|known issue|fix(?:es|ed)? for|workaround for|simulat\w+)\b.{0,60}$",
+    r"(?i)\b(?:may|might|would|can[ ,]|to avoid|avoids?|avoiding|to prevent|prevents?|preventing|risk of|likely|possible|potential\w*|against|instead of|reduces?|helps? with|usually|often|sometimes|typically|e\.g\.|such as|similar to|known issue|fix(?:es|ed)? for|workaround for|simulat\w+)\b.{0,60}$",
     r"(?i)\bcould (?:be|cause|lead|result|run|happen|still|also|trigger|mean)\b",
     // settings and help
     r"(?i)^\W*(?:tips?|hints?|notes?|advice|help|usage|suggestions?|recommend\w*|examples?|try|use|set|consider|see|see also|troubleshooting|faq|tldr|docs?)\b",
