@@ -16,6 +16,9 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 const UNANNOUNCED: Duration = Duration::from_secs(2);
 /// The same after an exception that speaks of no known error.
 const AFTER_ANY: Duration = Duration::from_secs(10);
+/// What is this close to the end of all activity, or lies this far before it, tells what
+/// the last activity was.
+const JUST_BEFORE: Duration = Duration::from_secs(2);
 
 impl Detector {
     /// The judgement over the end of the process (`status`), or of its job while
@@ -144,6 +147,21 @@ impl Detector {
     /// The driver's last word about a reset of the card: it came back, or not.
     pub fn card_recovered(&self) -> Option<bool> {
         self.context.trouble.recovered
+    }
+
+    /// Whether a model was being moved between host and card as everything stopped: the
+    /// program's last words say so, or the card's memory still changed when nothing was
+    /// read any more.
+    pub fn was_copying(&self) -> bool {
+        let ch = &self.channels;
+        let last = ch.last_activity();
+        let filled = ch.memory.seen.is_some()
+            && last.since(ch.memory.active) <= JUST_BEFORE
+            && ch.memory.active.since(ch.io.active) >= JUST_BEFORE;
+        matches!(
+            self.context.phase,
+            Phase::ModelLoad | Phase::Offload | Phase::TextEncode | Phase::Save
+        ) && (filled || self.context.last_words_move_a_model())
     }
 
     /// Whether MIOpen's own lines name the naive kernel in the search that is open.
