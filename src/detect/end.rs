@@ -68,6 +68,12 @@ impl Detector {
             count: end.count,
         }];
         v.findings.extend(others);
+        let why = if status.is_some() {
+            "the process has ended; its words, the kernel's and its exit status decide"
+        } else {
+            "the job is over; the words of the program and of the kernel decide"
+        };
+        v.considered = rule::not_asked(Some((v.id, &v.sentence)), why);
         v
     }
 

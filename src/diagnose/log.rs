@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::detect::{Detector, kernel_fault};
 use crate::model::{
-    Cite, CiteKind, Envelope, Event, ExitStatus, Health, JobChange, Limits, Line, Mono, Phase,
+    Cite, CiteKind, Considered, Envelope, Event, ExitStatus, Health, JobChange, Limits, Line, Mono, Phase,
     Stream, Verdict, VerdictId,
 };
 use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
@@ -29,6 +29,9 @@ const HEAD: u64 = 256 * 1024;
 const PORTION: usize = 64 * 1024;
 /// A traceback this many lines before the end is what ended the program.
 const LAST_LINES: u64 = 60;
+
+/// Why no rule about a job at work is asked.
+const NO_READINGS: &str = "a text has neither times nor readings";
 
 /// What is said where nothing is found.
 const NO_FAULT: &str = "the text alone shows no fault; a hang cannot be seen in a pasted log";
@@ -295,7 +298,7 @@ impl Reader {
     ) -> Report {
         let before = self.tail.clone();
         let ends = exit.is_some() || self.ended.is_some();
-        let fault = self.judge(exit);
+        let fault = self.judge(exit).map(not_asked);
         let names = InLog { name };
         let told = fault.is_some();
         notes.say(
@@ -338,8 +341,22 @@ impl Reader {
         verdict.phase = tail.phase;
         verdict.findings.clear();
         verdict.sentence = format!("{NO_FAULT}; {}", where_it_stands(tail));
+        let mut verdict = not_asked(verdict);
+        if let Some(own) = verdict.considered.first_mut() {
+            own.verdict = id;
+            own.why.clone_from(&verdict.sentence);
+        }
         verdict
     }
+}
+
+/// The rules about a job at work need what a text does not hold.
+fn not_asked(mut verdict: Verdict) -> Verdict {
+    let rules = verdict.considered.iter_mut();
+    for rule in rules.filter(|c| c.is_not_asked()) {
+        rule.why = format!("{}{NO_READINGS}", Considered::NOT_ASKED);
+    }
+    verdict
 }
 
 /// The shell's words as evidence, and what they leave open.

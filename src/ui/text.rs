@@ -28,6 +28,13 @@ pub(super) fn clean(text: &str, ascii: bool) -> String {
     out
 }
 
+/// `text` as a sentence that another follows: with a full stop, unless it has an end.
+pub(super) fn sentence(text: &str) -> String {
+    let text = text.trim_end();
+    let ends = text.is_empty() || text.ends_with(['.', '!', '?', '…', ':', ';']);
+    format!("{text}{}", if ends { "" } else { "." })
+}
+
 /// Columns that `text` takes.
 pub(super) fn width(text: &str) -> usize {
     text.width()

@@ -392,6 +392,10 @@ fn a_download_that_receives_nothing() {
 /// Those that notice when a number of the rules changes, for [`crate::mutation`].
 pub(crate) const ALL: &[(&str, fn())] = &[
     (
+        "faults::a_silent_move_to_the_card",
+        a_silent_move_to_the_card,
+    ),
+    (
         "faults::a_silent_decode_under_the_prefixes_of_2026",
         a_silent_decode_under_the_prefixes_of_2026,
     ),

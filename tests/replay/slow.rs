@@ -444,6 +444,10 @@ fn a_hang_after_a_crawl() {
 /// Those that notice when a number of the rules changes, for [`crate::mutation`].
 pub(crate) const ALL: &[(&str, fn())] = &[
     (
+        "slow::power_that_falls_after_the_pace_did_is_no_throttle",
+        power_that_falls_after_the_pace_did_is_no_throttle,
+    ),
+    (
         "slow::steps_that_take_seven_times_as_long",
         steps_that_take_seven_times_as_long,
     ),

@@ -6,7 +6,7 @@ use framepack_tui::model::event::Choice;
 use framepack_tui::model::{ActionId, ExitStatus, Phase, VerdictId};
 
 use crate::player::Outcome;
-use crate::script::{Act, Gpu, MI300X, RTX4090, RX6700XT, RX7900XTX, RX9070XT, STRIX_HALO, Script};
+use crate::script::{Act, Gpu, MI300X, RTX4090, RX6700XT, RX6800, RX7900XTX, RX9070XT, STRIX_HALO, Script};
 
 const SOON: f64 = 5.0;
 
@@ -582,6 +582,10 @@ fn a_failed_prompt_is_told_although_the_next_one_begins_at_once() {
 
 /// Those that notice when a number of the rules changes, for [`crate::mutation`].
 pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "words::a_known_error_after_which_nothing_moves_is_told_soon_whatever_one_core_does",
+        a_known_error_after_which_nothing_moves_is_told_soon_whatever_one_core_does,
+    ),
     ("words::a_node_of_comfyui_fails", a_node_of_comfyui_fails),
     (
         "words::a_script_ends_by_its_error",

@@ -12,6 +12,9 @@ use super::span;
 /// one change in two seconds).
 const SETTLED: Duration = Duration::from_secs(2);
 
+/// Below this, card and processor rest.
+const WORKS_PERCENT: f64 = 2.0;
+
 /// Which no-fault state holds while no other rule speaks.
 pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
     match f.job {
@@ -155,5 +158,18 @@ fn advances(f: &Facts<'_>) -> String {
         let rests = super::span(f.silent_for());
         return format!("a job is in flight; nothing has moved for {rests}");
     }
-    format!("the job advances{}", figures(&[busy, cpu(f)]))
+    // what cannot be read proves no rest
+    let figures_known = [f.channels.figures.busy, f.channels.figures.cpu_percent];
+    let mut known = figures_known.into_iter().flatten().peekable();
+    let works = known.peek().is_none() || known.any(|v| v >= WORKS_PERCENT);
+    let told = [f.channels.output.active, f.channels.progress.active, f.channels.io.active]
+        .into_iter()
+        .any(|at| at > f.phase_since && recently(f, at));
+    if works || told {
+        return format!("the job advances{}", figures(&[busy, cpu(f)]));
+    }
+    format!(
+        "a job is in flight and rests at the moment{}",
+        figures(&[busy, cpu(f)])
+    )
 }
