@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use crate::detect::{Detector, kernel_fault};
 use crate::model::{
-    Cite, CiteKind, Considered, Envelope, Event, ExitStatus, Health, JobChange, Limits, Line, Mono, Phase,
-    Stream, Verdict, VerdictId,
+    Cite, CiteKind, Considered, Envelope, Event, ExitStatus, Health, JobChange, Limits, Line, Mono,
+    Phase, Stream, Verdict, VerdictId,
 };
 use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
 use crate::workload::lines::LineSplitter;

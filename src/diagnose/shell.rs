@@ -78,10 +78,7 @@ mod tests {
         for (text, want) in [
             ("Segmentation fault", 11),
             ("Segmentation fault (core dumped)", 11),
-            (
-                " 40%|####      | 8/20 [00:31<00:47,  3.91s/it]Killed",
-                9,
-            ),
+            (" 40%|####      | 8/20 [00:31<00:47,  3.91s/it]Killed", 9),
             ("Aborted (core dumped)", 6),
             ("Killed", 9),
             ("Bus error (core dumped)", 7),
@@ -92,18 +89,42 @@ mod tests {
             ("zsh: segmentation fault (core dumped)  python main.py", 11),
             ("zsh: abort (core dumped)  python main.py", 6),
             ("zsh: illegal hardware instruction (core dumped)  python", 4),
-            ("./webui.sh: line 304:  4711 Killed                  \"${python_cmd}\" -u launch.py", 9),
-            ("run.sh: line 7: 4711 Segmentation fault      (core dumped) python main.py", 11),
+            (
+                "./webui.sh: line 304:  4711 Killed                  \"${python_cmd}\" -u launch.py",
+                9,
+            ),
+            (
+                "run.sh: line 7: 4711 Segmentation fault      (core dumped) python main.py",
+                11,
+            ),
             ("[1]+  Killed                  python main.py", 9),
             ("[1]    4711 killed     python main.py", 9),
-            ("fish: Job 1, 'python main.py' terminated by signal SIGSEGV (Address boundary error)", 11),
+            (
+                "fish: Job 1, 'python main.py' terminated by signal SIGSEGV (Address boundary error)",
+                11,
+            ),
             ("Command terminated by signal 9", 9),
-            ("subprocess.CalledProcessError: Command '['python', 'x.py']' died with <Signals.SIGKILL: 9>.", 9),
-            ("comfy.service: Main process exited, code=killed, status=9/KILL", 9),
-            ("comfy.service: Main process exited, code=dumped, status=6/ABRT", 6),
+            (
+                "subprocess.CalledProcessError: Command '['python', 'x.py']' died with <Signals.SIGKILL: 9>.",
+                9,
+            ),
+            (
+                "comfy.service: Main process exited, code=killed, status=9/KILL",
+                9,
+            ),
+            (
+                "comfy.service: Main process exited, code=dumped, status=6/ABRT",
+                6,
+            ),
             ("comfy-1 exited with code 137", 9),
-            ("Process finished with exit code 139 (interrupted by signal 11:SIGSEGV)", 11),
-            ("terminate called after throwing an instance of 'std::runtime_error'", 6),
+            (
+                "Process finished with exit code 139 (interrupted by signal 11:SIGSEGV)",
+                11,
+            ),
+            (
+                "terminate called after throwing an instance of 'std::runtime_error'",
+                6,
+            ),
             ("double free or corruption (!prev)", 6),
             ("free(): invalid pointer", 6),
         ] {

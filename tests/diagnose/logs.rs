@@ -127,11 +127,7 @@ fn the_words_of_a_shell_tell_how_the_program_ended() {
     for (end, want, line) in [
         ("\nKilled\n", VerdictId::Killed, 3),
         ("Killed\n$ \n", VerdictId::Killed, 2),
-        (
-            "\nzsh: killed     python gen.py\n",
-            VerdictId::Killed,
-            3,
-        ),
+        ("\nzsh: killed     python gen.py\n", VerdictId::Killed, 3),
         (
             "\nSegmentation fault (core dumped)\n",
             VerdictId::CrashSegv,
@@ -154,7 +150,11 @@ fn the_words_of_a_shell_tell_how_the_program_ended() {
         assert_eq!(got.verdict, want, "{end}: {}", got.sentence);
         let cite = &got.findings[0].cites[0];
         assert_eq!(cite.line, Some(line), "{end}");
-        assert!(!got.notes.iter().any(|n| n.contains("how the program ended")));
+        assert!(
+            !got.notes
+                .iter()
+                .any(|n| n.contains("how the program ended"))
+        );
     }
     let got = judge(&format!("{begin}{bar}\nKilled\n"));
     assert!(got.sentence.contains("nothing in the text proves it"));
@@ -173,7 +173,8 @@ fn the_same_words_in_a_log_and_a_program_that_was_started_again() {
 
 #[test]
 fn a_missing_module_is_found_in_what_quotes_it() {
-    let traceback = "Traceback (most recent call last):\n  File \"run.py\", line 9, in <module>\n    main()\n";
+    let traceback =
+        "Traceback (most recent call last):\n  File \"run.py\", line 9, in <module>\n    main()\n";
     let chain = "ModuleNotFoundError: No module named 'sageattention'\n\nThe above exception was the direct cause of the following exception:\n\n";
     for end in [
         "ValueError: Can't import SageAttention: No module named 'sageattention'",
@@ -183,6 +184,10 @@ fn a_missing_module_is_found_in_what_quotes_it() {
     ] {
         let got = judge(&format!("Loading\n{traceback}{end}\n"));
         assert_eq!(got.verdict, VerdictId::MissingDependency, "{end}");
-        assert!(got.action.why.contains("`sageattention`"), "{}", got.action.why);
+        assert!(
+            got.action.why.contains("`sageattention`"),
+            "{}",
+            got.action.why
+        );
     }
 }

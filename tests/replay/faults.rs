@@ -3,7 +3,9 @@
 use framepack_tui::model::event::Choice;
 use framepack_tui::model::{ActionId, ExitStatus, Phase, VerdictId};
 
-use crate::script::{Act, MI300X, RTX4090, RX6700XT, RX6800, RX7900XTX, RX9070XT, STRIX_HALO, Script};
+use crate::script::{
+    Act, MI300X, RTX4090, RX6700XT, RX6800, RX7900XTX, RX9070XT, STRIX_HALO, Script,
+};
 
 #[test]
 fn a_silent_decode_under_the_prefixes_of_2026() {
@@ -80,7 +82,9 @@ fn a_silent_load() {
 fn a_silent_move_to_the_card() {
     // the program's last words tell of the copy
     let mut s = Script::framepack(RX7900XTX);
-    s.say("Unloaded DynamicSwap_LlamaModel as complete.\nLoaded CLIPTextModel to cuda:0 as complete.");
+    s.say(
+        "Unloaded DynamicSwap_LlamaModel as complete.\nLoaded CLIPTextModel to cuda:0 as complete.",
+    );
     s.act(10, Act::Encode);
     s.say("latent_padding_size = 0, is_last_section = True");
     s.say("Moving DynamicSwap_HunyuanVideoTransformer3DModelPacked to cuda:0 with preserved memory: 6 GB");
@@ -102,11 +106,7 @@ fn a_silent_move_to_the_card() {
     for got in [announced, s.play()] {
         let (_, main) = got.main().expect("a verdict");
         let found = (main.id, main.phase, main.action);
-        let want = (
-            VerdictId::SilentHang,
-            Phase::ModelLoad,
-            ActionId::EnvToggle,
-        );
+        let want = (VerdictId::SilentHang, Phase::ModelLoad, ActionId::EnvToggle);
         assert_eq!(found, want, "{}", got.story());
     }
 }

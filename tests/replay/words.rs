@@ -6,7 +6,9 @@ use framepack_tui::model::event::Choice;
 use framepack_tui::model::{ActionId, ExitStatus, Phase, VerdictId};
 
 use crate::player::Outcome;
-use crate::script::{Act, Gpu, MI300X, RTX4090, RX6700XT, RX6800, RX7900XTX, RX9070XT, STRIX_HALO, Script};
+use crate::script::{
+    Act, Gpu, MI300X, RTX4090, RX6700XT, RX6800, RX7900XTX, RX9070XT, STRIX_HALO, Script,
+};
 
 const SOON: f64 = 5.0;
 

@@ -82,5 +82,7 @@ fn is_quoted(line: &[u8], before: &[u8]) -> bool {
 
 #[cfg(test)]
 pub(super) fn all_compile() -> bool {
-    MIGHTS.len() + RAISES.len() == 2 && BEFORES.len() == BEFORE.len() && ANSWERS.len() == ANSWERED.len()
+    MIGHTS.len() + RAISES.len() == 2
+        && BEFORES.len() == BEFORE.len()
+        && ANSWERS.len() == ANSWERED.len()
 }
