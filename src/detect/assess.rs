@@ -47,7 +47,7 @@ impl Detector {
             };
             self.calm_down();
             let mut v = self.verdict_of(id, health, &sentence, now);
-            v.considered = rule::not_asked(None, &why);
+            v.considered = rule::not_asked(None, why);
             return v;
         }
         let asked = rule::ask(&facts);

@@ -38,6 +38,9 @@ const DECODE: &[Step] = &[
 ];
 const SMALLER_DECODE: &[Step] = &[(ActionId::TiledVae, 2), (ActionId::VaeCpu, 3)];
 
+/// What points to ROCm's copy engines.
+const COPYING: &str = "a model was being moved between host and card as everything stopped, so ROCm's copy engines are the first suspect: start it once more without them";
+
 /// The remedy of a verdict.
 pub fn remedy(verdict: &Verdict, facts: &RemedyFacts) -> Remedy {
     let steps = steps(verdict.id, verdict.phase, facts);
@@ -236,9 +239,7 @@ fn sentence(
             "start once more, without page-locked memory and asynchronous copies if it comes back; a second fault needs you".to_owned()
         }
         VerdictId::Throttled => "let it run, improve the cooling".to_owned(),
-        VerdictId::SilentHang if action == ActionId::EnvToggle => {
-            "a model was being moved between host and card as everything stopped, so ROCm's copy engines are the first suspect: start it once more without them".to_owned()
-        }
+        VerdictId::SilentHang if action == ActionId::EnvToggle => COPYING.to_owned(),
         _ => super::decide::advice(action).to_owned(),
     };
     if env.is_empty() {

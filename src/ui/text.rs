@@ -190,6 +190,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_sentence_has_one_end() {
+        for (text, want) in [
+            ("fast_find answers it", "fast_find answers it."),
+            ("it is over. ", "it is over."),
+            ("after \"x\"", "after \"x\"."),
+            ("what now?", "what now?"),
+            ("", ""),
+        ] {
+            assert_eq!(sentence(text), want);
+        }
+    }
+
+    #[test]
     fn foreign_text_cannot_steer() {
         assert_eq!(clean("a\u{1b}[2Jb\tc\u{202e}d", false), "a [2Jb cd");
         assert_eq!(clean("48%|██▌ | ü", true), "48%|### | ?");

@@ -49,6 +49,9 @@ fn an_error_in_the_text_is_told_with_its_line_whatever_stands_before_it() {
         assert_eq!(got.workload.adapter, "comfyui");
         assert_eq!((got.onset_s, got.detected_at_s), (None, None));
         assert!(got.history.is_empty());
+        let (first, rest) = got.considered.split_first().unwrap();
+        assert_eq!(first.verdict, VerdictId::GpuOom);
+        assert!(!rest.is_empty() && rest.iter().all(|c| c.why.contains("a text has neither")));
         let lines: Vec<_> = got.findings[0]
             .cites
             .iter()

@@ -3,7 +3,7 @@
 
 use framepack_tui::model::VerdictId::*;
 use framepack_tui::model::event::Choice;
-use framepack_tui::model::{ActionId, ExitStatus, Phase, VerdictId};
+use framepack_tui::model::{ActionId, ExitStatus, Phase, RuleState, VerdictId};
 
 use crate::player::Outcome;
 use crate::script::{
@@ -290,7 +290,15 @@ fn a_script_ends_by_its_error() {
         let onset = s.now();
         s.say(said);
         s.exit(status);
-        s.is_fault(want, Phase::TextEncode, onset, onset + SOON);
+        let got = s.is_fault(want, Phase::TextEncode, onset, onset + SOON);
+        let rules = &got.main().unwrap().1.considered;
+        assert_eq!((rules[0].verdict, rules[0].state), (want, RuleState::Match));
+        assert!(
+            rules.len() > 10
+                && rules[1..]
+                    .iter()
+                    .all(framepack_tui::model::Considered::is_not_asked)
+        );
     }
 }
 
