@@ -137,7 +137,7 @@ def build():
     c = Case("ltx-strixhalo-slow-map", "strixhalo", "comfyui", 372, 309, host_ram_mib=126000)
     comfy26(c, 14, 126976, 126976, "2.11.0a0+rocm7.12", "AMD Radeon 8060S")
     c.seg(14, 20, "idle")
-    c.out(20, "[INFO] got prompt", "[INFO] Requested to load LTXAVTEModel_")
+    c.out(20, "[INFO] got prompt", "[INFO] Requested to load LTXAV")
     c.seg(20, 372, "hdd", gtt=38000, rd=C(3.4e7, 6e6), cpu=C(31, 4))
     cs.append(calm(c, "loading_io", "model_load", [gauge("34 MB/s for six minutes")], "bytes flow",
                    must_not=NO_HANG + ["crawl", "thrash"], checkpoints=[(200, ["loading_io"]), (360, ["loading_io"])]))
