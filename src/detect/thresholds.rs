@@ -264,8 +264,10 @@ thresholds! {
     gtt_full_share = 0.97,
     /// `offload_risk`: cards of at most this much VRAM (24 GiB, and what drivers add).
     offload_vram_mib = 24_700.0,
-    /// And this share of it still in use when the VAE comes.
-    offload_used_share = 0.8,
+    /// And less than this share of it is free when the VAE comes: what the advice leaves.
+    offload_free_share = 0.75,
+    /// Or less than this, where that is less: a decode fits into it.
+    offload_free_mib = 10_240.0,
 
     // where it runs
     /// `cpu_fallback`: the job's steps keep the CPU this busy ...

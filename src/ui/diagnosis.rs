@@ -239,7 +239,12 @@ pub(super) fn lines(v: &Verdict, declared: Mono) -> Vec<(&'static str, String)> 
     for text in &v.ruled_out {
         out.push(("ruled out", text.clone()));
     }
-    for c in &v.considered {
+    let (not_asked, asked): (Vec<_>, Vec<_>) = v.considered.iter().partition(|c| c.is_not_asked());
+    if let Some(first) = not_asked.first() {
+        let why = first.why.trim_start_matches(Considered::NOT_ASKED);
+        out.push(("not asked", format!("{} rules: {why}", not_asked.len())));
+    }
+    for c in asked {
         let told = v
             .ruled_out
             .iter()

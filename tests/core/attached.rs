@@ -7,6 +7,7 @@ use framepack_tui::model::{
     Command, Effect, Event, ExitStatus, Health, JobChange, Outcome, Phase, Scope, Setting, Signal,
     VerdictId,
 };
+use framepack_tui::run::{RunState, rejudge};
 
 use crate::sim::{Sim, World, plan};
 
@@ -98,6 +99,31 @@ fn silence_without_a_job_is_not_judged() {
     let sentence = sim.state.snapshot().verdict.sentence;
     assert!(sentence.contains("not known"), "{sentence}");
     assert_eq!((captures(&sim), signals(&sim)), (0, vec![]));
+
+    // and a diagnosis of its record says the same
+    let started = sim.stream.iter().find_map(|e| match &e.event {
+        Event::RunStarted(s) => Some((**s).clone()),
+        _ => None,
+    });
+    let mut state = RunState::new(&started.expect("a head"));
+    for env in &sim.stream {
+        rejudge(&mut state, env);
+    }
+    let told = state.verdict();
+    assert_eq!(told.health, Health::Blind);
+    assert!(told.sentence.contains("not known"), "{}", told.sentence);
+}
+
+#[test]
+fn a_job_that_sleeps_does_not_advance() {
+    let mut sim = Sim::attached(plan());
+    sim.world = World::silent();
+    sim.feed(Event::Tick);
+    sim.feed(Event::Job(JobChange::Started));
+    sim.phase(Phase::Sampling);
+    sim.run_for(Duration::from_secs(4));
+    let sentence = sim.state.snapshot().verdict.sentence;
+    assert!(!sentence.contains("advances"), "{sentence}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::model::{
     VerdictId,
 };
 use crate::run::snapshot::kernel_fault;
-use crate::ui::text::{ago, left, number};
+use crate::ui::text::{self, ago, left, number};
 use crate::ui::words::{self, gib};
 
 use std::time::Duration;
@@ -80,10 +80,13 @@ pub(super) fn verdict(at: Mono, v: &Verdict) -> String {
         id => format!(" {id}"),
     };
     format!(
-        "{}{id}{sure} in {}: {}{next}",
+        "{}{id}{sure} in {}: {}",
         v.health.word(),
         v.phase,
-        v.sentence
+        match next.as_str() {
+            "" => v.sentence.clone(),
+            next => format!("{}{next}", text::sentence(&v.sentence)),
+        }
     )
 }
 
@@ -101,7 +104,11 @@ pub(super) fn decision(at: Mono, d: &Decision) -> String {
         Choice::Hold => "held; nothing happens until it is released".to_owned(),
         Choice::Resume => "the attempt goes on".to_owned(),
     };
-    format!("{what}. {} {} restarts left.", d.why, d.restarts_left)
+    let left = match d.restarts_left {
+        1 => "1 restart left".to_owned(),
+        n => format!("{n} restarts left"),
+    };
+    format!("{what}. {} {left}.", text::sentence(&d.why))
 }
 
 fn evidence(e: &EvidenceReport) -> String {

@@ -122,7 +122,7 @@ fn restart() -> Event {
             rung: RungId("fast_find".to_owned()),
             kill_at: Mono::from_secs(84),
         },
-        why: "fast_find is the first untried rung that answers silent_hang.".to_owned(),
+        why: "fast_find is the first untried rung that answers silent_hang".to_owned(),
         skipped: vec![crate::model::SkippedRung {
             rung: RungId("full_unload".to_owned()),
             why: "needs the agent".to_owned(),
