@@ -78,7 +78,7 @@ impl Play {
         while let Some((envelope, _)) = events.next()? {
             self.take(&envelope)?;
         }
-        Ok(())
+        Ok(events.require_any()?)
     }
 
     fn take(&mut self, envelope: &Envelope) -> Result<(), CliError> {

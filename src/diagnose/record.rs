@@ -21,7 +21,10 @@ const SETTLE_MS: [u64; 3] = [500, 1000, 1500];
 /// Judges a run's folder, or its stream as a file.
 pub(super) fn judge(path: &Path) -> Result<Report, InputError> {
     let mut events = Events::open(path)?;
-    let read = read(path, &mut || Ok(events.next()?.map(|(env, _)| env)))?;
+    let read = read(path, &mut || match events.next()? {
+        Some((envelope, _)) => Ok(Some(envelope)),
+        None => events.require_any().map(|()| None),
+    })?;
     Ok(read.report(
         SourceKind::Record,
         events.warnings(),

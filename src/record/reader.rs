@@ -37,6 +37,14 @@ pub enum ReadError {
         /// Ours.
         known: &'static str,
     },
+    /// Not one event is in it.
+    #[error("read {}: {why}", path.display())]
+    NoEvents {
+        /// Which.
+        path: PathBuf,
+        /// What it is instead, and what to do.
+        why: String,
+    },
 }
 
 /// The one field that every version of the manifest has.
@@ -174,6 +182,24 @@ impl Events {
         self.check_version(&envelope)?;
         self.check_order(envelope.seq);
         Ok(Some((envelope, self.line.trim_ascii())))
+    }
+
+    /// Behind the end: refuses what holds no event at all. A record that is only cut off
+    /// still has those before the cut.
+    pub fn require_any(&self) -> Result<(), ReadError> {
+        if self.last_seq.is_some() {
+            return Ok(());
+        }
+        let why = match self.warnings.iter().find(|w| w.line.is_some()) {
+            None => "it is empty: the run was killed before its first event was written, or the disk was full; there is nothing to be had from it".to_owned(),
+            Some(first) => format!(
+                "it holds no event of a run ({first}): it is damaged or another file; take a copy of the record, or another run (`framepack-tui runs list`)"
+            ),
+        };
+        Err(ReadError::NoEvents {
+            path: self.path.clone(),
+            why,
+        })
     }
 
     fn warn(&mut self, line: Option<u64>, text: String) {

@@ -5,7 +5,7 @@ use std::io;
 use crate::cli::{CliError, find};
 use crate::model::{Bytes, Event};
 use crate::record::story::Story;
-use crate::record::{Events, RunEntry, open_text};
+use crate::record::{Events, RunEntry, RunStatus, open_text};
 
 use super::list::state;
 use super::{print, printable};
@@ -14,6 +14,11 @@ use super::{print, printable};
 pub(super) fn main(asked: Option<&str>, json: bool) -> Result<u8, CliError> {
     let run = find::run(asked)?;
     if json {
+        // the first event tells whether there are any
+        let mut events = Events::open(&run.path)?;
+        if events.next()?.is_none() {
+            require_any(&run, &events)?;
+        }
         let mut text = open_text(&run.path)?;
         return match io::copy(&mut text, &mut io::stdout().lock()) {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::System {
@@ -31,6 +36,7 @@ pub(super) fn main(asked: Option<&str>, json: bool) -> Result<u8, CliError> {
             story.take(&envelope);
         }
     }
+    require_any(&run, &events)?;
     let mut lines = page(&run, &story);
     lines.extend(events.warnings().iter().map(|w| format!("warning     {w}")));
     if events.more_warnings() > 0 {
@@ -38,6 +44,14 @@ pub(super) fn main(asked: Option<&str>, json: bool) -> Result<u8, CliError> {
     }
     print(lines.iter().map(|l| printable(l)))?;
     Ok(0)
+}
+
+/// A record without any event is broken, unless it has only just begun.
+fn require_any(run: &RunEntry, events: &Events) -> Result<(), CliError> {
+    if run.status != RunStatus::Running {
+        events.require_any()?;
+    }
+    Ok(())
 }
 
 fn page(run: &RunEntry, story: &Story) -> Vec<String> {
