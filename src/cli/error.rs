@@ -92,7 +92,9 @@ pub enum CliError {
     #[error("failed to {0}")]
     Export(#[from] ExportError),
     /// A record without its first event cannot be replayed.
-    #[error("failed to replay {0}: there is no run_started in it, which holds the plan; its beginning is lost")]
+    #[error(
+        "failed to replay {0}: there is no run_started in it, which holds the plan; its beginning is lost"
+    )]
     NoHead(String),
     /// The record of another process has no end, and nobody writes it.
     #[error(

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::text::{clean, fit, pad, wrap};
-use crate::diagnose::report::{Action, Change, Cited, Found, Report, SourceKind, Words};
+use super::words::unasked;
+use crate::diagnose::report::{Change, Cited, Found, Report, SourceKind, Words};
 use crate::model::time::clock;
 use crate::model::{Health, RuleState, Severity};
 
@@ -42,7 +43,7 @@ pub fn text(report: &Report, layout: Layout) -> String {
         out: String::new(),
     };
     page.verdict(report);
-    page.action(&report.action);
+    page.action(report);
     page.findings(&report.findings);
     page.ruled_out(report);
     page.history(&report.history);
@@ -138,11 +139,12 @@ impl Page {
         }
     }
 
-    fn action(&mut self, action: &Action) {
+    fn action(&mut self, report: &Report) {
+        let action = &report.action;
+        let ours = report.workload.watch.is_none();
         let restart = match (action.auto_restart, action.tier) {
-            (true, _) => "; it may be restarted unasked",
-            (false, 0) => "",
-            (false, _) => "; not restarted unasked",
+            (false, 0) => String::new(),
+            (auto, _) => format!("; {}", unasked(auto, ours)),
         };
         self.row(
             "do",

@@ -192,6 +192,16 @@ pub(super) fn needs_start_again(s: &Snapshot) -> bool {
         && s.attempt.as_ref().is_some_and(|a| a.number >= 2)
 }
 
+/// Whether a program may be started again without a word of the user; `ours`: it was
+/// started by us.
+pub(super) const fn unasked(auto_restart: bool, ours: bool) -> &'static str {
+    match (ours, auto_restart) {
+        (false, _) => "not ours: it is up to you to start it again",
+        (true, true) => "it may be restarted unasked",
+        (true, false) => "not restarted unasked",
+    }
+}
+
 /// What the supervisor does now and when that ends: a head word and a sentence.
 pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
     let until = |t: crate::model::Mono| left(t.since(s.now));

@@ -7,7 +7,6 @@ use crate::model::{Bytes, Event};
 use crate::record::story::Story;
 use crate::record::{Events, RunEntry, RunStatus, open_text};
 
-use super::list::state;
 use super::{print, printable};
 
 /// Shows the run.
@@ -57,9 +56,15 @@ fn require_any(run: &RunEntry, events: &Events) -> Result<(), CliError> {
 fn page(run: &RunEntry, story: &Story) -> Vec<String> {
     let mut lines = vec![
         format!("run         {}", run.id),
-        format!("state       {}", state(run)),
+        format!("state       {}", run.state()),
     ];
     if let Some(head) = &story.started {
+        if let Some(attached) = head.attached {
+            lines.push(format!(
+                "watched     process {}, which was there before: judged, and left alone but on your word",
+                attached.pid
+            ));
+        }
         let when = head.wall_clock.replace('T', " ");
         lines.push(format!("began       {when}, {} long", story.last.clock()));
         lines.push(format!("command     {}", head.argv.join(" ")));
@@ -79,7 +84,8 @@ fn page(run: &RunEntry, story: &Story) -> Vec<String> {
     }
     let size = Bytes(run.size());
     lines.push(format!("folder      {} ({size})", run.path.display()));
-    for spec in &story.attempts {
+    // of a process that is not ours there are none
+    for spec in story.attempts.iter().filter(|_| !story.is_watch()) {
         lines.push(format!("attempt     {} on {}", spec.number, spec.rung));
     }
     match &story.main {
@@ -93,11 +99,13 @@ fn page(run: &RunEntry, story: &Story) -> Vec<String> {
         None => lines.push("verdict     none".to_owned()),
     }
     for report in &story.evidence {
-        let files = report.items.iter().filter(|i| i.file.is_some()).count();
-        lines.push(format!("evidence    {} ({files} files)", report.dir));
+        lines.push(format!("evidence    {} ({})", report.dir, report.counts()));
     }
     match &story.end {
-        Some((_, code, summary)) => lines.push(format!("end         exit code {code}: {summary}")),
+        Some((outcome, code, summary)) => lines.push(format!(
+            "end         {}: {summary} (our exit code {code})",
+            outcome.short()
+        )),
         None => lines.push("end         none is recorded".to_owned()),
     }
     if let Some(result) = &story.result {

@@ -184,7 +184,7 @@ impl<W: Write> PlainWriter<W> {
         if !diagnosis::is_fault(v.health) {
             return Ok(());
         }
-        let mut lines = diagnosis::lines(v, at);
+        let mut lines = diagnosis::lines(v, at, self.state.attached.is_none());
         // the line before says it
         lines.retain(|(about, _)| *about != "reason");
         // what was ruled out is many and short
@@ -198,7 +198,11 @@ impl<W: Write> PlainWriter<W> {
     }
 
     fn decision(&mut self, at: Mono, d: &Decision) -> io::Result<()> {
-        self.say(at, "decision", &story::decision(at, d))?;
+        self.say(
+            at,
+            "decision",
+            &story::decision(at, d, self.state.attached.is_none()),
+        )?;
         for s in &d.skipped {
             self.say(at, "not available", &format!("rung {}: {}", s.rung, s.why))?;
         }
