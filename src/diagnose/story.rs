@@ -291,7 +291,7 @@ fn from_start(history: &mut Vec<Change>) {
     let Some(first) = history.first_mut().filter(|c| c.t_s > 0.0) else {
         return;
     };
-    if first.verdict.severity() == Severity::Info {
+    if first.verdict.severity() == Severity::Info && first.health != Health::Finished {
         // nothing else was there before it was first told
         first.t_s = 0.0;
     } else {
