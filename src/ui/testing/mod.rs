@@ -200,7 +200,7 @@ fn advances() -> Verdict {
         ruled_out: Vec::new(),
         action: ActionId::None,
         next: Some(NextStep {
-            what: "suspect, if nothing moves".to_owned(),
+            what: "silence limit in sampling".to_owned(),
             at: Mono::from_secs(885),
         }),
     }
@@ -290,6 +290,15 @@ pub(super) fn hung() -> Snapshot {
         held: false,
     };
     s.decision = Some("silent_hang in vae_decode: fast_find is the first untried rung that answers it; 3 restarts left.".to_owned());
+    s
+}
+
+/// The kill that was announced is held.
+pub(super) fn held() -> Snapshot {
+    let mut s = hung();
+    if let Stage::Countdown { held, .. } = &mut s.stage {
+        *held = true;
+    }
     s
 }
 

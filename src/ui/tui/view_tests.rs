@@ -53,6 +53,7 @@ fn states() -> Vec<(&'static str, Snapshot)> {
 #[test]
 fn the_dashboard_in_every_state() {
     let more = vec![
+        ("held", testing::held()),
         ("waiting_vram", testing::waiting_vram()),
         ("bad_sensors", testing::bad_sensors()),
         ("odd_cards", testing::odd_cards()),
@@ -189,6 +190,33 @@ fn no_box_hides_health_and_what_comes_next() {
             assert!(screen.contains("HUNG  KILL  in 3 s"), "{screen}");
             let screen = text(&testing::suspect(), &o, width, height);
             assert!(screen.contains("SUSPECT  in "), "{screen}");
+        }
+    }
+}
+
+/// What must not be cut comes first, and whole.
+#[test]
+fn the_limit_and_a_hold_are_told_whole_where_there_is_little_room() {
+    let o = with(UNICODE, Choices::default());
+    let screen = text(&testing::healthy(), &o, 40, 12);
+    assert!(screen.contains("in 13 s: silence limit \u{20}"), "{screen}");
+    let screen = text(&testing::held(), &o, 40, 12);
+    for word in ["HELD  (h releases)", "before rung fast_find", "for you"] {
+        assert!(screen.contains(word), "`{word}`:\n{screen}");
+    }
+}
+
+#[test]
+fn the_way_back_and_the_marks_are_in_the_footer_of_the_diagnosis() {
+    let choices = Choices {
+        screen: Screen::Diagnose,
+        ..Choices::default()
+    };
+    let o = with(UNICODE, choices);
+    for s in [testing::healthy(), testing::hung(), testing::held()] {
+        let screen = text(&s, &o, 80, 24);
+        for word in ["Esc back", "n next mark", "p mark back"] {
+            assert!(screen.contains(word), "`{word}`:\n{screen}");
         }
     }
 }
