@@ -197,15 +197,15 @@ pub(super) fn needs_start_again(s: &Snapshot) -> bool {
 /// When a limit is reached and which, in so many columns: where there are few, what the
 /// limit is comes without where it holds.
 pub(super) fn limit(n: &NextStep, now: Mono, columns: usize) -> String {
-    let when = left(n.at.since(now));
-    let whole = format!("in {when}: {}", n.what);
-    match n
-        .what
-        .split_once(" in ")
-        .filter(|_| width(&whole) > columns)
-    {
-        Some((what, _)) => format!("in {when}: {what}"),
-        None => whole,
+    let when = if n.at <= now {
+        "due now".to_owned()
+    } else {
+        format!("in {}", left(n.at.since(now)))
+    };
+    let whole = format!("{when}: {}", n.what);
+    match n.what.split_once(" in ") {
+        Some((what, _)) if width(&whole) > columns => format!("{when}: {what}"),
+        _ => whole,
     }
 }
 

@@ -158,8 +158,6 @@ fn next(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
         return Vec::new();
     }
     let (text, tone) = match &s.verdict.next {
-        Some(n) if n.at <= s.now => (format!("due now: {}", n.what), Tone::Strong),
-        // The time first: it is what must not be cut.
         Some(n) => {
             let room = columns.saturating_sub(LABEL);
             (words::limit(n, s.now, room), Tone::Strong)
