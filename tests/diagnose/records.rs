@@ -7,8 +7,8 @@ use framepack_tui::diagnose::report::{Report, SourceKind};
 use framepack_tui::diagnose::{InputError, Source, diagnose};
 use framepack_tui::model::event::RunStarted;
 use framepack_tui::model::{
-    ActionId, Attached, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, JobChange, Line,
-    Mono, Plan, RungId, Scope, Signal, Stream, Tier, VerdictId,
+    ActionId, Attached, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, Health, JobChange,
+    Line, Mono, Plan, RungId, Scope, Signal, Stream, Tier, VerdictId,
 };
 use tempfile::TempDir;
 
@@ -228,4 +228,21 @@ fn the_end_of_a_watched_process_is_left_open() {
             None => assert!(got.verdict.is_no_fault(), "{}", got.verdict),
         }
     }
+}
+
+/// Where nobody tells of a job, silence is not judged, then as now.
+#[test]
+fn a_watch_without_a_job_is_not_judged() {
+    let mut watched = head("1.4");
+    if let Event::RunStarted(started) = &mut watched {
+        started.attached = Some(Attached { pid: 7, start: 1 });
+    }
+    let mut events = vec![watched];
+    events.extend(attempt(1, &["begin"], ExitStatus::Unknown, false));
+    events.retain(|e| !matches!(e, Event::Job(_)));
+    // it lives while it is looked at
+    events.insert(3, Event::Tick);
+    let got = judge(&(stream(events).join("\n") + "\n")).unwrap();
+    assert_eq!(got.health, Health::Blind, "{}", got.sentence);
+    assert!(got.sentence.contains("not known"), "{}", got.sentence);
 }

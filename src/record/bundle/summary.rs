@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::model::{Bytes, EnvOrigin};
+use crate::model::{ActionId, Bytes, EnvOrigin, Remedy};
 use crate::record::story::Story;
 
 use super::Contents;
@@ -55,7 +55,8 @@ fn what_happened(out: &mut String, story: &Story) -> std::fmt::Result {
                 write!(out, ", trouble since {}", v.onset.clock())?;
             }
             writeln!(out, ".\n\n{}\n", cell(&v.sentence))?;
-            if let Some(remedy) = &v.remedy {
+            let helps = |r: &&Remedy| r.action != ActionId::None;
+            if let Some(remedy) = v.remedy.as_ref().filter(helps) {
                 writeln!(
                     out,
                     "What would help: {} ({}).\n",

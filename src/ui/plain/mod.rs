@@ -136,7 +136,13 @@ impl<W: Write> PlainWriter<W> {
                 Some(pid) => self.say(at, "watch", &story::watched(pid)),
                 None => self.say(at, "attempt", &story::attempt(a)),
             },
-            Event::Spawned { .. } if self.state.attached.is_some() => Ok(()),
+            // of a process that is not ours there are no attempts, and one end
+            Event::Spawned { .. } | Event::GroupGone { .. } if self.state.attached.is_some() => {
+                Ok(())
+            }
+            Event::Exited(e) if let Some(pid) = self.state.attached => {
+                self.say(at, "exited", &format!("process {pid}: {}", e.status))
+            }
             Event::Phase(p) => self.say(at, "phase", &story::phase(p)),
             Event::Verdict(v) => {
                 self.say(at, "health", &story::verdict(at, v))?;
