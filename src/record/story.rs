@@ -69,16 +69,14 @@ impl Story {
             Event::Line(_) => self.lines += 1,
             Event::Verdict(verdict) => self.take_verdict(env.at, verdict),
             Event::AttemptStarted(spec) => {
-                match self.started.as_ref().and_then(|s| s.attached) {
-                    Some(attached) => {
-                        let text = format!("process {} is watched", attached.pid);
-                        self.tell(env.at, "watch", text);
-                    }
-                    None => {
-                        let text = format!("attempt {} on {}", spec.number, spec.rung);
-                        self.tell(env.at, "attempt", text);
-                    }
-                }
+                let attached = self.started.as_ref().and_then(|s| s.attached);
+                let (about, text) = if let Some(attached) = attached {
+                    ("watch", format!("process {} is watched", attached.pid))
+                } else {
+                    let text = format!("attempt {} on {}", spec.number, spec.rung);
+                    ("attempt", text)
+                };
+                self.tell(env.at, about, text);
                 if self.attempts.len() < KEPT {
                     self.attempts.push((**spec).clone());
                 }

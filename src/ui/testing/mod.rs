@@ -320,6 +320,18 @@ pub(super) fn watched() -> Snapshot {
     s
 }
 
+/// The states that every screen is kept in.
+pub(super) fn states() -> [(&'static str, Snapshot); 6] {
+    [
+        ("healthy", healthy()),
+        ("suspect", suspect()),
+        ("hung", hung()),
+        ("gave_up", gave_up()),
+        ("no_gpu", no_gpu()),
+        ("finished", finished()),
+    ]
+}
+
 /// An error was read, the program lives on.
 pub(super) fn failing() -> Snapshot {
     let mut s = healthy();
