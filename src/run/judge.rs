@@ -154,7 +154,9 @@ impl RunState {
             arch: card.and_then(|c| c.arch.clone()),
             vendor: card.map(|c| c.vendor),
         };
-        let remedy = remedy(verdict, &facts);
+        let mut remedy = remedy(verdict, &facts);
+        // what is not ours is never started again by itself
+        remedy.auto_restart &= !self.is_attached();
         verdict.action = remedy.action;
         verdict.remedy = Some(remedy);
     }

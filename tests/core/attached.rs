@@ -9,6 +9,8 @@ use framepack_tui::model::{
 };
 use framepack_tui::run::{RunState, rejudge};
 
+use framepack_tui::ui::PlainWriter;
+
 use crate::sim::{Sim, World, plan};
 
 const fn mins(m: u64) -> Duration {
@@ -78,6 +80,19 @@ fn a_hang_is_told_once_with_evidence_and_advice_and_not_acted_on() {
         decisions[0].why
     );
     assert_eq!(captures(&sim), 1);
+    // and nothing says otherwise
+    let mut plain = PlainWriter::new(Vec::new(), 1);
+    for env in &sim.stream {
+        plain.accept(env).unwrap();
+        if let Event::Verdict(v) = &env.event {
+            assert!(v.remedy.as_ref().is_none_or(|r| !r.auto_restart), "{v:?}");
+        }
+    }
+    let plain = String::from_utf8(plain.into_inner()).unwrap();
+    assert!(plain.contains("not ours: it is up to you"), "{plain}");
+    for wrong in ["unasked", "restarts left", "attempt"] {
+        assert!(!plain.contains(wrong), "`{wrong}`:\n{plain}");
+    }
     // it moves again, and hangs again: that is told again
     sim.world = World::default();
     sim.run_for(Duration::from_secs(30));

@@ -1,6 +1,6 @@
 //! Events in a line of words each.
 
-use crate::model::event::{Choice, Decision, EvidenceReport, Level, Standstill};
+use crate::model::event::{Choice, Decision, EvidenceReport, ItemState, Level, Standstill};
 use crate::model::progress::PhaseChange;
 use crate::model::{
     AttemptSpec, Command, EnvOrigin, Event, Health, JobChange, Mono, Outcome, Scope, Verdict,
@@ -90,7 +90,8 @@ pub(super) fn verdict(at: Mono, v: &Verdict) -> String {
     )
 }
 
-pub(super) fn decision(at: Mono, d: &Decision) -> String {
+/// What was decided; `ours`: the process was started by us, so that restarts are counted.
+pub(super) fn decision(at: Mono, d: &Decision, ours: bool) -> String {
     let what = match &d.choice {
         Choice::Restart { rung, kill_at, .. } if *kill_at > at => {
             format!(
@@ -104,27 +105,31 @@ pub(super) fn decision(at: Mono, d: &Decision) -> String {
         Choice::Hold => "held; nothing happens until it is released".to_owned(),
         Choice::Resume => "the attempt goes on".to_owned(),
     };
-    let left = match d.restarts_left {
-        1 => "1 restart left".to_owned(),
-        n => format!("{n} restarts left"),
-    };
-    format!("{what}. {} {left}.", text::sentence(&d.why))
+    let why = text::sentence(&d.why);
+    match d.restarts_left {
+        _ if !ours => format!("{what}. {why}"),
+        1 => format!("{what}. {why} 1 restart left."),
+        n => format!("{what}. {why} {n} restarts left."),
+    }
 }
 
 fn evidence(e: &EvidenceReport) -> String {
-    let bytes: u64 = e.items.iter().fold(0, |sum, i| sum.saturating_add(i.bytes));
-    let failed = e.items.iter().filter_map(|i| {
+    let lacking = e.items.iter().filter_map(|i| {
         let why = i.failed.as_ref()?;
-        Some(format!("; {} failed: {why}", i.kind))
+        let word = match i.state() {
+            ItemState::Absent => "absent",
+            ItemState::Ok | ItemState::Failed => "failed",
+        };
+        Some(format!("; {} {word}: {why}", i.kind))
     });
     format!(
-        "{} in {} ({} items, {}, {} ms){}",
+        "{} in {} ({}, {}, {} ms){}",
         e.number,
         e.dir,
-        e.items.iter().filter(|i| i.failed.is_none()).count(),
-        crate::model::Bytes(bytes),
+        e.counts(),
+        crate::model::Bytes(e.bytes()),
         e.took_ms,
-        failed.collect::<String>()
+        lacking.collect::<String>()
     )
 }
 

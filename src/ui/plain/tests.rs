@@ -108,6 +108,7 @@ fn evidence() -> Event {
             file: None,
             bytes: 0,
             failed: Some("py-spy is not installed".to_owned()),
+            absent: true,
         }],
         took_ms: 820,
     })
