@@ -15,7 +15,7 @@ use super::parse;
 /// Every process is asked anew for its parent this often; in between only new ones, and
 /// all when one of the tree has ended. A process falls to another parent only when its own
 /// ends, so this is no more than a net below.
-const WHOLE_PERIOD: Duration = Duration::from_secs(60);
+const WHOLE_PERIOD: Duration = Duration::from_mins(1);
 /// New processes are looked for this often where the kernel does not tell that there are
 /// any: gVisor's `loadavg` ends in `0/0 0`, that of lxcfs may stand still.
 const LIST_PERIOD: Duration = Duration::from_secs(1);
