@@ -1,0 +1,126 @@
+//! Two stories for a number of the rules: honest work that stays just below the limit, and
+//! a fault just above it. Halved or doubled, the number fails one of them, the other way
+//! round the other.
+//!
+//! The figures follow from the documented numbers: these are tests of the numbers, not of
+//! what is hung. What the stories look like is that of the other scripted cases.
+
+mod card;
+mod channels;
+mod patience;
+mod place;
+mod silence;
+mod steps;
+
+use framepack_tui::model::VerdictId;
+
+use crate::script::{Act, Gpu, RX7900XTX, RX9070XT, Script};
+
+/// The stories of one number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit {
+    /// The number.
+    pub(crate) field: &'static str,
+    /// Nothing may be alarmed; for a number that only decides which harmless state is
+    /// shown, the state that is shown below it.
+    pub(crate) healthy: fn(),
+    /// Something must be told in time.
+    pub(crate) late: fn(),
+}
+
+const fn limit(field: &'static str, healthy: fn(), late: fn()) -> Limit {
+    Limit {
+        field,
+        healthy,
+        late,
+    }
+}
+
+/// All of them.
+pub(crate) fn all() -> Vec<Limit> {
+    [
+        silence::ALL,
+        patience::ALL,
+        channels::ALL,
+        card::ALL,
+        steps::ALL,
+        place::ALL,
+    ]
+    .concat()
+}
+
+/// A decode has begun, and what was before it is known.
+fn decode() -> Script {
+    Script::framepack_decode(RX7900XTX)
+}
+
+/// A script that has loaded its models and encodes its prompt.
+fn encoding(gpu: Gpu) -> Script {
+    let mut s = Script::diffusers(gpu);
+    s.say("Encoding prompt");
+    s
+}
+
+/// Twelve of forty steps of four seconds.
+fn sampling(gpu: Gpu) -> Script {
+    let mut s = Script::diffusers(gpu);
+    s.vram = 12_000.0;
+    steps(&mut s, 0, 12, 4, |_| {});
+    s
+}
+
+/// The same on a card with little memory.
+fn small_sampling() -> Script {
+    sampling(RX9070XT)
+}
+
+/// So many more of forty steps.
+fn steps(
+    s: &mut Script,
+    from: u32,
+    n: u32,
+    each: u32,
+    change: impl FnMut(&mut crate::case::Row),
+) {
+    s.part_bar(from, from + n, 40, n * each, "");
+    s.act_with(n * each, Act::Sample, change);
+}
+
+/// Nothing moves from now on: a silent hang, told in time.
+fn silent_for(s: &Script, onset: f64) {
+    s.tells(VerdictId::SilentHang, onset + 40.0, onset + 55.0);
+}
+
+#[test]
+fn every_story_of_a_limit_ends_as_written() {
+    for l in all() {
+        for (what, story) in [("healthy", l.healthy), ("late", l.late)] {
+            println!("{} {what}", l.field);
+            story();
+        }
+    }
+}
+#[test]
+fn dev_table() {
+    use framepack_tui::detect::Thresholds;
+    let only = std::env::var("ONLY").unwrap_or_default();
+    for l in all() {
+        if !l.field.contains(&only) { continue; }
+        let mut row = String::new();
+        for (what, story) in [("healthy", l.healthy), ("late", l.late)] {
+            for factor in [1.0, 0.5, 2.0] {
+                let mut t = Thresholds::DEFAULT;
+                let f = Thresholds::fields().iter().find(|f| f.name == l.field).unwrap();
+                let v = (f.get)(&t);
+                (f.set)(&mut t, if v == 1.0 && factor == 0.5 && l.field.ends_with("_count") { 0.0 } else { v * factor });
+                let r = crate::player::with_numbers(&t, || std::panic::catch_unwind(story));
+                let word = match r { Ok(()) => "ok".to_owned(), Err(e) => {
+                    let b = crate::script::broken();
+                    if factor == 1.0 || !only.is_empty() { let m = e.downcast_ref::<String>().cloned().unwrap_or_default(); println!("   {} {what} x{factor}: {}", l.field, m); }
+                    format!("{b:?}") } };
+                row += &format!(" {what} x{factor}={word};");
+            }
+        }
+        println!("TABLE {}{row}", l.field);
+    }
+}
