@@ -90,37 +90,3 @@ fn steps(
 fn silent_for(s: &Script, onset: f64) {
     s.tells(VerdictId::SilentHang, onset + 40.0, onset + 55.0);
 }
-
-#[test]
-fn every_story_of_a_limit_ends_as_written() {
-    for l in all() {
-        for (what, story) in [("healthy", l.healthy), ("late", l.late)] {
-            println!("{} {what}", l.field);
-            story();
-        }
-    }
-}
-#[test]
-fn dev_table() {
-    use framepack_tui::detect::Thresholds;
-    let only = std::env::var("ONLY").unwrap_or_default();
-    for l in all() {
-        if !l.field.contains(&only) { continue; }
-        let mut row = String::new();
-        for (what, story) in [("healthy", l.healthy), ("late", l.late)] {
-            for factor in [1.0, 0.5, 2.0] {
-                let mut t = Thresholds::DEFAULT;
-                let f = Thresholds::fields().iter().find(|f| f.name == l.field).unwrap();
-                let v = (f.get)(&t);
-                (f.set)(&mut t, if v == 1.0 && factor == 0.5 && l.field.ends_with("_count") { 0.0 } else { v * factor });
-                let r = crate::player::with_numbers(&t, || std::panic::catch_unwind(story));
-                let word = match r { Ok(()) => "ok".to_owned(), Err(e) => {
-                    let b = crate::script::broken();
-                    if factor == 1.0 || !only.is_empty() { let m = e.downcast_ref::<String>().cloned().unwrap_or_default(); println!("   {} {what} x{factor}: {}", l.field, m); }
-                    format!("{b:?}") } };
-                row += &format!(" {what} x{factor}={word};");
-            }
-        }
-        println!("TABLE {}{row}", l.field);
-    }
-}
