@@ -1,6 +1,8 @@
 //! Rows of readings as the samples that a run takes.
 
-use crate::model::{Bytes, GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, ThreadSample, Vendor};
+use crate::model::{
+    Bytes, GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, ThreadSample, Vendor,
+};
 
 use super::meta::Meta;
 
@@ -101,7 +103,9 @@ impl Counters {
             state: Metric::Fresh(letter),
             cpu_ns: counter(row.cpu, self.cpu_ns),
             minor_faults: counter(row.faults, self.faults),
-            major_faults: row.major_faults.map_or_else(Metric::default, |_| Metric::Fresh(whole(self.major_faults))),
+            major_faults: row
+                .major_faults
+                .map_or_else(Metric::default, |_| Metric::Fresh(whole(self.major_faults))),
             per_thread: row.threads.clone(),
             read_bytes: counter(row.read_bps, self.read),
             write_bytes: counter(row.write_bps, self.write),

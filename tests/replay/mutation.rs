@@ -49,7 +49,9 @@ struct Listed {
 }
 
 fn listed() -> Vec<Listed> {
-    let lines = LIST.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
+    let lines = LIST
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'));
     lines
         .map(|line| {
             let cells: Vec<_> = line.split('|').map(str::trim).collect();
@@ -105,9 +107,7 @@ fn broken_by(field: &Field, factor: f64, limit: &Limit) -> String {
     let numbers = changed(field, factor);
     player::with_numbers(&numbers, || {
         let both = [limit.healthy, limit.late];
-        let words = both
-            .into_iter()
-            .filter_map(|story| word(breaks(story)?.0));
+        let words = both.into_iter().filter_map(|story| word(breaks(story)?.0));
         words.take(1).collect()
     })
 }
@@ -159,9 +159,8 @@ fn check(field: &Field, limits: &[Limit], list: &[Listed]) -> Result<bool, Strin
     if let Some(wrong) = limit.and_then(unsound) {
         return Err(wrong);
     }
-    let truth = FACTORS.map(|(_, factor)| {
-        limit.map_or_else(String::new, |l| broken_by(field, factor, l))
-    });
+    let truth =
+        FACTORS.map(|(_, factor)| limit.map_or_else(String::new, |l| broken_by(field, factor, l)));
     let Some(line) = list.iter().find(|l| l.name == field.name) else {
         return Err(format!(
             "{}: is not in limits.txt; the line would be `{} | {} | {}` ({})",
@@ -170,13 +169,22 @@ fn check(field: &Field, limits: &[Limit], list: &[Listed]) -> Result<bool, Strin
     };
     let mut wrong = String::new();
     for (((how, _), cell), truth) in FACTORS.iter().zip(line.cells).zip(&truth) {
-        let says = if cell.starts_with("untested:") { "" } else { cell };
+        let says = if cell.starts_with("untested:") {
+            ""
+        } else {
+            cell
+        };
         if says != truth {
             let found = match truth.as_str() {
                 "" => "nothing is broken: `untested: why`",
                 other => other,
             };
-            writeln!(wrong, "{} {how}: limits.txt says `{cell}`, but {found}", field.name).unwrap();
+            writeln!(
+                wrong,
+                "{} {how}: limits.txt says `{cell}`, but {found}",
+                field.name
+            )
+            .unwrap();
         }
     }
     if !wrong.is_empty() {
@@ -285,13 +293,14 @@ fn what_is_untested_is_noticed_by_nothing() {
     let probes = probes();
     let list = listed();
     let mut wrong = Vec::new();
-    for field in Thresholds::fields().iter().filter(|f| f.name.contains(&part)) {
+    for field in Thresholds::fields()
+        .iter()
+        .filter(|f| f.name.contains(&part))
+    {
         let line = list.iter().find(|l| l.name == field.name);
         for (k, (how, factor)) in FACTORS.into_iter().enumerate() {
             let numbers = changed(field, factor);
-            let broken = in_parallel(&probes, |p| {
-                player::with_numbers(&numbers, || p.broken())
-            });
+            let broken = in_parallel(&probes, |p| player::with_numbers(&numbers, || p.broken()));
             let found: Vec<_> = (probes.iter().zip(broken))
                 .filter_map(|(p, how)| Some(format!("{} {}", word(how?)?, p.name())))
                 .collect();

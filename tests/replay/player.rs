@@ -29,6 +29,11 @@ pub(crate) fn with_numbers<R>(numbers: &Thresholds, f: impl FnOnce() -> R) -> R 
     result
 }
 
+/// Those that are in force in this thread.
+pub(crate) fn numbers() -> Thresholds {
+    NUMBERS.get()
+}
+
 /// What came out.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {

@@ -67,12 +67,7 @@ pub(crate) const W7800: Gpu = amd(
     [260.0, 14.0, 240.0],
 );
 /// A board whose limit is little above what other cards draw at rest.
-pub(crate) const W6400: Gpu = amd(
-    "AMD Radeon Pro W6400",
-    "gfx1034",
-    4080,
-    [60.0, 10.0, 52.0],
-);
+pub(crate) const W6400: Gpu = amd("AMD Radeon Pro W6400", "gfx1034", 4080, [60.0, 10.0, 52.0]);
 pub(crate) const STRIX_HALO: Gpu = Gpu {
     gtt: Some(98304),
     apu: true,
@@ -423,7 +418,9 @@ impl Script {
         let got = self.play();
         let story = got.story();
         let alarm = got.verdicts.iter().find(|(_, v)| !v.id.is_no_fault());
-        require(alarm.is_none(), Broken::Alarm, || format!("an alarm\n{story}"));
+        require(alarm.is_none(), Broken::Alarm, || {
+            format!("an alarm\n{story}")
+        });
         require(got.decisions.is_empty(), Broken::Alarm, || {
             format!("a decision\n{story}")
         });
@@ -435,7 +432,9 @@ impl Script {
         let got = self.play();
         let story = got.story();
         let alarm = got.shown().find(|(_, v)| !v.id.is_no_fault());
-        require(alarm.is_none(), Broken::Alarm, || format!("an alarm\n{story}"));
+        require(alarm.is_none(), Broken::Alarm, || {
+            format!("an alarm\n{story}")
+        });
         require(got.decisions.is_empty(), Broken::Alarm, || {
             format!("a decision\n{story}")
         });
@@ -470,7 +469,10 @@ impl Script {
             .find(|(_, v)| v.id == want && v.health == Health::Suspect)
             .map(|(t, _)| *t);
         require(first.is_some_and(|t| t <= by), Broken::Late, || {
-            format!("first sign of {want} at {first:?}, not by {by}\n{}", got.story())
+            format!(
+                "first sign of {want} at {first:?}, not by {by}\n{}",
+                got.story()
+            )
         });
         got
     }

@@ -230,11 +230,7 @@ pub(super) const ALL: &[Limit] = &[
     limit(
         "power_active_cap_share",
         || {
-            works(
-                silent_counter(RX7900XTX, 300.0),
-                90,
-                reads(0.0, 150.0),
-            );
+            works(silent_counter(RX7900XTX, 300.0), 90, reads(0.0, 150.0));
         },
         || hangs(silent_counter(RX7900XTX, 300.0), reads(0.0, 80.0)),
     ),

@@ -9,6 +9,7 @@ mod card;
 mod channels;
 mod patience;
 mod place;
+mod rest;
 mod silence;
 mod steps;
 
@@ -45,6 +46,7 @@ pub(crate) fn all() -> Vec<Limit> {
         card::ALL,
         steps::ALL,
         place::ALL,
+        rest::ALL,
     ]
     .concat()
 }
@@ -75,13 +77,7 @@ fn small_sampling() -> Script {
 }
 
 /// So many more of forty steps.
-fn steps(
-    s: &mut Script,
-    from: u32,
-    n: u32,
-    each: u32,
-    change: impl FnMut(&mut crate::case::Row),
-) {
+fn steps(s: &mut Script, from: u32, n: u32, each: u32, change: impl FnMut(&mut crate::case::Row)) {
     s.part_bar(from, from + n, 40, n * each, "");
     s.act_with(n * each, Act::Sample, change);
 }

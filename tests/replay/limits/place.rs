@@ -101,13 +101,17 @@ fn memory_falls(seconds: u32) -> (f64, Option<f64>, String) {
     s.act_with(seconds, Act::Vae, |r| r.vram_mib = Some(15_000.0));
     s.act(10, Act::Vae);
     let got = s.play();
-    let ended = got.shown().find(|(t, v)| *t >= onset && v.health == Health::Healthy);
+    let ended = got
+        .shown()
+        .find(|(t, v)| *t >= onset && v.health == Health::Healthy);
     (onset, ended.map(|(t, _)| t), got.story())
 }
 
 fn a_dip_is_no_end() {
     let (_, ended, story) = memory_falls(1);
-    require(ended.is_none(), Broken::State, || format!("{ended:?}\n{story}"));
+    require(ended.is_none(), Broken::State, || {
+        format!("{ended:?}\n{story}")
+    });
 }
 
 fn the_end_is_told() {

@@ -136,17 +136,44 @@ pub(super) const ALL: &[Limit] = &[
     limit(
         "crawl_factor",
         || passes(sampling(RX6800), 12, 10, 16, 4, held_up),
-        || stays(sampling(RX6800), 12, (6, 28), VerdictId::Crawl, 70.0, held_up),
+        || {
+            stays(
+                sampling(RX6800),
+                12,
+                (6, 28),
+                VerdictId::Crawl,
+                70.0,
+                held_up,
+            )
+        },
     ),
     limit(
         "crawl_steps_count",
         || passes(sampling(RX6800), 12, 1, 60, 4, held_up),
-        || stays(sampling(RX6800), 12, (6, 30), VerdictId::Crawl, 65.0, held_up),
+        || {
+            stays(
+                sampling(RX6800),
+                12,
+                (6, 30),
+                VerdictId::Crawl,
+                65.0,
+                held_up,
+            )
+        },
     ),
     limit(
         "crawl_s",
         || passes(quick_sampling(), 20, 2, 12, 2, held_up),
-        || stays(quick_sampling(), 20, (10, 12), VerdictId::Crawl, 55.0, held_up),
+        || {
+            stays(
+                quick_sampling(),
+                20,
+                (10, 12),
+                VerdictId::Crawl,
+                55.0,
+                held_up,
+            )
+        },
     ),
     limit(
         "throttled_factor",
@@ -208,20 +235,45 @@ pub(super) const ALL: &[Limit] = &[
     limit(
         "spill_vram_share",
         || passes(small_sampling(), 12, 6, 12, 4, memory(11_500.0, 7000.0)),
-        || stays(small_sampling(), 12, (6, 12), VerdictId::VramSpill, 40.0, overflow),
+        || {
+            stays(
+                small_sampling(),
+                12,
+                (6, 12),
+                VerdictId::VramSpill,
+                40.0,
+                overflow,
+            )
+        },
     ),
     limit(
         "spill_gtt_mib",
         || passes(small_sampling(), 12, 6, 12, 4, memory(16_250.0, 880.0)),
         || {
             let mapped = memory(16_250.0, 1700.0);
-            stays(small_sampling(), 12, (6, 12), VerdictId::VramSpill, 40.0, mapped);
+            stays(
+                small_sampling(),
+                12,
+                (6, 12),
+                VerdictId::VramSpill,
+                40.0,
+                mapped,
+            );
         },
     ),
     limit(
         "spill_factor",
         || passes(small_sampling(), 12, 10, 6, 4, overflow),
-        || stays(small_sampling(), 12, (6, 12), VerdictId::VramSpill, 40.0, overflow),
+        || {
+            stays(
+                small_sampling(),
+                12,
+                (6, 12),
+                VerdictId::VramSpill,
+                40.0,
+                overflow,
+            )
+        },
     ),
     limit(
         "spill_steps_count",
@@ -231,12 +283,30 @@ pub(super) const ALL: &[Limit] = &[
             steps(&mut s, 13, 5, 4, overflow);
             s.is_quiet();
         },
-        || stays(small_sampling(), 12, (8, 13), VerdictId::VramSpill, 36.0, overflow),
+        || {
+            stays(
+                small_sampling(),
+                12,
+                (8, 13),
+                VerdictId::VramSpill,
+                36.0,
+                overflow,
+            )
+        },
     ),
     limit(
         "spill_s",
         || passes(quick_small(), 20, 3, 5, 2, overflow),
-        || stays(quick_small(), 20, (12, 5), VerdictId::VramSpill, 30.0, overflow),
+        || {
+            stays(
+                quick_small(),
+                20,
+                (12, 5),
+                VerdictId::VramSpill,
+                30.0,
+                overflow,
+            )
+        },
     ),
     limit(
         "spill_cap_share",
