@@ -478,7 +478,7 @@ impl Script {
     }
 
     /// Played on after a fault, as a diagnosis.
-    pub(crate) const fn to_the_end(&mut self) {
+    pub(crate) const fn play_on(&mut self) {
         self.case.to_the_end = true;
     }
 

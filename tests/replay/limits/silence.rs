@@ -52,7 +52,7 @@ fn hangs(mut s: Script, seconds: u32, by: f64) {
 
 fn decode_with_a_silence(seconds: u32) -> Script {
     let mut s = decode();
-    s.to_the_end();
+    s.play_on();
     s.act(60, Act::Idle);
     s.act(10, Act::Vae);
     s.act(seconds, Act::Idle);
@@ -190,7 +190,7 @@ pub(super) const ALL: &[Limit] = &[
         || {
             let told = unread(4);
             let blind = told.iter().any(|(_, h)| *h == Health::Blind);
-            require(!blind, Broken::Alarm, || format!("{told:?}"));
+            require(!blind, Broken::State, || format!("{told:?}"));
         },
         || {
             let told = unread(20);

@@ -144,7 +144,7 @@ pub(super) const ALL: &[Limit] = &[
                 VerdictId::Crawl,
                 70.0,
                 held_up,
-            )
+            );
         },
     ),
     limit(
@@ -158,7 +158,7 @@ pub(super) const ALL: &[Limit] = &[
                 VerdictId::Crawl,
                 65.0,
                 held_up,
-            )
+            );
         },
     ),
     limit(
@@ -172,7 +172,7 @@ pub(super) const ALL: &[Limit] = &[
                 VerdictId::Crawl,
                 55.0,
                 held_up,
-            )
+            );
         },
     ),
     limit(
@@ -243,7 +243,7 @@ pub(super) const ALL: &[Limit] = &[
                 VerdictId::VramSpill,
                 40.0,
                 overflow,
-            )
+            );
         },
     ),
     limit(
@@ -272,7 +272,7 @@ pub(super) const ALL: &[Limit] = &[
                 VerdictId::VramSpill,
                 40.0,
                 overflow,
-            )
+            );
         },
     ),
     limit(
@@ -291,7 +291,7 @@ pub(super) const ALL: &[Limit] = &[
                 VerdictId::VramSpill,
                 36.0,
                 overflow,
-            )
+            );
         },
     ),
     limit(
@@ -305,7 +305,7 @@ pub(super) const ALL: &[Limit] = &[
                 VerdictId::VramSpill,
                 30.0,
                 overflow,
-            )
+            );
         },
     ),
     limit(
