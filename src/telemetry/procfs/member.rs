@@ -72,10 +72,8 @@ pub(super) struct Look {
     pub(super) pid: u32,
     /// Length of a clock tick.
     pub(super) tick_ns: u64,
-    /// Its threads one by one.
-    pub(super) detail: bool,
-    /// Where each of them waits.
-    pub(super) wait_channels: bool,
+    /// How closely its threads are looked at.
+    pub(super) threads: LookAt,
     /// As many of its threads keep their files open as well.
     pub(super) keep_threads: usize,
     /// Its files stay open for the next round.
@@ -84,6 +82,17 @@ pub(super) struct Look {
     pub(super) status: bool,
     /// Bytes in a page.
     pub(super) page: u64,
+}
+
+/// How closely the threads of a process are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LookAt {
+    /// Not in this round.
+    Nothing,
+    /// One by one.
+    Each,
+    /// One by one, and where each of them waits.
+    WaitChannels,
 }
 
 /// One reading of one process.
@@ -127,7 +136,7 @@ impl Member {
             values(&mut self.files.io, &|| dir.join("io"), look.keep, keys);
         let mut threads = stat.threads;
         let mut per_thread = Vec::new();
-        if look.detail {
+        if look.threads != LookAt::Nothing {
             let read = Threads::read(dir, look, &self.seen, &mut self.tasks);
             let switches = read.told.map(|()| self.count_switches(&read.samples));
             self.threads = Some(Told {

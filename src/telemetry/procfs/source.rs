@@ -10,7 +10,7 @@ use super::super::file::{ReadError, ReadResult};
 use super::super::source::{Answer, Source, SourceError, lock};
 use super::super::track::Tracker;
 use super::kept::Kept;
-use super::member::{COUNTERS, Counters, Look, Member, MemberReading};
+use super::member::{COUNTERS, Counters, Look, LookAt, Member, MemberReading};
 use super::tree::Census;
 use crate::model::time::millis;
 use crate::model::{Bytes, Metric, ProcSample, ThreadSample};
@@ -153,8 +153,11 @@ impl ProcSource {
             let look = Look {
                 pid: *pid,
                 tick_ns: self.tick_ns,
-                detail,
-                wait_channels: asked,
+                threads: match (detail, asked) {
+                    (_, true) => LookAt::WaitChannels,
+                    (true, false) => LookAt::Each,
+                    (false, false) => LookAt::Nothing,
+                },
                 keep: number < KEPT,
                 keep_threads,
                 status,

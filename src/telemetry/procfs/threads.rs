@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::super::file::{ReadError, ReadResult};
 use super::kept::{self, Kept};
-use super::member::Look;
+use super::member::{Look, LookAt};
 use super::parse;
 use crate::model::ThreadSample;
 
@@ -113,7 +113,7 @@ impl Thread {
         if let (Some(now), Some(last)) = (sched, last)
             && now == (last.run_ns, last.switches)
             && matches!(last.state, 'S' | 'D' | 'I')
-            && (last.wchan.is_some() || !look.wait_channels)
+            && (last.wchan.is_some() || look.threads != LookAt::WaitChannels)
         {
             return Some(Self {
                 state: last.state,
@@ -144,8 +144,7 @@ impl Thread {
             state,
             run_ns,
             switches,
-            wchan: look
-                .wait_channels
+            wchan: (look.threads == LookAt::WaitChannels)
                 .then(|| kept::read_once(&task().join("wchan")).ok())
                 .flatten()
                 .filter(|w| !matches!(w.as_str(), "" | "0")),

@@ -6,7 +6,7 @@ use framepack_tui::model::{Health, RuleState, VerdictId};
 use super::{Limit, limit};
 use crate::case::Row;
 use crate::script::{
-    Act, Broken, Gpu, RTX4090, RX7900XTX, RX9070XT, STRIX_HALO, Script, W7800, require,
+    Act, Broken, Gpu, RTX4090, RX7900XTX, RX9070XT, STRIX_HALO, Script, W6400, W7800, require,
 };
 
 /// Three steps of a prompt of ComfyUI.
@@ -247,9 +247,14 @@ pub(super) const ALL: &[Limit] = &[
         || is_risky(offloaded(RX7900XTX, 22_000.0)),
     ),
     limit(
-        "offload_used_share",
+        "offload_free_share",
+        || no_risk(offloaded(W6400, 800.0)),
+        || is_risky(offloaded(W6400, 1_800.0)),
+    ),
+    limit(
+        "offload_free_mib",
         || no_risk(offloaded(RX7900XTX, 12_000.0)),
-        || is_risky(offloaded(RX7900XTX, 22_000.0)),
+        || is_risky(offloaded(RX7900XTX, 17_000.0)),
     ),
     limit("calm_count", a_dip_is_no_end, the_end_is_told),
     limit("calm_s", a_dip_is_no_end, the_end_is_told),
