@@ -26,7 +26,8 @@ pub(in crate::telemetry) struct Stat {
     /// Start in ticks since boot; tells a new process from an old one of the
     /// same number.
     pub(in crate::telemetry) start: u64,
-    /// Resident pages; None where the kernel does not tell.
+    /// Resident pages; None where the kernel does not tell, or tells 0, which no living
+    /// program has.
     pub(in crate::telemetry) pages: Option<u64>,
 }
 
@@ -52,7 +53,7 @@ pub(super) fn stat(text: &str) -> Option<Stat> {
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         ticks,
         start: number(2)?,
-        pages: number(2),
+        pages: number(2).filter(|pages| *pages > 0),
     })
 }
 
