@@ -98,7 +98,7 @@ fn memory_falls(seconds: u32) -> (f64, Option<f64>, String) {
     let mut s = offloaded(RX7900XTX, 22_000.0);
     s.act(20, Act::Vae);
     let onset = s.now();
-    s.act_with(seconds, Act::Vae, |r| r.vram_mib = Some(15_000.0));
+    s.act_with(seconds, Act::Vae, |r| r.vram_mib = Some(12_000.0));
     s.act(10, Act::Vae);
     let got = s.play();
     let ended = got
