@@ -191,6 +191,9 @@ pub(super) struct ExportArgs {
     /// The file, or the folder that it goes to; without it framepack-tui-RUN.tgz here
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+    /// Replace a file of that name
+    #[arg(long, short)]
+    pub(super) force: bool,
     /// Leave prompts in
     #[arg(long)]
     pub(super) with_prompt: bool,
@@ -236,7 +239,8 @@ addresses of mail, networks and devices, serial numbers, and prompts. What is pr
 like anything else cannot be told: look through the file before you publish it. It holds a
 summary (README.md), the events, the evidence, and a list of what is not in it.
 
-Exit codes: 0 written, 65 the record cannot be read, 66 no such run, 70 it cannot be written.";
+Exit codes: 0 written, 64 a file of that name is there (--force replaces it), 65 the record cannot
+be read, 66 no such run, 70 it cannot be written.";
 
 const REPLAY_HELP: &str = "\
 The inputs of the record (readings, console, kernel, signals, keys) are judged anew. Verdicts,

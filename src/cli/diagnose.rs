@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::diagnose::{InputError, Report, Source, diagnose};
-use crate::ui::diagnose::{Layout, text};
+use crate::ui::diagnose::text;
 
 use super::args::DiagnoseArgs;
 use super::{CliError, find, page};
@@ -37,12 +37,5 @@ fn source(asked: &str) -> Result<Source, CliError> {
 }
 
 fn print(args: &DiagnoseArgs, report: &Report) -> Result<(), CliError> {
-    page::print(report, args.json, args.ascii, |page| {
-        let layout = Layout {
-            columns: page.columns,
-            ascii: page.ascii,
-            color: page.color,
-        };
-        text(report, layout)
-    })
+    page::print(report, args.json, args.ascii, |layout| text(report, layout))
 }

@@ -11,7 +11,7 @@ use crate::model::{GpuSample, Sample, SourceState};
 use crate::profile::{Catalog, Profile};
 use crate::record::Store;
 use crate::telemetry::{ReadTime, Sampler, SamplerConfig};
-use crate::ui::doctor::{Layout, text};
+use crate::ui::doctor::text;
 use crate::workload::adapter::AdapterKind;
 
 use super::args::DoctorArgs;
@@ -155,13 +155,7 @@ fn profile_facts(profile: &Profile, why: String) -> ProfileFacts {
 }
 
 fn print(args: &DoctorArgs, report: &Report) -> Result<(), CliError> {
-    page::print(report, args.json, args.ascii, |page| {
-        let layout = Layout {
-            columns: page.columns,
-            ascii: page.ascii,
-            color: page.color,
-            quiet: args.quiet,
-        };
-        text(report, layout)
+    page::print(report, args.json, args.ascii, |layout| {
+        text(report, layout, args.quiet)
     })
 }

@@ -92,7 +92,9 @@ pub enum CliError {
     #[error("failed to {0}")]
     Export(#[from] ExportError),
     /// A record without its first event cannot be replayed.
-    #[error("failed to replay {0}: there is no run_started in it")]
+    #[error(
+        "failed to replay {0}: there is no run_started in it, which holds the plan; its beginning is lost"
+    )]
     NoHead(String),
     /// The record of another process has no end, and nobody writes it.
     #[error(
@@ -154,7 +156,8 @@ impl CliError {
             | Self::NoSuchRun { .. }
             | Self::AmbiguousRun { .. }
             | Self::NoRuns => 66,
-            Self::NoTerminal => USAGE,
+            Self::NoTerminal
+            | Self::Export(ExportError::Exists { .. } | ExportError::NoFile { .. }) => USAGE,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,

@@ -84,6 +84,7 @@ fn choose(asked: Option<&str>, mut runs: Vec<RunEntry>) -> Result<RunEntry, CliE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Outcome;
 
     fn runs() -> Vec<RunEntry> {
         let entry = |id: &str, status| RunEntry {
@@ -93,7 +94,13 @@ mod tests {
             status,
         };
         vec![
-            entry("20260102-0003-00cc", RunStatus::Finished { exit_code: 0 }),
+            entry(
+                "20260102-0003-00cc",
+                RunStatus::Finished {
+                    outcome: Outcome::Left,
+                    exit_code: 0,
+                },
+            ),
             entry("20260102-0002-00bb", RunStatus::Running),
             entry("20260101-0001-00aa", RunStatus::Running),
         ]

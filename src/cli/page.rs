@@ -5,26 +5,17 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 
 use super::CliError;
+use crate::ui::page::Layout;
 
 /// Columns where no terminal tells its own.
 const COLUMNS: usize = 80;
-
-/// How the text is laid out.
-pub(super) struct Page {
-    /// Columns that there are.
-    pub(super) columns: usize,
-    /// ASCII characters only.
-    pub(super) ascii: bool,
-    /// With the terminal's own colours.
-    pub(super) color: bool,
-}
 
 /// Prints it; a reader that leaves early is no error.
 pub(super) fn print(
     report: &impl Serialize,
     json: bool,
     ascii: bool,
-    text: impl FnOnce(&Page) -> String,
+    text: impl FnOnce(Layout) -> String,
 ) -> Result<(), CliError> {
     let failed = |why: io::Error| CliError::System {
         what: "write to standard output",
@@ -36,7 +27,7 @@ pub(super) fn print(
         let terminal = io::stdout().is_terminal();
         let columns = crossterm::terminal::size().map(|(columns, _)| usize::from(columns));
         let theme = crate::ui::Theme::detect(ascii, |n| std::env::var(n).ok());
-        text(&Page {
+        text(Layout {
             columns: columns.ok().filter(|_| terminal).unwrap_or(COLUMNS),
             ascii: theme.ascii,
             color: theme.color && terminal,

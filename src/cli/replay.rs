@@ -78,7 +78,7 @@ impl Play {
         while let Some((envelope, _)) = events.next()? {
             self.take(&envelope)?;
         }
-        Ok(())
+        Ok(events.require_any()?)
     }
 
     fn take(&mut self, envelope: &Envelope) -> Result<(), CliError> {
@@ -156,7 +156,7 @@ fn report(name: &str, head: &RunStarted, events: u64, comparison: &Comparison) -
         lines.push(format!("from {} on the record answers other decisions than today's: what follows may differ for that alone", stamp(at)));
     }
     if !comparison.has_ticks {
-        lines.push("this stream has no ticks: times are up to half a second off".to_owned());
+        lines.push("this stream has no ticks (run --headless): they are put back where its numbers leave room, less than a turn of the clock (250 ms) off".to_owned());
     }
     lines.push(String::new());
     lines.extend(comparison.pairs.iter().filter_map(row));

@@ -13,19 +13,21 @@ impl Detector {
     /// The judgement at this moment.
     pub fn assess(&mut self, now: Mono) -> Verdict {
         if self.life != Life::Running {
-            return self.verdict_of(VerdictId::Healthy, Health::Starting, "no process runs", now);
+            let mut v =
+                self.verdict_of(VerdictId::Healthy, Health::Starting, "no process runs", now);
+            v.considered = rule::not_asked(None, "no process runs");
+            return v;
         }
         if self.paused {
             self.calm_down();
-            return self.verdict_of(
-                VerdictId::Paused,
-                Health::Healthy,
-                &format!(
-                    "the program has been stopped or traced for {}; nothing is judged meanwhile",
-                    rule::span(now.since(self.paused_since))
-                ),
-                now,
+            let sentence = format!(
+                "the program has been stopped or traced for {}; nothing is judged meanwhile",
+                rule::span(now.since(self.paused_since))
             );
+            let mut v = self.verdict_of(VerdictId::Paused, Health::Healthy, &sentence, now);
+            let told = Some((v.id, sentence.as_str()));
+            v.considered = rule::not_asked(told, "the program is stopped or traced");
+            return v;
         }
         let facts = self.facts(now);
         if facts.judged()
@@ -44,7 +46,9 @@ impl Detector {
                 format!("{why}; without it nothing is judged and nothing is killed")
             };
             self.calm_down();
-            return self.verdict_of(id, health, &sentence, now);
+            let mut v = self.verdict_of(id, health, &sentence, now);
+            v.considered = rule::not_asked(None, why);
+            return v;
         }
         let asked = rule::ask(&facts);
         let mut warning = std::mem::take(&mut self.warning);

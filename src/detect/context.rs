@@ -297,6 +297,12 @@ impl Context {
         }
     }
 
+    /// Whether the program's last words announce that a model is moved to the card or off it.
+    pub(super) fn last_words_move_a_model(&self) -> bool {
+        let last = self.last_line.as_ref();
+        last.is_some_and(|l| signature::announces_a_move(&l.text))
+    }
+
     /// What explains a failure at this moment: the foremost of what console and kernel
     /// reported and nothing outlived.
     pub(super) fn seen(&self, now: Mono) -> Option<&Seen> {

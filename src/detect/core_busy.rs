@@ -34,7 +34,8 @@ impl CoreBusy {
     /// On a crowded machine a spinning thread gets only its share, so the bound falls
     /// with the pressure on the CPUs; a dip of a moment is no break.
     pub(super) fn observe(&mut self, now: Mono, cpu: f64, t: &Thresholds) {
-        let bound = (t.core_busy_pct - 0.6 * self.pressure).max(t.core_crowded_pct);
+        let crowded = (self.pressure / 100.0).clamp(0.0, 1.0);
+        let bound = t.core_busy_pct + (t.core_crowded_pct - t.core_busy_pct) * crowded;
         if cpu >= bound {
             self.since.get_or_insert(now);
             self.last = now;

@@ -16,6 +16,9 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 const UNANNOUNCED: Duration = Duration::from_secs(2);
 /// The same after an exception that speaks of no known error.
 const AFTER_ANY: Duration = Duration::from_secs(10);
+/// What is this close to the end of all activity, or lies this far before it, tells what
+/// the last activity was.
+const JUST_BEFORE: Duration = Duration::from_secs(2);
 
 impl Detector {
     /// The judgement over the end of the process (`status`), or of its job while
@@ -67,13 +70,36 @@ impl Detector {
             count: end.count,
         }];
         v.findings.extend(others);
+        let why = if status.is_some() {
+            "the process has ended; its words, the kernel's and its exit status decide"
+        } else {
+            "the job is over; the words of the program and of the kernel decide"
+        };
+        v.considered = rule::not_asked(Some((v.id, &v.sentence)), why);
         v
     }
 
     /// Whether a known error was told, and nothing has moved since it ended the job.
     pub fn rests_after_an_error(&self, now: Mono) -> bool {
-        let silent = now.since(self.channels.last_activity());
-        self.context.seen(now).is_some() && silent >= LAST_WORDS
+        let quiet = |at: Mono| now.since(at) >= LAST_WORDS;
+        self.context.seen(now).is_some() && self.moves_of_a_job().into_iter().all(quiet)
+    }
+
+    /// When what a job cannot do without was last active. A server's helper thread or a
+    /// page that polls holds a core, so one core alone says nothing.
+    fn moves_of_a_job(&self) -> [Mono; 9] {
+        let ch = &self.channels;
+        [
+            ch.output.active,
+            ch.progress.active,
+            ch.gpu.active,
+            ch.gpu_hard.active,
+            ch.memory.active,
+            ch.cpu_many.active,
+            ch.children.active,
+            ch.io.active,
+            ch.net.active,
+        ]
     }
 
     /// Whether the job is over by the words of the program, its runtime or the kernel
@@ -97,24 +123,20 @@ impl Detector {
         let Some((at, deadly)) = c.deadly() else {
             return false;
         };
-        let patience = match deadly {
-            Deadly::Abort | Deadly::Known => LAST_WORDS,
-            Deadly::Unknown => AFTER_ANY,
-        };
         let ch = &self.channels;
-        let moved = [at, ch.output.active, ch.progress.active, ch.gpu_hard.active];
-        // a process that is being ended may write its core for long
-        let busy = [
-            ch.cpu.active,
-            ch.cpu_many.active,
-            ch.io.active,
-            ch.net.active,
-            ch.faults.active,
-            ch.gpu.active,
-        ];
-        let since = moved.into_iter().max().unwrap_or(at);
-        let quiet = |m: Mono| now.since(m) >= patience;
-        quiet(since) && (deadly == Deadly::Abort || busy.into_iter().all(quiet))
+        let quiet = |patience: Duration| move |m: Mono| now.since(m) >= patience;
+        let mut all = self.moves_of_a_job().into_iter();
+        match deadly {
+            // a process that is being ended may write its core for long
+            Deadly::Abort => [at, ch.output.active, ch.progress.active, ch.gpu_hard.active]
+                .into_iter()
+                .all(quiet(LAST_WORDS)),
+            Deadly::Known => quiet(LAST_WORDS)(at) && all.all(quiet(LAST_WORDS)),
+            Deadly::Unknown => {
+                let quiet = quiet(AFTER_ANY);
+                quiet(at) && all.all(quiet) && quiet(ch.cpu.active) && quiet(ch.faults.active)
+            }
+        }
     }
 
     /// Whether an exception of a known kind came while the server waited: there was a job
@@ -133,6 +155,21 @@ impl Detector {
     /// The driver's last word about a reset of the card: it came back, or not.
     pub fn card_recovered(&self) -> Option<bool> {
         self.context.trouble.recovered
+    }
+
+    /// Whether a model was being moved between host and card as everything stopped: the
+    /// program's last words say so, or the card's memory still changed when nothing was
+    /// read any more.
+    pub fn was_copying(&self) -> bool {
+        let ch = &self.channels;
+        let last = ch.last_activity();
+        let filled = ch.memory.seen.is_some()
+            && last.since(ch.memory.active) <= JUST_BEFORE
+            && ch.memory.active.since(ch.io.active) >= JUST_BEFORE;
+        matches!(
+            self.context.phase,
+            Phase::ModelLoad | Phase::Offload | Phase::TextEncode | Phase::Save
+        ) && (filled || self.context.last_words_move_a_model())
     }
 
     /// Whether MIOpen's own lines name the naive kernel in the search that is open.

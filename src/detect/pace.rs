@@ -12,6 +12,8 @@ use super::thresholds::{Thresholds, secs};
 
 /// Steps of a bar that are kept; longer bars are measured by their first ones.
 const KEPT: usize = 512;
+/// Slow steps that tell what the card drew when they began to be slow.
+const FIRST: usize = 3;
 
 /// One step, or several that one state of the bar told of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,6 +53,8 @@ pub(crate) struct Stretch {
     /// Mean watts and busy percent of the card.
     pub(crate) power: Option<f64>,
     pub(crate) busy: Option<f64>,
+    /// Mean watts while the first of them were under way.
+    pub(crate) power_at_first: Option<f64>,
 }
 
 impl Stretch {
@@ -298,13 +302,14 @@ impl Bar {
             .count();
         let slow = slow.get(slow.len() - n..)?;
         let first = slow.first()?;
-        let mean = |of: &dyn Fn(&Step) -> Option<f64>| {
+        let mean_of = |steps: &[Step], of: &dyn Fn(&Step) -> Option<f64>| {
             let mut m = Mean::default();
-            for step in slow {
+            for step in steps {
                 m.add(of(step));
             }
             m.get()
         };
+        let mean = |of: &dyn Fn(&Step) -> Option<f64>| mean_of(slow, of);
         Some(Stretch {
             since: first.began,
             ended: count(n),
@@ -313,6 +318,7 @@ impl Bar {
             open: !self.interrupted && now.since(self.last) > secs(usual.step_s * factor),
             power: mean(&|s| s.power),
             busy: mean(&|s| s.busy),
+            power_at_first: mean_of(slow.get(..FIRST).unwrap_or(slow), &|s| s.power),
         })
     }
 }

@@ -1,5 +1,6 @@
-//! Every number that a judgement turns on, in one place: named, documented, and open
-//! to a test that halves or doubles it.
+//! The numbers that the rules turn on, in one place: named, documented, and open to a
+//! test that halves and doubles each. What makes a single reading (a thread at work, the
+//! card's level at rest or after a wake) is a constant beside its measurement.
 //!
 //! R1 to R7 are the project's own requirements on detection: limits of each fault,
 //! no false kill, activity before time, enough evidence or none, limits per phase,
@@ -160,13 +161,13 @@ thresholds! {
     // a busy core
     /// CPU of the tree from which on a core counts as busy.
     core_busy_pct = 80.0,
-    /// The same where every CPU of the machine is wanted by several.
+    /// The same where some task waits for a CPU all the time; in between, in between.
     core_crowded_pct = 20.0,
     /// A dip of this length is no break.
     core_dip_s = 3.0,
 
     // the card
-    /// Busy counter above which the card works, unless its idle level is higher.
+    /// Busy counter above which the card works, where its level at rest is not known.
     busy_active_pct = 5.0,
     /// What the counter may exceed its idle level by before it counts.
     busy_above_idle_pct = 10.0,
@@ -260,12 +261,15 @@ thresholds! {
     thrash_dip_s = 6.0,
     /// Time in which tasks waited for memory (PSI) that speaks of swapping by itself.
     thrash_psi_pct = 20.0,
-    /// `gtt_exhausted`: share of the mapped memory's limit.
+    /// `gtt_exhausted`: share of the mapped memory's limit above which the rule is said to
+    /// have signs; only the program's own words make it a verdict.
     gtt_full_share = 0.97,
     /// `offload_risk`: cards of at most this much VRAM (24 GiB, and what drivers add).
     offload_vram_mib = 24_700.0,
-    /// And this share of it still in use when the VAE comes.
-    offload_used_share = 0.8,
+    /// And less than this share of it is free when the VAE comes: what the advice leaves.
+    offload_free_share = 0.75,
+    /// Or less than this, where that is less: a decode fits into it.
+    offload_free_mib = 10_240.0,
 
     // where it runs
     /// `cpu_fallback`: the job's steps keep the CPU this busy ...

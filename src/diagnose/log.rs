@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use crate::detect::{Detector, kernel_fault};
 use crate::model::{
-    Cite, CiteKind, Envelope, Event, ExitStatus, Health, JobChange, Limits, Line, Mono, Phase,
-    Stream, Verdict, VerdictId,
+    Cite, CiteKind, Considered, Envelope, Event, ExitStatus, Health, JobChange, Limits, Line, Mono,
+    Phase, Stream, Verdict, VerdictId,
 };
 use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
 use crate::workload::lines::LineSplitter;
@@ -21,7 +21,7 @@ use super::prefix::Prefixes;
 use super::report::{Cited, Report, SourceKind, Stats};
 use super::story::{Names, Story};
 use super::tail::Tail;
-use super::{case, head, player};
+use super::{case, head, player, shell};
 
 /// Bytes by which the program and the prefixes are known.
 const HEAD: u64 = 256 * 1024;
@@ -29,6 +29,9 @@ const HEAD: u64 = 256 * 1024;
 const PORTION: usize = 64 * 1024;
 /// A traceback this many lines before the end is what ended the program.
 const LAST_LINES: u64 = 60;
+
+/// Why no rule about a job at work is asked.
+const NO_READINGS: &str = "a text has neither times nor readings";
 
 /// What is said where nothing is found.
 const NO_FAULT: &str = "the text alone shows no fault; a hang cannot be seen in a pasted log";
@@ -133,6 +136,9 @@ struct Reader {
     kernel_lines: u64,
     /// Line of the last traceback.
     traceback: Option<u64>,
+    /// How the program ended by the words of its shell, and where they stand; nothing
+    /// has moved since.
+    ended: Option<(ExitStatus, Cite)>,
     row: u64,
 }
 
@@ -159,6 +165,7 @@ impl Reader {
             seq: 0,
             kernel_lines: 0,
             traceback: None,
+            ended: None,
             row: 0,
         };
         reader.detector.begin_attempt(Mono::ZERO, false);
@@ -185,14 +192,50 @@ impl Reader {
                 self.traceback = Some(line.row);
             }
             let kernel = kernel_fault(&line.text).map(|_| line.text.clone());
+            let end = shell::end(&line.text);
             let events = self.adapter.feed(&line);
+            let text = end.map(|_| line.text.clone());
             self.post(Event::Line(line));
+            if let (Some(status), Some(text)) = (end, text) {
+                self.ends(status, &text);
+            }
             for event in events {
+                self.goes_on(&event);
                 self.post(event);
             }
             if let Some(text) = kernel {
                 self.kernel(text);
             }
+        }
+    }
+
+    /// The line at hand says how the program ended. Of several such lines the first tells
+    /// most: Python's or the C library's comes before the shell's.
+    fn ends(&mut self, status: ExitStatus, text: &str) {
+        let cite = Cite {
+            seq: self.seq,
+            at: Mono::ZERO,
+            kind: CiteKind::Console,
+            line: Some(self.row),
+            text: text.trim().chars().take(Cite::MOST).collect(),
+        };
+        self.ended.get_or_insert((status, cite));
+    }
+
+    /// A program that was started again has not ended.
+    fn goes_on(&mut self, event: &Event) {
+        let moves = match event {
+            Event::Job(JobChange::Started | JobChange::Waiting) | Event::Phase(_) => true,
+            Event::Progress(p) => p.done > 0.0,
+            _ => false,
+        };
+        // the bar that the shell's words were written behind is no news
+        let here = self
+            .ended
+            .as_ref()
+            .is_some_and(|(_, c)| c.line == Some(self.row));
+        if moves && !here {
+            self.ended = None;
         }
     }
 
@@ -230,6 +273,8 @@ impl Reader {
         let mut lines = Vec::new();
         self.splitter.flush(&mut lines);
         self.lines(lines);
+        let by_shell = self.ended.take().filter(|_| exit.is_none());
+        let exit = exit.or(by_shell.as_ref().map(|(status, _)| *status));
         let recent = |at: u64| self.row.saturating_sub(at) <= LAST_LINES;
         let fatal = self.traceback.is_some_and(recent);
         if exit.is_some() || (self.in_flight() && fatal) || !self.adapter.is_server() && fatal {
@@ -237,7 +282,10 @@ impl Reader {
                 self.post(event);
             }
         }
-        let verdict = self.detector.end(exit, Mono::ZERO);
+        let mut verdict = self.detector.end(exit, Mono::ZERO);
+        if let Some((status, cite)) = &by_shell {
+            tell_shell(&mut verdict, *status, cite);
+        }
         let told = verdict.findings.iter().any(|f| !f.cites.is_empty());
         (exit.is_some() || told).then_some(verdict)
     }
@@ -250,13 +298,14 @@ impl Reader {
         exit: Option<ExitStatus>,
     ) -> Report {
         let before = self.tail.clone();
-        let fault = self.judge(exit);
+        let ends = exit.is_some() || self.ended.is_some();
+        let fault = self.judge(exit).map(not_asked);
         let names = InLog { name };
         let told = fault.is_some();
         notes.say(
             "text without times: when something happened, silence and slowness cannot be told, and no reading of the card was judged",
         );
-        if exit.is_none() {
+        if !ends {
             notes.say("whether and how the program ended is not known");
         }
         let end = fault.unwrap_or_else(|| self.nothing(&before));
@@ -293,7 +342,44 @@ impl Reader {
         verdict.phase = tail.phase;
         verdict.findings.clear();
         verdict.sentence = format!("{NO_FAULT}; {}", where_it_stands(tail));
+        let mut verdict = not_asked(verdict);
+        if let Some(own) = verdict.considered.first_mut() {
+            own.verdict = id;
+            own.why.clone_from(&verdict.sentence);
+        }
         verdict
+    }
+}
+
+/// The rules about a job at work need what a text does not hold.
+fn not_asked(mut verdict: Verdict) -> Verdict {
+    let rules = verdict.considered.iter_mut();
+    for rule in rules.filter(|c| c.is_not_asked()) {
+        rule.why = format!("{}{NO_READINGS}", Considered::NOT_ASKED);
+    }
+    verdict
+}
+
+/// The shell's words as evidence, and what they leave open.
+fn tell_shell(verdict: &mut Verdict, status: ExitStatus, cite: &Cite) {
+    let words = format!("\"{}\"", cite.text);
+    let killed = matches!(status, ExitStatus::Signal(9));
+    if verdict.id == VerdictId::Killed && killed {
+        verdict.sentence = format!(
+            "{words}: the program was ended from outside. Want of host memory is the usual reason for a bare \"Killed\", but nothing in the text proves it: see the kernel log (journalctl -k) for \"Out of memory\""
+        );
+    } else if verdict.id == VerdictId::Killed {
+        verdict.sentence =
+            format!("{words}: the program was ended from outside; by whom is not known");
+    } else if verdict.id == VerdictId::CrashSegv {
+        verdict.sentence = format!("{words}: the program crashed, without a word about why");
+    }
+    if let Some(first) = verdict.findings.first_mut()
+        && first.cites.is_empty()
+    {
+        first.text.clone_from(&verdict.sentence);
+        first.seqs = vec![cite.seq];
+        first.cites = vec![cite.clone()];
     }
 }
 

@@ -27,6 +27,7 @@ pub mod readings;
 mod record;
 mod remedy;
 pub mod report;
+mod shell;
 mod story;
 mod table;
 mod tail;

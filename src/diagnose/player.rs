@@ -126,13 +126,14 @@ impl std::fmt::Debug for Player {
 
 impl Player {
     /// A player for a recording of which this is known; `kernel`: its kernel log, or the
-    /// lines of it that may name our process. `first`: the first readings.
+    /// lines of it that may name our process. `before`: readings of the card from two seconds
+    /// before the launch on, half a second apart.
     pub fn new<'a>(
         meta: &Meta,
         kind: AdapterKind,
         fold: Fold,
         kernel: impl Iterator<Item = &'a str>,
-        first: Option<&Row>,
+        before: &[Row],
     ) -> Self {
         let started = head::started(meta, kind);
         let mut player = Self {
@@ -162,7 +163,7 @@ impl Player {
             places: BTreeMap::new(),
             tail: Tail::default(),
         };
-        player.launch(started, first);
+        player.launch(started, before);
         player
     }
 
@@ -172,12 +173,17 @@ impl Player {
     }
 
     /// The card is read before the program is launched: that is its idle level.
-    fn launch(&mut self, started: RunStarted, first: Option<&Row>) {
+    fn launch(&mut self, started: RunStarted, before: &[Row]) {
         let plan = started.plan.clone();
         self.post(Event::RunStarted(Box::new(started)));
-        let mut sample = crate::model::Sample::default();
-        sample.gpus.extend(first.and_then(|r| r.card(&self.meta)));
-        self.post(Event::Sample(Box::new(sample)));
+        // a recording without readings has a sample of nothing
+        let readings = before.iter().map(Some);
+        for row in readings.chain(before.is_empty().then_some(None)) {
+            let mut sample = crate::model::Sample::default();
+            sample.gpus.extend(row.and_then(|r| r.card(&self.meta)));
+            self.post(Event::Sample(Box::new(sample)));
+            self.t = (self.t + 0.5).min(0.0);
+        }
         // a card that cannot be read is not waited for any longer than this
         self.t = 0.0;
         if self.fold == Fold::Judge {

@@ -1,6 +1,8 @@
 //! Rows of readings as the samples that a run takes.
 
-use crate::model::{Bytes, GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, Vendor};
+use crate::model::{
+    Bytes, GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, ThreadSample, Vendor,
+};
 
 use super::meta::Meta;
 
@@ -41,6 +43,17 @@ pub struct Row {
     pub faults: Option<f64>,
     /// Names of child processes; not in recorded files.
     pub children: Vec<String>,
+    /// Major faults a second; not in recorded files.
+    pub major_faults: Option<f64>,
+    /// Percent of the time in which the card's memory controller works; not in recorded
+    /// files.
+    pub mem_busy: Option<f64>,
+    /// Percent of the last 10 s in which a task waited for a CPU; not in recorded files.
+    pub psi_cpu: Option<f64>,
+    /// The same for memory; not in recorded files.
+    pub psi_mem: Option<f64>,
+    /// A round of the tree's threads; not in recorded files.
+    pub threads: Vec<ThreadSample>,
 }
 
 /// Cumulated counters of the process tree and the host.
@@ -51,6 +64,7 @@ pub(super) struct Counters {
     write: f64,
     net: f64,
     faults: f64,
+    major_faults: f64,
 }
 
 impl Counters {
@@ -62,6 +76,7 @@ impl Counters {
         self.write += half(row.write_bps);
         self.net += half(row.net_bps);
         self.faults += half(row.faults);
+        self.major_faults += half(row.major_faults);
     }
 
     /// The sample at this moment; `alive`: pid and state letter of the root process.
@@ -71,6 +86,8 @@ impl Counters {
             process: alive.map(|(pid, letter)| self.process(row, pid, letter)),
             host: HostSample {
                 net_rx_bytes: counter(row.net_bps, self.net),
+                psi_cpu: row.psi_cpu.map_or_else(Metric::default, Metric::Fresh),
+                psi_mem: row.psi_mem.map_or_else(Metric::default, Metric::Fresh),
                 ..HostSample::default()
             },
             sources: Vec::new(),
@@ -86,6 +103,10 @@ impl Counters {
             state: Metric::Fresh(letter),
             cpu_ns: counter(row.cpu, self.cpu_ns),
             minor_faults: counter(row.faults, self.faults),
+            major_faults: row
+                .major_faults
+                .map_or_else(Metric::default, |_| Metric::Fresh(whole(self.major_faults))),
+            per_thread: row.threads.clone(),
             read_bytes: counter(row.read_bps, self.read),
             write_bytes: counter(row.write_bps, self.write),
             d_state: row.d_state.map_or_else(failed, |d| {
@@ -107,6 +128,9 @@ impl Row {
         let mib = |v: Option<f64>| v.map_or_else(failed, |m| Metric::Fresh(Bytes(whole(m) << 20)));
         g.busy = self.busy.map_or_else(failed, Metric::Fresh);
         g.power_w = self.power.map_or_else(failed, Metric::Fresh);
+        if let Some(percent) = self.mem_busy {
+            g.mem_busy = Metric::Fresh(percent);
+        }
         g.vram_used = mib(self.vram_mib);
         // an APU has no board limit of its own
         if let (Some(watts), false) = (meta.board_power_w, meta.apu) {

@@ -7,6 +7,7 @@ use crate::model::{Cite, CiteKind, Envelope, Event, Health, Mono, Verdict};
 use crate::record::reader::Events;
 use crate::record::store::PLAIN_EVENTS;
 use crate::record::{ReadError, Warning, bundle};
+use crate::run::ticks::Ticks;
 use crate::run::{RunState, rejudge};
 
 use super::input::InputError;
@@ -21,7 +22,10 @@ const SETTLE_MS: [u64; 3] = [500, 1000, 1500];
 /// Judges a run's folder, or its stream as a file.
 pub(super) fn judge(path: &Path) -> Result<Report, InputError> {
     let mut events = Events::open(path)?;
-    let read = read(path, &mut || Ok(events.next()?.map(|(env, _)| env)))?;
+    let read = read(path, &mut || match events.next()? {
+        Some((envelope, _)) => Ok(Some(envelope)),
+        None => events.require_any().map(|()| None),
+    })?;
     Ok(read.report(
         SourceKind::Record,
         events.warnings(),
@@ -46,14 +50,17 @@ fn read(
 ) -> Result<Play, InputError> {
     let mut notes = Notes::default();
     let mut lost = 0_u64;
-    let started = loop {
+    let (head, started) = loop {
         let Some(envelope) = next()? else {
             return Err(InputError::NoHead {
                 path: path.to_owned(),
             });
         };
         match &envelope.event {
-            Event::RunStarted(head) => break (**head).clone(),
+            Event::RunStarted(head) => {
+                let started = (**head).clone();
+                break (envelope, started);
+            }
             _ => lost += 1,
         }
     };
@@ -74,7 +81,12 @@ fn read(
         then: None,
         ended: None,
     };
+    let mut ticks = Ticks::default();
+    ticks.before(&head);
     while let Some(envelope) = next()? {
+        for tick in ticks.before(&envelope) {
+            play.envelope(&tick);
+        }
         play.last = (envelope.seq, play.last.1.max(envelope.at));
         play.envelope(&envelope);
     }
@@ -154,6 +166,7 @@ impl Play {
             argv: self.started.argv,
             gpu: self.started.gpu.map(|g| g.0),
             arch: None,
+            watch: self.started.attached.map(|a| a.pid),
         };
         report.stats = Stats {
             lines: self.tail.lines,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::model::{ActionId, CiteKind, Considered, Health, Phase, Severity, VerdictId};
 
 /// Version of the JSON form: major.minor, as in `docs/diagnose.md`.
-pub const SCHEMA: &str = "1.1";
+pub const SCHEMA: &str = "1.2";
 
 /// What was diagnosed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,6 +46,8 @@ pub struct Workload {
     pub gpu: Option<String>,
     /// Its architecture.
     pub arch: Option<String>,
+    /// The process that was watched, where it was not started by framepack-tui.
+    pub watch: Option<u32>,
 }
 
 /// What to do.

@@ -288,16 +288,17 @@ fn waited(wait: &Change, took: f64) -> Found {
 
 /// Something is shown from the first moment on.
 fn from_start(history: &mut Vec<Change>) {
-    if let Some(first) = history.first().filter(|c| c.t_s > 0.0) {
-        let (verdict, health) = if first.verdict.severity() == Severity::Info {
-            (first.verdict, first.health)
-        } else {
-            (VerdictId::Healthy, Health::Starting)
-        };
+    let Some(first) = history.first_mut().filter(|c| c.t_s > 0.0) else {
+        return;
+    };
+    if first.verdict.severity() == Severity::Info && first.health != Health::Finished {
+        // nothing else was there before it was first told
+        first.t_s = 0.0;
+    } else {
         let change = Change {
             t_s: 0.0,
-            verdict,
-            health,
+            verdict: VerdictId::Healthy,
+            health: Health::Starting,
             phase: Phase::Startup,
             sentence: "the program starts".to_owned(),
         };

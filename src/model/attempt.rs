@@ -176,6 +176,34 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The word of `end` in the stream.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Finished { .. } => "finished",
+            Self::Failed => "failed",
+            Self::GaveUp => "gave_up",
+            Self::Unkillable { .. } => "unkillable",
+            Self::NotLaunched { .. } => "not_launched",
+            Self::Interrupted { .. } => "interrupted",
+            Self::Left => "left",
+            Self::Ended => "ended",
+        }
+    }
+
+    /// How a list of runs says it to people.
+    pub const fn short(&self) -> &'static str {
+        match self {
+            Self::GaveUp => "gave up",
+            Self::NotLaunched { .. } => "not started",
+            Self::Interrupted { .. } => "stopped",
+            Self::Finished { .. }
+            | Self::Failed
+            | Self::Unkillable { .. }
+            | Self::Left
+            | Self::Ended => self.word(),
+        }
+    }
+
     /// The process exit code, part of the contract.
     pub const fn exit_code(&self) -> u8 {
         match self {

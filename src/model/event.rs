@@ -22,6 +22,9 @@ use super::vocab::VerdictId;
 
 /// Version of the event stream: major.minor. Readers refuse another major.
 pub const SCHEMA: &str = "1.4";
+/// Milliseconds of one turn of the supervisor's clock: a sample is taken at every second
+/// turn, and a tick told at the others.
+pub const TURN_MS: u64 = 250;
 
 /// One event with its place in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -164,8 +167,58 @@ pub struct EvidenceItem {
     pub file: Option<String>,
     /// Bytes written.
     pub bytes: u64,
-    /// Why there is none.
+    /// Why there is none, or not all.
     pub failed: Option<String>,
+    /// Nothing of the kind is here, which is no failure; always false in records before
+    /// 1.4.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub absent: bool,
+}
+
+/// What became of an item of evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemState {
+    /// Whole.
+    Ok,
+    /// Nothing of the kind is here to be taken: no such card, program or tool.
+    Absent,
+    /// It is there and could not be had, or not whole.
+    Failed,
+}
+
+impl EvidenceItem {
+    /// What became of it.
+    pub const fn state(&self) -> ItemState {
+        match (self.absent, &self.failed) {
+            (true, _) => ItemState::Absent,
+            (false, Some(_)) => ItemState::Failed,
+            (false, None) => ItemState::Ok,
+        }
+    }
+}
+
+/// How many items of a bundle are ok, absent and failed: the one count that is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ItemCounts {
+    /// Whole.
+    pub ok: usize,
+    /// Not here to be taken.
+    pub absent: usize,
+    /// Not to be had, or not whole.
+    pub failed: usize,
+}
+
+impl std::fmt::Display for ItemCounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ok", self.ok)?;
+        for (n, word) in [(self.absent, "absent"), (self.failed, "failed")] {
+            if n > 0 {
+                write!(f, ", {n} {word}")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A bundle is on disk (or could not be).
@@ -181,6 +234,27 @@ pub struct EvidenceReport {
     pub items: Vec<EvidenceItem>,
     /// How long it took.
     pub took_ms: u64,
+}
+
+impl EvidenceReport {
+    /// How many of its items are ok, absent and failed.
+    pub fn counts(&self) -> ItemCounts {
+        let mut counts = ItemCounts::default();
+        for item in &self.items {
+            match item.state() {
+                ItemState::Ok => counts.ok += 1,
+                ItemState::Absent => counts.absent += 1,
+                ItemState::Failed => counts.failed += 1,
+            }
+        }
+        counts
+    }
+
+    /// Bytes of all its files.
+    pub fn bytes(&self) -> u64 {
+        let each = self.items.iter().map(|i| i.bytes);
+        each.fold(0, u64::saturating_add)
+    }
 }
 
 /// Why no judgement was possible for a while; windows are cut there.

@@ -142,8 +142,18 @@ pub struct Considered {
     pub verdict: VerdictId,
     /// What it said.
     pub state: RuleState,
-    /// Why, in a few words: the number that decided.
+    /// Why, in a few words: the number that decided, or why it was not asked.
     pub why: String,
+}
+
+impl Considered {
+    /// The beginning of `why` where the rule was not asked at all.
+    pub const NOT_ASKED: &'static str = "not asked: ";
+
+    /// Whether the rule was not asked.
+    pub fn is_not_asked(&self) -> bool {
+        self.why.starts_with(Self::NOT_ASKED)
+    }
 }
 
 /// What follows from a verdict by itself, before any ladder is asked: the default table

@@ -13,6 +13,8 @@ pub struct RemedyFacts {
     pub recovered: Option<bool>,
     /// MIOpen's own lines name the naive kernel.
     pub naive: bool,
+    /// A model was being moved between host and card as everything stopped.
+    pub copies: bool,
     /// Attempts of this run that ended with the same verdict before.
     pub tries: u32,
     /// Memory of the supervised card.
@@ -36,6 +38,9 @@ const DECODE: &[Step] = &[
 ];
 const SMALLER_DECODE: &[Step] = &[(ActionId::TiledVae, 2), (ActionId::VaeCpu, 3)];
 
+/// What points to ROCm's copy engines.
+const COPYING: &str = "a model was being moved between host and card as everything stopped, so ROCm's copy engines are the first suspect: start it once more without them";
+
 /// The remedy of a verdict.
 pub fn remedy(verdict: &Verdict, facts: &RemedyFacts) -> Remedy {
     let steps = steps(verdict.id, verdict.phase, facts);
@@ -46,7 +51,7 @@ pub fn remedy(verdict: &Verdict, facts: &RemedyFacts) -> Remedy {
         .unwrap_or((ActionId::None, 0));
     // one restart with nothing changed is enough to tell chance from a cause
     let again = action == ActionId::RetrySame && tries > 0;
-    let env = environment(action, verdict.phase);
+    let env = environment(action);
     Remedy {
         action,
         tier,
@@ -92,7 +97,9 @@ const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'stati
         VerdictId::FindStall => &[(ActionId::FastFind, 1)],
         // no variable is known that cures a hang of a CUDA program
         VerdictId::SilentHang if matches!(facts.vendor, Some(Vendor::Nvidia)) => RETRY,
-        VerdictId::SilentHang if moves_models(phase) => &[(ActionId::EnvToggle, 1)],
+        VerdictId::SilentHang if facts.copies || matches!(phase, Phase::Offload) => {
+            &[(ActionId::EnvToggle, 1)]
+        }
         VerdictId::SpinHang if decode => &[
             (ActionId::RetrySame, 1),
             (ActionId::FastFind, 1),
@@ -142,24 +149,16 @@ const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'stati
     }
 }
 
-/// Phases in which models are moved between host and card.
-const fn moves_models(phase: Phase) -> bool {
-    matches!(
-        phase,
-        Phase::ModelLoad | Phase::Offload | Phase::TextEncode | Phase::Save
-    )
-}
-
 /// Environment that a restart needs for an action.
-fn environment(action: ActionId, phase: Phase) -> BTreeMap<String, String> {
+fn environment(action: ActionId) -> BTreeMap<String, String> {
     let set: &[(&str, &str)] = match action {
         ActionId::FastFind => &[
             ("MIOPEN_FIND_MODE", "FAST"),
             ("MIOPEN_FIND_ENFORCE", "NONE"),
         ],
         ActionId::ImmediateNaive => &[("MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK", "1")],
-        // where models are moved, ROCm's copy engines are the first suspect
-        ActionId::EnvToggle if moves_models(phase) => &[("HSA_ENABLE_SDMA", "0")],
+        // the only variable that follows from a verdict by itself: see `steps`
+        ActionId::EnvToggle => &[("HSA_ENABLE_SDMA", "0")],
         _ => &[],
     };
     set.iter()
@@ -240,6 +239,7 @@ fn sentence(
             "start once more, without page-locked memory and asynchronous copies if it comes back; a second fault needs you".to_owned()
         }
         VerdictId::Throttled => "let it run, improve the cooling".to_owned(),
+        VerdictId::SilentHang if action == ActionId::EnvToggle => COPYING.to_owned(),
         _ => super::decide::advice(action).to_owned(),
     };
     if env.is_empty() {

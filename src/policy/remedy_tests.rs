@@ -256,6 +256,24 @@ fn env_and_words_follow_from_the_evidence() {
     let r = of(VerdictId::SilentHang, Phase::Offload);
     assert_eq!(r.env["HSA_ENABLE_SDMA"], "0");
     assert!(r.why.contains("HSA_ENABLE_SDMA=0"), "{}", r.why);
+    // without evidence of a copy nothing points to its engines
+    for phase in [Phase::ModelLoad, Phase::TextEncode, Phase::Save] {
+        let silent = verdict(VerdictId::SilentHang, phase, Health::Hung);
+        let amd = RemedyFacts {
+            vendor: Some(Vendor::Amd),
+            ..RemedyFacts::default()
+        };
+        let r = remedy(&silent, &amd);
+        assert_eq!((r.action, r.tier), (ActionId::RetrySame, 1), "{phase}");
+        assert!(r.auto_restart && r.env.is_empty());
+        let copies = RemedyFacts {
+            copies: true,
+            ..amd
+        };
+        let r = remedy(&silent, &copies);
+        assert_eq!(r.action, ActionId::EnvToggle);
+        assert_eq!(r.env["HSA_ENABLE_SDMA"], "0");
+    }
 
     let facts = RemedyFacts {
         vram: Some(Bytes::mib(24560)),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
-use crate::model::{Envelope, Event};
+use crate::model::{Envelope, Event, Outcome};
 
 use super::retention::last_lines;
 use super::store::{LOCK, MANIFEST, Manifest, Store, events_file};
@@ -19,6 +19,8 @@ pub enum RunStatus {
     Running,
     /// The record has its end.
     Finished {
+        /// How it ended.
+        outcome: Outcome,
         /// Exit code of the program.
         exit_code: u8,
     },
@@ -88,6 +90,30 @@ impl Store {
 }
 
 impl RunEntry {
+    /// The process that was watched, where it was not started by us.
+    pub fn watched(&self) -> Option<u32> {
+        self.manifest.as_ref().and_then(|m| m.watch)
+    }
+
+    /// How it stands, in a few words: `running`, `finished 10`, `watch left`, `broken`.
+    pub fn state(&self) -> String {
+        let state = match &self.status {
+            RunStatus::Running => "running".to_owned(),
+            RunStatus::Finished {
+                outcome,
+                exit_code: 0,
+            } => outcome.short().to_owned(),
+            RunStatus::Finished { outcome, exit_code } => {
+                format!("{} {exit_code}", outcome.short())
+            }
+            RunStatus::Broken { .. } => "broken".to_owned(),
+        };
+        match self.watched() {
+            Some(_) => format!("watch {state}"),
+            None => state,
+        }
+    }
+
     /// Bytes of its folder.
     pub fn size(&self) -> u64 {
         super::retention::size_of_tree(&self.path)
@@ -148,9 +174,11 @@ fn status(run: &Path) -> RunStatus {
         .rfind(|line| !line.trim_ascii().is_empty());
     match last.map(serde_json::from_slice::<Envelope>) {
         Some(Ok(Envelope {
-            event: Event::RunFinished { exit_code, .. },
+            event: Event::RunFinished {
+                outcome, exit_code, ..
+            },
             ..
-        })) => RunStatus::Finished { exit_code },
+        })) => RunStatus::Finished { outcome, exit_code },
         _ => broken("it has no end: its supervisor was killed, or the machine went down".into()),
     }
 }
@@ -198,7 +226,13 @@ mod tests {
         let manifest = runs[0].manifest.as_ref().unwrap();
         assert_eq!(manifest.pid, Some(std::process::id()));
         assert!(matches!(runs[1].status, RunStatus::Broken { .. }));
-        assert_eq!(runs[2].status, RunStatus::Finished { exit_code: 10 });
+        assert_eq!(
+            runs[2].status,
+            RunStatus::Finished {
+                outcome: Outcome::Finished { restarts: 1 },
+                exit_code: 10
+            }
+        );
         assert_eq!(runs[2].manifest.as_ref().unwrap().pid, None);
         let path = live.path().to_owned();
         drop(live);

@@ -4,8 +4,8 @@
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use crate::model::event::SCHEMA;
-use crate::model::{Envelope, Event};
+use crate::model::event::{SCHEMA, TURN_MS};
+use crate::model::{Envelope, Event, Mono};
 
 use super::list::open_file;
 use super::pack::TextReader;
@@ -36,6 +36,14 @@ pub enum ReadError {
         found: String,
         /// Ours.
         known: &'static str,
+    },
+    /// Not one event is in it.
+    #[error("read {}: {why}", path.display())]
+    NoEvents {
+        /// Which.
+        path: PathBuf,
+        /// What it is instead, and what to do.
+        why: String,
     },
 }
 
@@ -74,7 +82,13 @@ pub struct Events {
     damages: u64,
     ended: bool,
     last_seq: Option<u64>,
+    last_at: Mono,
     missing: u64,
+    /// Missing ones that cannot be ticks: the clock did not turn so often.
+    beyond_ticks: u64,
+    has_ticks: bool,
+    /// What the stream itself says was dropped.
+    told: u64,
     disordered: u64,
     warnings: Vec<Warning>,
     more_warnings: u64,
@@ -130,7 +144,11 @@ impl Events {
             damages: 0,
             ended: false,
             last_seq: None,
+            last_at: Mono::ZERO,
             missing: 0,
+            beyond_ticks: 0,
+            has_ticks: false,
+            told: 0,
             disordered: 0,
             warnings: Vec::new(),
             more_warnings: 0,
@@ -172,8 +190,26 @@ impl Events {
             }
         };
         self.check_version(&envelope)?;
-        self.check_order(envelope.seq);
+        self.check_order(&envelope);
         Ok(Some((envelope, self.line.trim_ascii())))
+    }
+
+    /// Behind the end: refuses what holds no event at all. A record that is only cut off
+    /// still has those before the cut.
+    pub fn require_any(&self) -> Result<(), ReadError> {
+        if self.last_seq.is_some() {
+            return Ok(());
+        }
+        let why = match self.warnings.iter().find(|w| w.line.is_some()) {
+            None => "it is empty: the run was killed before its first event was written, or the disk was full; there is nothing to be had from it".to_owned(),
+            Some(first) => format!(
+                "it holds no event of a run ({first}): it is damaged or another file; take a copy of the record, or another run (`framepack-tui runs list`)"
+            ),
+        };
+        Err(ReadError::NoEvents {
+            path: self.path.clone(),
+            why,
+        })
     }
 
     fn warn(&mut self, line: Option<u64>, text: String) {
@@ -251,12 +287,23 @@ impl Events {
         }
     }
 
-    fn check_order(&mut self, seq: u64) {
-        match seq.checked_sub(self.last_seq.unwrap_or(0)) {
+    fn check_order(&mut self, envelope: &Envelope) {
+        match envelope.seq.checked_sub(self.last_seq.unwrap_or(0)) {
             None | Some(0) => self.disordered += 1,
-            Some(step) => self.missing += step - 1,
+            Some(step) => {
+                let turns = envelope.at.since(self.last_at).as_millis() / u128::from(TURN_MS);
+                let ticks = u64::try_from(turns).unwrap_or(u64::MAX).saturating_add(2);
+                self.missing += step - 1;
+                self.beyond_ticks += (step - 1).saturating_sub(ticks);
+            }
         }
-        self.last_seq = Some(seq);
+        match &envelope.event {
+            Event::Tick => self.has_ticks = true,
+            Event::Dropped { n, .. } => self.told = self.told.saturating_add(*n),
+            _ => {}
+        }
+        self.last_seq = Some(envelope.seq);
+        self.last_at = envelope.at;
     }
 
     /// Gaps are said once; they are normal where a sink had to drop something.
@@ -270,8 +317,14 @@ impl Events {
             self.warn(None, "the record is empty".to_owned());
             return;
         }
-        if self.missing > 0 {
-            self.warn(None, format!("{} events are missing", self.missing));
+        // `--headless` leaves ticks out, and numbers them all the same
+        let missing = if self.has_ticks {
+            self.missing
+        } else {
+            self.beyond_ticks.saturating_sub(self.told)
+        };
+        if missing > 0 {
+            self.warn(None, format!("{missing} events are missing"));
         }
         if self.disordered > 0 {
             self.warn(None, format!("{} events are out of order", self.disordered));

@@ -51,6 +51,11 @@ pub struct Story {
 }
 
 impl Story {
+    /// Whether the process was there before us.
+    pub fn is_watch(&self) -> bool {
+        self.started.as_ref().is_some_and(|s| s.attached.is_some())
+    }
+
     /// Takes the next event.
     pub fn take(&mut self, env: &Envelope) {
         self.events += 1;
@@ -64,16 +69,21 @@ impl Story {
             Event::Line(_) => self.lines += 1,
             Event::Verdict(verdict) => self.take_verdict(env.at, verdict),
             Event::AttemptStarted(spec) => {
-                let text = format!("attempt {} on {}", spec.number, spec.rung);
-                self.tell(env.at, "attempt", text);
+                let attached = self.started.as_ref().and_then(|s| s.attached);
+                let (about, text) = if let Some(attached) = attached {
+                    ("watch", format!("process {} is watched", attached.pid))
+                } else {
+                    let text = format!("attempt {} on {}", spec.number, spec.rung);
+                    ("attempt", text)
+                };
+                self.tell(env.at, about, text);
                 if self.attempts.len() < KEPT {
                     self.attempts.push((**spec).clone());
                 }
             }
             Event::Decision(decision) => self.tell(env.at, "decision", decided(decision)),
             Event::EvidenceTaken(report) => {
-                let files = report.items.iter().filter(|i| i.file.is_some()).count();
-                let text = format!("evidence {}: {files} files", report.number);
+                let text = format!("evidence {}: {}", report.number, report.counts());
                 self.tell(env.at, "evidence", text);
                 if self.evidence.len() < KEPT {
                     self.evidence.push(report.clone());
@@ -137,7 +147,7 @@ fn decided(decision: &Decision) -> String {
     let what = match &decision.choice {
         Choice::Restart { rung, .. } => format!("restart on {rung}"),
         Choice::GiveUp => "give up".to_owned(),
-        Choice::Advise => "no restart".to_owned(),
+        Choice::Advise => "advice only".to_owned(),
         Choice::Hold => "held".to_owned(),
         Choice::Resume => "go on".to_owned(),
     };

@@ -72,6 +72,10 @@ impl RunState {
         if self.is_attached() && unknown && verdict.health == Health::Starting {
             verdict.health = Health::Blind;
             JOB_UNKNOWN.clone_into(&mut verdict.sentence);
+            let own = verdict.considered.first_mut();
+            if let Some(own) = own.filter(|c| c.verdict == verdict.id) {
+                JOB_UNKNOWN.clone_into(&mut own.why);
+            }
         }
     }
 

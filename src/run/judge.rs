@@ -148,12 +148,15 @@ impl RunState {
         let facts = RemedyFacts {
             recovered: self.detector.card_recovered(),
             naive: self.detector.runs_naive(),
+            copies: self.detector.was_copying(),
             tries: u32::try_from(tries.count()).unwrap_or(u32::MAX),
             vram: card.and_then(|c| c.vram_total.last().copied()),
             arch: card.and_then(|c| c.arch.clone()),
             vendor: card.map(|c| c.vendor),
         };
-        let remedy = remedy(verdict, &facts);
+        let mut remedy = remedy(verdict, &facts);
+        // what is not ours is never started again by itself
+        remedy.auto_restart &= !self.is_attached();
         verdict.action = remedy.action;
         verdict.remedy = Some(remedy);
     }
@@ -247,7 +250,9 @@ impl RunState {
     /// The judgement over a job that failed, once its last words have come; it stays until
     /// something new begins.
     pub(super) fn judge_failed_job(&mut self, out: &mut Vec<Effect>) -> Option<Verdict> {
-        let patience = if self.plan.server {
+        // a program that waits again after its job serves, whatever its name says
+        let serves = self.plan.server || matches!(self.detector.job(), Job::Waiting(_));
+        let patience = if serves {
             AFTER_FAILED_JOB
         } else {
             AFTER_FAILED_SCRIPT

@@ -146,13 +146,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         },
         Event::Verdict(v) => verdict_words(v),
         Event::Decision(d) => decision_words(d),
-        Event::EvidenceTaken(e) => format!(
-            "evidence {} in {} ({} of {} collectors)",
-            e.number,
-            e.dir,
-            e.items.iter().filter(|i| i.failed.is_none()).count(),
-            e.items.len()
-        ),
+        Event::EvidenceTaken(e) => format!("evidence {} in {} ({})", e.number, e.dir, e.counts()),
         Event::SignalSent {
             signal, reached, ..
         } => format!("{} sent, reached {reached}", signal.name()),
@@ -202,7 +196,7 @@ fn decision_words(d: &Decision) -> String {
     let head = match &d.choice {
         Choice::Restart { rung, .. } => format!("restart on rung {rung}"),
         Choice::GiveUp => "give up".to_owned(),
-        Choice::Advise => "no restart".to_owned(),
+        Choice::Advise => "advice only".to_owned(),
         Choice::Hold => "held".to_owned(),
         Choice::Resume => "go on".to_owned(),
     };

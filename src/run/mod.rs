@@ -16,6 +16,7 @@ mod rejudge;
 pub mod replay;
 pub mod snapshot;
 mod state;
+pub mod ticks;
 mod trail;
 mod view;
 

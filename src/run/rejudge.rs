@@ -66,10 +66,11 @@ impl RunState {
     }
 
     fn rejudge_running(&mut self, out: &mut Vec<Effect>) {
-        let verdict = match &self.latched {
+        let mut verdict = match &self.latched {
             Some(v) => (**v).clone(),
             None => self.detector.assess(self.now),
         };
+        self.without_job(&mut verdict);
         // a second rule agrees: the fault keeps its name
         let renamed = verdict.health == Health::Hung
             && self

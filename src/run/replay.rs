@@ -11,15 +11,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::model::event::{Choice, RunStarted};
+use crate::model::event::{Choice, RunStarted, TURN_MS};
 use crate::model::{Effect, Envelope, Event, Mono, RungId, Scope, Signal, VerdictId};
 
 use super::log::words;
 use super::reduce;
 use super::state::RunState;
+use super::ticks::Ticks;
 
 /// Said at the same time: within one turn of the clock.
-const SAME_MS: u64 = 250;
+const SAME_MS: u64 = TURN_MS;
 /// An effect is answered by another thread, and a capture takes a while.
 const ANSWERED_MS: u64 = 2_000;
 /// An effect that is younger than this at the end of a record may not be answered yet.
@@ -60,7 +61,7 @@ impl Deed {
                 let (what, rung) = match &d.choice {
                     Choice::Restart { rung, .. } => ("restart", Some(rung.clone())),
                     Choice::GiveUp => ("give up", None),
-                    Choice::Advise => ("no restart", None),
+                    Choice::Advise => ("advice only", None),
                     Choice::Hold => ("held", None),
                     Choice::Resume => ("go on", None),
                 };
@@ -246,7 +247,8 @@ pub struct Comparison {
     /// When the first decision, attempt or signal came out differently: from here on the
     /// record answers other decisions than today's.
     pub parted: Option<Mono>,
-    /// The record holds ticks: those of `--headless` do not, and times are then coarser.
+    /// The record holds ticks: those of `--headless` do not, and they are put back where
+    /// its numbers leave room.
     pub has_ticks: bool,
 }
 
@@ -282,7 +284,7 @@ pub struct Replay {
     then: Vec<Told>,
     now: Vec<Told>,
     last: Mono,
-    has_ticks: bool,
+    ticks: Ticks,
     has_end: bool,
 }
 
@@ -294,7 +296,7 @@ impl Replay {
             then: Vec::new(),
             now: Vec::new(),
             last: Mono::ZERO,
-            has_ticks: false,
+            ticks: Ticks::default(),
             has_end: false,
         }
     }
@@ -313,8 +315,14 @@ impl Replay {
     /// Takes the next event of the record, the head included; gives what today's rules
     /// do upon it.
     pub fn feed(&mut self, env: &Envelope) -> Vec<Effect> {
+        let ticks = self.ticks.before(env);
+        let mut effects: Vec<_> = ticks.iter().flat_map(|tick| self.fold(tick)).collect();
+        effects.extend(self.fold(env));
+        effects
+    }
+
+    fn fold(&mut self, env: &Envelope) -> Vec<Effect> {
         self.last = self.last.max(env.at);
-        self.has_ticks |= env.event == Event::Tick;
         self.has_end |= matches!(env.event, Event::RunFinished { .. });
         self.then.extend(Told::event(env.at, &env.event));
         if Self::is_output(&env.event) {
@@ -351,7 +359,7 @@ impl Replay {
         Comparison {
             pairs,
             parted,
-            has_ticks: self.has_ticks,
+            has_ticks: self.ticks.seen(),
         }
     }
 }

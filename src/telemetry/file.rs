@@ -1,5 +1,6 @@
 //! Small text files of `/sys` and `/proc`, and the ways in which one can fail.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -122,8 +123,19 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// Text up to the first NUL: some drivers pad their files to a page.
 pub(crate) fn text_of(bytes: &[u8]) -> String {
+    text_in(bytes).into_owned()
+}
+
+/// The same, without a copy where the bytes are such text.
+pub(crate) fn text_in(bytes: &[u8]) -> Cow<'_, str> {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+    match std::str::from_utf8(&bytes[..end]) {
+        Ok(text) => Cow::Borrowed(text.trim()),
+        Err(_) => String::from_utf8_lossy(&bytes[..end])
+            .trim()
+            .to_owned()
+            .into(),
+    }
 }
 
 /// The file's one number.

@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use super::text::{clean, fit, pad, wrap};
-use crate::diagnose::report::{Action, Change, Cited, Found, Report, SourceKind, Words};
+use super::page::{Layout, Page};
+use super::text::{clean, fit, pad};
+use super::words::unasked;
+use crate::diagnose::report::{Change, Cited, Found, Report, SourceKind, Words};
 use crate::model::time::clock;
 use crate::model::{Health, RuleState, Severity};
 
-/// Narrowest and widest text.
-const NARROWEST: usize = 40;
-/// Longer lines are hard to read.
-const WIDEST: usize = 100;
-/// Lines of one value.
-const MOST_LINES: usize = 12;
 /// Width of the labels.
 const LABEL: usize = 12;
 /// Findings, citations of each, changes and notes that are printed; JSON has them all.
@@ -21,28 +17,11 @@ const CITES: usize = 3;
 const CHANGES: usize = 24;
 const NOTES: usize = 12;
 
-/// How the text is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
-    /// Columns that there are.
-    pub columns: usize,
-    /// ASCII characters only.
-    pub ascii: bool,
-    /// The terminal's own colours for the words of severity.
-    pub color: bool,
-}
-
 /// The whole report.
 pub fn text(report: &Report, layout: Layout) -> String {
-    let mut page = Page {
-        layout: Layout {
-            columns: layout.columns.clamp(NARROWEST, WIDEST),
-            ..layout
-        },
-        out: String::new(),
-    };
+    let mut page = Page::new(layout);
     page.verdict(report);
-    page.action(&report.action);
+    page.action(report);
     page.findings(&report.findings);
     page.ruled_out(report);
     page.history(&report.history);
@@ -51,42 +30,7 @@ pub fn text(report: &Report, layout: Layout) -> String {
     page.out
 }
 
-struct Page {
-    layout: Layout,
-    out: String,
-}
-
 impl Page {
-    fn line(&mut self, text: &str) {
-        self.out.push_str(text.trim_end());
-        self.out.push('\n');
-    }
-
-    fn ellipsis(&self) -> &'static str {
-        if self.layout.ascii { "~" } else { "…" }
-    }
-
-    /// A head with an empty line before it.
-    fn head(&mut self, text: &str) {
-        self.line("");
-        self.line(text);
-    }
-
-    /// `value` wrapped beside a label, or below the line before.
-    fn value(&mut self, label: &str, indent: usize, value: &str) {
-        let ellipsis = self.ellipsis();
-        let value = clean(value, self.layout.ascii);
-        let columns = self.layout.columns.saturating_sub(indent);
-        for (i, line) in wrap(&value, columns, MOST_LINES, ellipsis)
-            .iter()
-            .enumerate()
-        {
-            let label = if i == 0 { label } else { "" };
-            let head = pad(label, indent, ellipsis);
-            self.line(&format!("{head}{line}"));
-        }
-    }
-
     fn row(&mut self, label: &str, value: &str) {
         self.value(&format!("  {label}"), LABEL, value);
     }
@@ -138,11 +82,12 @@ impl Page {
         }
     }
 
-    fn action(&mut self, action: &Action) {
+    fn action(&mut self, report: &Report) {
+        let action = &report.action;
+        let ours = report.workload.watch.is_none();
         let restart = match (action.auto_restart, action.tier) {
-            (true, _) => "; it may be restarted unasked",
-            (false, 0) => "",
-            (false, _) => "; not restarted unasked",
+            (false, 0) => String::new(),
+            (auto, _) => format!("; {}", unasked(auto, ours)),
         };
         self.row(
             "do",
@@ -296,25 +241,13 @@ impl Page {
 
     /// The word of a severity with its symbol.
     fn severity(&self, severity: Severity) -> String {
-        let Layout { ascii, color, .. } = self.layout;
-        let (symbol, plain, code) = match severity {
-            Severity::Critical | Severity::Error => ("✖", "X", "31"),
-            Severity::Warn => ("▲", "!", "33"),
-            Severity::Info => ("●", "o", "32"),
+        let (symbol, code, word) = match severity {
+            Severity::Critical => (("✖", "X"), "31", "critical"),
+            Severity::Error => (("✖", "X"), "31", "error"),
+            Severity::Warn => (("▲", "!"), "33", "warning"),
+            Severity::Info => (("●", "o"), "32", "no fault"),
         };
-        let symbol = if ascii { plain } else { symbol };
-        let word = match severity {
-            Severity::Critical => "critical",
-            Severity::Error => "error",
-            Severity::Warn => "warning",
-            Severity::Info => "no fault",
-        };
-        let word = format!("{symbol} {word}");
-        if color {
-            format!("\u{1b}[1;{code}m{word}\u{1b}[0m")
-        } else {
-            word
-        }
+        self.word(symbol, code, word)
     }
 }
 
@@ -338,6 +271,7 @@ fn seconds(s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::page::{NARROWEST, WIDEST};
     use crate::ui::text::width;
 
     fn layout(columns: usize, ascii: bool) -> Layout {

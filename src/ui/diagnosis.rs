@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::model::event::EvidenceReport;
+use crate::model::event::{EvidenceReport, ItemState};
 use crate::model::{
     ActionId, Bytes, Cite, CiteKind, Considered, Finding, Health, Mono, Phase, RuleState, Verdict,
     VerdictId,
@@ -102,19 +102,14 @@ pub(super) fn raised(r: &Raised) -> String {
 }
 
 fn bundle(e: &EvidenceReport) -> String {
-    let bytes: u64 = e.items.iter().fold(0, |sum, i| sum.saturating_add(i.bytes));
-    let got = e.items.iter().filter(|i| i.failed.is_none());
+    let got = e.items.iter().filter(|i| i.state() == ItemState::Ok);
     let got: Vec<_> = got.map(|i| i.kind.as_str()).collect();
-    let failed = e.items.len() - got.len();
-    let failed = match failed {
-        0 => String::new(),
-        n => format!(", {n} failed"),
-    };
     format!(
-        "evidence {}: {} ({}{failed})",
+        "evidence {}: {} ({}, {})",
         e.number,
         got.join(" "),
-        Bytes(bytes)
+        e.counts(),
+        Bytes(e.bytes())
     )
 }
 
@@ -205,8 +200,8 @@ fn considered(c: &Considered) -> String {
 }
 
 /// The lines of a diagnosis, each with what it is about: verdict, reason, evidence, not
-/// yet, ruled out, next.
-pub(super) fn lines(v: &Verdict, declared: Mono) -> Vec<(&'static str, String)> {
+/// yet, ruled out, next. `ours`: the process was started by us.
+pub(super) fn lines(v: &Verdict, declared: Mono, ours: bool) -> Vec<(&'static str, String)> {
     let mut out = vec![(
         "verdict",
         format!(
@@ -239,7 +234,12 @@ pub(super) fn lines(v: &Verdict, declared: Mono) -> Vec<(&'static str, String)> 
     for text in &v.ruled_out {
         out.push(("ruled out", text.clone()));
     }
-    for c in &v.considered {
+    let (not_asked, asked): (Vec<_>, Vec<_>) = v.considered.iter().partition(|c| c.is_not_asked());
+    if let Some(first) = not_asked.first() {
+        let why = first.why.trim_start_matches(Considered::NOT_ASKED);
+        out.push(("not asked", format!("{} rules: {why}", not_asked.len())));
+    }
+    for c in asked {
         let told = v
             .ruled_out
             .iter()
@@ -253,11 +253,7 @@ pub(super) fn lines(v: &Verdict, declared: Mono) -> Vec<(&'static str, String)> 
     }
     let remedy = v.remedy.as_ref();
     if let Some(r) = remedy.filter(|r| r.action != ActionId::None) {
-        let how = if r.auto_restart {
-            "it may be restarted unasked"
-        } else {
-            "not restarted unasked"
-        };
+        let how = words::unasked(r.auto_restart, ours);
         out.push((
             "next",
             format!("{} (tier {}, {how}). {}", r.action, r.tier, r.why),
@@ -276,14 +272,16 @@ pub(super) fn text(s: &Snapshot, v: &Verdict, declared: Mono) -> String {
         s.now.clock(),
         s.argv.join(" ")
     );
-    if let Some(a) = &s.attempt {
+    if s.attached {
+        out.push_str("watched: a process that was there before, and is not ours\n");
+    } else if let Some(a) = &s.attempt {
         let _ = writeln!(out, "attempt: {} on rung {}", a.number, a.rung);
     }
     let mut add = |about: &str, words: &str| {
         let words = super::text::clean(words, false);
         let _ = writeln!(out, "{about}: {words}");
     };
-    for (about, words) in lines(v, declared) {
+    for (about, words) in lines(v, declared, !s.attached) {
         add(about, &words);
     }
     for m in s.trail.marks.iter().filter(|m| was_done(m)) {

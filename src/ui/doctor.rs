@@ -1,62 +1,31 @@
 //! The doctor's report as text: worst first, each finding with its cure.
 
-use super::text::{clean, pad, width, wrap};
+use super::page::{Layout, Page};
+use super::text::width;
 use crate::doctor::facts::{Facts, Look};
 use crate::doctor::finding::{Finding, Group, Severity};
 use crate::doctor::report::Report;
 
-/// Narrowest and widest text.
-const NARROWEST: usize = 40;
-/// Longer lines are hard to read.
-const WIDEST: usize = 100;
-/// Lines of one value.
-const MOST_LINES: usize = 12;
+/// Width of the labels of a finding, and of the facts.
+const REASON: usize = 8;
+const FACT: usize = 15;
 
-/// How the text is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
-    /// Columns that there are.
-    pub columns: usize,
-    /// ASCII characters only.
-    pub ascii: bool,
-    /// The terminal's own colours for the words of severity.
-    pub color: bool,
-    /// Leave out what is in order, and the facts.
-    pub quiet: bool,
-}
-
-/// The whole report.
-pub fn text(report: &Report, layout: Layout) -> String {
-    let mut page = Page {
-        layout: Layout {
-            columns: layout.columns.clamp(NARROWEST, WIDEST),
-            ..layout
-        },
-        out: String::new(),
-    };
+/// The whole report; `quiet`: without what is in order, and the facts.
+pub fn text(report: &Report, layout: Layout, quiet: bool) -> String {
+    let mut page = Page::new(layout);
     page.summary(report);
     let bad = |f: &&Finding| f.severity != Severity::Ok;
     for finding in report.findings.iter().filter(bad) {
         page.finding(finding);
     }
-    if !layout.quiet {
+    if !quiet {
         page.in_order(report);
         page.facts(&report.facts);
     }
     page.out
 }
 
-struct Page {
-    layout: Layout,
-    out: String,
-}
-
 impl Page {
-    fn line(&mut self, text: &str) {
-        self.out.push_str(text.trim_end());
-        self.out.push('\n');
-    }
-
     fn summary(&mut self, report: &Report) {
         let s = report.summary;
         let count = |n: usize, word: &str| match n {
@@ -70,60 +39,32 @@ impl Page {
             count(s.notes, "note"),
         ];
         let text = format!("doctor: {}, {} in order", counts.join(", "), s.ok);
-        for line in wrap(&text, self.layout.columns, MOST_LINES, "") {
-            self.line(&line);
-        }
+        self.value("", 0, &text);
     }
 
     /// A finding is a paragraph: severity and name, then what, why and cure.
     fn finding(&mut self, finding: &Finding) {
-        let word = self.severity(finding.severity);
+        let word = self.finding_word(finding.severity);
         let name = format!("{} ({})", finding.id.word(), finding.group.word());
-        self.line("");
-        self.line(&format!("{word} {name}"));
-        self.value("", &finding.what);
+        self.head(&format!("{word} {name}"));
+        self.value("", 2, &finding.what);
         if let Some(why) = &finding.why {
-            self.value("why", why);
+            self.value("  why", REASON, why);
         }
         if let Some(cure) = &finding.cure {
-            self.value("cure", cure);
+            self.value("  cure", REASON, cure);
         }
     }
 
     /// The word of a severity with its symbol, in six columns more than the symbol.
-    fn severity(&self, severity: Severity) -> String {
-        let Layout { ascii, color, .. } = self.layout;
-        let (symbol, plain, code) = match severity {
-            Severity::Error => ("✖", "X", "31"),
-            Severity::Warning => ("▲", "!", "33"),
-            Severity::Note => ("•", "-", "36"),
-            Severity::Ok => ("●", "o", "32"),
+    fn finding_word(&self, severity: Severity) -> String {
+        let (symbol, code) = match severity {
+            Severity::Error => (("✖", "X"), "31"),
+            Severity::Warning => (("▲", "!"), "33"),
+            Severity::Note => (("•", "-"), "36"),
+            Severity::Ok => (("●", "o"), "32"),
         };
-        let symbol = if ascii { plain } else { symbol };
-        let word = format!("{symbol} {}", severity.word());
-        if color {
-            format!("\u{1b}[1;{code}m{word}\u{1b}[0m")
-        } else {
-            word
-        }
-    }
-
-    /// `  label  value`, the value wrapped beside its label.
-    fn value(&mut self, label: &str, value: &str) {
-        const LABEL: usize = 8;
-        let indent = if label.is_empty() { 2 } else { LABEL };
-        let columns = self.layout.columns - indent;
-        let ellipsis = if self.layout.ascii { "~" } else { "…" };
-        let value = clean(value, self.layout.ascii);
-        let lines = wrap(&value, columns, MOST_LINES, ellipsis);
-        for (i, line) in lines.iter().enumerate() {
-            let head = if i == 0 && !label.is_empty() {
-                pad(&format!("  {label}"), indent, ellipsis)
-            } else {
-                " ".repeat(indent)
-            };
-            self.line(&format!("{head}{line}"));
-        }
+        self.word(symbol, code, severity.word())
     }
 
     fn in_order(&mut self, report: &Report) {
@@ -131,38 +72,24 @@ impl Page {
         if report.summary.ok == 0 {
             return;
         }
-        self.line("");
-        let word = self.severity(Severity::Ok);
-        self.line(&format!("{word}, in order"));
+        let word = self.finding_word(Severity::Ok);
+        self.head(&format!("{word}, in order"));
         for group in Group::ALL {
             let of_group = report.findings.iter().filter(ok);
             for (i, finding) in of_group.filter(|f| f.group == *group).enumerate() {
-                self.row(if i == 0 { group.word() } else { "" }, &finding.what);
+                self.fact(if i == 0 { group.word() } else { "" }, &finding.what);
             }
         }
     }
 
-    /// `  label        value`.
-    fn row(&mut self, label: &str, value: &str) {
-        const LABEL: usize = 15;
-        let ellipsis = if self.layout.ascii { "~" } else { "…" };
-        let value = clean(value, self.layout.ascii);
-        let columns = self.layout.columns - LABEL;
-        for (i, line) in wrap(&value, columns, MOST_LINES, ellipsis)
-            .iter()
-            .enumerate()
-        {
-            let label = if i == 0 { label } else { "" };
-            let head = pad(&format!("  {label}"), LABEL, ellipsis);
-            self.line(&format!("{head}{line}"));
-        }
+    fn fact(&mut self, label: &str, value: &str) {
+        self.value(&format!("  {label}"), FACT, value);
     }
 
     fn facts(&mut self, facts: &Facts) {
-        self.line("");
-        self.line("facts");
+        self.head("facts");
         for (label, value) in rows(facts) {
-            self.row(label, &value);
+            self.fact(label, &value);
         }
     }
 }
@@ -223,6 +150,7 @@ fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
 mod tests {
     use super::*;
     use crate::doctor::judge::testing::healthy;
+    use crate::ui::page::{NARROWEST, WIDEST};
 
     /// A machine with something of everything.
     fn ill() -> Report {
@@ -245,29 +173,24 @@ mod tests {
             columns,
             ascii,
             color: false,
-            quiet: false,
         }
     }
 
     #[test]
     fn worst_first_with_its_cure() {
-        insta::assert_snapshot!("ill", text(&ill(), layout(80, false)));
+        insta::assert_snapshot!("ill", text(&ill(), layout(80, false), false));
     }
 
     #[test]
     fn narrow_and_ascii() {
-        let shown = text(&ill(), layout(48, true));
+        let shown = text(&ill(), layout(48, true), false);
         assert!(shown.is_ascii(), "{shown}");
         insta::assert_snapshot!("ill_48_ascii", shown);
     }
 
     #[test]
     fn quiet_says_only_what_is_wrong() {
-        let quiet = Layout {
-            quiet: true,
-            ..layout(80, false)
-        };
-        let clean = text(&Report::of(healthy()), quiet);
+        let clean = text(&Report::of(healthy()), layout(80, false), true);
         assert!(clean.starts_with("doctor: no errors, no warnings, no notes, "));
         assert_eq!(clean.lines().count(), 1, "{clean}");
     }
@@ -278,7 +201,7 @@ mod tests {
         facts.broken_profiles = vec!["x\u{1b}[2J".repeat(60)];
         let report = Report::of(facts);
         for columns in [0, 40, 61, 80, 300] {
-            let shown = text(&report, layout(columns, false));
+            let shown = text(&report, layout(columns, false), false);
             assert!(!shown.contains('\u{1b}'));
             let widest = shown.lines().map(width).max().unwrap();
             assert!(
@@ -290,6 +213,6 @@ mod tests {
             color: true,
             ..layout(80, false)
         };
-        assert!(text(&report, color).contains("\u{1b}[1;33m▲ warning\u{1b}[0m"));
+        assert!(text(&report, color, false).contains("\u{1b}[1;33m▲ warning\u{1b}[0m"));
     }
 }

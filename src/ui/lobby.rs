@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::model::{
-    Bytes, FoundProcess, GpuId, GpuSample, HostSample, Metric, SourceState, SourceStatus,
+    Bytes, FoundProcess, GpuId, GpuSample, HostSample, Metric, Outcome, SourceState, SourceStatus,
 };
 use crate::profile::{Condition, Fit, Holds, NO_GPU, ShelfEntry};
 
@@ -40,6 +40,8 @@ pub enum RunState {
     Running,
     /// It has its end.
     Ended {
+        /// How.
+        outcome: Outcome,
         /// Exit code of the program.
         exit_code: u8,
     },
@@ -176,21 +178,23 @@ pub(super) fn lives(process: &FoundProcess) -> String {
 
 /// How a run stands, in words.
 pub(super) fn run_state(state: &RunState) -> (String, Tone) {
-    let exit_code = match state {
+    let (outcome, exit_code) = match state {
         RunState::Running => return ("running".to_owned(), Tone::Good),
         RunState::Broken { .. } => return ("broken".to_owned(), Tone::Bad),
-        RunState::Ended { exit_code } => *exit_code,
+        RunState::Ended { outcome, exit_code } => (outcome, *exit_code),
     };
-    let (word, tone) = match exit_code {
-        0 => return ("finished".to_owned(), Tone::Plain),
-        10 => ("finished", Tone::Plain),
-        20 => ("failed", Tone::Warn),
-        21 => ("gave up", Tone::Warn),
-        66 => ("not started", Tone::Warn),
-        130 | 143 => ("stopped", Tone::Dim),
-        _ => ("ended", Tone::Warn),
+    let tone = match outcome {
+        Outcome::Finished { .. } | Outcome::Left | Outcome::Ended => Tone::Plain,
+        Outcome::Interrupted { .. } => Tone::Dim,
+        Outcome::Failed
+        | Outcome::GaveUp
+        | Outcome::Unkillable { .. }
+        | Outcome::NotLaunched { .. } => Tone::Warn,
     };
-    (format!("{word} {exit_code}"), tone)
+    match exit_code {
+        0 => (outcome.short().to_owned(), tone),
+        code => (format!("{} {code}", outcome.short()), tone),
+    }
 }
 
 /// `2026-11-27 22:31`.

@@ -7,6 +7,7 @@
 pub mod diagnose;
 pub mod doctor;
 pub mod lobby;
+pub mod page;
 pub mod plain;
 pub mod profiles;
 pub mod slot;

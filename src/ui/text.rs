@@ -28,6 +28,13 @@ pub(super) fn clean(text: &str, ascii: bool) -> String {
     out
 }
 
+/// `text` as a sentence that another follows: with a full stop, unless it has an end.
+pub(super) fn sentence(text: &str) -> String {
+    let text = text.trim_end();
+    let ends = text.is_empty() || text.ends_with(['.', '!', '?', '…', ':', ';']);
+    format!("{text}{}", if ends { "" } else { "." })
+}
+
 /// Columns that `text` takes.
 pub(super) fn width(text: &str) -> usize {
     text.width()
@@ -181,6 +188,19 @@ pub(super) fn percent(part: f64, whole: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_has_one_end() {
+        for (text, want) in [
+            ("fast_find answers it", "fast_find answers it."),
+            ("it is over. ", "it is over."),
+            ("after \"x\"", "after \"x\"."),
+            ("what now?", "what now?"),
+            ("", ""),
+        ] {
+            assert_eq!(sentence(text), want);
+        }
+    }
 
     #[test]
     fn foreign_text_cannot_steer() {

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crate::model::{Bytes, GpuSample, Health, Metric, Progress, RungId, SourceState, SourceStatus};
+use crate::model::{
+    Bytes, GpuSample, Health, Metric, Mono, NextStep, Progress, RungId, SourceState, SourceStatus,
+};
 use crate::run::Snapshot;
 use crate::run::snapshot::{AgentState, JobState, LadderEntry, RungState, Stage};
 
-use super::text::{ago, count, left, number, percent};
+use super::text::{ago, count, left, number, percent, width};
 
 /// How a statement is meant; always carried by a word too, never by colour alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,6 +194,31 @@ pub(super) fn needs_start_again(s: &Snapshot) -> bool {
         && s.attempt.as_ref().is_some_and(|a| a.number >= 2)
 }
 
+/// When a limit is reached and which, in so many columns: where there are few, what the
+/// limit is comes without where it holds.
+pub(super) fn limit(n: &NextStep, now: Mono, columns: usize) -> String {
+    let when = if n.at <= now {
+        "due now".to_owned()
+    } else {
+        format!("in {}", left(n.at.since(now)))
+    };
+    let whole = format!("{when}: {}", n.what);
+    match n.what.split_once(" in ") {
+        Some((what, _)) if width(&whole) > columns => format!("{when}: {what}"),
+        _ => whole,
+    }
+}
+
+/// Whether a program may be started again without a word of the user; `ours`: it was
+/// started by us.
+pub(super) const fn unasked(auto_restart: bool, ours: bool) -> &'static str {
+    match (ours, auto_restart) {
+        (false, _) => "not ours: it is up to you to start it again",
+        (true, true) => "it may be restarted unasked",
+        (true, false) => "not restarted unasked",
+    }
+}
+
 /// What the supervisor does now and when that ends: a head word and a sentence.
 pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
     let until = |t: crate::model::Mono| left(t.since(s.now));
@@ -207,7 +234,7 @@ pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
             rung, held: true, ..
         } => (
             "HELD",
-            format!("the kill {} waits until you release it", before(rung)),
+            format!("the kill {} waits for you", before(rung)),
             Tone::Warn,
         ),
         Stage::Countdown { rung, kill_at, .. } => (

@@ -7,6 +7,9 @@ use framepack_tui::model::{
     Command, Effect, Event, ExitStatus, Health, JobChange, Outcome, Phase, Scope, Setting, Signal,
     VerdictId,
 };
+use framepack_tui::run::{RunState, rejudge};
+
+use framepack_tui::ui::PlainWriter;
 
 use crate::sim::{Sim, World, plan};
 
@@ -77,6 +80,19 @@ fn a_hang_is_told_once_with_evidence_and_advice_and_not_acted_on() {
         decisions[0].why
     );
     assert_eq!(captures(&sim), 1);
+    // and nothing says otherwise
+    let mut plain = PlainWriter::new(Vec::new(), 1);
+    for env in &sim.stream {
+        plain.accept(env).unwrap();
+        if let Event::Verdict(v) = &env.event {
+            assert!(v.remedy.as_ref().is_none_or(|r| !r.auto_restart), "{v:?}");
+        }
+    }
+    let plain = String::from_utf8(plain.into_inner()).unwrap();
+    assert!(plain.contains("not ours: it is up to you"), "{plain}");
+    for wrong in ["unasked", "restarts left", "attempt"] {
+        assert!(!plain.contains(wrong), "`{wrong}`:\n{plain}");
+    }
     // it moves again, and hangs again: that is told again
     sim.world = World::default();
     sim.run_for(Duration::from_secs(30));
@@ -98,6 +114,31 @@ fn silence_without_a_job_is_not_judged() {
     let sentence = sim.state.snapshot().verdict.sentence;
     assert!(sentence.contains("not known"), "{sentence}");
     assert_eq!((captures(&sim), signals(&sim)), (0, vec![]));
+
+    // and a diagnosis of its record says the same
+    let started = sim.stream.iter().find_map(|e| match &e.event {
+        Event::RunStarted(s) => Some((**s).clone()),
+        _ => None,
+    });
+    let mut state = RunState::new(&started.expect("a head"));
+    for env in &sim.stream {
+        rejudge(&mut state, env);
+    }
+    let told = state.verdict();
+    assert_eq!(told.health, Health::Blind);
+    assert!(told.sentence.contains("not known"), "{}", told.sentence);
+}
+
+#[test]
+fn a_job_that_sleeps_does_not_advance() {
+    let mut sim = Sim::attached(plan());
+    sim.world = World::silent();
+    sim.feed(Event::Tick);
+    sim.feed(Event::Job(JobChange::Started));
+    sim.phase(Phase::Sampling);
+    sim.run_for(Duration::from_secs(4));
+    let sentence = sim.state.snapshot().verdict.sentence;
+    assert!(!sentence.contains("advances"), "{sentence}");
 }
 
 #[test]

@@ -65,6 +65,34 @@ fn the_same_rules_say_the_same_at_the_same_time() {
     }
 }
 
+/// As it comes out of `--headless`.
+fn headless(stream: &[Envelope]) -> Vec<Envelope> {
+    let mut kept = recorded(stream);
+    kept.retain(|e| e.event != Event::Tick);
+    kept
+}
+
+/// The ticks are not in it, and are put back.
+#[test]
+fn a_saved_headless_stream_replays_to_itself() {
+    for stream in [
+        follow::recovery(),
+        follow::failure(),
+        follow::stopped(),
+        follow::switched(),
+        follow::switched_while_held(),
+    ] {
+        let (_, comparison) = replay(&headless(&stream));
+        assert!(!comparison.has_ticks);
+        let differ: Vec<_> = differences(&comparison)
+            .into_iter()
+            .filter(|p| !p.contains("Verdict("))
+            .collect();
+        assert_eq!(differ, Vec::<String>::new());
+        assert!(!comparison.differs(), "{:?}", differences(&comparison));
+    }
+}
+
 fn with_limits(mut stream: Vec<Envelope>, limits: Limits) -> Vec<Envelope> {
     if let Event::RunStarted(started) = &mut stream[0].event {
         started.plan.limits = limits;

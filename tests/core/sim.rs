@@ -411,6 +411,7 @@ impl Sim {
                         file: Some("threads.txt".to_owned()),
                         bytes: 10,
                         failed: None,
+                        absent: false,
                     }],
                     took_ms: 1000,
                 };

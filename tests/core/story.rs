@@ -197,7 +197,15 @@ fn a_card_that_cannot_be_read_blinds_and_never_kills() {
         };
         sim.run_for(secs(3600));
         assert_eq!(sim.kills(), 0, "{broken:?}");
-        assert_eq!(sim.state.snapshot().verdict.health, Health::Blind);
+        let told = sim.state.snapshot().verdict;
+        assert_eq!(told.health, Health::Blind);
+        // no rule was asked, and each says why
+        assert!(!told.considered.is_empty());
+        assert!(
+            told.considered
+                .iter()
+                .all(framepack_tui::model::Considered::is_not_asked)
+        );
     }
 }
 

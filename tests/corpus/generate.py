@@ -9,10 +9,11 @@ import error_cases
 import memory_cases
 import pace_cases
 import quiet_cases
+import report_cases
 
 
 def build():
-    return memory_cases.build() + error_cases.build() + pace_cases.build() + quiet_cases.build()
+    return memory_cases.build() + error_cases.build() + pace_cases.build() + quiet_cases.build() + report_cases.build()
 
 
 if __name__ == "__main__":

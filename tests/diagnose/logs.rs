@@ -49,6 +49,9 @@ fn an_error_in_the_text_is_told_with_its_line_whatever_stands_before_it() {
         assert_eq!(got.workload.adapter, "comfyui");
         assert_eq!((got.onset_s, got.detected_at_s), (None, None));
         assert!(got.history.is_empty());
+        let (first, rest) = got.considered.split_first().unwrap();
+        assert_eq!(first.verdict, VerdictId::GpuOom);
+        assert!(!rest.is_empty() && rest.iter().all(|c| c.why.contains("a text has neither")));
         let lines: Vec<_> = got.findings[0]
             .cites
             .iter()
@@ -118,4 +121,76 @@ fn one_line_of_many_megabytes_and_bad_bytes() {
     let got = try_judge(&bytes).unwrap();
     assert_eq!(got.stats.lines, 3);
     assert_eq!(got.last_words.last().unwrap().line, Some(3));
+}
+
+#[test]
+fn the_words_of_a_shell_tell_how_the_program_ended() {
+    let begin = "Loading pipeline components...: 100%|##########| 5/5 [00:12<00:00,  2.4s/it]\n";
+    let bar = "  40%|####      | 8/20 [00:31<00:47,  3.91s/it]";
+    for (end, want, line) in [
+        ("\nKilled\n", VerdictId::Killed, 3),
+        ("Killed\n$ \n", VerdictId::Killed, 2),
+        ("\nzsh: killed     python gen.py\n", VerdictId::Killed, 3),
+        (
+            "\nSegmentation fault (core dumped)\n",
+            VerdictId::CrashSegv,
+            3,
+        ),
+        (
+            "\nFatal Python error: Segmentation fault\n\nThread 0x00007f (most recent call first):\n  File \"a.py\", line 3 in f\nSegmentation fault\n",
+            VerdictId::CrashSegv,
+            3,
+        ),
+        ("\nAborted (core dumped)\n", VerdictId::CrashSegv, 3),
+        ("\nBus error (core dumped)\n", VerdictId::CrashSegv, 3),
+        (
+            "\nMemory access fault by GPU node-1 (Agent handle: 0x55d0) on address 0x7f. Reason: Unknown.\nAborted (core dumped)\n",
+            VerdictId::MemoryFault,
+            3,
+        ),
+    ] {
+        let got = judge(&format!("{begin}{bar}{end}"));
+        assert_eq!(got.verdict, want, "{end}: {}", got.sentence);
+        let cite = &got.findings[0].cites[0];
+        assert_eq!(cite.line, Some(line), "{end}");
+        assert!(
+            !got.notes
+                .iter()
+                .any(|n| n.contains("how the program ended"))
+        );
+    }
+    let got = judge(&format!("{begin}{bar}\nKilled\n"));
+    assert!(got.sentence.contains("nothing in the text proves it"));
+}
+
+#[test]
+fn the_same_words_in_a_log_and_a_program_that_was_started_again() {
+    for text in [
+        "got prompt\nKilled worker 3\nJob aborted\nPrompt executed in 30.10 seconds\n",
+        "got prompt\nSegmentation fault (core dumped)\n$ python main.py\nTo see the GUI go to: http://127.0.0.1:8188\ngot prompt\n100%|##########| 20/20 [00:10<00:00,  2.0it/s]\nPrompt executed in 30.10 seconds\n",
+    ] {
+        let got = judge(text);
+        assert!(got.verdict.is_no_fault(), "{text}: {}", got.verdict);
+    }
+}
+
+#[test]
+fn a_missing_module_is_found_in_what_quotes_it() {
+    let traceback =
+        "Traceback (most recent call last):\n  File \"run.py\", line 9, in <module>\n    main()\n";
+    let chain = "ModuleNotFoundError: No module named 'sageattention'\n\nThe above exception was the direct cause of the following exception:\n\n";
+    for end in [
+        "ValueError: Can't import SageAttention: No module named 'sageattention'",
+        "RuntimeError: the nodes cannot be loaded (you may need to install it): No module named 'sageattention'",
+        "ValueError: sage was asked for (ModuleNotFoundError(\"No module named 'sageattention'\"))",
+        &format!("{chain}{traceback}ValueError: the attention that was asked for cannot be used"),
+    ] {
+        let got = judge(&format!("Loading\n{traceback}{end}\n"));
+        assert_eq!(got.verdict, VerdictId::MissingDependency, "{end}");
+        assert!(
+            got.action.why.contains("`sageattention`"),
+            "{}",
+            got.action.why
+        );
+    }
 }

@@ -7,8 +7,8 @@ use framepack_tui::diagnose::report::{Report, SourceKind};
 use framepack_tui::diagnose::{InputError, Source, diagnose};
 use framepack_tui::model::event::RunStarted;
 use framepack_tui::model::{
-    ActionId, Attached, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, JobChange, Line,
-    Mono, Plan, RungId, Scope, Signal, Stream, Tier, VerdictId,
+    ActionId, Attached, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, Health, JobChange,
+    Line, Mono, Plan, RungId, Scope, Signal, Stream, Tier, VerdictId,
 };
 use tempfile::TempDir;
 
@@ -127,6 +127,37 @@ fn a_record_is_judged_anew_and_cites_lines() {
     assert!(got.notes.iter().any(|n| n.contains("has no end")));
 }
 
+/// A row of the history is a change of what is shown.
+#[test]
+fn no_two_rows_of_the_history_are_the_same() {
+    let mut events = vec![head("1.4")];
+    events.extend(attempt(1, &["begin"], ExitStatus::Code(0), false));
+    let got = judge(&(stream(events).join("\n") + "\n")).unwrap();
+    let rows: Vec<_> = got.history.iter().map(|c| (c.verdict, c.health)).collect();
+    assert!(rows.len() > 1, "{rows:?}");
+    assert!(rows.windows(2).all(|w| w[0] != w[1]), "{rows:?}");
+    assert!(got.history[0].t_s.abs() < 1e-9, "from the first moment on");
+}
+
+/// The ticks that `--headless` leaves out are not missed.
+#[test]
+fn a_headless_stream_is_judged_as_the_record_of_the_same_run() {
+    let mut events = vec![head("1.4")];
+    events.extend(attempt(1, &["begin", OOM], ExitStatus::Code(1), false));
+    let record = stream(events);
+    let headless: Vec<_> = record
+        .iter()
+        .filter(|l| !l.contains(r#""kind":"tick""#))
+        .cloned()
+        .collect();
+    assert!(headless.len() < record.len());
+    let judge = |lines: &[String]| judge(&(lines.join("\n") + "\n")).unwrap();
+    let (saved, recorded) = (judge(&headless), judge(&record));
+    assert_eq!(saved.verdict, recorded.verdict);
+    let lost = |n: &&String| n.contains("missing") || n.contains("lost");
+    assert_eq!(saved.notes.iter().find(lost), None);
+}
+
 #[test]
 fn a_record_that_is_cut_off_is_judged_as_far_as_it_goes() {
     let whole = failed();
@@ -191,9 +222,28 @@ fn the_end_of_a_watched_process_is_left_open() {
         let mut events = vec![watched];
         events.extend(attempt(1, words, ExitStatus::Unknown, false));
         let got = judge(&(stream(events).join("\n") + "\n")).unwrap();
+        assert!(!got.action.auto_restart, "nothing is restarted in a watch");
+        assert_eq!(got.workload.watch, Some(7));
         match want {
             Some(want) => assert_eq!(got.verdict, want),
             None => assert!(got.verdict.is_no_fault(), "{}", got.verdict),
         }
     }
+}
+
+/// Where nobody tells of a job, silence is not judged, then as now.
+#[test]
+fn a_watch_without_a_job_is_not_judged() {
+    let mut watched = head("1.4");
+    if let Event::RunStarted(started) = &mut watched {
+        started.attached = Some(Attached { pid: 7, start: 1 });
+    }
+    let mut events = vec![watched];
+    events.extend(attempt(1, &["begin"], ExitStatus::Unknown, false));
+    events.retain(|e| !matches!(e, Event::Job(_)));
+    // it lives while it is looked at
+    events.insert(3, Event::Tick);
+    let got = judge(&(stream(events).join("\n") + "\n")).unwrap();
+    assert_eq!(got.health, Health::Blind, "{}", got.sentence);
+    assert!(got.sentence.contains("not known"), "{}", got.sentence);
 }

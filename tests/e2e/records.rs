@@ -12,7 +12,7 @@ use framepack_tui::model::Event;
 use framepack_tui::record::{Record, bundle};
 use rustix::process::Signal;
 
-use crate::harness::{BINARY, Home, Start, recorded_text, wait_until};
+use crate::harness::{BINARY, Home, Start, recorded_text};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -193,6 +193,54 @@ fn a_run_replays_to_itself_at_any_speed() {
     );
 }
 
+/// What holds no event is refused, whatever reads it; what is only cut is read as far as
+/// it goes.
+#[test]
+fn garbage_is_refused_with_words_and_a_cut_record_is_read() {
+    let home = Home::new();
+    let gate = home.path("gate");
+    std::fs::write(&gate, "").unwrap();
+    let run = Start::new(&home)
+        .command(&shell(&home, "first word\n", &gate))
+        .start();
+    run.finish(LIMIT).assert_exit(0);
+    let file = home.record().join("events.jsonl.gz");
+    let whole = std::fs::read(&file).unwrap();
+    let out = home.path("out/cut.tgz");
+    let out = out.to_str().unwrap();
+    let readers: [&[&str]; 5] = [
+        &["runs", "show", "last"],
+        &["runs", "show", "last", "--json"],
+        &["runs", "export", "last", "-o", out],
+        &["replay", "last"],
+        &["diagnose", "last"],
+    ];
+    let noise: Vec<u8> = (0..5000_u32).map(|n| (n * 7919).to_le_bytes()[1]).collect();
+    for (bytes, what) in [
+        (&noise[..], "holds no event of a run (line 1"),
+        (&b"\x1f\x8b\x08\0garbage"[..], "holds no event of a run"),
+        (&b"{}\n{}\n"[..], "holds no event of a run (line 1"),
+        (&b""[..], "it is empty"),
+    ] {
+        std::fs::write(&file, bytes).unwrap();
+        for words in readers {
+            let (code, told, said) = program(&home, words, &[]);
+            assert_eq!((code, told.as_str()), (Some(65), ""), "{words:?}: {said}");
+            assert!(
+                said.contains("events.jsonl.gz: ") && said.contains(what),
+                "{words:?}: {said}"
+            );
+        }
+    }
+    std::fs::write(&file, &whole[..whole.len() * 2 / 3]).unwrap();
+    for words in readers {
+        let (code, told, said) = program(&home, words, &[]);
+        assert_eq!(code, Some(0), "{words:?}: {said}");
+        let lines = words.contains(&"--json") || words[0] == "replay";
+        assert!(lines || told.contains("middle of a write"), "{told}");
+    }
+}
+
 const USER: &str = "marlene";
 const TOKEN: &str = "planted+T0ken/4711";
 const EXPORTED: &str = "hf_PlantedInEnvironment99";
@@ -366,11 +414,30 @@ fn a_bundle_holds_none_of_the_planted_secrets() {
         "{readme}"
     );
 
-    let with = [&export[..], &["--with-prompt"]].concat();
-    let (code, _, said) = program(&home, &with, &env);
+    is_replaced_on_request_only(&home, &export, &env, &out);
+}
+
+/// Another export of the same run into the same file.
+fn is_replaced_on_request_only(home: &Home, export: &[&str], env: &[(&str, &str)], out: &Path) {
+    let before = std::fs::read(out).unwrap();
+    let with = [export, &["--with-prompt"]].concat();
+    let (code, told, said) = program(home, &with, env);
+    assert_eq!((code, told.as_str()), (Some(64), ""), "{said}");
+    assert!(
+        said.contains("bundle.tgz: it is there already") && said.contains("--force"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read(out).unwrap(), before);
+    let with = [&with[..], &["--force"]].concat();
+    let (code, _, said) = program(home, &with, env);
     assert_eq!(code, Some(0), "{said}");
-    let events = bundle::open(&out).unwrap();
+    let events = bundle::open(out).unwrap();
     let text = serde_json::to_string(events.events()).unwrap();
     assert!(text.contains("crimson") && !text.contains(PASSWORD));
-    assert!(wait_until(LIMIT, || !home.path("out/bundle.part").exists()));
+    let names = std::fs::read_dir(home.path("out")).unwrap();
+    let drafts: Vec<_> = names
+        .map(|e| e.unwrap().file_name())
+        .filter(|n| n.as_encoded_bytes()[0] == b'.')
+        .collect();
+    assert!(drafts.is_empty(), "{drafts:?} are left");
 }

@@ -47,10 +47,14 @@ pub(crate) struct Case {
     /// Pieces of output and when they came.
     pub(crate) console: Vec<(f64, Vec<u8>)>,
     pub(crate) rows: Vec<Row>,
+    /// Readings before the launch; none: the first row.
+    pub(crate) before: Vec<Row>,
     pub(crate) kernel: Vec<(f64, String)>,
     pub(crate) events: Vec<(f64, Happening)>,
     /// The supervisor has only the clock to learn that the machine slept.
     pub(crate) sleep_untold: bool,
+    /// Played on after a fault, as a diagnosis.
+    pub(crate) to_the_end: bool,
     pub(crate) expected: Expected,
 }
 
@@ -65,9 +69,11 @@ pub(crate) fn read(dir: &Path) -> Case {
         meta: Meta::default(),
         console: Vec::new(),
         rows: Vec::new(),
+        before: Vec::new(),
         kernel: Vec::new(),
         events: Vec::new(),
         sleep_untold: false,
+        to_the_end: false,
         expected: toml::from_str(&answer).unwrap(),
     }
 }

@@ -3,7 +3,9 @@
 use framepack_tui::model::event::Choice;
 use framepack_tui::model::{ActionId, ExitStatus, Phase, VerdictId};
 
-use crate::script::{Act, MI300X, RTX4090, RX6700XT, RX7900XTX, RX9070XT, STRIX_HALO, Script};
+use crate::script::{
+    Act, MI300X, RTX4090, RX6700XT, RX6800, RX7900XTX, RX9070XT, STRIX_HALO, Script,
+};
 
 #[test]
 fn a_silent_decode_under_the_prefixes_of_2026() {
@@ -65,12 +67,48 @@ fn a_silent_load() {
     let mut s = Script::comfyui_prompt(RX6700XT, "");
     let onset = s.now();
     s.act(140, Act::Idle);
-    s.is_fault(
+    let got = s.is_fault(
         VerdictId::SilentHang,
         Phase::ModelLoad,
         onset + 55.0,
         onset + 110.0,
     );
+    // nothing tells of a copy, so nothing points to the engines that copy
+    let (_, main) = got.main().unwrap();
+    assert_eq!(main.action, ActionId::RetrySame);
+}
+
+#[test]
+fn a_silent_move_to_the_card() {
+    // the program's last words tell of the copy
+    let mut s = Script::framepack(RX7900XTX);
+    s.say(
+        "Unloaded DynamicSwap_LlamaModel as complete.\nLoaded CLIPTextModel to cuda:0 as complete.",
+    );
+    s.act(10, Act::Encode);
+    s.say("latent_padding_size = 0, is_last_section = True");
+    s.say("Moving DynamicSwap_HunyuanVideoTransformer3DModelPacked to cuda:0 with preserved memory: 6 GB");
+    s.act(4, Act::Load);
+    s.act(140, Act::Idle);
+    let announced = s.play();
+
+    // the card still fills when nothing is read any more
+    let mut s = Script::diffusers(RX6800);
+    s.say("Loading checkpoint of the second expert");
+    s.act(4, Act::Load);
+    let mut vram = 9000.0;
+    s.act_with(8, Act::Cpu1, |r| {
+        vram += 300.0;
+        r.vram_mib = Some(vram);
+    });
+    s.vram = vram;
+    s.act(200, Act::Idle);
+    for got in [announced, s.play()] {
+        let (_, main) = got.main().expect("a verdict");
+        let found = (main.id, main.phase, main.action);
+        let want = (VerdictId::SilentHang, Phase::ModelLoad, ActionId::EnvToggle);
+        assert_eq!(found, want, "{}", got.story());
+    }
 }
 
 #[test]
@@ -353,6 +391,10 @@ fn a_download_that_receives_nothing() {
 
 /// Those that notice when a number of the rules changes, for [`crate::mutation`].
 pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "faults::a_silent_move_to_the_card",
+        a_silent_move_to_the_card,
+    ),
     (
         "faults::a_silent_decode_under_the_prefixes_of_2026",
         a_silent_decode_under_the_prefixes_of_2026,

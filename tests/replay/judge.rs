@@ -5,6 +5,7 @@ use framepack_tui::model::{Severity, VerdictId};
 
 use crate::case::{Case, Expected};
 use crate::player::Outcome;
+use crate::script::Broken;
 
 /// What must never happen: alarms in false-alarm cases (not even a suspicion), verdicts
 /// that are wrong here, restarts of what must not be restarted.
@@ -102,4 +103,21 @@ fn time(want: &Expected, got: &Outcome) -> Option<String> {
         Some((t, _)) if t < earliest => Some(format!("premature: {t:.1} s, from {earliest}")),
         Some(_) => None,
     }
+}
+
+/// How a case went wrong, if it did.
+pub(crate) fn broken(case: &Case, got: &Outcome) -> Option<Broken> {
+    let want = &case.expected;
+    let never = never(case, got);
+    if never.is_empty() && answer(case, got).is_empty() {
+        return None;
+    }
+    let fault = got.verdicts.iter().any(|(_, v)| !v.id.is_no_fault());
+    let late = time(want, got).is_some_and(|why| !why.starts_with("premature"));
+    Some(match want.verdict.is_no_fault() {
+        true if fault => Broken::Alarm,
+        true => Broken::State,
+        false if late => Broken::Late,
+        false => Broken::Other,
+    })
 }

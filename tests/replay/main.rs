@@ -12,6 +12,8 @@ mod find;
 #[cfg(test)]
 mod judge;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod mutation;
 #[cfg(test)]
 mod own;

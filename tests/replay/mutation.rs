@@ -1,13 +1,19 @@
-//! Each number of the rules, halved and doubled: some case must notice.
+//! Each number of the rules, halved and doubled: stories must notice.
 //!
-//! A *probe* is anything that is right or wrong: a case of `tests/cases` or
-//! `tests/corpus`, a scripted case, an hour of the healthy soak. A number is tested if a
-//! probe that is right turns wrong when the number is halved or doubled: an alarm where
-//! there must be none, or one that comes too late or not at all. Where neither is noticed,
-//! the number is named below with the reason.
+//! `limits.txt` says for every number what its half breaks and what its double breaks. A
+//! number is *proven* if one of the two alarms in honest work (or shows another state than
+//! the right one) and the other one lets a fault be told late; which of them is which way
+//! round is the sense of the limit. A number of which nothing but a harmless state hangs is
+//! proven by that state alone. Every line is played here: a proof that breaks
+//! nothing, or something else than it says, fails, and so does a number without a line.
+//!
+//! Two stories of [`crate::limits`] belong to each number. `FPT_SEARCH=part_of_a_name`
+//! plays everything else that is right or wrong, too (recorded cases, our own corpus,
+//! scripted cases, hours of the healthy soak), and prints what notices: minutes a number.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,437 +22,50 @@ use std::sync::{Mutex, Once};
 use framepack_tui::detect::{Field, Thresholds};
 
 use crate::case::Case;
+use crate::limits::{self, Limit};
+use crate::script::{self, Broken};
 use crate::{faults, judge, own, player, quiet, slow, soak, words};
 
-/// Numbers that no case notices, and the likely reason, given by kind of number and not yet
-/// looked into one by one. One that is noticed must leave this list.
-const UNTESTED: &[(&str, &str)] = &[
-    (
-        "silence_long_s",
-        "no case whose length or load lies between half and double",
-    ),
-    (
-        "learned_floor_s",
-        "no case learns long enough before it is judged for the count or the factor to decide",
-    ),
-    (
-        "learned_after_count",
-        "no case learns long enough before it is judged for the count or the factor to decide",
-    ),
-    (
-        "learned_factor",
-        "no case learns long enough before it is judged for the count or the factor to decide",
-    ),
-    (
-        "spin_explained_factor",
-        "no case whose length or load lies between half and double",
-    ),
-    (
-        "spin_sign_s",
-        "no case whose length or load lies between half and double",
-    ),
-    (
-        "spin_longest_factor",
-        "no case learns long enough before it is judged for the count or the factor to decide",
-    ),
-    (
-        "spin_just_now_s",
-        "no case whose length or load lies between half and double",
-    ),
-    (
-        "busy_idle_sign_s",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "busy_idle_steps_factor",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "storm_count",
-        "no case whose length or load lies between half and double",
-    ),
-    (
-        "confirm_count",
-        "no case learns long enough before it is judged for the count or the factor to decide",
-    ),
-    (
-        "confirm_s",
-        "seconds of hysteresis: the cases' times have wider margins",
-    ),
-    (
-        "calm_count",
-        "seconds of hysteresis: the cases' times have wider margins",
-    ),
-    (
-        "calm_s",
-        "seconds of hysteresis: the cases' times have wider margins",
-    ),
-    (
-        "ratchet_factor",
-        "no case has an alarm that ends by itself and comes again",
-    ),
-    (
-        "live_s",
-        "cases are sampled evenly: no source is late by this little, and no second attempt is played",
-    ),
-    (
-        "warm_up_s",
-        "cases are sampled evenly: no source is late by this little, and no second attempt is played",
-    ),
-    (
-        "unseen_s",
-        "cases are sampled evenly: no source is late by this little, and no second attempt is played",
-    ),
-    (
-        "settle_s",
-        "cases are sampled evenly: no source is late by this little, and no second attempt is played",
-    ),
-    (
-        "io_active_bps",
-        "the cases' rates lie far from it on both sides, or the reading is not in recorded cases",
-    ),
-    (
-        "net_active_bps",
-        "the cases' rates lie far from it on both sides, or the reading is not in recorded cases",
-    ),
-    (
-        "minor_faults_count",
-        "the cases' rates lie far from it on both sides, or the reading is not in recorded cases",
-    ),
-    (
-        "major_faults_count",
-        "the cases' rates lie far from it on both sides, or the reading is not in recorded cases",
-    ),
-    (
-        "vram_step_mib",
-        "the cases' rates lie far from it on both sides, or the reading is not in recorded cases",
-    ),
-    (
-        "heavy_read_bps",
-        "the cases' rates lie far from it on both sides, or the reading is not in recorded cases",
-    ),
-    (
-        "cpu_burst_pct",
-        "no case whose length or load lies between half and double",
-    ),
-    (
-        "trust_steps_count",
-        "no case learns long enough before it is judged for the count or the factor to decide",
-    ),
-    (
-        "model_runs_s",
-        "no case whose length or load lies between half and double",
-    ),
-    (
-        "core_crowded_pct",
-        "the cases' rates lie far from it on both sides, or the reading is not in recorded cases",
-    ),
-    (
-        "core_dip_s",
-        "no case whose length or load lies between half and double",
-    ),
-    (
-        "busy_active_pct",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "busy_above_idle_pct",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "busy_hard_pct",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "busy_at_work_pct",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "traffic_pct",
-        "the cases' rates lie far from it on both sides, or the reading is not in recorded cases",
-    ),
-    (
-        "next_to_nothing_w",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "power_moves_factor",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "power_moves_w",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "power_active_w",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "power_active_work_share",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "power_active_cap_share",
-        "the cases' readings lie far from it on both sides",
-    ),
-    ("lie_s", "the cases' readings lie far from it on both sides"),
-    (
-        "lie_before_s",
-        "cases are sampled evenly: no source is late by this little, and no second attempt is played",
-    ),
-    (
-        "lie_waiting_s",
-        "the cases' readings lie far from it on both sides",
-    ),
-    (
-        "pace_warm_count",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "pace_usual_count",
-        "no case learns long enough before it is judged for the count or the factor to decide",
-    ),
-    (
-        "crawl_s",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "throttled_s",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "throttled_most_factor",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "spill_gtt_mib",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "spill_factor",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "spill_steps_count",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "spill_s",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "thrash_io_bps",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "thrash_threads_count",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "thrash_cpu_pct",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "thrash_dip_s",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "thrash_psi_pct",
-        "the cases' rates lie far from it on both sides, or the reading is not in recorded cases",
-    ),
-    (
-        "gtt_full_share",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "fallback_cpu_pct",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "fallback_said_s",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "fallback_vram_mib",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "mismatch_s",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "mismatch_step_s",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-    (
-        "mismatch_steps_count",
-        "the cases are slower, longer or fuller by more than a factor of two",
-    ),
-];
+/// What half and double of each number break.
+const LIST: &str = include_str!("limits.txt");
 
-/// Numbers for which no case was looked for yet: neither tested nor known to be untested.
-/// With `FPT_SEARCH=1` they are searched for, and the test prints what notices them.
-const NOT_SEARCHED: &[&str] = &[];
+/// The changes, in the order of the columns.
+const FACTORS: [(&str, f64); 2] = [("half", 0.5), ("double", 2.0)];
 
-/// Which probe noticed which change when it was last searched for: it is asked first, so
-/// that few have to be played. A line that is out of date costs time, nothing else.
-const NOTICED: &str = include_str!("noticed.txt");
-
-/// In which probes a number can matter: beginnings of its name, parts of theirs. Playing
-/// everything for every number would take a quarter of an hour.
-const MATTERS: &[(&[&str], &[&str])] = &[
-    (
-        &[
-            "silence", "learned", "storm", "confirm", "calm", "ratchet", "unseen", "settle",
-            "warm_up", "live",
-        ],
-        &[
-            "::a_silent",
-            "::a_hang",
-            "-silent",
-            "silent-hang",
-            "a_download",
-            "allocator",
-            "slept",
-            "stall",
-            "dips",
-            "polled",
-            "cannot_be_read",
-            "pause",
-            "ctrl-z",
-            "f1-",
-        ],
-    ),
-    (
-        &["find", "model_runs", "trust"],
-        &[
-            "search",
-            "find",
-            "solver",
-            "first-run",
-            "::a_silent",
-            "naive",
-            "kernels",
-            "counter",
-        ],
-    ),
-    (
-        &["spin", "core", "cpu_many"],
-        &[
-            "::a_loop",
-            "spins",
-            "::kernels",
-            "native",
-            "a_shape",
-            "compilation",
-            "cpu",
-            "mesh",
-            "soak::0",
-            "soak::1",
-        ],
-    ),
-    (
-        &[
-            "busy",
-            "contradiction",
-            "next_to",
-            "power",
-            "lie",
-            "traffic",
-        ],
-        &[
-            "wedged",
-            "queue",
-            "apu",
-            "counter",
-            "a_video",
-            "naive",
-            "low-power",
-            "ffmpeg",
-            "hy3d",
-            "beside",
-            "slow-kernels",
-            "::a_silent",
-            "no-gauges",
-        ],
-    ),
-    (
-        &["pace", "crawl", "throttled", "spill"],
-        &[
-            "slow::", "crawl", "throttle", "spill", "warm", "shared", "swaps", "held",
-        ],
-    ),
-    (&["thrash"], &["thrash", "swap"]),
-    (
-        &["gtt", "offload"],
-        &[
-            "gtt",
-            "offload",
-            "blockalloc",
-            "risk",
-            "slow::",
-            "two-sections",
-        ],
-    ),
-    (
-        &["fallback", "mismatch"],
-        &["cpu", "device", "slow::", "torch", "wedged"],
-    ),
-    (
-        &["io", "net", "minor", "major", "vram", "heavy", "cpu"],
-        &[
-            "weights",
-            "disk",
-            "download",
-            "dips",
-            "poll",
-            "idle",
-            "mapped",
-            "memory-of-others",
-            "::a_silent",
-            "-silent",
-            "swap",
-            "compile",
-            "kernels",
-        ],
-    ),
-];
-
-fn matters(field: &str, probe: &str) -> bool {
-    let mut groups = MATTERS
-        .iter()
-        .filter(|(begin, _)| begin.iter().any(|b| field.starts_with(b)));
-    groups.any(|(_, parts)| parts.iter().any(|p| probe.contains(p)))
-}
-
-/// The changes.
-const FACTORS: [f64; 2] = [0.5, 2.0];
-
-enum Probe {
-    Case(&'static Case),
-    Scripted(&'static str, fn()),
-    Soak(u64),
-}
-
-impl Probe {
-    fn name(&self) -> String {
-        match self {
-            Self::Case(c) => format!("case::{}", c.name),
-            Self::Scripted(name, _) => (*name).to_owned(),
-            Self::Soak(seed) => format!("soak::{seed}"),
-        }
+/// What a change does to a story, in the words of the list.
+const fn word(how: Broken) -> Option<&'static str> {
+    match how {
+        Broken::Alarm => Some("alarm"),
+        Broken::Late => Some("late"),
+        Broken::State => Some("state"),
+        Broken::Other => None,
     }
+}
 
-    fn is_right(&self) -> bool {
-        match self {
-            Self::Case(case) => {
-                let got = player::play(case);
-                judge::never(case, &got).is_empty() && judge::answer(case, &got).is_empty()
+/// One line of the list.
+struct Listed {
+    name: &'static str,
+    /// What half and double break: `alarm limits`, or `untested: why`.
+    cells: [&'static str; 2],
+}
+
+fn listed() -> Vec<Listed> {
+    let lines = LIST
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'));
+    lines
+        .map(|line| {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let [name, half, double] = cells[..] else {
+                panic!("limits.txt: `{line}` is not `number | half | double`");
+            };
+            let cells = [half, double];
+            for why in cells.iter().filter_map(|c| c.strip_prefix("untested:")) {
+                assert!(!why.trim().is_empty(), "limits.txt: `{line}`: why?");
             }
-            Self::Scripted(_, run) => quietly(*run),
-            Self::Soak(seed) => soak::run(*seed).alarms.is_empty(),
-        }
-    }
+            Listed { name, cells }
+        })
+        .collect()
 }
 
 thread_local! {
@@ -454,8 +73,8 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a scripted test passes, without its message where it does not.
-fn quietly(test: fn()) -> bool {
+/// How a story breaks; none: it ends as it should.
+fn breaks(story: fn()) -> Option<(Broken, String)> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = take_hook();
@@ -466,28 +85,53 @@ fn quietly(test: fn()) -> bool {
         }));
     });
     QUIET.set(true);
-    let passes = catch_unwind(AssertUnwindSafe(test)).is_ok();
+    let played = catch_unwind(AssertUnwindSafe(story));
     QUIET.set(false);
-    passes
+    let message = played.err()?;
+    let text = message.downcast_ref::<String>().cloned();
+    Some((script::broken(), text.unwrap_or_default()))
 }
 
-/// What is right with the numbers in force.
-fn probes() -> Vec<Probe> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    // cases live as long as the tests
-    let given: &'static [Case] = Box::leak(own::folder(&root).into_boxed_slice());
-    let cases = given.iter().chain(own::cases()).map(Probe::Case);
-    let scripted = [quiet::ALL, faults::ALL, slow::ALL, words::ALL].concat();
-    let scripted = scripted
-        .iter()
-        .map(|(name, run)| Probe::Scripted(name, *run));
-    let all: Vec<_> = cases
-        .chain(scripted)
-        .chain((0..4).map(Probe::Soak))
-        .collect();
-    let right = in_parallel(&all, Probe::is_right);
-    let sorted = all.into_iter().zip(right);
-    sorted.filter_map(|(p, right)| right.then_some(p)).collect()
+/// The number, changed. A count of one has no half: it is left out.
+fn changed(field: &Field, factor: f64) -> Thresholds {
+    let mut numbers = Thresholds::DEFAULT;
+    let mut value = (field.get)(&numbers) * factor;
+    if field.name.ends_with("_count") && value < 1.0 {
+        value = 0.0;
+    }
+    (field.set)(&mut numbers, value);
+    numbers
+}
+
+/// What a change breaks of the two stories of a number.
+fn broken_by(field: &Field, factor: f64, limit: &Limit) -> String {
+    let numbers = changed(field, factor);
+    player::with_numbers(&numbers, || {
+        let both = [limit.healthy, limit.late];
+        let words = both.into_iter().filter_map(|story| word(breaks(story)?.0));
+        words.take(1).collect()
+    })
+}
+
+/// What is wrong with the stories themselves, the numbers being what they are.
+fn unsound(limit: &Limit) -> Option<String> {
+    for (what, story) in [("healthy", limit.healthy), ("late", limit.late)] {
+        if let Some((_, message)) = breaks(story) {
+            return Some(format!(
+                "{}: its story `{what}` does not end as written: {message}",
+                limit.field
+            ));
+        }
+    }
+    None
+}
+
+/// One alarms (or shows a wrong state), the other is late (or does).
+fn is_proven(cells: [&str; 2]) -> bool {
+    matches!(
+        cells,
+        ["alarm" | "state", "late" | "state"] | ["late" | "state", "alarm" | "state"]
+    )
 }
 
 /// `f` of each, by as many threads as there are CPUs.
@@ -510,87 +154,165 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec
     done.into_inner().unwrap().into_values().collect()
 }
 
-fn changed(field: &Field, factor: f64) -> Thresholds {
-    let mut numbers = Thresholds::DEFAULT;
-    let value = (field.get)(&numbers) * factor;
-    (field.set)(&mut numbers, value);
-    numbers
-}
-
-/// The first change of this number that a probe notices.
-fn noticed_by(field: &Field, probes: &[Probe]) -> Option<(f64, String)> {
-    let known: Vec<_> = NOTICED
-        .lines()
-        .filter_map(|l| l.split_once(' '))
-        .filter(|(name, _)| *name == field.name)
-        .filter_map(|(_, rest)| rest.split_once(' '))
-        .collect();
-    let notices = |factor: f64, probe: &Probe| {
-        player::with_numbers(&changed(field, factor), || !probe.is_right())
+/// What is wrong with the line of a number, if anything; and whether it is proven.
+fn check(field: &Field, limits: &[Limit], list: &[Listed]) -> Result<bool, String> {
+    let limit = limits.iter().find(|l| l.field == field.name);
+    if let Some(wrong) = limit.and_then(unsound) {
+        return Err(wrong);
+    }
+    let truth =
+        FACTORS.map(|(_, factor)| limit.map_or_else(String::new, |l| broken_by(field, factor, l)));
+    let Some(line) = list.iter().find(|l| l.name == field.name) else {
+        return Err(format!(
+            "{}: is not in limits.txt; the line would be `{} | {} | {}` ({})",
+            field.name, field.name, truth[0], truth[1], field.doc
+        ));
     };
-    for (factor, name) in known {
-        let factor = factor.parse().unwrap();
-        let probe = probes.iter().find(|p| p.name() == name);
-        if probe.is_some_and(|p| notices(factor, p)) {
-            return Some((factor, name.to_owned()));
+    let mut wrong = String::new();
+    for (((how, _), cell), truth) in FACTORS.iter().zip(line.cells).zip(&truth) {
+        let says = if cell.starts_with("untested:") {
+            ""
+        } else {
+            cell
+        };
+        if says != truth {
+            let found = match truth.as_str() {
+                "" => "nothing is broken: `untested: why`",
+                other => other,
+            };
+            writeln!(
+                wrong,
+                "{} {how}: limits.txt says `{cell}`, but {found}",
+                field.name
+            )
+            .unwrap();
         }
     }
-    let mut all = FACTORS
-        .into_iter()
-        .flat_map(|f| probes.iter().map(move |p| (f, p)))
-        .filter(|(_, p)| matters(field.name, &p.name()));
-    all.find(|(factor, probe)| notices(*factor, probe))
-        .map(|(factor, probe)| (factor, probe.name()))
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    Ok(is_proven([&truth[0], &truth[1]]))
 }
 
 #[test]
-fn every_number_is_tested_or_named() {
-    let probes = probes();
-    let search = std::env::var_os("FPT_SEARCH").is_some();
-    let asked = |f: &&Field| search || !NOT_SEARCHED.contains(&f.name);
-    let fields: Vec<_> = Thresholds::fields().iter().filter(asked).collect();
-    let noticed = in_parallel(&fields, |field| {
-        let by = noticed_by(field, &probes);
-        if let Some((factor, probe)) = &by {
-            println!("{} {factor} {probe}", field.name);
-        }
-        by
-    });
-    let mut wrong = Vec::new();
-    for (field, by) in fields.iter().zip(noticed) {
-        let listed = UNTESTED.iter().find(|(name, _)| *name == field.name);
-        match (&by, listed) {
-            (Some(_), None) => {}
-            (None, Some((_, why))) => println!("{}: not tested: {why}", field.name),
-            (Some((factor, probe)), Some(_)) => wrong.push(format!(
-                "{}: is tested now (x {factor} is noticed by {probe}); take it off the list",
-                field.name
-            )),
-            (None, None) => wrong.push(format!(
-                "{}: neither half nor double is noticed by any case ({})",
-                field.name, field.doc
-            )),
+fn half_and_double_of_every_number_break_what_the_list_says() {
+    let limits = limits::all();
+    let list = listed();
+    let checked = in_parallel(Thresholds::fields(), |f| check(f, &limits, &list));
+    let proven = checked.iter().filter(|c| matches!(c, Ok(true))).count();
+    let untested = (list.iter())
+        .filter(|l| l.cells.iter().all(|c| c.starts_with("untested:")))
+        .count();
+    for l in &list {
+        for (cell, (how, _)) in l.cells.iter().zip(FACTORS) {
+            if cell.starts_with("untested:") {
+                println!("{} {how}: {cell}", l.name);
+            }
         }
     }
+    let by_alarms = (list.iter())
+        .filter(|l| l.cells.contains(&"alarm") && l.cells.contains(&"late"))
+        .count();
     println!(
-        "{} of {} numbers are tested, {} are named as untested, {} were not searched for",
-        fields.len() - UNTESTED.len(),
-        Thresholds::fields().len(),
-        UNTESTED.len(),
-        Thresholds::fields().len() - fields.len(),
+        "of {} numbers {proven} are proven both ways ({by_alarms} by a false alarm and a late one), {untested} are untested, the others one way",
+        Thresholds::fields().len()
     );
+    let wrong: Vec<_> = checked.into_iter().filter_map(Result::err).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn the_list_of_what_is_not_tested_names_numbers() {
-    let fields: BTreeSet<_> = Thresholds::fields().iter().map(|f| f.name).collect();
-    for name in NOT_SEARCHED {
-        assert!(fields.contains(name), "{name} is no number of the rules");
+fn the_list_and_the_stories_name_each_number_once() {
+    let known = |name: &str| Thresholds::fields().iter().any(|f| f.name == name);
+    let list = listed();
+    let limits = limits::all();
+    let names = list.iter().map(|l| l.name);
+    let mut seen = BTreeSet::new();
+    for (of, name) in names
+        .map(|n| ("limits.txt", n))
+        .chain(limits.iter().map(|l| ("the stories", l.field)))
+    {
+        assert!(known(name), "{of}: {name} is no number of the rules");
+        let first = seen.insert((of, name));
+        assert!(first, "{of}: {name} comes twice");
     }
-    for (name, why) in UNTESTED {
-        assert!(fields.contains(name), "{name} is no number of the rules");
-        assert!(!NOT_SEARCHED.contains(name), "{name}: either or");
-        assert!(!why.is_empty(), "{name}: why?");
+}
+
+/// Anything else that is right or wrong.
+enum Probe {
+    Case(&'static Case),
+    Scripted(&'static str, fn()),
+    Soak(u64),
+}
+
+impl Probe {
+    fn name(&self) -> String {
+        match self {
+            Self::Case(c) => format!("case::{}", c.name),
+            Self::Scripted(name, _) => (*name).to_owned(),
+            Self::Soak(seed) => format!("soak::{seed}"),
+        }
     }
+
+    fn broken(&self) -> Option<Broken> {
+        match self {
+            Self::Case(case) => {
+                let got = player::play(case);
+                judge::broken(case, &got)
+            }
+            Self::Scripted(_, run) => breaks(*run).map(|(how, _)| how),
+            Self::Soak(seed) => (!soak::run(*seed).alarms.is_empty()).then_some(Broken::Alarm),
+        }
+    }
+}
+
+/// What is right with the numbers in force.
+fn probes() -> Vec<Probe> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    // cases live as long as the tests
+    let given: &'static [Case] = Box::leak(own::folder(&root).into_boxed_slice());
+    let cases = given.iter().chain(own::cases()).map(Probe::Case);
+    let scripted = [quiet::ALL, faults::ALL, slow::ALL, words::ALL].concat();
+    let scripted = scripted
+        .iter()
+        .map(|(name, run)| Probe::Scripted(name, *run));
+    let all: Vec<_> = cases
+        .chain(scripted)
+        .chain((0..4).map(Probe::Soak))
+        .collect();
+    let broken = in_parallel(&all, Probe::broken);
+    let sorted = all.into_iter().zip(broken);
+    sorted
+        .filter_map(|(p, broken)| broken.is_none().then_some(p))
+        .collect()
+}
+
+/// Only on demand: a line that says `untested` must stay true of all probes.
+#[test]
+fn what_is_untested_is_noticed_by_nothing() {
+    let Some(part) = std::env::var_os("FPT_SEARCH") else {
+        return;
+    };
+    let part = part.to_string_lossy().into_owned();
+    let probes = probes();
+    let list = listed();
+    let mut wrong = Vec::new();
+    for field in Thresholds::fields()
+        .iter()
+        .filter(|f| f.name.contains(&part))
+    {
+        let line = list.iter().find(|l| l.name == field.name);
+        for (k, (how, factor)) in FACTORS.into_iter().enumerate() {
+            let numbers = changed(field, factor);
+            let broken = in_parallel(&probes, |p| player::with_numbers(&numbers, || p.broken()));
+            let found: Vec<_> = (probes.iter().zip(broken))
+                .filter_map(|(p, how)| Some(format!("{} {}", word(how?)?, p.name())))
+                .collect();
+            println!("{} {how}: {}", field.name, found.join(", "));
+            if !found.is_empty() && line.is_none_or(|l| l.cells[k].starts_with("untested:")) {
+                wrong.push(format!("{} {how}: is noticed by {}", field.name, found[0]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

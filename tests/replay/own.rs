@@ -24,10 +24,6 @@ const NOT_YET: &[(&str, &str)] = &[
         "phase: `got prompt` alone is taken for model_load",
     ),
     (
-        "f1-7800xt-offload-risk",
-        "offload_risk: asks for 80 % of the card in use, the definition does not; 28 s after the VAE came",
-    ),
-    (
         "forge-7600xt-truncated-weights",
         "phase: a server that does not announce its job is idle by its lines",
     ),

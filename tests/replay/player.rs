@@ -29,6 +29,11 @@ pub(crate) fn with_numbers<R>(numbers: &Thresholds, f: impl FnOnce() -> R) -> R 
     result
 }
 
+/// Those that are in force in this thread.
+pub(crate) fn numbers() -> Thresholds {
+    NUMBERS.get()
+}
+
 /// What came out.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
@@ -65,7 +70,16 @@ pub(crate) fn play(case: &Case) -> Outcome {
 fn scripted(case: &Case, out: &mut Outcome) -> Player {
     let kernel = case.kernel.iter().map(|(_, text)| text.as_str());
     let kind = head::kind(&case.meta);
-    let mut player = Player::new(&case.meta, kind, Fold::Live, kernel, case.rows.first());
+    let fold = if case.to_the_end {
+        Fold::Judge
+    } else {
+        Fold::Live
+    };
+    let before = match case.before.as_slice() {
+        [] => case.rows.first().map_or(&[][..], std::slice::from_ref),
+        given => given,
+    };
+    let mut player = Player::new(&case.meta, kind, fold, kernel, before);
     player.set_thresholds(&NUMBERS.get());
     let mut goes_on = out.hear(&mut player);
     for (t, item) in timeline(case) {

@@ -1,5 +1,7 @@
 //! Scripted cases: the activities of `tests/cases/casegen.py` as a small language.
 
+use std::cell::Cell;
+
 use framepack_tui::model::{ExitStatus, Health, Phase, VerdictId};
 
 use crate::case::{Action, Case, Expected, Happening, Meta, Row};
@@ -58,6 +60,14 @@ pub(crate) const MI300X: Gpu = amd(
     196_592,
     [750.0, 139.0, 612.0],
 );
+pub(crate) const W7800: Gpu = amd(
+    "AMD Radeon Pro W7800",
+    "gfx1100",
+    32752,
+    [260.0, 14.0, 240.0],
+);
+/// A board whose limit is little above what other cards draw at rest.
+pub(crate) const W6400: Gpu = amd("AMD Radeon Pro W6400", "gfx1034", 4080, [60.0, 10.0, 52.0]);
 pub(crate) const STRIX_HALO: Gpu = Gpu {
     gtt: Some(98304),
     apu: true,
@@ -130,9 +140,11 @@ impl Script {
                 meta,
                 console: Vec::new(),
                 rows: Vec::new(),
+                before: Vec::new(),
                 kernel: Vec::new(),
                 events: Vec::new(),
                 sleep_untold: false,
+                to_the_end: false,
                 expected: Expected {
                     verdict: VerdictId::Healthy,
                     accept: Vec::new(),
@@ -170,6 +182,13 @@ impl Script {
     /// FramePack's first section up to the beginning of its decode, at 158 s.
     pub(crate) fn framepack_decode(gpu: Gpu) -> Self {
         let mut s = Self::framepack(gpu);
+        s.framepack_job();
+        s
+    }
+
+    /// From the page to the beginning of a decode.
+    pub(crate) fn framepack_job(&mut self) {
+        let s = self;
         s.say("Unloaded DynamicSwap_LlamaModel as complete.\nUnloaded AutoencoderKLHunyuanVideo as complete.");
         s.say("Loaded CLIPTextModel to cuda:0 as complete.");
         s.act(10, Act::Encode);
@@ -183,7 +202,6 @@ impl Script {
         s.say("Loaded AutoencoderKLHunyuanVideo to cuda:0 as complete.");
         s.vram = 4000.0;
         s.act(3, Act::Vae);
-        s
     }
 
     /// ComfyUI up to the beginning of its decode, with a prefix before each line.
@@ -370,8 +388,7 @@ impl Script {
             net_bps: Some(if act == Act::Download { 4.3e7 } else { 900.0 }),
             d_state: Some(if act == Act::Thrash { 4.0 } else { 0.0 }),
             alive: act != Act::Dead,
-            faults: None,
-            children: Vec::new(),
+            ..Row::default()
         }
     }
 
@@ -382,22 +399,94 @@ impl Script {
     /// No alarm, no suspicion, nothing restarted; these stand at their times, and the
     /// last at the end.
     pub(crate) fn is_calm(&self, states: &[(f64, VerdictId)], end: VerdictId) {
-        let got = self.play();
+        let got = self.is_quiet();
         let story = got.story();
-        for (t, v) in &got.verdicts {
-            assert!(
-                v.id.is_no_fault(),
-                "{t:.1} s: {} {}\n{story}",
-                v.health.word(),
-                v.id
-            );
-        }
-        assert!(got.decisions.is_empty(), "{story}");
         for (t, want) in states {
-            assert_eq!(got.at(*t), Some(*want), "at {t} s\n{story}");
+            let right = got.at(*t) == Some(*want);
+            require(right, Broken::State, || {
+                format!("at {t} s {:?}, not {want}\n{story}", got.at(*t))
+            });
         }
         let last = got.shown().last().map(|(_, v)| v.id);
-        assert_eq!(last, Some(end), "at the end\n{story}");
+        require(last == Some(end), Broken::State, || {
+            format!("at the end {last:?}, not {end}\n{story}")
+        });
+    }
+
+    /// No alarm, no suspicion, nothing restarted.
+    pub(crate) fn is_quiet(&self) -> Outcome {
+        let got = self.play();
+        let story = got.story();
+        let alarm = got.verdicts.iter().find(|(_, v)| !v.id.is_no_fault());
+        require(alarm.is_none(), Broken::Alarm, || {
+            format!("an alarm\n{story}")
+        });
+        require(got.decisions.is_empty(), Broken::Alarm, || {
+            format!("a decision\n{story}")
+        });
+        got
+    }
+
+    /// No alarm and nothing restarted, but a suspicion may come and go.
+    pub(crate) fn is_spared(&self) -> Outcome {
+        let got = self.play();
+        let story = got.story();
+        let alarm = got.shown().find(|(_, v)| !v.id.is_no_fault());
+        require(alarm.is_none(), Broken::Alarm, || {
+            format!("an alarm\n{story}")
+        });
+        require(got.decisions.is_empty(), Broken::Alarm, || {
+            format!("a decision\n{story}")
+        });
+        got
+    }
+
+    /// The same, and this stands at the end.
+    pub(crate) fn is_calm_but_suspicious(&self, end: VerdictId) {
+        let got = self.is_spared();
+        let last = got.shown().last().map(|(_, v)| v.id);
+        require(last == Some(end), Broken::State, || {
+            format!("at the end {last:?}, not {end}\n{}", got.story())
+        });
+    }
+
+    /// The first fault that is told is this one, at a time between these.
+    pub(crate) fn tells(&self, want: VerdictId, from: f64, by: f64) -> Outcome {
+        let got = self.play();
+        in_time(&got, want, from, by);
+        let first = got.shown().find(|(_, v)| !v.id.is_no_fault());
+        let is_it = first.is_some_and(|(_, v)| v.id == want);
+        require(is_it, Broken::Other, || {
+            format!("another fault before {want}\n{}", got.story())
+        });
+        got
+    }
+
+    /// A suspicion of this comes until then.
+    pub(crate) fn suspects(&self, want: VerdictId, by: f64) -> Outcome {
+        let got = self.play();
+        let first = (got.verdicts.iter())
+            .find(|(_, v)| v.id == want && v.health == Health::Suspect)
+            .map(|(t, _)| *t);
+        require(first.is_some_and(|t| t <= by), Broken::Late, || {
+            format!(
+                "first sign of {want} at {first:?}, not by {by}\n{}",
+                got.story()
+            )
+        });
+        got
+    }
+
+    /// Played on after a fault, as a diagnosis.
+    pub(crate) const fn play_on(&mut self) {
+        self.case.to_the_end = true;
+    }
+
+    /// The card reads so before the launch, so many times, half a second apart.
+    pub(crate) fn before(&mut self, readings: usize, change: impl Fn(&mut Row)) {
+        let mut row = self.row(Act::Idle);
+        change(&mut row);
+        self.case.before = vec![row; readings];
     }
 
     /// Whether the supervisor is told of a sleep, as a run is, or has only the clock.
@@ -405,23 +494,12 @@ impl Script {
         self.case.sleep_untold = !told;
     }
 
-    /// No alarm and nothing restarted, but a suspicion may come and go.
-    pub(crate) fn is_calm_but_suspicious(&self, end: VerdictId) {
-        let got = self.play();
-        let story = got.story();
-        for (t, v) in got.shown() {
-            assert!(v.id.is_no_fault(), "{t:.1} s: {}\n{story}", v.id);
-        }
-        assert!(got.decisions.is_empty(), "{story}");
-        let last = got.shown().last().map(|(_, v)| v.id);
-        assert_eq!(last, Some(end), "at the end\n{story}");
-    }
-
     /// This is told of a job that lives, in this phase, between two times; nothing is
     /// restarted.
     pub(crate) fn is_told(&self, want: VerdictId, phase: Phase, from: f64, by: f64) -> Outcome {
         let got = self.play();
         let story = got.story();
+        in_time(&got, want, from, by);
         let (t, main) = got.main().expect("a verdict");
         assert_eq!((main.id, main.phase), (want, phase), "\n{story}");
         assert_eq!(main.health, Health::Slow, "\n{story}");
@@ -441,6 +519,7 @@ impl Script {
     pub(crate) fn is_fault(&self, want: VerdictId, phase: Phase, from: f64, by: f64) -> Outcome {
         let got = self.play();
         let story = got.story();
+        in_time(&got, want, from, by);
         let (t, main) = got.main().expect("a verdict");
         assert_eq!((main.id, main.phase), (want, phase), "\n{story}");
         assert!(
@@ -453,5 +532,46 @@ impl Script {
         assert_eq!(others.count(), 0, "only that\n{story}");
         assert!(!got.decisions.is_empty(), "something follows\n{story}");
         got
+    }
+}
+
+/// Told at all, and neither too late nor too early.
+fn in_time(got: &Outcome, want: VerdictId, from: f64, by: f64) {
+    let first = got.shown().find(|(_, v)| v.id == want).map(|(t, _)| t);
+    require(first.is_some_and(|t| t <= by), Broken::Late, || {
+        format!("{want} at {first:?}, not by {by}\n{}", got.story())
+    });
+    require(first.is_some_and(|t| t >= from), Broken::Other, || {
+        format!("{want} at {first:?}, before {from}\n{}", got.story())
+    });
+}
+
+/// In which way a story went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// An alarm or a suspicion where there must be none.
+    Alarm,
+    /// A fault is told too late, or not at all.
+    Late,
+    /// Another state than the right one, none of them a fault.
+    State,
+    /// Anything else: too early, another action, another phase.
+    Other,
+}
+
+thread_local! {
+    static BROKEN: Cell<Option<Broken>> = const { Cell::new(None) };
+}
+
+/// In which way the last story of this thread that went wrong did.
+pub(crate) fn broken() -> Broken {
+    BROKEN.take().unwrap_or(Broken::Other)
+}
+
+/// Asserts, and remembers what it means if it does not hold.
+pub(crate) fn require(holds: bool, how: Broken, message: impl FnOnce() -> String) {
+    if !holds {
+        BROKEN.set(Some(how));
+        panic!("{}", message());
     }
 }

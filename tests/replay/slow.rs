@@ -153,6 +153,16 @@ fn power_that_is_held_down() {
 }
 
 #[test]
+fn power_that_falls_after_the_pace_did_is_no_throttle() {
+    let mut s = sampling(RX6800);
+    s.part_bar(12, 40, 40, 170, "");
+    s.act(20, Act::Sample);
+    s.scale_power(0.5);
+    s.act(150, Act::Sample);
+    s.is_calm(&[], VerdictId::Healthy);
+}
+
+#[test]
 fn another_program_on_the_card_is_no_throttle() {
     let mut s = sampling(RX7900XTX);
     s.part_bar(12, 40, 40, 224, "");
@@ -377,7 +387,12 @@ const UNLOADED: &str = "Unloading DynamicSwap_HunyuanVideoTransformer3DModelPack
 
 #[test]
 fn a_transformer_that_stays_on_a_small_card() {
-    for (gpu, vram) in [(RX6800, 15_000.0), (RX7900XTX, 22_000.0)] {
+    for (gpu, vram) in [
+        (RX6800, 15_000.0),
+        // half of it is free, and that is too little
+        (RX6800, 8_200.0),
+        (RX7900XTX, 22_000.0),
+    ] {
         let mut s = decode_after(gpu, OFFLOADED, vram);
         let onset = s.now();
         s.act(30, Act::Vae);
@@ -428,6 +443,10 @@ fn a_hang_after_a_crawl() {
 
 /// Those that notice when a number of the rules changes, for [`crate::mutation`].
 pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "slow::power_that_falls_after_the_pace_did_is_no_throttle",
+        power_that_falls_after_the_pace_did_is_no_throttle,
+    ),
     (
         "slow::steps_that_take_seven_times_as_long",
         steps_that_take_seven_times_as_long,

@@ -3,10 +3,12 @@
 
 use framepack_tui::model::VerdictId::*;
 use framepack_tui::model::event::Choice;
-use framepack_tui::model::{ActionId, ExitStatus, Phase, VerdictId};
+use framepack_tui::model::{ActionId, ExitStatus, Phase, RuleState, VerdictId};
 
 use crate::player::Outcome;
-use crate::script::{Act, Gpu, MI300X, RTX4090, RX6700XT, RX7900XTX, RX9070XT, STRIX_HALO, Script};
+use crate::script::{
+    Act, Gpu, MI300X, RTX4090, RX6700XT, RX6800, RX7900XTX, RX9070XT, STRIX_HALO, Script,
+};
 
 const SOON: f64 = 5.0;
 
@@ -288,7 +290,15 @@ fn a_script_ends_by_its_error() {
         let onset = s.now();
         s.say(said);
         s.exit(status);
-        s.is_fault(want, Phase::TextEncode, onset, onset + SOON);
+        let got = s.is_fault(want, Phase::TextEncode, onset, onset + SOON);
+        let rules = &got.main().unwrap().1.considered;
+        assert_eq!((rules[0].verdict, rules[0].state), (want, RuleState::Match));
+        assert!(
+            rules.len() > 10
+                && rules[1..]
+                    .iter()
+                    .all(framepack_tui::model::Considered::is_not_asked)
+        );
     }
 }
 
@@ -377,6 +387,54 @@ fn a_job_that_a_program_of_unknown_make_buries() {
     s.act(10, Act::Vae);
     s.exit(ExitStatus::Code(0));
     s.is_calm(&[], VerdictId::Finished);
+}
+
+/// What gradio's own frames make of a job that failed within a request.
+const REQUEST: &str = "  File \"site-packages/gradio/queueing.py\", line 626, in process_events\n    response = await route_utils.call_process_api(\n";
+
+#[test]
+fn a_known_error_after_which_nothing_moves_is_told_soon_whatever_one_core_does() {
+    let framepack = |command: &str| {
+        let mut s = Script::new(RX7900XTX, "framepack", command);
+        s.say("Free VRAM 22.9 GB\nHigh-VRAM Mode: False");
+        s.act(10, Act::Startup);
+        s.say("* Running on local URL:  http://127.0.0.1:7860");
+        s.act(5, Act::Idle);
+        s.say("Loaded CLIPTextModel to cuda:0 as complete.");
+        s.act(5, Act::Encode);
+        s.say("latent_padding_size = 0, is_last_section = True");
+        s
+    };
+    let page = || {
+        let mut s = Script::new(RX6800, "wan", "python3 wgp.py");
+        s.act(10, Act::Startup);
+        s.say("* Running on local URL:  http://127.0.0.1:7860");
+        s.act(5, Act::Idle);
+        s
+    };
+    let programs = [
+        (framepack("python3 demo_gradio.py"), ""),
+        (framepack("python3 studio.py"), ""),
+        (framepack("python3 demo_gradio.py"), REQUEST),
+        (framepack("python3 endframe.py"), ""),
+        (page(), REQUEST),
+        (Script::diffusers(RX9070XT), ""),
+        (Script::comfyui_prompt(RX6700XT, ""), ""),
+    ];
+    for (n, (mut s, frames)) in programs.into_iter().enumerate() {
+        s.part_bar(0, 11, 25, 40, "");
+        s.act(40, Act::Sample);
+        let onset = s.now();
+        let words = "HIP out of memory. Tried to allocate 2.25 GiB. GPU 0 has a total capacity of 15.98 GiB of which 1.05 GiB is free.";
+        if n == 6 {
+            exception(&mut s, "", "", "torch.OutOfMemoryError", words);
+        } else {
+            s.say(&format!("Traceback (most recent call last):\n{frames}  File \"app.py\", line 31, in worker\n    y = f(x)\ntorch.OutOfMemoryError: {words}"));
+        }
+        // a helper thread, or a page that polls
+        s.act(60, Act::Cpu1);
+        s.is_fault(VerdictId::GpuOom, Phase::Sampling, onset, onset + SOON);
+    }
 }
 
 #[test]
@@ -534,6 +592,10 @@ fn a_failed_prompt_is_told_although_the_next_one_begins_at_once() {
 
 /// Those that notice when a number of the rules changes, for [`crate::mutation`].
 pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "words::a_known_error_after_which_nothing_moves_is_told_soon_whatever_one_core_does",
+        a_known_error_after_which_nothing_moves_is_told_soon_whatever_one_core_does,
+    ),
     ("words::a_node_of_comfyui_fails", a_node_of_comfyui_fails),
     (
         "words::a_script_ends_by_its_error",

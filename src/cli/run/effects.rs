@@ -154,6 +154,7 @@ impl Shell {
                     file: None,
                     bytes: 0,
                     failed: Some(format!("no thread could be started: {e}")),
+                    absent: false,
                 }],
                 took_ms: 0,
             };

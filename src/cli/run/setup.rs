@@ -14,7 +14,7 @@ use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
 use crate::model::visible::{self, Visible};
 use crate::model::{
-    AgentWay, Chosens, EnvChange, EnvOrigin, GpuSample, Plan, SourceStatus, Vendor,
+    AgentWay, Attached, Chosens, EnvChange, EnvOrigin, GpuSample, SourceStatus, Vendor,
 };
 use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
@@ -118,34 +118,72 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         exported: exported.clone(),
         countdown: countdown(output),
     };
+    let mut plan = planner.plan(&Chosens::default())?;
+    notices.append(&mut plan.notices);
+    let card = planner.card.as_ref();
+    notices.extend(host_notice(&sampler, &plan.profile));
+    notices.extend(card_notices(&cards, card, &sources));
+    let warnings = card.and_then(|c| machine::mismatch(&cards, c, &shown(&plan.plan.env)));
+
+    let place = cwd.display().to_string();
+    let record = record(&args.command, &Zoned::now(), None, &mut notices)?;
+    let agent = put_ready(args, &record.1, &mut planner, &mut plan, &mut notices)?;
+    let card = planner.card.as_ref();
+    let begun = begin(plan, &args.command, place, record, card, None);
+    let lock = lock(card, &begun.dir)?;
+    Ok(Setup {
+        started: begun.started,
+        notices,
+        warnings: warnings.into_iter().collect(),
+        sampler,
+        store: begun.store,
+        dir: begun.dir,
+        lock,
+        cwd,
+        kind: begun.kind,
+        planner,
+        attachment: None,
+        gdb: args.gdb,
+        learned: begun.learned,
+        agent,
+    })
+}
+
+/// A record that is begun, and what its first event says.
+pub(in crate::cli) struct Begun {
+    pub(in crate::cli) started: RunStarted,
+    pub(in crate::cli) store: Store,
+    pub(in crate::cli) dir: RunDir,
+    pub(in crate::cli) kind: AdapterKind,
+    pub(in crate::cli) learned: Learned,
+}
+
+/// Begins `record` with what was planned; `attached`: of a process that is not ours.
+pub(in crate::cli) fn begin(
+    planned: Planned,
+    argv: &[String],
+    cwd: String,
+    record: (Store, RunDir),
+    card: Option<&GpuSample>,
+    attached: Option<Attached>,
+) -> Begun {
     let Planned {
         mut plan,
         profile,
         why,
         kind,
-        notices: more,
-    } = planner.plan(&Chosens::default())?;
-    notices.extend(more);
-    let card = planner.card.as_ref();
-    notices.extend(host_notice(&sampler, &profile));
-    notices.extend(card_notices(&cards, card, &sources));
-    let warnings = card.and_then(|c| machine::mismatch(&cards, c, &shown(&plan.env)));
-
-    let now = Zoned::now();
-    let (store, dir) = record(&args.command, &now, None, &mut notices)?;
-    let agent = put_ready(args, &dir, &mut planner, &mut plan, &mut notices)?;
-    let card = planner.card.as_ref();
-    let run = dir.id().to_string();
-    let kin = fingerprint(&profile.id.value, &kind.to_string(), card, &args.command);
+        ..
+    } = planned;
+    let (store, dir) = record;
+    let kin = fingerprint(&profile.id.value, &kind.to_string(), card, argv);
     let learned = Learned::recall(&store, kin, &mut plan);
-    let lock = lock(card, &dir)?;
     let started = RunStarted {
         schema: SCHEMA.to_owned(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        run,
-        wall_clock: now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
-        argv: args.command.clone(),
-        cwd: cwd.display().to_string(),
+        run: dir.id().to_string(),
+        wall_clock: dir.manifest().wall_clock.clone(),
+        argv: argv.to_vec(),
+        cwd,
         profile: profile.id.value.clone(),
         profile_why: why,
         adapter: kind.to_string(),
@@ -153,24 +191,15 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         vram_cap: plan.vram_cap,
         interactive: !plan.countdown.is_zero(),
         plan,
-        attached: None,
+        attached,
     };
-    Ok(Setup {
+    Begun {
         started,
-        notices,
-        warnings: warnings.into_iter().collect(),
-        sampler,
         store,
         dir,
-        lock,
-        cwd,
         kind,
-        planner,
-        attachment: None,
-        gdb: args.gdb,
         learned,
-        agent,
-    })
+    }
 }
 
 /// Puts the agent where the program finds it. That it cannot be costs what only the agent
@@ -179,7 +208,7 @@ fn put_ready(
     args: &RunArgs,
     dir: &RunDir,
     planner: &mut Planner,
-    plan: &mut Plan,
+    planned: &mut Planned,
     notices: &mut Vec<String>,
 ) -> Result<Option<agent::Ready>, CliError> {
     if args.agent == AgentChoice::Off {
@@ -190,7 +219,7 @@ fn put_ready(
         Err(why) => {
             notices.push(format!("no agent is put into the program: {why}"));
             planner.agent = AgentWay::Off { why };
-            *plan = planner.plan(&Chosens::default())?.plan;
+            planned.plan = planner.plan(&Chosens::default())?.plan;
             Ok(None)
         }
     }

@@ -16,7 +16,7 @@ use crate::agent::Heard;
 use crate::cli::CliError;
 use crate::cli::show::last_words;
 use crate::model::attempt::Artefact;
-use crate::model::event::{EvidenceReport, Level};
+use crate::model::event::{EvidenceReport, Level, TURN_MS};
 use crate::model::sample::SourceState;
 use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, SourceStatus, Speaker};
 use crate::record::RunDir;
@@ -37,7 +37,7 @@ use super::saving::Saved;
 use super::setup::{Setup, complain};
 
 /// One turn of the clock; a sample is taken every second turn.
-const TICK: Duration = Duration::from_millis(250);
+const TICK: Duration = Duration::from_millis(TURN_MS);
 /// At the end the screen shows the last words until a key is pressed; nobody
 /// presses one for ever.
 const LAST_SCREEN: Duration = Duration::from_hours(12);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::args::ExportArgs;
 use crate::cli::{CliError, find};
 use crate::model::Bytes;
-use crate::record::bundle::export;
+use crate::record::bundle::{Wanted, export};
 use crate::record::redact::Own;
 
 use super::{print, printable};
@@ -22,13 +22,12 @@ pub(super) fn main(args: &ExportArgs) -> Result<u8, CliError> {
         Some(file) => file.clone(),
         None => PathBuf::from(name),
     };
-    let made = export(
-        &run.path,
-        &run.id,
-        &out,
-        &Own::of_this_machine(),
-        args.with_prompt,
-    )?;
+    let wanted = Wanted {
+        out: &out,
+        replace: args.force,
+        with_prompt: args.with_prompt,
+    };
+    let made = export(&run.path, &run.id, &Own::of_this_machine(), wanted)?;
     let mut lines = vec![format!(
         "{}: {} in {} files",
         out.display(),

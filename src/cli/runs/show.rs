@@ -5,15 +5,19 @@ use std::io;
 use crate::cli::{CliError, find};
 use crate::model::{Bytes, Event};
 use crate::record::story::Story;
-use crate::record::{Events, RunEntry, open_text};
+use crate::record::{Events, RunEntry, RunStatus, open_text};
 
-use super::list::state;
 use super::{print, printable};
 
 /// Shows the run.
 pub(super) fn main(asked: Option<&str>, json: bool) -> Result<u8, CliError> {
     let run = find::run(asked)?;
     if json {
+        // the first event tells whether there are any
+        let mut events = Events::open(&run.path)?;
+        if events.next()?.is_none() {
+            require_any(&run, &events)?;
+        }
         let mut text = open_text(&run.path)?;
         return match io::copy(&mut text, &mut io::stdout().lock()) {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::System {
@@ -31,6 +35,7 @@ pub(super) fn main(asked: Option<&str>, json: bool) -> Result<u8, CliError> {
             story.take(&envelope);
         }
     }
+    require_any(&run, &events)?;
     let mut lines = page(&run, &story);
     lines.extend(events.warnings().iter().map(|w| format!("warning     {w}")));
     if events.more_warnings() > 0 {
@@ -40,12 +45,26 @@ pub(super) fn main(asked: Option<&str>, json: bool) -> Result<u8, CliError> {
     Ok(0)
 }
 
+/// A record without any event is broken, unless it has only just begun.
+fn require_any(run: &RunEntry, events: &Events) -> Result<(), CliError> {
+    if run.status != RunStatus::Running {
+        events.require_any()?;
+    }
+    Ok(())
+}
+
 fn page(run: &RunEntry, story: &Story) -> Vec<String> {
     let mut lines = vec![
         format!("run         {}", run.id),
-        format!("state       {}", state(run)),
+        format!("state       {}", run.state()),
     ];
     if let Some(head) = &story.started {
+        if let Some(attached) = head.attached {
+            lines.push(format!(
+                "watched     process {}, which was there before: judged, and left alone but on your word",
+                attached.pid
+            ));
+        }
         let when = head.wall_clock.replace('T', " ");
         lines.push(format!("began       {when}, {} long", story.last.clock()));
         lines.push(format!("command     {}", head.argv.join(" ")));
@@ -65,7 +84,8 @@ fn page(run: &RunEntry, story: &Story) -> Vec<String> {
     }
     let size = Bytes(run.size());
     lines.push(format!("folder      {} ({size})", run.path.display()));
-    for spec in &story.attempts {
+    // of a process that is not ours there are none
+    for spec in story.attempts.iter().filter(|_| !story.is_watch()) {
         lines.push(format!("attempt     {} on {}", spec.number, spec.rung));
     }
     match &story.main {
@@ -79,11 +99,13 @@ fn page(run: &RunEntry, story: &Story) -> Vec<String> {
         None => lines.push("verdict     none".to_owned()),
     }
     for report in &story.evidence {
-        let files = report.items.iter().filter(|i| i.file.is_some()).count();
-        lines.push(format!("evidence    {} ({files} files)", report.dir));
+        lines.push(format!("evidence    {} ({})", report.dir, report.counts()));
     }
     match &story.end {
-        Some((_, code, summary)) => lines.push(format!("end         exit code {code}: {summary}")),
+        Some((outcome, code, summary)) => lines.push(format!(
+            "end         {}: {summary} (our exit code {code})",
+            outcome.short()
+        )),
         None => lines.push("end         none is recorded".to_owned()),
     }
     if let Some(result) = &story.result {

@@ -111,7 +111,8 @@ fn line(run: &RunEntry) -> RunLine {
         began: manifest.map(|m| m.wall_clock.clone()),
         state: match &run.status {
             RunStatus::Running => RunState::Running,
-            RunStatus::Finished { exit_code } => RunState::Ended {
+            RunStatus::Finished { outcome, exit_code } => RunState::Ended {
+                outcome: outcome.clone(),
                 exit_code: *exit_code,
             },
             RunStatus::Broken { why } => RunState::Broken { why: why.clone() },

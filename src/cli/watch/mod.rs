@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
-use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::{Attached, Chosens, GpuSample};
 use crate::profile::Catalog;
 use crate::telemetry::{Sampler, SamplerConfig};
@@ -20,8 +19,7 @@ use crate::workload::adapter::AdapterKind;
 use super::CliError;
 use super::args::WatchArgs;
 use super::run::attach::Attachment;
-use super::run::learned::{Learned, fingerprint};
-use super::run::planner::{Planned, Planner};
+use super::run::planner::Planner;
 use super::run::setup::{self, Setup};
 use super::run::{Ready, Refused, machine, ready};
 use super::show::Output;
@@ -205,53 +203,31 @@ fn set_up(
         exported: environ,
         countdown: Duration::ZERO,
     };
-    let Planned {
-        mut plan,
-        profile,
-        why,
-        kind,
-        notices: more,
-    } = planner.plan(&Chosens::default())?;
-    notices.extend(more);
-    let now = Zoned::now();
-    let (store, dir) = setup::record(&command, &now, Some(target.pid), &mut notices)?;
-    let on = planner.card.as_ref();
-    let kin = fingerprint(&profile.id.value, &kind.to_string(), on, &command);
-    let learned = Learned::recall(&store, kin, &mut plan);
+    let mut plan = planner.plan(&Chosens::default())?;
+    notices.append(&mut plan.notices);
     let cwd = target.cwd.clone();
-    let started = RunStarted {
-        schema: SCHEMA.to_owned(),
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        run: dir.id().to_string(),
-        wall_clock: now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
-        argv: command,
-        cwd: cwd
-            .as_ref()
-            .map_or_else(String::new, |c| c.display().to_string()),
-        profile: profile.id.value.clone(),
-        profile_why: why,
-        adapter: kind.to_string(),
-        gpu: plan.gpu.clone(),
-        vram_cap: plan.vram_cap,
-        interactive: false,
-        plan,
-        attached: Some(Attached {
-            pid: target.pid,
-            start: target.start,
-        }),
+    let place = cwd
+        .as_ref()
+        .map_or_else(String::new, |c| c.display().to_string());
+    let attached = Attached {
+        pid: target.pid,
+        start: target.start,
     };
+    let card = planner.card.as_ref();
+    let record = setup::record(&command, &Zoned::now(), Some(target.pid), &mut notices)?;
+    let begun = setup::begin(plan, &command, place, record, card, Some(attached));
     Ok(Setup {
-        started,
+        started: begun.started,
         notices,
         warnings,
         sampler,
-        store,
-        dir,
+        store: begun.store,
+        dir: begun.dir,
         // whoever runs on the card may be a run of ours: what only looks takes no lock
         lock: None,
         // where its folder is hidden, so is what it writes there
         cwd: cwd.unwrap_or_else(|| format!("/proc/{}/cwd", target.pid).into()),
-        kind,
+        kind: begun.kind,
         planner,
         attachment: Some(Attachment {
             pid: target.pid,
@@ -262,7 +238,7 @@ fn set_up(
             job: args.job,
         }),
         gdb: args.gdb,
-        learned,
+        learned: begun.learned,
         agent: None,
     })
 }

@@ -316,7 +316,14 @@ mod tests {
             status,
         };
         let runs = [
-            run("over", 7, RunStatus::Finished { exit_code: 0 }),
+            run(
+                "over",
+                7,
+                RunStatus::Finished {
+                    outcome: crate::model::Outcome::Left,
+                    exit_code: 0,
+                },
+            ),
             run("lives", 7, RunStatus::Running),
         ];
         let chain = BTreeSet::from([1, 7, 9]);

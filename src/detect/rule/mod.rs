@@ -177,6 +177,25 @@ pub(crate) fn ask(facts: &Facts<'_>) -> Vec<Asked> {
     asked
 }
 
+/// Every rule where none is asked, with the reason; `shown` is what is told all the same.
+pub(crate) fn not_asked(shown: Option<(VerdictId, &str)>, why: &str) -> Vec<Considered> {
+    let told = shown.map(|(verdict, sentence)| Considered {
+        verdict,
+        state: RuleState::Match,
+        why: sentence.to_owned(),
+    });
+    let rest = RULES
+        .iter()
+        .map(|r| r.verdict)
+        .filter(|v| shown.is_none_or(|(shown, _)| shown != *v))
+        .map(|verdict| Considered {
+            verdict,
+            state: RuleState::Clear,
+            why: format!("{}{why}", Considered::NOT_ASKED),
+        });
+    told.into_iter().chain(rest).collect()
+}
+
 fn explains_slowness(asked: &[Asked]) -> bool {
     let causes = [
         VerdictId::DeviceMismatch,

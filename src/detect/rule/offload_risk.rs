@@ -1,6 +1,6 @@
 //! `offload_risk`: on an AMD card of 24 GiB or less the transformer was only offloaded,
-//! not unloaded, before the VAE came, and most of the card's memory is still taken. The
-//! allocator fails there later, in the decode.
+//! not unloaded, before the VAE came, and too little of the card's memory is free for a
+//! decode. The allocator fails there later.
 
 use std::time::Duration;
 
@@ -28,8 +28,9 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         return Check::clear("the card has more than 24 GiB, or its memory cannot be read");
     };
     let used = p.vram.map(|v| v.used);
-    if let Some(used) = used.filter(|u| *u < f.t.offload_used_share * total) {
-        return Check::Clear(format!("{used:.0} of {total:.0} MiB in use").into());
+    let needed = (f.t.offload_free_share * total).min(f.t.offload_free_mib);
+    if let Some(used) = used.filter(|used| total - used >= needed) {
+        return Check::Clear(format!("only {used:.0} of {total:.0} MiB in use").into());
     }
     let numbers = vec![match used {
         Some(used) => format!("{used:.0} of {total:.0} MiB in use as the decode begins"),

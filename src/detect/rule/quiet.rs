@@ -12,9 +12,22 @@ use super::span;
 /// one change in two seconds).
 const SETTLED: Duration = Duration::from_secs(2);
 
+/// Below this, card and processor rest.
+const WORKS_PERCENT: f64 = 2.0;
+
 /// Which no-fault state holds while no other rule speaks.
 pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
     match f.job {
+        // a page of unknown make does not tell of every beginning
+        Job::Waiting(_) if reads_now(f) => {
+            return (
+                VerdictId::LoadingIo,
+                format!(
+                    "no job was announced, but weights are being read from storage{}",
+                    figures(&[rate("read", f.channels.figures.read_bps)])
+                ),
+            );
+        }
         Job::Waiting(since) => {
             return (
                 VerdictId::IdleWaiting,
@@ -127,6 +140,12 @@ fn reads_weights(f: &Facts<'_>) -> bool {
     mine && !advances && c.reading.live(f.now, f.t) && recently(f, c.reading.active) && card_rests
 }
 
+/// Weights are being read at this moment.
+fn reads_now(f: &Facts<'_>) -> bool {
+    let c = &f.channels;
+    c.reading.active > f.phase_since && c.reading.live(f.now, f.t) && recently(f, c.reading.active)
+}
+
 fn recently(f: &Facts<'_>, at: crate::model::Mono) -> bool {
     f.now.since(at) < Duration::from_secs(5)
 }
@@ -155,5 +174,22 @@ fn advances(f: &Facts<'_>) -> String {
         let rests = super::span(f.silent_for());
         return format!("a job is in flight; nothing has moved for {rests}");
     }
-    format!("the job advances{}", figures(&[busy, cpu(f)]))
+    // what cannot be read proves no rest
+    let figures_known = [f.channels.figures.busy, f.channels.figures.cpu_percent];
+    let mut known = figures_known.into_iter().flatten().peekable();
+    let works = known.peek().is_none() || known.any(|v| v >= WORKS_PERCENT);
+    let told = [
+        f.channels.output.active,
+        f.channels.progress.active,
+        f.channels.io.active,
+    ]
+    .into_iter()
+    .any(|at| at > f.phase_since && recently(f, at));
+    if works || told {
+        return format!("the job advances{}", figures(&[busy, cpu(f)]));
+    }
+    format!(
+        "a job is in flight and rests at the moment{}",
+        figures(&[busy, cpu(f)])
+    )
 }

@@ -74,6 +74,13 @@ fn not_by_power(f: &Facts<'_>, s: &Stretch) -> Option<Check> {
         let why = format!("{now:.0} W, as before ({before:.0} W)");
         return Some(Check::Clear(why.into()));
     }
+    // the clocks that power pays for come first: a pace that fell while the power still
+    // stood has another cause, whatever the power does later
+    let at_first = s.power_at_first.unwrap_or(now);
+    if at_first >= f.t.throttled_power_share * before {
+        let why = format!("{at_first:.0} W when the steps became slow, as before ({before:.0} W)");
+        return Some(Check::Clear(why.into()));
+    }
     if busy < f.t.throttled_busy_pct {
         return Some(Check::Clear(
             format!("the card is only {busy:.0} % busy").into(),

@@ -59,9 +59,40 @@ pub(crate) fn hint(text: &str) -> Option<Hint> {
         .find_map(|(r, h)| r.is_match(text).then_some(*h))
 }
 
+/// Whether a line says that a model is being moved to the card or off it: FramePack
+/// (`Moving X to cuda:0 with preserved memory`), scripts (`Moving transformer to GPU...`).
+pub(crate) fn announces_a_move(text: &str) -> bool {
+    static MOVES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)\b(?:mov(?:e|ing)|offload(?:ing)?|transferr?(?:ing)?|cop(?:y|ying)|upload(?:ing)?|plac(?:e|ing)|send(?:ing)?|swap(?:ping)?)\b.{1,80}\b(?:to|from|onto|off|between|into)\b.{0,12}\b(?:cuda|hip|gpu|cpu|device|vram|card|host)\b",
+        )
+        .ok()
+    });
+    MOVES.as_ref().is_some_and(|r| r.is_match(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moves_are_told_from_moves_that_are_over() {
+        for text in [
+            "Moving DynamicSwap_HunyuanVideoTransformer3DModelPacked to cuda:0 with preserved memory: 6 GB",
+            "Offloading DynamicSwap_HunyuanVideoTransformer3DModelPacked from cuda:0 to preserve memory: 8 GB",
+            "[INFO] Moving transformer to GPU...",
+        ] {
+            assert!(announces_a_move(text), "{text}");
+        }
+        for text in [
+            "Loading checkpoint shards:  50%|#####     | 2/4 [00:10<00:10, 5.0s/it]",
+            "loaded completely 14003.2 6419.48 True",
+            "Loaded AutoencoderKLHunyuanVideo to cuda:0 as complete.",
+            "Requested to load WAN21",
+        ] {
+            assert!(!announces_a_move(text), "{text}");
+        }
+    }
 
     #[test]
     fn words_of_several_programs() {

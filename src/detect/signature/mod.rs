@@ -19,7 +19,7 @@ use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use crate::model::VerdictId;
 
-pub(crate) use hints::{Hint, hint};
+pub(crate) use hints::{Hint, announces_a_move, hint};
 
 /// How much a signature explains. Of several errors in one failure the highest counts,
 /// of equal ones the first: what follows is mostly its consequence.

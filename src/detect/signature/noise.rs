@@ -13,8 +13,6 @@ const BEFORE: &[&str] = &[
     r"^\s*File \x22",
     // a condition
     r"(?i)\b(?:if|when|whenever|unless|in case(?: of)?|should) (?:you|it|this|these|that|the|there|an?|your|any|reserved|not|on|for|of|gets?|still|see\w*)\b",
-    // what might be or is guarded against
-    r"(?i)\b(?:may|might|would|can|to avoid|avoids?|avoiding|to prevent|prevents?|preventing|risk of|likely|possible|potential\w*|against|instead of|reduces?|helps? with|usually|often|sometimes|typically|e\.g\.|such as|similar to|known issue|fix(?:es|ed)? for|workaround for|simulat\w+)\b.{0,60}$",
     r"(?i)\bcould (?:be|cause|lead|result|run|happen|still|also|trigger|mean)\b",
     // settings and help
     r"(?i)^\W*(?:tips?|hints?|notes?|advice|help|usage|suggestions?|recommend\w*|examples?|try|use|set|consider|see|see also|troubleshooting|faq|tldr|docs?)\b",
@@ -26,6 +24,13 @@ const BEFORE: &[&str] = &[
     r"(?i)\b(?:got |the |positive |negative |your )?(?:prompt|caption|title|description|text|tags?)s?\b\W{0,3}[:=]",
     r"(?i)\bprompt\W{0,3}[:=]",
 ];
+
+/// The same where no exception is told with it: what might be, or is guarded against. The
+/// message of an exception that was raised may advise as well.
+const MIGHT: &str = r"(?i)\b(?:may|might|would|can[ ,]|to avoid|avoids?|avoiding|to prevent|prevents?|preventing|risk of|likely|possible|potential\w*|against|instead of|reduces?|helps? with|usually|often|sometimes|typically|e\.g\.|such as|similar to|known issue|fix(?:es|ed)? for|workaround for|simulat\w+)\b.{0,60}$";
+
+/// The last line of a traceback.
+const RAISED: &str = r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): ";
 
 /// Anywhere in a line: the program answers the error itself.
 const ANSWERED: &[&str] = &[
@@ -48,6 +53,9 @@ fn set(patterns: &[&str]) -> Vec<Regex> {
 static BEFORES: LazyLock<Vec<Regex>> = LazyLock::new(|| set(BEFORE));
 static ANSWERS: LazyLock<Vec<Regex>> = LazyLock::new(|| set(ANSWERED));
 
+static MIGHTS: LazyLock<Vec<Regex>> = LazyLock::new(|| set(&[MIGHT]));
+static RAISES: LazyLock<Vec<Regex>> = LazyLock::new(|| set(&[RAISED]));
+
 /// Whether the words of an error at `start` of this line report none. PyTorch appends
 /// advice to the very line that reports the error, so what follows it counts only where
 /// it says that the program answers.
@@ -55,6 +63,7 @@ pub(super) fn is_no_report(line: &[u8], start: usize) -> bool {
     let before = &line[..start.min(line.len())];
     is_quoted(line, before)
         || BEFORES.iter().any(|r| r.is_match(before))
+        || (MIGHTS.iter().any(|r| r.is_match(before)) && !RAISES.iter().any(|r| r.is_match(line)))
         || ANSWERS.iter().any(|r| r.is_match(line))
 }
 
@@ -73,5 +82,7 @@ fn is_quoted(line: &[u8], before: &[u8]) -> bool {
 
 #[cfg(test)]
 pub(super) fn all_compile() -> bool {
-    BEFORES.len() == BEFORE.len() && ANSWERS.len() == ANSWERED.len()
+    MIGHTS.len() + RAISES.len() == 2
+        && BEFORES.len() == BEFORE.len()
+        && ANSWERS.len() == ANSWERED.len()
 }

@@ -48,6 +48,12 @@ pub(super) const ROWS: &[Row] = &[
         MissingDependency,
         Specific,
     ),
+    // PyTorch's compiler and its extensions
+    Row(
+        r"\bTritonMissing\b|(?i:\bcannot find a working \w+ installation\b)|\b(?:CUDA|ROCM|HIP)_HOME environment variable is not set\b",
+        MissingDependency,
+        Specific,
+    ),
     Row(
         r"\bPackageNotFoundError\b|\bDistributionNotFound\b",
         MissingDependency,

@@ -98,6 +98,7 @@ pub(in crate::diagnose) fn workload(meta: &Meta, kind: AdapterKind) -> Workload 
         argv: meta.argv.clone(),
         gpu: known(&meta.gpu),
         arch: known(&meta.arch),
+        watch: None,
     }
 }
 

@@ -140,7 +140,10 @@ impl Case {
             kind,
             fold,
             self.victims.iter().map(String::as_str),
-            self.rows.as_ref().and_then(Rows::first),
+            self.rows
+                .as_ref()
+                .and_then(Rows::first)
+                .map_or(&[], std::slice::from_ref),
         )
     }
 

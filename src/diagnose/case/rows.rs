@@ -189,8 +189,7 @@ impl Rows {
             d_state: number(9),
             // how it ended is told by events.csv
             alive: number(10) != Some(0.0),
-            faults: None,
-            children: Vec::new(),
+            ..Row::default()
         })
     }
 }

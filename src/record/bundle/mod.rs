@@ -4,10 +4,11 @@
 //! `framepack-tui-<run id>/`: `README.md` for people, `contents.json`, `manifest.json`,
 //! `events.jsonl` and `evidence/NNN/…`. See `docs/events.md`.
 
+mod draft;
 mod summary;
 mod write;
 
-pub use write::{ExportError, Exported, export};
+pub use write::{ExportError, Exported, Wanted, export};
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::model::{Bytes, EnvOrigin};
+use crate::model::{ActionId, Bytes, EnvOrigin, Remedy};
 use crate::record::story::Story;
 
 use super::Contents;
@@ -55,7 +55,8 @@ fn what_happened(out: &mut String, story: &Story) -> std::fmt::Result {
                 write!(out, ", trouble since {}", v.onset.clock())?;
             }
             writeln!(out, ".\n\n{}\n", cell(&v.sentence))?;
-            if let Some(remedy) = &v.remedy {
+            let helps = |r: &&Remedy| r.action != ActionId::None;
+            if let Some(remedy) = v.remedy.as_ref().filter(helps) {
                 writeln!(
                     out,
                     "What would help: {} ({}).\n",
@@ -67,7 +68,12 @@ fn what_happened(out: &mut String, story: &Story) -> std::fmt::Result {
         None => writeln!(out, "**No verdict.**\n")?,
     }
     match &story.end {
-        Some((_, code, summary)) => writeln!(out, "End: exit code {code}, {}\n", cell(summary)),
+        Some((outcome, code, summary)) => writeln!(
+            out,
+            "End: {}, {} (exit code {code} of framepack-tui)\n",
+            outcome.short(),
+            cell(summary)
+        ),
         None => writeln!(
             out,
             "The record has no end: the run still went on, or its supervisor was killed.\n"
@@ -177,6 +183,14 @@ fn findings(out: &mut String, story: &Story) -> std::fmt::Result {
 
 fn settings(out: &mut String, story: &Story) -> std::fmt::Result {
     writeln!(out, "## What was tried\n")?;
+    if let Some(attached) = story.started.as_ref().and_then(|s| s.attached) {
+        writeln!(
+            out,
+            "- nothing: process {} was there before and was only watched\n",
+            attached.pid
+        )?;
+        return Ok(());
+    }
     for spec in &story.attempts {
         writeln!(
             out,
@@ -244,9 +258,10 @@ fn about(out: &mut String, story: &Story, contents: &Contents) -> std::fmt::Resu
             let why = item.failed.as_deref().unwrap_or_default();
             writeln!(
                 out,
-                "- evidence {}: no {}: {}",
+                "- evidence {}: {} {}: {}",
                 report.number,
                 item.kind,
+                if item.absent { "absent" } else { "failed" },
                 cell(why)
             )?;
         }

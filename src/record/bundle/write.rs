@@ -1,8 +1,7 @@
 //! Makes a bundle.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -17,6 +16,7 @@ use crate::record::redact::{Own, Redactor};
 use crate::record::store::MANIFEST;
 use crate::record::story::Story;
 
+use super::draft::Draft;
 use super::summary;
 use super::{BUNDLE_FORMAT, CONTENTS, Contents, EVENTS_MEMBER, Member};
 
@@ -48,6 +48,43 @@ pub enum ExportError {
         /// The system's answer.
         source: io::Error,
     },
+    /// There is something of that name, and it was not asked to be replaced.
+    #[error("write {}: it is there already and stays as it is; name another file with -o, or replace it with --force", path.display())]
+    Exists {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// There is something of that name that is no file: a device, a pipe, a folder.
+    #[error("write {}: it is there already and is no file; name a file with -o", path.display())]
+    NoFile {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The file that is made. It has this name only once it is whole.
+    pub out: &'a Path,
+    /// A file of that name is replaced.
+    pub replace: bool,
+    /// Prompts stay in.
+    pub with_prompt: bool,
+}
+
+impl Wanted<'_> {
+    /// Whether what is there may be replaced, and can be.
+    fn check(&self) -> Result<(), ExportError> {
+        let path = || self.out.to_owned();
+        match self.out.symlink_metadata() {
+            Ok(there) if !(there.is_file() || there.is_symlink()) => {
+                Err(ExportError::NoFile { path: path() })
+            }
+            Ok(_) if !self.replace => Err(ExportError::Exists { path: path() }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What was made.
@@ -59,29 +96,38 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Writes a bundle of the run in the folder `run` to `out`, which is replaced once the
-/// bundle is whole. The record is read twice, in bounded memory.
+/// Writes a bundle of the run in the folder `run`. The record is read twice, in bounded
+/// memory.
 pub fn export(
     run: &Path,
     id: &str,
-    out: &Path,
     own: &Own,
-    with_prompt: bool,
+    wanted: Wanted<'_>,
 ) -> Result<Exported, ExportError> {
-    let wrote = |source| ExportError::Io {
-        what: "write",
-        path: out.to_owned(),
-        source,
+    let Wanted {
+        out,
+        replace,
+        with_prompt,
+    } = wanted;
+    let wrote = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => ExportError::Exists {
+            path: out.to_owned(),
+        },
+        _ => ExportError::Io {
+            what: "write",
+            path: out.to_owned(),
+            source,
+        },
     };
+    wanted.check()?;
     let mut redactor = Redactor::new(own, with_prompt);
     let files = evidence_files(run);
     let lengths = learn(run, &files, &mut redactor)?;
     redactor.seal();
 
-    let part = out.with_extension("part");
-    let spool_path = out.with_extension("spool");
-    let _gone_afterwards = [Removed(part.clone()), Removed(spool_path.clone())];
-    let mut spool = Spool::new(private(&spool_path).map_err(wrote)?);
+    let (draft, packed) = Draft::new(out, "part").map_err(wrote)?;
+    let (_spool, spool) = Draft::new(out, "spool").map_err(wrote)?;
+    let mut spool = Spool::new(spool);
     let mut contents = Contents {
         format: BUNDLE_FORMAT.to_owned(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -97,30 +143,9 @@ pub fn export(
     contents.redactions.clone_from(redactor.counts());
     contents.members = spool.members();
     let readme = summary::page(&story, &contents);
-    let bytes = archive(&part, &contents, &readme, spool).map_err(wrote)?;
-    fs::rename(&part, out).map_err(wrote)?;
+    let bytes = archive(packed, &contents, &readme, spool).map_err(wrote)?;
+    draft.publish(out, replace).map_err(wrote)?;
     Ok(Exported { contents, bytes })
-}
-
-/// A file that is removed when this goes away; it may have got another name.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        // not there any more is what is wanted
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// A new file, readable by its owner only.
-fn private(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
 }
 
 /// Members on disk, one after the other, until their lengths are known.
@@ -199,6 +224,7 @@ fn learn(
             redactor.learn_json(&value);
         }
     }
+    events.require_any()?;
     for path in files.iter().take(FILES) {
         // what cannot be read is told when it would be written
         let _ = each_line(path, &mut |line| {
@@ -392,9 +418,9 @@ fn each_line(path: &Path, with: &mut dyn FnMut(&str) -> io::Result<bool>) -> io:
 }
 
 /// Puts the archive together; gives its length.
-fn archive(part: &Path, contents: &Contents, readme: &str, spool: Spool) -> io::Result<u64> {
+fn archive(part: File, contents: &Contents, readme: &str, spool: Spool) -> io::Result<u64> {
     let folder = format!("framepack-tui-{}", contents.run);
-    let packed = GzEncoder::new(BufWriter::new(private(part)?), Compression::best());
+    let packed = GzEncoder::new(BufWriter::new(part), Compression::best());
     let mut archive = tar::Builder::new(packed);
     let mut add = |name: &str, bytes: u64, data: &mut dyn Read| {
         let mut header = tar::Header::new_gnu();

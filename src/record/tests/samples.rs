@@ -229,12 +229,16 @@ fn attempt_events() -> Vec<Event> {
             number: 1,
             attempt: 1,
             dir: "/state".into(),
-            items: vec![EvidenceItem {
-                kind: "threads".into(),
-                file: Some("evidence/001/threads.txt".into()),
-                bytes: 10,
-                failed: None,
-            }],
+            items: vec![
+                absent(),
+                EvidenceItem {
+                    kind: "threads".into(),
+                    file: Some("evidence/001/threads.txt".into()),
+                    bytes: 10,
+                    failed: None,
+                    absent: false,
+                },
+            ],
             took_ms: 12,
         }),
     ];
@@ -498,6 +502,16 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
     events.extend(switches());
     events.push(finished());
     events
+}
+
+fn absent() -> EvidenceItem {
+    EvidenceItem {
+        kind: "python_stacks".into(),
+        file: None,
+        bytes: 0,
+        failed: Some("py-spy is not installed".into()),
+        absent: true,
+    }
 }
 
 /// A new kind does not compile here until it is added, and then `one_of_each` and

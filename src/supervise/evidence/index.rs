@@ -2,31 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::event::EvidenceReport;
+use crate::model::event::{EvidenceReport, ItemState};
 
 /// Its name in the folder of the bundle.
 pub(super) const FILE: &str = "index.json";
 /// Its version.
 const FORMAT: &str = "1.0";
 
-/// Whether a part is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum State {
-    /// Whole.
-    Ok,
-    /// Not, or not whole: `why` tells, and what there was is in the file.
-    Failed,
-    /// Nothing of the kind is here to be taken.
-    Absent,
-}
-
 /// One part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// As in the event `evidence_taken`.
     pub(super) kind: String,
-    pub(super) state: State,
+    pub(super) state: ItemState,
     /// File name within the run's folder; absent where there is none.
     pub(super) file: Option<String>,
     /// Its size.
@@ -42,7 +30,7 @@ impl Entry {
     pub(super) fn failed(kind: &str, why: String) -> Self {
         Self {
             kind: kind.to_owned(),
-            state: State::Failed,
+            state: ItemState::Failed,
             file: None,
             bytes: 0,
             took_ms: 0,

@@ -277,6 +277,7 @@ fn failed(kind: &str, why: String) -> EvidenceItem {
         file: None,
         bytes: 0,
         failed: Some(why),
+        absent: false,
     }
 }
 

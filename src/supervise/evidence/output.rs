@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
-use crate::model::event::EvidenceItem;
+use crate::model::event::{EvidenceItem, ItemState};
 
-use super::index::{Entry, State};
+use super::index::Entry;
 use super::{Part, Trouble};
 
 /// Room that is always left for the note that something was cut.
@@ -177,9 +177,9 @@ pub(super) fn write(dir: &Path, part: &Part) -> (EvidenceItem, Entry) {
     let mut entry = Entry {
         kind: part.kind.to_owned(),
         state: match &part.trouble {
-            None => State::Ok,
-            Some(Trouble::Absent(_)) => State::Absent,
-            Some(Trouble::Failed(_)) => State::Failed,
+            None => ItemState::Ok,
+            Some(Trouble::Absent(_)) => ItemState::Absent,
+            Some(Trouble::Failed(_)) => ItemState::Failed,
         },
         file: None,
         bytes: 0,
@@ -194,12 +194,12 @@ pub(super) fn write(dir: &Path, part: &Part) -> (EvidenceItem, Entry) {
                 entry.bytes = part.kept.bytes.len() as u64;
             }
             Err(e) => {
-                entry.state = State::Failed;
+                entry.state = ItemState::Failed;
                 entry.why = Some(format!("write {}: {e}", path.display()));
             }
         }
     } else if entry.why.is_none() {
-        entry.state = State::Absent;
+        entry.state = ItemState::Absent;
         entry.why = Some("nothing to report".to_owned());
     }
     let item = EvidenceItem {
@@ -207,6 +207,7 @@ pub(super) fn write(dir: &Path, part: &Part) -> (EvidenceItem, Entry) {
         file: entry.file.clone(),
         bytes: entry.bytes,
         failed: entry.why.clone(),
+        absent: entry.state == ItemState::Absent,
     };
     (item, entry)
 }

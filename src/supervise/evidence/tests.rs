@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::*;
+use crate::model::event::ItemState;
 use crate::supervise::tree::Member;
 
 struct Ended(Child);
@@ -104,9 +105,9 @@ fn a_bundle_of_a_real_tree_tells_what_it_does() {
     );
     let index = index_of(&request.dir);
     let state = |kind: &str| index.items.iter().find(|i| i.kind == kind).unwrap().state;
-    assert_eq!(state("threads"), index::State::Ok);
-    assert_eq!(state("gpu"), index::State::Absent);
-    assert_eq!(state("log_tail"), index::State::Absent);
+    assert_eq!(state("threads"), ItemState::Ok);
+    assert_eq!(state("gpu"), ItemState::Absent);
+    assert_eq!(state("log_tail"), ItemState::Absent);
     assert_eq!(index.items.len(), report.items.len());
     let mode = fs::metadata(&request.dir).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);

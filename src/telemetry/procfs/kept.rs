@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::file::{self, ReadError, ReadResult};
 
@@ -25,16 +25,23 @@ struct Open {
 }
 
 impl Kept {
-    /// The text of the file at `path`, which stays open where `keep` is set. A file that
-    /// was removed or replaced, or whose process has ended, is looked for by its name.
-    pub(super) fn read(&mut self, path: &Path, keep: bool) -> ReadResult<String> {
-        if let Some(text) = self.0.as_ref().and_then(Open::text) {
-            return Ok(text);
+    /// What `parse` makes of the text of the file, which stays open where `keep` is set. A
+    /// file that was removed or replaced, or whose process has ended, is looked for by its
+    /// name; `path` makes that name, which an open file does without.
+    pub(super) fn read<T>(
+        &mut self,
+        path: impl Fn() -> PathBuf,
+        keep: bool,
+        parse: impl Fn(&str) -> T,
+    ) -> ReadResult<T> {
+        if let Some(told) = self.0.as_ref().and_then(|open| open.text(&parse)) {
+            return Ok(told);
         }
-        self.0 = keep.then(|| Open::new(path)).flatten();
-        match self.0.as_ref().and_then(Open::text) {
-            Some(text) => Ok(text),
-            None => read_once(path),
+        let path = path();
+        self.0 = keep.then(|| Open::new(&path)).flatten();
+        match self.0.as_ref().and_then(|open| open.text(&parse)) {
+            Some(told) => Ok(told),
+            None => read_once(&path).map(|text| parse(&text)),
         }
     }
 }
@@ -46,15 +53,15 @@ impl Open {
         Some(Self { file, procfs })
     }
 
-    /// The whole text; none where it cannot be told for certain.
-    fn text(&self) -> Option<String> {
+    /// What the whole text tells; none where it cannot be had for certain.
+    fn text<T>(&self, parse: &impl Fn(&str) -> T) -> Option<T> {
         // one that has no name any more was replaced
         if !self.procfs && rustix::fs::fstat(&self.file).ok()?.st_nlink == 0 {
             return None;
         }
         let mut page = [0; PAGE];
         let length = self.file.read_at(&mut page, 0).ok()?;
-        (length > 0 && length < PAGE).then(|| file::text_of(&page[..length]))
+        (length > 0 && length < PAGE).then(|| parse(&file::text_in(&page[..length])))
     }
 }
 
@@ -73,26 +80,30 @@ mod tests {
     use super::super::super::testing::Tree;
     use super::*;
 
+    fn read(kept: &mut Kept, path: &Path, keep: bool) -> ReadResult<String> {
+        kept.read(|| path.to_owned(), keep, str::to_owned)
+    }
+
     #[test]
     fn an_open_file_is_followed_through_change_replacement_and_removal() {
         let files = Tree::new();
         let path = files.root().join("value");
         for keep in [true, false] {
             let mut kept = Kept::default();
-            assert_eq!(kept.read(&path, keep), Err(ReadError::Missing));
+            assert_eq!(read(&mut kept, &path, keep), Err(ReadError::Missing));
             files.write("value", "1\n");
-            assert_eq!(kept.read(&path, keep).as_deref(), Ok("1"));
+            assert_eq!(read(&mut kept, &path, keep).as_deref(), Ok("1"));
             assert_eq!(kept.0.is_some(), keep);
             // written in place
             std::fs::write(&path, "22\n").unwrap();
-            assert_eq!(kept.read(&path, keep).as_deref(), Ok("22"));
+            assert_eq!(read(&mut kept, &path, keep).as_deref(), Ok("22"));
             // another file of that name
             files.write("value", "333\n");
-            assert_eq!(kept.read(&path, keep).as_deref(), Ok("333"));
+            assert_eq!(read(&mut kept, &path, keep).as_deref(), Ok("333"));
             files.write("value", &"x".repeat(2 * PAGE));
-            assert_eq!(kept.read(&path, keep).map(|t| t.len()), Ok(2 * PAGE));
+            assert_eq!(read(&mut kept, &path, keep).map(|t| t.len()), Ok(2 * PAGE));
             std::fs::remove_file(&path).unwrap();
-            assert_eq!(kept.read(&path, keep), Err(ReadError::Missing));
+            assert_eq!(read(&mut kept, &path, keep), Err(ReadError::Missing));
         }
     }
 
@@ -104,9 +115,9 @@ mod tests {
             .unwrap();
         let path = Path::new("/proc").join(child.id().to_string()).join("stat");
         let mut kept = Kept::default();
-        assert!(kept.read(&path, true).unwrap().contains("(sleep)"));
+        assert!(read(&mut kept, &path, true).unwrap().contains("(sleep)"));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(kept.read(&path, true), Err(ReadError::Missing));
+        assert_eq!(read(&mut kept, &path, true), Err(ReadError::Missing));
     }
 }

@@ -1,7 +1,7 @@
 //! One process of the tree: its counters and its threads.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::file::{ReadError, ReadResult};
 use super::kept::Kept;
@@ -38,6 +38,16 @@ pub(super) struct Member {
     tasks: HashMap<u32, TaskFiles>,
     /// What the last look at the threads told; none yet.
     threads: Option<Told>,
+    /// What `status` told when it was last read; none yet.
+    status: Option<Status>,
+}
+
+/// What changes slowly, and only `status` tells: it costs as much as all else of a process.
+#[derive(Debug, Clone)]
+struct Status {
+    rss: ReadResult<u64>,
+    swap: ReadResult<u64>,
+    traced: bool,
 }
 
 /// The files that are read in every round.
@@ -62,14 +72,27 @@ pub(super) struct Look {
     pub(super) pid: u32,
     /// Length of a clock tick.
     pub(super) tick_ns: u64,
-    /// Its threads one by one.
-    pub(super) detail: bool,
-    /// Where each of them waits.
-    pub(super) wait_channels: bool,
+    /// How closely its threads are looked at.
+    pub(super) threads: LookAt,
     /// As many of its threads keep their files open as well.
     pub(super) keep_threads: usize,
     /// Its files stay open for the next round.
     pub(super) keep: bool,
+    /// Its `status`, too.
+    pub(super) status: bool,
+    /// Bytes in a page.
+    pub(super) page: u64,
+}
+
+/// How closely the threads of a process are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LookAt {
+    /// Not in this round.
+    Nothing,
+    /// One by one.
+    Each,
+    /// One by one, and where each of them waits.
+    WaitChannels,
 }
 
 /// One reading of one process.
@@ -96,24 +119,24 @@ pub(super) struct MemberReading {
 impl Member {
     /// `stat` of the process in `dir`; its files stay open where `keep` is set.
     pub(super) fn stat(&mut self, dir: &Path, keep: bool) -> ReadResult<Stat> {
-        let path = dir.join("stat");
-        let text = self.files.stat.read(&path, keep)?;
-        parse::stat(&text).ok_or_else(|| ReadError::text(&path, "not the usual fields"))
+        let path = || dir.join("stat");
+        let stat = self.files.stat.read(path, keep, parse::stat)?;
+        stat.ok_or_else(|| ReadError::text(&path(), "not the usual fields"))
     }
 
     /// Reads the process `pid` in `dir`, and its threads where `detail` is asked for: they
     /// are many, and each costs as much as a process.
     pub(super) fn read(&mut self, dir: &Path, stat: Stat, look: &Look) -> MemberReading {
         self.start = Some(stat.start);
-        let status = self.files.status.read(&dir.join("status"), look.keep);
-        let io = self.files.io.read(&dir.join("io"), look.keep);
-        let [rss, swap, tracer] = values(&status, ["VmRSS", "VmSwap", "TracerPid"]);
-        let bytes = |kib: ReadResult<u64>| kib.map(|n| n.saturating_mul(1024));
+        let known = self.status.take().filter(|_| !look.status);
+        let status = known.unwrap_or_else(|| self.files.status(dir, look.keep));
+        self.status = Some(status.clone());
+        let keys = ["read_bytes", "write_bytes", "rchar", "wchar"];
         let [read_bytes, write_bytes, rchar, wchar] =
-            values(&io, ["read_bytes", "write_bytes", "rchar", "wchar"]);
+            values(&mut self.files.io, &|| dir.join("io"), look.keep, keys);
         let mut threads = stat.threads;
         let mut per_thread = Vec::new();
-        if look.detail {
+        if look.threads != LookAt::Nothing {
             let read = Threads::read(dir, look, &self.seen, &mut self.tasks);
             let switches = read.told.map(|()| self.count_switches(&read.samples));
             self.threads = Some(Told {
@@ -144,12 +167,13 @@ impl Member {
             // A counter that seems to fall is one of the kernel's corrections.
             value.map(|v| *known = v.max(*known))
         });
+        let resident = stat.pages.map(|pages| pages.saturating_mul(look.page));
         MemberReading {
             stat,
             counters,
-            rss: bytes(rss),
-            swap: bytes(swap),
-            traced: tracer.is_ok_and(|p| p != 0),
+            rss: resident.map_or(status.rss, Ok),
+            swap: status.swap,
+            traced: status.traced,
             threads,
             waiting: told.waiting,
             per_thread,
@@ -170,10 +194,28 @@ impl Member {
     }
 }
 
+impl Files {
+    fn status(&mut self, dir: &Path, keep: bool) -> Status {
+        let keys = ["VmRSS", "VmSwap", "TracerPid"];
+        let [rss, swap, tracer] = values(&mut self.status, &|| dir.join("status"), keep, keys);
+        let bytes = |kib: ReadResult<u64>| kib.map(|n| n.saturating_mul(1024));
+        Status {
+            rss: bytes(rss),
+            swap: bytes(swap),
+            traced: tracer.is_ok_and(|p| p != 0),
+        }
+    }
+}
+
 /// The values of a file, or its error for each of them.
-fn values<const N: usize>(text: &ReadResult<String>, keys: [&str; N]) -> [ReadResult<u64>; N] {
-    match text {
-        Ok(text) => parse::keyed(text, keys).map(|v| v.ok_or(ReadError::Missing)),
+fn values<const N: usize>(
+    file: &mut Kept,
+    path: &impl Fn() -> PathBuf,
+    keep: bool,
+    keys: [&str; N],
+) -> [ReadResult<u64>; N] {
+    match file.read(path, keep, |text| parse::keyed(text, keys)) {
+        Ok(values) => values.map(|v| v.ok_or(ReadError::Missing)),
         Err(error) => std::array::from_fn(|_| Err(error.clone())),
     }
 }

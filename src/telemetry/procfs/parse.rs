@@ -26,6 +26,9 @@ pub(in crate::telemetry) struct Stat {
     /// Start in ticks since boot; tells a new process from an old one of the
     /// same number.
     pub(in crate::telemetry) start: u64,
+    /// Resident pages; None where the kernel does not tell, or tells 0, which no living
+    /// program has.
+    pub(in crate::telemetry) pages: Option<u64>,
 }
 
 /// `pid (comm) state ppid …`; the name may hold blanks and brackets.
@@ -50,7 +53,15 @@ pub(super) fn stat(text: &str) -> Option<Stat> {
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         ticks,
         start: number(2)?,
+        pages: number(2).filter(|pages| *pages > 0),
     })
+}
+
+/// Name and state alone, of a stat file: the other fields are most of the work.
+pub(super) fn name_and_state(text: &str) -> Option<(&str, char)> {
+    let (head, rest) = text.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    Some((name, rest.trim_start().chars().next()?))
 }
 
 /// Reads and parses a stat file.
@@ -93,6 +104,10 @@ mod tests {
         assert_eq!(s.comm, "a) b (x");
         assert_eq!((s.state, s.ppid, s.start), ('S', 7, 98765));
         assert_eq!((s.minor, s.major, s.ticks, s.threads), (311, 3, 17, 3));
+        assert_eq!(s.pages, Some(200));
+        assert_eq!(name_and_state(STAT), Some(("a) b (x", 'S')));
+        let (short, _) = STAT.split_once(" 1000").unwrap();
+        assert_eq!(stat(short).map(|s| (s.start, s.pages)), Some((98765, None)));
     }
 
     #[test]
@@ -108,6 +123,7 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes: Vec<u8>, cut in 0usize..160) {
             let text = file::text_of(&bytes);
+            prop_assert!(stat(&text).is_none() || name_and_state(&text).is_some());
             let _ = (stat(&text), keyed(&text, ["VmRSS", "io"]), schedstat(&text));
             let _ = stat(&STAT[..cut.min(STAT.len())]);
         }

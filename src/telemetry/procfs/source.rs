@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::super::aging::{Age, Change};
-use super::super::file::{self, ReadError, ReadResult};
+use super::super::file::{ReadError, ReadResult};
 use super::super::source::{Answer, Source, SourceError, lock};
 use super::super::track::Tracker;
-use super::member::{COUNTERS, Counters, Look, Member, MemberReading};
+use super::kept::Kept;
+use super::member::{COUNTERS, Counters, Look, LookAt, Member, MemberReading};
 use super::tree::Census;
 use crate::model::time::millis;
 use crate::model::{Bytes, Metric, ProcSample, ThreadSample};
@@ -19,8 +20,11 @@ use crate::model::{Bytes, Metric, ProcSample, ThreadSample};
 const SCAN_PERIOD: Duration = Duration::from_millis(900);
 /// The threads one by one, where nobody asks for them each time.
 const SLOW_ROUND: Duration = Duration::from_secs(5);
-/// What they told is fresh for so long.
+/// `status` of the processes is read this often.
+const STATUS_ROUND: Duration = Duration::from_millis(1900);
+/// What the threads told is fresh for so long, and what `status` told.
 const THREADS_FRESH: Duration = Duration::from_millis(1500);
+const STATUS_FRESH: Duration = Duration::from_secs(3);
 /// Processes of which the files stay open, three of each.
 const KEPT: usize = 64;
 /// Threads of which the files stay open, two of each. With those of the processes that is
@@ -63,6 +67,7 @@ pub(crate) struct ProcReading {
 pub(crate) struct ProcSource {
     proc: PathBuf,
     tick_ns: u64,
+    page: u64,
     target: Arc<Mutex<Target>>,
     /// Threads of the last slow round; taken by the sampler.
     threads: Arc<Mutex<Vec<ThreadSample>>>,
@@ -79,7 +84,11 @@ struct Tree {
     scanned: Option<(Instant, BTreeSet<u32>)>,
     /// When the threads were last looked at.
     slow: Option<Instant>,
+    /// When `status` was last read.
+    status: Option<Instant>,
     live: HashMap<u32, Member>,
+    /// `wchan` of the root process, kept open.
+    wchan: Kept,
     ended: Counters<u64>,
     tracker: Tracker,
 }
@@ -94,6 +103,7 @@ impl ProcSource {
     ) -> Self {
         Self {
             proc: root.join("proc"),
+            page: ::procfs::page_size(),
             tick_ns: 1_000_000_000 / ::procfs::ticks_per_second().max(1),
             target,
             threads,
@@ -133,15 +143,25 @@ impl ProcSource {
         let mut readings = BTreeMap::new();
         let mut known = std::mem::take(&mut self.tree.live);
         let mut keep_threads = KEPT_THREADS;
+        let at = self.tree.status;
+        let status = detail || at.is_none_or(|at| at.elapsed() >= STATUS_ROUND);
+        if status {
+            self.tree.status = Some(Instant::now());
+        }
         for (number, pid) in pids.iter().enumerate() {
             let dir = self.proc.join(pid.to_string());
             let look = Look {
                 pid: *pid,
                 tick_ns: self.tick_ns,
-                detail,
-                wait_channels: asked,
+                threads: match (detail, asked) {
+                    (_, true) => LookAt::WaitChannels,
+                    (true, false) => LookAt::Each,
+                    (false, false) => LookAt::Nothing,
+                },
                 keep: number < KEPT,
                 keep_threads,
+                status,
+                page: self.page,
             };
             let mut member = known.remove(pid).unwrap_or_default();
             let stat = member.stat(&dir, look.keep);
@@ -212,7 +232,7 @@ impl Source for ProcSource {
                 .map(|m| std::mem::take(&mut m.per_thread));
             *lock(&self.threads) = all.flatten().collect();
         }
-        let wait = wait_channel(&self.proc, root, members.get(&root));
+        let wait = wait_channel(&mut self.tree.wchan, &self.proc, root, members.get(&root));
         reading.sample = Some(self.tree.sum(root, &members, wait));
         Ok(Answer::good(reading))
     }
@@ -272,24 +292,28 @@ impl Tree {
             write_bytes: self.counter(4, members),
             read_chars: self.counter(5, members),
             write_chars: self.counter(6, members),
-            switches: as_old_as(look, self.counter(7, members)),
+            switches: as_old_as(look, THREADS_FRESH, self.counter(7, members)),
             state: self.tracker.settle("state", state),
-            d_state: as_old_as(look, self.tracker.settle("threads", waiting)),
+            d_state: as_old_as(look, THREADS_FRESH, self.tracker.settle("threads", waiting)),
             wait_channel: self.tracker.settle("wchan", wait),
             rss: self.tracker.settle("VmRSS", rss),
-            swap: self.tracker.settle("VmSwap", swap),
+            swap: as_old_as(
+                self.status,
+                STATUS_FRESH,
+                self.tracker.settle("VmSwap", swap),
+            ),
             per_thread: Vec::new(),
             on_cards: Vec::new(),
         }
     }
 }
 
-/// What the threads told is as old as the last look at them. A failure already counts
-/// its time.
-fn as_old_as<T>(look: Option<Instant>, told: Metric<T>) -> Metric<T> {
+/// What is not read in each round is as old as the last look at it. A failure already
+/// counts its time.
+fn as_old_as<T>(look: Option<Instant>, fresh: Duration, told: Metric<T>) -> Metric<T> {
     let age = Age {
         age_ms: look.map_or(0, |at| millis(at.elapsed())),
-        fresh_ms: millis(THREADS_FRESH),
+        fresh_ms: millis(fresh),
     };
     match told {
         Metric::Fresh(_) => age.apply(told),
@@ -319,14 +343,22 @@ fn any_good<T>(answers: impl Iterator<Item = ReadResult<T>>) -> ReadResult<Vec<T
 /// Where the root process waits; `-` while it runs. The kernel answers `0` both
 /// for a process that waits for nothing and for a reader without the right, so `0`
 /// of one that sleeps is a failure.
-fn wait_channel(proc: &Path, root: u32, member: Option<&MemberReading>) -> ReadResult<String> {
-    let path = proc.join(root.to_string()).join("wchan");
-    let text = file::read_text(&path)?;
+fn wait_channel(
+    file: &mut Kept,
+    proc: &Path,
+    root: u32,
+    member: Option<&MemberReading>,
+) -> ReadResult<String> {
+    let path = || proc.join(root.to_string()).join("wchan");
+    let text = file.read(path, true, str::to_owned)?;
     if !matches!(text.as_str(), "" | "0") {
         return Ok(text);
     }
     match member.map(|m| m.stat.state) {
-        Some('S' | 'D' | 'I') => Err(ReadError::text(&path, "the kernel does not show it to us")),
+        Some('S' | 'D' | 'I') => Err(ReadError::text(
+            &path(),
+            "the kernel does not show it to us",
+        )),
         _ => Ok("-".to_owned()),
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::super::file::{ReadError, ReadResult};
 use super::kept::{self, Kept};
-use super::member::Look;
+use super::member::{Look, LookAt};
 use super::parse;
 use crate::model::ThreadSample;
 
@@ -29,11 +29,11 @@ impl Threads {
         files: &mut HashMap<u32, TaskFiles>,
     ) -> Self {
         let tasks = dir.join("task");
-        let listed: ReadResult<Vec<(u32, PathBuf)>> = fs::read_dir(&tasks)
+        let listed: ReadResult<Vec<u32>> = fs::read_dir(&tasks)
             .map(|entries| {
                 entries
                     .filter_map(Result::ok)
-                    .filter_map(|e| Some((e.file_name().to_str()?.parse().ok()?, e.path())))
+                    .filter_map(|e| e.file_name().to_str()?.parse().ok())
                     .collect()
             })
             .map_err(|e| ReadError::os(&tasks, &e));
@@ -51,10 +51,10 @@ impl Threads {
         let (mut alive, mut waiting) = (0, 0);
         let mut told = Ok(());
         let mut samples = Vec::new();
-        for (tid, path) in listed {
+        for tid in listed {
             let mut its = open.remove(&tid).unwrap_or_default();
             its.keep = files.len() < look.keep_threads;
-            let Some(thread) = Thread::read(&path, tid, look, (seen.get(&tid), &mut its)) else {
+            let Some(thread) = Thread::read(&tasks, tid, look, (seen.get(&tid), &mut its)) else {
                 continue;
             };
             if its.keep {
@@ -96,46 +96,56 @@ struct Thread {
 impl Thread {
     /// None: it ended meanwhile.
     fn read(
-        task: &Path,
+        tasks: &Path,
         tid: u32,
         look: &Look,
         (last, files): (Option<&ThreadSample>, &mut TaskFiles),
     ) -> Option<Self> {
         let keep = files.keep;
+        let task = || tasks.join(tid.to_string());
         let sched = files
             .schedstat
-            .read(&task.join("schedstat"), keep)
+            .read(|| task().join("schedstat"), keep, parse::schedstat)
             .ok()
-            .and_then(|text| parse::schedstat(&text));
+            .flatten();
         // One that was never put on a CPU since it slept sleeps still, and where it slept.
         // Most threads are so, and this spares two of three files.
         if let (Some(now), Some(last)) = (sched, last)
             && now == (last.run_ns, last.switches)
             && matches!(last.state, 'S' | 'D' | 'I')
-            && (last.wchan.is_some() || !look.wait_channels)
+            && (last.wchan.is_some() || look.threads != LookAt::WaitChannels)
         {
             return Some(Self {
                 state: last.state,
                 sample: Ok(last.clone()),
             });
         }
-        let stat = parse::stat(&files.stat.read(&task.join("stat"), keep).ok()?)?;
-        let state = stat.state;
+        let brief = |text: &str| {
+            let (name, state) = parse::name_and_state(text)?;
+            let ticks = match sched {
+                Some(_) => 0,
+                None => parse::stat(text)?.ticks,
+            };
+            Some((name.to_owned(), state, ticks))
+        };
+        let (name, state, ticks) = files
+            .stat
+            .read(|| task().join("stat"), keep, brief)
+            .ok()??;
         let sample = match sched {
             Some((run, switches)) => Ok((run, switches)),
-            None => context_switches(&task.join("status"))
-                .map(|switches| (stat.ticks.saturating_mul(look.tick_ns), switches)),
+            None => context_switches(&task().join("status"))
+                .map(|switches| (ticks.saturating_mul(look.tick_ns), switches)),
         }
         .map(|(run_ns, switches)| ThreadSample {
             pid: look.pid,
             tid,
-            name: stat.comm,
+            name,
             state,
             run_ns,
             switches,
-            wchan: look
-                .wait_channels
-                .then(|| kept::read_once(&task.join("wchan")).ok())
+            wchan: (look.threads == LookAt::WaitChannels)
+                .then(|| kept::read_once(&task().join("wchan")).ok())
                 .flatten()
                 .filter(|w| !matches!(w.as_str(), "" | "0")),
         });

@@ -4,18 +4,24 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::super::file;
+use super::kept::Kept;
 use super::parse;
 
 /// Every process is asked anew for its parent this often; in between only new ones, and
-/// those whose parent has gone.
-const WHOLE_PERIOD: Duration = Duration::from_secs(10);
+/// all when one of the tree has ended. A process falls to another parent only when its own
+/// ends, so this is no more than a net below.
+const WHOLE_PERIOD: Duration = Duration::from_mins(1);
 /// New processes are looked for this often where the kernel does not tell that there are
 /// any: gVisor's `loadavg` ends in `0/0 0`, that of lxcfs may stand still.
 const LIST_PERIOD: Duration = Duration::from_secs(1);
+/// As many new numbers are asked for one by one; a list of all processes costs less than
+/// more of them.
+const ASKED: u32 = 64;
 
 /// The processes of the machine and their parents.
 #[derive(Debug, Default)]
@@ -23,6 +29,8 @@ pub(super) struct Census {
     parents: HashMap<u32, u32>,
     /// Those that the last look listed.
     pids: HashSet<u32>,
+    /// `loadavg`, kept open.
+    loadavg: Kept,
     whole: Option<Instant>,
     listed: Option<Instant>,
     /// The last number that the kernel had given to a process or thread before the last
@@ -42,13 +50,18 @@ impl Census {
         root: u32,
         reaper: Option<u32>,
     ) -> io::Result<BTreeSet<u32>> {
-        let newest = newest(proc);
+        let newest = newest(&mut self.loadavg, proc);
         let whole = self.whole.is_none_or(|at| at.elapsed() >= WHOLE_PERIOD);
         // Listing every process costs more than reading the tree.
         let told = self.newest.is_none() || newest != self.newest;
         let unknown = newest.is_none() || self.stands_still;
         let due = self.listed.is_none_or(|at| at.elapsed() >= LIST_PERIOD);
-        if whole || told || (unknown && due) {
+        if let (false, false, Some(before), Some(now)) = (whole, unknown, self.newest, newest)
+            && now.checked_sub(before).is_some_and(|new| new <= ASKED)
+        {
+            self.ask(proc, before + 1..=now);
+            self.newest = newest;
+        } else if whole || told || (unknown && due) {
             let came = self.look(proc, whole)?;
             self.stands_still |= came && !told;
             self.newest = newest;
@@ -61,6 +74,22 @@ impl Census {
     pub(super) fn forget(&mut self, pid: u32) {
         self.parents.remove(&pid);
         self.newest = None;
+    }
+
+    /// Asks for the processes of these numbers, which the kernel gave since the last look.
+    /// Most are threads or have ended already.
+    fn ask(&mut self, proc: &Path, new: RangeInclusive<u32>) {
+        for pid in new {
+            let dir = proc.join(pid.to_string());
+            self.parents.remove(&pid);
+            // a thread is found under its number as well, though it is not listed
+            if let Ok(stat) = parse::read_stat(&dir.join("stat"))
+                && is_process(&dir, pid)
+            {
+                self.parents.insert(pid, stat.ppid);
+                self.pids.insert(pid);
+            }
+        }
     }
 
     /// Whether a process has come since the last look.
@@ -91,12 +120,19 @@ impl Census {
     }
 }
 
+/// Whether the number is that of a process and not of one of its threads.
+fn is_process(dir: &Path, pid: u32) -> bool {
+    let status = file::read_text(&dir.join("status")).unwrap_or_default();
+    let [group] = parse::keyed(&status, ["Tgid"]);
+    group.is_none_or(|group| group == u64::from(pid))
+}
+
 /// The last field of `loadavg`: as long as it stays, no process or thread has begun. None
 /// where it is not told: no process has the number 0.
-fn newest(proc: &Path) -> Option<u32> {
-    let text = file::read_text(&proc.join("loadavg")).ok()?;
-    let newest = text.trim_end().rsplit(' ').next()?.parse().ok();
-    newest.filter(|pid| *pid != 0)
+fn newest(loadavg: &mut Kept, proc: &Path) -> Option<u32> {
+    let last = |text: &str| text.rsplit(' ').next()?.parse().ok();
+    let newest = loadavg.read(|| proc.join("loadavg"), true, last).ok()??;
+    (newest != 0).then_some(newest)
 }
 
 fn descendants(parents: &HashMap<u32, u32>, root: u32, reaper: Option<u32>) -> BTreeSet<u32> {
@@ -176,6 +212,39 @@ mod tests {
         process(11, 1);
         census.forget(10);
         assert_eq!(all(&mut census), [6]);
+    }
+
+    #[test]
+    fn new_numbers_are_asked_for_one_by_one_and_a_thread_is_no_process() {
+        let files = Files::new();
+        let process = |pid: u32, parent: u32, group: u32| {
+            let text = format!("{pid} (x) S {parent} 1 1 0 -1 0 1 0 1 0 1 0 0 0 20 0 1 0 500 0 0");
+            files.write(&format!("proc/{pid}/stat"), &text);
+            files.write(&format!("proc/{pid}/status"), &format!("Tgid:\t{group}\n"));
+        };
+        let newest = |pid: u32| {
+            files.write("proc/loadavg", &format!("0.10 0.20 0.30 1/99 {pid}\n"));
+        };
+        process(6, 1, 6);
+        newest(6);
+        let proc = files.root().join("proc");
+        let mut census = Census::default();
+        let all = |census: &mut Census| Vec::from_iter(census.members(&proc, 6, None).unwrap());
+        assert_eq!(all(&mut census), [6]);
+        // 8 has ended already, 9 is a thread of 7
+        process(7, 6, 7);
+        process(9, 6, 7);
+        newest(9);
+        assert_eq!(all(&mut census), [6, 7]);
+        // more than are asked for: 99 is found in the list
+        process(99, 7, 99);
+        std::fs::remove_dir_all(proc.join("9")).unwrap();
+        newest(9 + ASKED + 30);
+        assert_eq!(all(&mut census), [6, 7, 99]);
+        // the numbers began anew
+        process(3, 99, 3);
+        newest(3);
+        assert_eq!(all(&mut census), [3, 6, 7, 99]);
     }
 
     #[test]

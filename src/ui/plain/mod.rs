@@ -141,7 +141,13 @@ impl<W: Write> PlainWriter<W> {
                 Some(pid) => self.say(at, "watch", &story::watched(pid)),
                 None => self.say(at, "attempt", &story::attempt(a)),
             },
-            Event::Spawned { .. } if self.state.attached.is_some() => Ok(()),
+            // of a process that is not ours there are no attempts, and one end
+            Event::Spawned { .. } | Event::GroupGone { .. } if self.state.attached.is_some() => {
+                Ok(())
+            }
+            Event::Exited(e) if let Some(pid) = self.state.attached => {
+                self.say(at, "exited", &format!("process {pid}: {}", e.status))
+            }
             Event::Phase(p) => self.say(at, "phase", &story::phase(p)),
             Event::Verdict(v) => {
                 self.say(at, "health", &story::verdict(at, v))?;
@@ -189,7 +195,7 @@ impl<W: Write> PlainWriter<W> {
         if !diagnosis::is_fault(v.health) {
             return Ok(());
         }
-        let mut lines = diagnosis::lines(v, at);
+        let mut lines = diagnosis::lines(v, at, self.state.attached.is_none());
         // the line before says it
         lines.retain(|(about, _)| *about != "reason");
         // what was ruled out is many and short
@@ -203,7 +209,11 @@ impl<W: Write> PlainWriter<W> {
     }
 
     fn decision(&mut self, at: Mono, d: &Decision) -> io::Result<()> {
-        self.say(at, "decision", &story::decision(at, d))?;
+        self.say(
+            at,
+            "decision",
+            &story::decision(at, d, self.state.attached.is_none()),
+        )?;
         for s in &d.skipped {
             self.say(at, "not available", &format!("rung {}: {}", s.rung, s.why))?;
         }

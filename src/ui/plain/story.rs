@@ -1,13 +1,13 @@
 //! Events in a line of words each.
 
-use crate::model::event::{Choice, Decision, EvidenceReport, Level, Standstill};
+use crate::model::event::{Choice, Decision, EvidenceReport, ItemState, Level, Standstill};
 use crate::model::progress::PhaseChange;
 use crate::model::{
     AttemptSpec, Command, EnvOrigin, Event, Health, JobChange, Mono, Outcome, Scope, Verdict,
     VerdictId,
 };
 use crate::run::snapshot::kernel_fault;
-use crate::ui::text::{ago, left, number};
+use crate::ui::text::{self, ago, left, number};
 use crate::ui::words::{self, gib};
 
 use std::time::Duration;
@@ -80,14 +80,18 @@ pub(super) fn verdict(at: Mono, v: &Verdict) -> String {
         id => format!(" {id}"),
     };
     format!(
-        "{}{id}{sure} in {}: {}{next}",
+        "{}{id}{sure} in {}: {}",
         v.health.word(),
         v.phase,
-        v.sentence
+        match next.as_str() {
+            "" => v.sentence.clone(),
+            next => format!("{}{next}", text::sentence(&v.sentence)),
+        }
     )
 }
 
-pub(super) fn decision(at: Mono, d: &Decision) -> String {
+/// What was decided; `ours`: the process was started by us, so that restarts are counted.
+pub(super) fn decision(at: Mono, d: &Decision, ours: bool) -> String {
     let what = match &d.choice {
         Choice::Restart { rung, kill_at, .. } if *kill_at > at => {
             format!(
@@ -101,23 +105,31 @@ pub(super) fn decision(at: Mono, d: &Decision) -> String {
         Choice::Hold => "held; nothing happens until it is released".to_owned(),
         Choice::Resume => "the attempt goes on".to_owned(),
     };
-    format!("{what}. {} {} restarts left.", d.why, d.restarts_left)
+    let why = text::sentence(&d.why);
+    match d.restarts_left {
+        _ if !ours => format!("{what}. {why}"),
+        1 => format!("{what}. {why} 1 restart left."),
+        n => format!("{what}. {why} {n} restarts left."),
+    }
 }
 
 fn evidence(e: &EvidenceReport) -> String {
-    let bytes: u64 = e.items.iter().fold(0, |sum, i| sum.saturating_add(i.bytes));
-    let failed = e.items.iter().filter_map(|i| {
+    let lacking = e.items.iter().filter_map(|i| {
         let why = i.failed.as_ref()?;
-        Some(format!("; {} failed: {why}", i.kind))
+        let word = match i.state() {
+            ItemState::Absent => "absent",
+            ItemState::Ok | ItemState::Failed => "failed",
+        };
+        Some(format!("; {} {word}: {why}", i.kind))
     });
     format!(
-        "{} in {} ({} items, {}, {} ms){}",
+        "{} in {} ({}, {}, {} ms){}",
         e.number,
         e.dir,
-        e.items.iter().filter(|i| i.failed.is_none()).count(),
-        crate::model::Bytes(bytes),
+        e.counts(),
+        crate::model::Bytes(e.bytes()),
         e.took_ms,
-        failed.collect::<String>()
+        lacking.collect::<String>()
     )
 }
 

@@ -109,6 +109,7 @@ fn evidence() -> Event {
             file: None,
             bytes: 0,
             failed: Some("py-spy is not installed".to_owned()),
+            absent: true,
         }],
         took_ms: 820,
     })
@@ -123,7 +124,7 @@ fn restart() -> Event {
             rung: RungId("fast_find".to_owned()),
             kill_at: Mono::from_secs(84),
         },
-        why: "fast_find is the first untried rung that answers silent_hang.".to_owned(),
+        why: "fast_find is the first untried rung that answers silent_hang".to_owned(),
         skipped: vec![crate::model::SkippedRung {
             rung: RungId("full_unload".to_owned()),
             why: "needs the agent".to_owned(),

@@ -1,7 +1,7 @@
 //! The start screens that a user meets. All figures are invented.
 
 use crate::model::{
-    Bytes, CardMemory, FoundProcess, GpuId, GpuSample, Metric, SourceState, SourceStatus,
+    Bytes, CardMemory, FoundProcess, GpuId, GpuSample, Metric, Outcome, SourceState, SourceStatus,
 };
 use crate::profile::{Condition, Fit, Holds, Owner, ShelfEntry};
 use crate::ui::lobby::{Lobby, RunLine, RunState};
@@ -137,7 +137,10 @@ pub(in crate::ui) fn busy() -> Lobby {
         runs: Some(vec![run(
             "20260713-2210-41aa",
             "2026-07-13T22:10:02+02:00",
-            RunState::Ended { exit_code: 10 },
+            RunState::Ended {
+                outcome: Outcome::Finished { restarts: 1 },
+                exit_code: 10,
+            },
             "python demo_gradio.py --port 7860",
         )]),
         ..nothing()
@@ -222,14 +225,26 @@ pub(in crate::ui) fn many_runs() -> Lobby {
             "python generate.py --frames 120",
         ),
     ];
-    for (n, exit_code) in [0, 10, 20, 21, 66, 130, 143, 22, 0, 0, 0, 0, 0, 0]
-        .into_iter()
-        .enumerate()
-    {
+    let finished = || Outcome::Finished { restarts: 0 };
+    let mut outcomes = vec![
+        finished(),
+        Outcome::Finished { restarts: 1 },
+        Outcome::Failed,
+        Outcome::GaveUp,
+        Outcome::NotLaunched { not_found: true },
+        Outcome::Interrupted { terminated: false },
+        Outcome::Interrupted { terminated: true },
+        Outcome::Unkillable { pids: vec![7] },
+        Outcome::Left,
+        Outcome::Ended,
+    ];
+    outcomes.resize_with(14, finished);
+    for (n, outcome) in outcomes.into_iter().enumerate() {
+        let exit_code = outcome.exit_code();
         runs.push(run(
             &format!("20260713-10{n:02}-aa{n:02}"),
             &format!("2026-07-13T10:{n:02}:00+02:00"),
-            RunState::Ended { exit_code },
+            RunState::Ended { outcome, exit_code },
             &format!("python generate.py --seed {n}"),
         ));
     }

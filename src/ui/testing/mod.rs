@@ -201,7 +201,7 @@ fn advances() -> Verdict {
         ruled_out: Vec::new(),
         action: ActionId::None,
         next: Some(NextStep {
-            what: "suspect, if nothing moves".to_owned(),
+            what: "silence limit in sampling".to_owned(),
             at: Mono::from_secs(885),
         }),
     }
@@ -294,6 +294,15 @@ pub(super) fn hung() -> Snapshot {
     s
 }
 
+/// The kill that was announced is held.
+pub(super) fn held() -> Snapshot {
+    let mut s = hung();
+    if let Stage::Countdown { held, .. } = &mut s.stage {
+        *held = true;
+    }
+    s
+}
+
 /// A process that somebody else started, hung; nothing is done to it.
 pub(super) fn watched() -> Snapshot {
     let mut s = hung();
@@ -310,6 +319,18 @@ pub(super) fn watched() -> Snapshot {
     s.stage = Stage::Watching;
     s.decision = Some("silent_hang in vae_decode: the process is not ours, nothing is done to it; advice: stop it and start it again with MIOPEN_FIND_MODE=FAST (rung fast_find: start it with MIOPEN_FIND_MODE=FAST)".to_owned());
     s
+}
+
+/// The states that every screen is kept in.
+pub(super) fn states() -> [(&'static str, Snapshot); 6] {
+    [
+        ("healthy", healthy()),
+        ("suspect", suspect()),
+        ("hung", hung()),
+        ("gave_up", gave_up()),
+        ("no_gpu", no_gpu()),
+        ("finished", finished()),
+    ]
 }
 
 /// An error was read, the program lives on.

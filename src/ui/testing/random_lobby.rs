@@ -1,7 +1,7 @@
 //! Random lobbies.
 
 use super::Dice;
-use crate::model::{CardMemory, FoundProcess, GpuId};
+use crate::model::{CardMemory, FoundProcess, GpuId, Outcome};
 use crate::profile::{Condition, Fit, Holds, Owner, ShelfEntry};
 use crate::ui::lobby::{Lobby, RunLine, RunState};
 
@@ -60,8 +60,14 @@ impl Dice {
             began: self.some(Self::text),
             state: self.pick(&[
                 RunState::Running,
-                RunState::Ended { exit_code: 10 },
-                RunState::Ended { exit_code: 255 },
+                RunState::Ended {
+                    outcome: Outcome::Finished { restarts: 1 },
+                    exit_code: 10,
+                },
+                RunState::Ended {
+                    outcome: Outcome::Unkillable { pids: Vec::new() },
+                    exit_code: 255,
+                },
                 RunState::Broken { why },
             ]),
             argv: self.many(Self::text),

@@ -12,7 +12,8 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use ratatui::{Frame, Terminal};
 
-use crate::ui::tui::Theme;
+use crate::run::Snapshot;
+use crate::ui::tui::{Choices, Theme, ViewOptions, draw as draw_run};
 
 /// Symbols and colours.
 pub(in crate::ui) const COLOUR: Theme = Theme {
@@ -121,6 +122,37 @@ pub(in crate::ui) fn forms(
     let (text, look) = form(COLOUR);
     let (mono, mono_look) = form(MONO);
     format!("{text}-- styles\n{look}\n== ASCII, no colour\n{mono}-- styles\n{mono_look}")
+}
+
+/// Sizes that every screen is kept in.
+pub(in crate::ui) const SIZES: [(u16, u16); 3] = [(80, 24), (120, 36), (40, 12)];
+
+/// A screen in both forms in each of these sizes, with the name that it is kept under.
+pub(in crate::ui) fn each(
+    name: &str,
+    sizes: &[(u16, u16)],
+    draw: impl Fn(&mut Frame<'_>, Theme),
+) -> Vec<(String, String)> {
+    let sizes = sizes.iter();
+    sizes
+        .map(|(width, height)| {
+            let name = format!("{name}_{width}x{height}");
+            (name, forms(*width, *height, &draw))
+        })
+        .collect()
+}
+
+/// What is asked of a view of a run.
+pub(in crate::ui) fn with(theme: Theme, choices: Choices) -> ViewOptions {
+    ViewOptions {
+        choices,
+        ..ViewOptions::new(theme)
+    }
+}
+
+/// The text of a view of a run, one line a row, without trailing spaces.
+pub(in crate::ui) fn of(s: &Snapshot, o: &ViewOptions, width: u16, height: u16) -> String {
+    text(&painted(width, height, |frame| draw_run(frame, s, o)))
 }
 
 #[cfg(test)]

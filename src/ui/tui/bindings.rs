@@ -75,7 +75,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Diagnose, &[Char('x')], A::ExportBundle, "export", "the command that makes a bundle for a bug report"),
     bind(C::Diagnose, &[Char('y')], A::CopyVerdict, "copy", "copy the verdict with its evidence as text"),
     bind(C::Diagnose, &[Char('n')], A::NextMark, "next mark", "time cursor to the next mark of the timeline"),
-    bind(C::Diagnose, &[Char('p')], A::PreviousMark, "mark before", "time cursor to the mark before"),
+    bind(C::Diagnose, &[Char('p')], A::PreviousMark, "mark back", "time cursor to the mark before"),
     bind(C::Diagnose, &[Down], A::RuleDown, "next row", "one finding or rule down"),
     bind(C::Diagnose, &[Up], A::RuleUp, "row before", "one finding or rule up"),
     bind(C::Diagnose, &[Right], A::Later, "cursor later", "time cursor forward; at the end it vanishes"),

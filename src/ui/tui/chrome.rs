@@ -113,7 +113,7 @@ pub(super) fn footer(frame: &mut Frame<'_>, s: Option<&Snapshot>, o: &ViewOption
             row = input(row, o);
         }
         let live =
-            keymap::of(c.screen, c.overlay).filter(|b| keymap::enabled(b.action, s, c).is_ok());
+            keymap::footer(c.screen, c.overlay).filter(|b| keymap::enabled(b.action, s, c).is_ok());
         for (at, b) in live.enumerate() {
             let key = b.keys.first().map_or_else(String::new, |k| k.name());
             let rank = u8::try_from(at + 1).unwrap_or(u8::MAX);
@@ -231,15 +231,12 @@ fn keys(b: &Binding, theme: Theme) -> String {
 fn edge(s: &Snapshot, theme: Theme, columns: usize) -> Line<'static> {
     let health = s.verdict.health;
     let word = format!("{} {}", theme.health(health), health.word());
+    let room = columns.saturating_sub(text::width(&word) + 2);
     let row = Parts::new(theme).symbol(0, health_tone(health), word);
     let row = match (&s.outcome, &s.stage, &s.verdict.next) {
         (Some((_, code, _)), ..) => row.put(1, Tone::Plain, format!("exit code {code}")),
         // rank 0: rather cut than left out
-        (None, Stage::Watching, Some(n)) => row.put(
-            0,
-            Tone::Plain,
-            format!("in {}: {}", text::left(n.at.since(s.now)), n.what),
-        ),
+        (None, Stage::Watching, Some(n)) => row.put(0, Tone::Plain, words::limit(n, s.now, room)),
         (None, Stage::Watching, None) => row.put(1, Tone::Plain, &s.verdict.sentence),
         (None, ..) => {
             let (head, text, tone) = words::stage(s);

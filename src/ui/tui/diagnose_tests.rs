@@ -4,35 +4,25 @@ use super::choices::{Choices, Overlay, Screen};
 use super::keys::Key;
 use super::log_choices::Pane;
 use super::state::{Effect, UiState};
-use super::theme::Theme;
-use super::view::{ViewOptions, draw};
+use super::view::draw;
 use crate::model::{CiteKind, Command, Mono};
 use crate::run::Snapshot;
-use crate::ui::testing::{self, screen};
-
-fn with(theme: Theme, choices: Choices) -> ViewOptions {
-    ViewOptions {
-        choices,
-        ..ViewOptions::new(theme)
-    }
-}
+use crate::ui::testing;
+use crate::ui::testing::screen::{self, SIZES, with};
 
 fn text(s: &Snapshot, choices: &Choices, (width, height): (u16, u16)) -> String {
-    let o = with(screen::COLOUR, choices.clone());
-    screen::text(&screen::painted(width, height, |frame| draw(frame, s, &o)))
+    screen::of(s, &with(screen::COLOUR, choices.clone()), width, height)
 }
 
 /// Keeps a screen in both forms, see [`screen::forms`].
 fn keep(name: &str, s: &Snapshot, choices: &Choices) {
-    for (width, height) in SIZES {
-        let forms = screen::forms(width, height, |frame, theme| {
-            draw(frame, s, &with(theme, choices.clone()));
-        });
-        insta::assert_snapshot!(format!("{name}_{width}x{height}"), forms);
+    let drawn = screen::each(name, &SIZES, |frame, theme| {
+        draw(frame, s, &with(theme, choices.clone()));
+    });
+    for (name, forms) in drawn {
+        insta::assert_snapshot!(name, forms);
     }
 }
-
-const SIZES: [(u16, u16); 3] = [(80, 24), (120, 36), (40, 12)];
 
 fn states() -> Vec<(&'static str, Snapshot)> {
     vec![

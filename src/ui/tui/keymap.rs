@@ -193,6 +193,33 @@ pub(super) fn of(screen: Screen, overlay: Overlay) -> impl Iterator<Item = &'sta
         .filter(move |b| contexts.contains(&Some(b.context)))
 }
 
+/// The keys of the diagnosis that a narrow footer keeps, behind those of an announced
+/// kill; those of every screen are told on the others.
+const DIAGNOSING: [Action; 6] = [
+    Action::LeaveDiagnose,
+    Action::NextMark,
+    Action::PreviousMark,
+    Action::Earlier,
+    Action::OpenCites,
+    Action::Quit,
+];
+
+/// The same for the footer, what must not be cut first.
+pub(super) fn footer(screen: Screen, overlay: Overlay) -> impl Iterator<Item = &'static Binding> {
+    let urgent = |a| {
+        use Action::{FalseAlarm, Help, Hold, Wait};
+        matches!(a, Help | Hold | Wait | FalseAlarm)
+    };
+    let mut list: Vec<_> = of(screen, overlay).collect();
+    if (screen, overlay) == (Screen::Diagnose, Overlay::None) {
+        list.sort_by_key(|b| {
+            let own = DIAGNOSING.iter().position(|a| *a == b.action);
+            (!urgent(b.action), own.unwrap_or(DIAGNOSING.len()))
+        });
+    }
+    list.into_iter()
+}
+
 /// The bindings of one context, in order.
 pub(super) fn within(context: Context) -> impl Iterator<Item = &'static Binding> {
     BINDINGS.iter().filter(move |b| b.context == context)

@@ -9,15 +9,13 @@ use super::theme::Theme;
 use super::view::{self, ViewOptions, draw};
 use crate::model::{Chosen, Command, Origin, RungId, Setting};
 use crate::run::Snapshot;
-use crate::ui::testing::{self, screen};
-
-const SIZES: [(u16, u16); 3] = [(80, 24), (120, 36), (40, 12)];
+use crate::ui::testing;
+use crate::ui::testing::screen::{self, SIZES, with};
 
 fn options(theme: Theme, s: &Snapshot, choices: Choices) -> ViewOptions {
     ViewOptions {
-        choices,
         profiles: testing::profiles(s.gpu.is_some()),
-        ..ViewOptions::new(theme)
+        ..with(theme, choices)
     }
 }
 
@@ -34,29 +32,21 @@ fn choices(pane: ProfilePane, setting: usize) -> Choices {
 }
 
 fn keep(name: &str, s: &Snapshot, c: &Choices, sizes: &[(u16, u16)]) {
-    for (width, height) in sizes {
-        let forms = screen::forms(*width, *height, |frame, theme| {
-            draw(frame, s, &options(theme, s, c.clone()));
-        });
-        insta::assert_snapshot!(format!("{name}_{width}x{height}"), forms);
+    let drawn = screen::each(name, sizes, |frame, theme| {
+        draw(frame, s, &options(theme, s, c.clone()));
+    });
+    for (name, forms) in drawn {
+        insta::assert_snapshot!(name, forms);
     }
 }
 
 fn text(s: &Snapshot, c: Choices, width: u16, height: u16) -> String {
-    let o = options(screen::COLOUR, s, c);
-    screen::text(&screen::painted(width, height, |frame| draw(frame, s, &o)))
+    screen::of(s, &options(screen::COLOUR, s, c), width, height)
 }
 
 #[test]
 fn the_settings_in_every_state() {
-    for (name, s) in [
-        ("healthy", testing::healthy()),
-        ("suspect", testing::suspect()),
-        ("hung", testing::hung()),
-        ("gave_up", testing::gave_up()),
-        ("no_gpu", testing::no_gpu()),
-        ("finished", testing::finished()),
-    ] {
+    for (name, s) in testing::states() {
         let c = choices(ProfilePane::Settings, 0);
         keep(&format!("settings_{name}"), &s, &c, &SIZES);
     }

@@ -10,49 +10,25 @@ use super::theme::Theme;
 use super::view::{ViewOptions, draw};
 use crate::model::Mono;
 use crate::run::Snapshot;
-use crate::ui::testing::{self, Dice, screen};
+use crate::ui::testing::screen::{self, SIZES, of as text, with};
+use crate::ui::testing::{self, Dice};
 
 const UNICODE: Theme = screen::COLOUR;
 
-/// The text of the screen, one line a row, without trailing spaces.
-fn text(s: &Snapshot, o: &ViewOptions, width: u16, height: u16) -> String {
-    screen::text(&screen::painted(width, height, |frame| draw(frame, s, o)))
-}
-
 /// Keeps a screen in both forms, see [`screen::forms`].
 fn keep(name: &str, s: &Snapshot, choices: &Choices) {
-    for (width, height) in SIZES {
-        let forms = screen::forms(width, height, |frame, theme| {
-            draw(frame, s, &with(theme, choices.clone()));
-        });
-        insta::assert_snapshot!(format!("{name}_{width}x{height}"), forms);
+    let drawn = screen::each(name, &SIZES, |frame, theme| {
+        draw(frame, s, &with(theme, choices.clone()));
+    });
+    for (name, forms) in drawn {
+        insta::assert_snapshot!(name, forms);
     }
-}
-
-const SIZES: [(u16, u16); 3] = [(80, 24), (120, 36), (40, 12)];
-
-fn with(theme: Theme, choices: Choices) -> ViewOptions {
-    ViewOptions {
-        choices,
-        ..ViewOptions::new(theme)
-    }
-}
-
-/// The states that every screen is kept in.
-fn states() -> Vec<(&'static str, Snapshot)> {
-    vec![
-        ("healthy", testing::healthy()),
-        ("suspect", testing::suspect()),
-        ("hung", testing::hung()),
-        ("gave_up", testing::gave_up()),
-        ("no_gpu", testing::no_gpu()),
-        ("finished", testing::finished()),
-    ]
 }
 
 #[test]
 fn the_dashboard_in_every_state() {
     let more = vec![
+        ("held", testing::held()),
         ("waiting_vram", testing::waiting_vram()),
         ("bad_sensors", testing::bad_sensors()),
         ("odd_cards", testing::odd_cards()),
@@ -60,7 +36,7 @@ fn the_dashboard_in_every_state() {
         ("find_tunes", testing::find_tunes()),
         ("find_stalls", testing::find_stalls()),
     ];
-    for (name, s) in states().into_iter().chain(more) {
+    for (name, s) in testing::states().into_iter().chain(more) {
         keep(name, &s, &Choices::default());
     }
     let watches = Choices {
@@ -102,7 +78,7 @@ fn log_choices(s: &Snapshot, searching: bool) -> Choices {
 
 #[test]
 fn the_log_screen_in_every_state() {
-    for (name, s) in states() {
+    for (name, s) in testing::states() {
         keep(&format!("log_{name}"), &s, &log_choices(&s, false));
     }
     let s = testing::healthy();
@@ -141,7 +117,7 @@ fn zoomed_charts_in_every_state() {
         ("odd_cards", testing::odd_cards()),
         ("on_an_apu", testing::on_an_apu()),
     ];
-    for (name, s) in states().into_iter().chain(more) {
+    for (name, s) in testing::states().into_iter().chain(more) {
         let choices = match name {
             "healthy" | "hung" => chart_choices(&s, name == "hung", true),
             _ => Choices {
@@ -189,6 +165,33 @@ fn no_box_hides_health_and_what_comes_next() {
             assert!(screen.contains("HUNG  KILL  in 3 s"), "{screen}");
             let screen = text(&testing::suspect(), &o, width, height);
             assert!(screen.contains("SUSPECT  in "), "{screen}");
+        }
+    }
+}
+
+/// What must not be cut comes first, and whole.
+#[test]
+fn the_limit_and_a_hold_are_told_whole_where_there_is_little_room() {
+    let o = with(UNICODE, Choices::default());
+    let screen = text(&testing::healthy(), &o, 40, 12);
+    assert!(screen.contains("in 13 s: silence limit\n"), "{screen}");
+    let screen = text(&testing::held(), &o, 40, 12);
+    for word in ["HELD  (h releases)", "before rung fast_find", "for you"] {
+        assert!(screen.contains(word), "`{word}`:\n{screen}");
+    }
+}
+
+#[test]
+fn the_way_back_and_the_marks_are_in_the_footer_of_the_diagnosis() {
+    let choices = Choices {
+        screen: Screen::Diagnose,
+        ..Choices::default()
+    };
+    let o = with(UNICODE, choices);
+    for s in [testing::healthy(), testing::hung()] {
+        let screen = text(&s, &o, 80, 24);
+        for word in ["Esc back", "n next mark", "p mark back"] {
+            assert!(screen.contains(word), "`{word}`:\n{screen}");
         }
     }
 }

@@ -4,8 +4,8 @@ use crate::model::time::clock;
 use crate::model::{Health, VerdictId};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
-use crate::ui::text::{left, number};
-use crate::ui::tui::parts::{Parts, Row, gauge, paragraph};
+use crate::ui::text::number;
+use crate::ui::tui::parts::{LABEL, Parts, Row, gauge, paragraph};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone, health_tone};
 
@@ -96,20 +96,13 @@ fn now(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
         return Vec::new();
     }
     let (head, text, tone) = words::stage(s);
-    let keys = match s.stage {
-        Stage::Countdown { held: true, .. } => "  (h releases)",
-        Stage::Countdown { .. } => "  (h holds it)",
-        _ => "",
+    // what matters first: the rest may be cut
+    let words = match s.stage {
+        Stage::Countdown { held: true, .. } => format!("{head}  (h releases)  {text}"),
+        Stage::Countdown { .. } => format!("{head}  {text}  (h holds it)"),
+        _ => format!("{head}  {text}"),
     };
-    paragraph(
-        theme,
-        "now",
-        tone,
-        &format!("{head}  {text}{keys}"),
-        columns,
-        3,
-        rank::KEEP,
-    )
+    paragraph(theme, "now", tone, &words, columns, 3, rank::KEEP)
 }
 
 /// Phase and section.
@@ -165,11 +158,9 @@ fn next(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
         return Vec::new();
     }
     let (text, tone) = match &s.verdict.next {
-        Some(n) if n.at <= s.now => (format!("due now: {}", n.what), Tone::Strong),
-        // The time first: it is what must not be cut.
         Some(n) => {
-            let text = format!("in {}: {}", left(n.at.since(s.now)), n.what);
-            (text, Tone::Strong)
+            let room = columns.saturating_sub(LABEL);
+            (words::limit(n, s.now, room), Tone::Strong)
         }
         None if !matches!(s.stage, Stage::Watching) => return Vec::new(),
         // a record tells a limit only with a verdict: that of this phase is not known

@@ -81,7 +81,7 @@ fn next(s: &Snapshot) -> (String, Tone) {
     }
     let (head, text, tone) = words::stage(s);
     match &s.stage {
-        Stage::Countdown { held: true, .. } => (format!("{head}  {text}  (h releases)"), tone),
+        Stage::Countdown { held: true, .. } => (format!("{head}  (h releases)  {text}"), tone),
         Stage::Countdown { .. } => (format!("{head}  {text}  (h holds it, w +60 s)"), tone),
         Stage::Watching if !words::needs_start_again(s) => (watching(s), Tone::Plain),
         _ => (format!("{head}  {text}"), tone),

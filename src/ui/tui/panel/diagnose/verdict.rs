@@ -5,11 +5,11 @@ use crate::model::{Mono, Verdict};
 use crate::run::Snapshot;
 use crate::run::snapshot::{ShownState, Stage};
 use crate::ui::diagnosis::{is_doubt, is_fault, place, raised, what};
-use crate::ui::text::{ago, left, number};
+use crate::ui::text::{ago, number};
 use crate::ui::tui::chart_choices::ChartChoices;
 use crate::ui::tui::diagnose_choices::shown;
 use crate::ui::tui::panel::rank;
-use crate::ui::tui::parts::{Parts, Row, paragraph};
+use crate::ui::tui::parts::{LABEL, Parts, Row, paragraph};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone, health_tone};
 
@@ -147,12 +147,7 @@ pub(in crate::ui::tui) fn rows(
         .as_ref()
         .filter(|_| matches!(s.stage, Stage::Watching) && !is_doubt(v));
     if let (Some(n), None) = (next, &s.outcome) {
-        let when = if n.at <= s.now {
-            "due now".to_owned()
-        } else {
-            format!("in {}", left(n.at.since(s.now)))
-        };
-        let words = format!("{when}: {}", n.what);
+        let words = words::limit(n, s.now, columns.saturating_sub(LABEL));
         add("limit", Tone::Strong, &words, 1, rank::NEXT);
     }
     if let Some(fault) = earlier(s).filter(|_| is_present(s, v)) {
