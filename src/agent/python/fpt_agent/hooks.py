@@ -146,9 +146,9 @@ def around(owner, name, phase=None, before=None, after=None, describe=None, part
 
         return wrapper
 
-    part = part or sys._getframe(1).f_globals.get("__name__", "?")
-    # one part may want several things of one function; the same one twice is refused
-    return wrap(owner, name, make, (part, phase, before, after, describe))
+    # a part may want several things of one function: where it has no name, the same one twice is refused
+    caller = sys._getframe(1).f_globals.get("__name__", "?")
+    return wrap(owner, name, make, part or (caller, phase, before, after, describe))
 
 
 _told = set()
