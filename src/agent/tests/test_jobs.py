@@ -95,7 +95,8 @@ class FramePack(unittest.TestCase):
             code, out, err = s.run(program(s, FRAMEPACK), "good")
             self.assertEqual((code, out, err), (0, "another call\n", ""))
             s.wait("bye")
-            self.assertEqual([m["state"] for m in s.of("job")], ["started", "ended"])
+            self.assertEqual({m["state"] for m in s.of("job")}, {"started", "ended"})
+            self.assertEqual([m["event"] for m in s.of("vault") if m["what"] == "job"], ["saved"])
             self.assertEqual(entries(s), [])
 
     def test_a_failed_job_stays_and_a_stopped_one_does_not(self):
@@ -105,14 +106,14 @@ class FramePack(unittest.TestCase):
             self.assertIn("RuntimeError: no", err)
             self.assertNotIn("fpt_agent", err)
             s.wait("bye")
-            self.assertEqual(s.of("job")[-1]["error"], "RuntimeError: no")
+            self.assertEqual([m["error"] for m in s.of("job") if m["state"] == "failed"], ["RuntimeError: no"])
             names = entries(s)
             self.assertEqual([n.rsplit(".", 1)[1] for n in names], ["json", "png"])
             with open(os.path.join(s.vault, names[0])) as file:
                 self.assertEqual(json.load(file)["state"], "failed")
             s.run(program(s, FRAMEPACK), "stop")
             self.assertEqual(entries(s), names)
-            self.assertEqual(s.wait("job", state="stopped")[0]["error"], "KeyboardInterrupt: the user")
+            self.assertIn("KeyboardInterrupt: the user", [m["error"] for m in s.of("job") if m["state"] == "ended"])
 
     def test_a_killed_job_can_be_sent_again(self):
         with Supervisor() as s:

@@ -16,7 +16,7 @@ from . import store as files
 from .config import config
 from .fingerprint import key_of
 from .hooks import fenced, on, wrap
-from .state import link, state
+from .state import state
 
 VERSION = 1
 #: FramePack's inputs in the order of its page and of `/process`; the first is the picture.
@@ -72,10 +72,8 @@ class Job:
         self.tell("queued")
 
     def tell(self, word):
-        """The state goes into the entry and to the supervisor; `ended` and `stopped` jobs are not kept."""
-        if word != "queued":
-            more = {} if self.error is None else {"error": self.error}
-            link.send("job", state=word, id=self.id, **more)
+        """The state goes into the entry; `ended` and `stopped` jobs are not kept. The supervisor hears of jobs from
+        the phases."""
         if word in ("ended", "stopped"):
             files.store.forget(self.base + ".json", self.base + ".png")
             return
