@@ -77,6 +77,8 @@ pub struct Detector {
     gpu: Option<GpuId>,
     /// What the forecast of a convolution needs to know of it.
     card: Card,
+    /// The supervised card is AMD's: MIOpen may be at work.
+    amd: bool,
     channels: Channels,
     agent: Agent,
     context: Context,
@@ -112,6 +114,7 @@ impl Detector {
             thresholds: Thresholds::DEFAULT,
             gpu,
             card: Card::default(),
+            amd: false,
             agent: Agent::default(),
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             pace: Pace::default(),
@@ -256,7 +259,7 @@ impl Detector {
     fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
         self.context.observe_cards(&sample.gpus, self.gpu.as_ref());
         if let Some(card) = self.card(sample) {
-            self.card = find::card(card);
+            (self.card, self.amd) = (find::card(card), card.vendor == Vendor::Amd);
         }
         if self.life != Life::Running {
             self.observe_rest(now, sample);
@@ -438,6 +441,7 @@ impl Detector {
             spoilt: self.context.spoilt(),
             release: self.context.release,
             card: &self.card,
+            amd: self.amd,
             longest: self.context.longest.get(&self.context.phase).copied(),
             ratchet,
         }

@@ -171,7 +171,11 @@ fn the_agent_carries_out_what_no_argument_does_and_its_lack_is_said() {
         assert_eq!(find(&plan, id).unavailable, None, "{id}");
     }
     let wrong = find(&plan, "fp32_upcast").unavailable.clone();
-    assert_eq!(wrong.as_deref(), Some("write another"), "no agent mends that");
+    assert_eq!(
+        wrong.as_deref(),
+        Some("write another"),
+        "no agent mends that"
+    );
     assert_eq!(
         plan.setting_args.keys().collect::<Vec<_>>(),
         ["vae_device"],
