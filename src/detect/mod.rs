@@ -38,7 +38,7 @@ use std::collections::BTreeMap;
 use crate::forecast::Card;
 use crate::model::{
     AgentBeat, AgentOp, Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono,
-    VerdictId,
+    Vendor, VerdictId,
 };
 
 use agent::Agent;
@@ -77,8 +77,8 @@ pub struct Detector {
     gpu: Option<GpuId>,
     /// What the forecast of a convolution needs to know of it.
     card: Card,
-    /// The supervised card is AMD's: MIOpen may be at work.
-    amd: bool,
+    /// Whose it is: MIOpen runs on AMD's alone.
+    vendor: Option<Vendor>,
     channels: Channels,
     agent: Agent,
     context: Context,
@@ -114,7 +114,7 @@ impl Detector {
             thresholds: Thresholds::DEFAULT,
             gpu,
             card: Card::default(),
-            amd: false,
+            vendor: None,
             agent: Agent::default(),
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             pace: Pace::default(),
@@ -259,7 +259,7 @@ impl Detector {
     fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
         self.context.observe_cards(&sample.gpus, self.gpu.as_ref());
         if let Some(card) = self.card(sample) {
-            (self.card, self.amd) = (find::card(card), card.vendor == Vendor::Amd);
+            (self.card, self.vendor) = (find::card(card), Some(card.vendor));
         }
         if self.life != Life::Running {
             self.observe_rest(now, sample);
@@ -441,7 +441,7 @@ impl Detector {
             spoilt: self.context.spoilt(),
             release: self.context.release,
             card: &self.card,
-            amd: self.amd,
+            vendor: self.vendor,
             longest: self.context.longest.get(&self.context.phase).copied(),
             ratchet,
         }

@@ -322,17 +322,20 @@ fn console_events() -> Vec<Event> {
         }),
         Event::Artefact(artefact()),
     ];
-    events.extend(agent_words().map(|word| Event::Agent(Box::new(AgentNote { pid: 7, word }))));
+    events.extend(
+        agent_words()
+            .into_iter()
+            .map(|word| Event::Agent(Box::new(AgentNote { pid: 7, word }))),
+    );
     events.extend(marks.map(Event::Find));
     events.extend(jobs.map(Event::Job));
     events
 }
 
 /// Every word of the agent.
-fn agent_words() -> [AgentWord; 17] {
-    let some = || Some("x".to_owned());
-    let text = || "x".to_owned();
-    [
+fn agent_words() -> Vec<AgentWord> {
+    let mut words = agent_reports();
+    words.extend([
         AgentWord::Hello(AgentHello {
             protocol: 1,
             agent: "0.1.0".into(),
@@ -369,6 +372,15 @@ fn agent_words() -> [AgentWord; 17] {
             }),
             cpu_ms: 1250,
         })),
+    ]);
+    words
+}
+
+/// What it reports but where it is.
+fn agent_reports() -> Vec<AgentWord> {
+    let some = || Some("x".to_owned());
+    let text = || "x".to_owned();
+    vec![
         AgentWord::Conv(Box::new(AgentConv {
             what: "failed".into(),
             took_ms: Some(4),
