@@ -372,13 +372,11 @@ fn starts_python(name: &str, command: &[String]) -> bool {
         })
         .flatten()
         .and_then(|at| command.get(at + 1));
-    match told {
-        Some(text) => ["python", ".py", ".sh"].iter().any(|w| text.contains(w)) || starters(text),
-        None => {
-            let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
-            STARTERS.contains(&name) || matches!(suffix, Some("py" | "sh"))
-        }
+    if let Some(text) = told {
+        return ["python", ".py", ".sh"].iter().any(|w| text.contains(w)) || starters(text);
     }
+    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
+    STARTERS.contains(&name) || matches!(suffix, Some("py" | "sh"))
 }
 
 fn starters(text: &str) -> bool {

@@ -99,12 +99,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let shown = |of: &[EnvChange]| shown(&cards, &exported, of, &args.command);
     let asked_for = asked_for(args, &catalog, &exported)?;
     let card = machine::choose_shown(&cards, args.gpu.as_deref(), &shown(&asked_for))?;
-    let broken = catalog.broken();
-    notices.extend(
-        broken
-            .iter()
-            .map(|b| format!("a profile was left out: {b}")),
-    );
+    notices.extend(left_out(&catalog));
     let sources = sampler.sample().sources;
     let mut planner = Planner {
         catalog,
@@ -194,6 +189,13 @@ fn put_ready(
             Ok(None)
         }
     }
+}
+
+/// Profiles that cannot be used.
+fn left_out(catalog: &Catalog) -> Vec<String> {
+    let broken = catalog.broken();
+    let said = |b| format!("a profile was left out: {b}");
+    broken.iter().map(said).collect()
 }
 
 /// What the profile on the command line sets.

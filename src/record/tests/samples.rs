@@ -322,18 +322,13 @@ fn console_events() -> Vec<Event> {
         }),
         Event::Artefact(artefact()),
     ];
-    events.extend(
-        agent_words()
-            .into_iter()
-            .map(|word| Event::Agent(Box::new(AgentNote { pid: 7, word }))),
-    );
     events.extend(marks.map(Event::Find));
     events.extend(jobs.map(Event::Job));
     events
 }
 
 /// Every word of the agent.
-fn agent_words() -> Vec<AgentWord> {
+fn agent_words() -> impl Iterator<Item = Event> {
     let mut words = agent_reports();
     words.extend([
         AgentWord::Hello(AgentHello {
@@ -373,7 +368,8 @@ fn agent_words() -> Vec<AgentWord> {
             cpu_ms: 1250,
         })),
     ]);
-    words
+    let note = |word| Event::Agent(Box::new(AgentNote { pid: 7, word }));
+    words.into_iter().map(note)
 }
 
 /// What it reports but where it is.
@@ -478,6 +474,7 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
     events.extend(attempt_events());
     events.extend(console_events());
     events.extend(machine_events());
+    events.extend(agent_words());
     for command in [
         Hold,
         Release,
