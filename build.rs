@@ -43,7 +43,8 @@ mod agent {
         files.sort();
         let mut text = String::from("const FILES: &[(&str, &[u8])] = &[\n");
         for file in &files {
-            let name = file.strip_prefix(&top)?;
+            let text_of = |p: &Path| p.to_str().map(str::to_owned).ok_or("a name is no UTF-8");
+            let (name, file) = (text_of(file.strip_prefix(&top)?)?, text_of(file)?);
             writeln!(text, "    ({name:?}, include_bytes!({file:?})),")?;
         }
         text.push_str("];\n");

@@ -78,10 +78,9 @@ async fn a_line_without_an_end_is_thrown_away_and_the_next_one_is_heard() {
 async fn a_flood_is_read_on_and_fills_nothing() {
     let (_tmp, channel, mut heard) = open();
     let mut a = StdStream::connect(channel.path()).unwrap();
-    const SENT: usize = 50_000;
     // ends only if it is read to its end: the buffers hold far less
     let writer = std::thread::spawn(move || {
-        for _ in 0..SENT {
+        for _ in 0..50_000 {
             a.write_all(b"{\"type\":\"progress\",\"n\":1}\n").unwrap();
         }
     });

@@ -160,8 +160,9 @@ fn prefix(argv: &mut [String], folder: &str) -> Prefix {
                 p.clears = true;
             }
             let takes = wrapper.take_value.contains(&option.as_str());
-            let taken = argv.get(at + 1).filter(|_| takes);
-            p.hides |= env && (taken.is_some_and(|t| t == PYTHONPATH) || option == "-uPYTHONPATH");
+            let removed = argv.get(at + 1).filter(|_| takes);
+            p.hides |=
+                env && (removed.is_some_and(|t| t == PYTHONPATH) || option == "-uPYTHONPATH");
             let ends = option == "--";
             at += 1 + usize::from(takes);
             if ends {
@@ -371,10 +372,11 @@ fn starts_python(name: &str, command: &[String]) -> bool {
         })
         .flatten()
         .and_then(|at| command.get(at + 1));
-    match told {
-        Some(text) => ["python", ".py", ".sh"].iter().any(|w| text.contains(w)) || starters(text),
-        None => STARTERS.contains(&name) || name.ends_with(".py") || name.ends_with(".sh"),
+    if let Some(text) = told {
+        return ["python", ".py", ".sh"].iter().any(|w| text.contains(w)) || starters(text);
     }
+    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
+    STARTERS.contains(&name) || matches!(suffix, Some("py" | "sh"))
 }
 
 fn starters(text: &str) -> bool {

@@ -287,7 +287,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path();
         let keep = install_in(dir).unwrap();
-        let long_ago = SystemTime::now() - KEPT - Duration::from_secs(60);
+        let long_ago = SystemTime::now() - KEPT - Duration::from_mins(1);
         for (name, old) in [
             ("0.0.9-0123456789abcdef", true),
             ("0.0.8-0123456789abcdef", false),

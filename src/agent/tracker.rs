@@ -404,7 +404,10 @@ fn is_news((then, told): (Mono, &AgentBeat), (now, beat): (Mono, &AgentBeat)) ->
         (a, b) => a.is_none() && b.is_none(),
     };
     let failed = |b: &AgentBeat| {
-        let counts = b.tiers.iter().filter(|(name, _)| !name.ends_with(".ok"));
+        let counts = b
+            .tiers
+            .iter()
+            .filter(|(name, _)| name.rsplit('.').next() != Some("ok"));
         counts.map(|(_, n)| n).sum::<u64>()
     };
     !same_op || told.phase != beat.phase || failed(told) != failed(beat)

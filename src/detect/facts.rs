@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::forecast::Card;
-use crate::model::{AgentOp, Cite, Finding, Limits, MiopenRelease, Mono, Phase, VerdictId};
+use crate::model::{AgentOp, Cite, Finding, Limits, MiopenRelease, Mono, Phase, Vendor, VerdictId};
 
 use super::agent::Agent;
 use super::channels::Channels;
@@ -104,6 +104,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) release: MiopenRelease,
     /// What the forecast of a convolution needs to know of the card.
     pub(crate) card: &'a Card,
+    /// Whose it is.
+    pub(crate) vendor: Option<Vendor>,
     /// The error in the text that came last.
     pub(crate) seen: Option<&'a Seen>,
     /// A result that is no valid one.
@@ -138,7 +140,8 @@ impl Facts<'_> {
     /// searches or compiles inside the call, while its kernels run after it.
     pub(crate) fn conv_on_card(&self) -> Option<(&AgentOp, Duration)> {
         let (op, age) = self.agent.op(self.now)?;
-        let miopen = self.card.arch.is_some() && op.is_on_card() && op.is_convolution();
+        let amd = self.vendor == Some(Vendor::Amd);
+        let miopen = amd && op.is_on_card() && op.is_convolution();
         miopen.then_some((op, age))
     }
 

@@ -38,7 +38,7 @@ use std::collections::BTreeMap;
 use crate::forecast::Card;
 use crate::model::{
     AgentBeat, AgentOp, Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono,
-    VerdictId,
+    Vendor, VerdictId,
 };
 
 use agent::Agent;
@@ -77,6 +77,8 @@ pub struct Detector {
     gpu: Option<GpuId>,
     /// What the forecast of a convolution needs to know of it.
     card: Card,
+    /// Whose it is: MIOpen runs on AMD's alone.
+    vendor: Option<Vendor>,
     channels: Channels,
     agent: Agent,
     context: Context,
@@ -112,6 +114,7 @@ impl Detector {
             thresholds: Thresholds::DEFAULT,
             gpu,
             card: Card::default(),
+            vendor: None,
             agent: Agent::default(),
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             pace: Pace::default(),
@@ -256,7 +259,7 @@ impl Detector {
     fn observe_sample(&mut self, now: Mono, sample: &crate::model::Sample) {
         self.context.observe_cards(&sample.gpus, self.gpu.as_ref());
         if let Some(card) = self.card(sample) {
-            self.card = find::card(card);
+            (self.card, self.vendor) = (find::card(card), Some(card.vendor));
         }
         if self.life != Life::Running {
             self.observe_rest(now, sample);
@@ -438,6 +441,7 @@ impl Detector {
             spoilt: self.context.spoilt(),
             release: self.context.release,
             card: &self.card,
+            vendor: self.vendor,
             longest: self.context.longest.get(&self.context.phase).copied(),
             ratchet,
         }

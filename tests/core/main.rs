@@ -1,5 +1,6 @@
 //! The pure core in a simulated world.
 
+mod agent;
 mod attached;
 mod find;
 mod follow;

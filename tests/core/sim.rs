@@ -12,7 +12,7 @@ use framepack_tui::model::{
     ActionId, Answers, Attached, Baselines, Budget, Bytes, Chosens, Effect, Effective, EnvChange,
     EnvOrigin, Envelope, Event, ExitReport, ExitStatus, Follow, GpuId, GpuSample, JobChange,
     KillPlan, Limits, Line, Metric, Mono, Origin, Phase, PhaseChange, Plan, ProcSample, Progress,
-    Rung, RungId, Sample, Setting, Signal, Stream, ThreadSample, Tier, VerdictId,
+    Rung, RungId, Sample, Setting, Signal, Speaker, Stream, ThreadSample, Tier, VerdictId,
 };
 use framepack_tui::run::{RunState, reduce};
 
@@ -318,11 +318,16 @@ impl Sim {
     }
 
     pub(crate) fn feed(&mut self, event: Event) {
+        self.feed_from(None, event);
+    }
+
+    /// The same, told by somebody else than the console.
+    pub(crate) fn feed_from(&mut self, from: Option<Speaker>, event: Event) {
         self.seq += 1;
         let env = Envelope {
             seq: self.seq,
             at: self.now,
-            from: None,
+            from,
             event,
         };
         let effects = reduce(&mut self.state, &env);

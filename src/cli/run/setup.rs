@@ -97,14 +97,9 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let sampler = Sampler::start(SamplerConfig::with_own_reader());
     let cards = sampler.cards();
     let shown = |of: &[EnvChange]| shown(&cards, &exported, of, &args.command);
-    let asked_for = match &args.profile {
-        Some(asked) => profile_vars(&catalog.get(asked)?, &exported),
-        None => Vec::new(),
-    };
+    let asked_for = asked_for(args, &catalog, &exported)?;
     let card = machine::choose_shown(&cards, args.gpu.as_deref(), &shown(&asked_for))?;
-    for broken in catalog.broken() {
-        notices.push(format!("a profile was left out: {broken}"));
-    }
+    notices.extend(left_out(&catalog));
     let sources = sampler.sample().sources;
     let mut planner = Planner {
         catalog,
@@ -222,6 +217,25 @@ fn put_ready(
             planned.plan = planner.plan(&Chosens::default())?.plan;
             Ok(None)
         }
+    }
+}
+
+/// Profiles that cannot be used.
+fn left_out(catalog: &Catalog) -> Vec<String> {
+    let broken = catalog.broken();
+    let said = |b| format!("a profile was left out: {b}");
+    broken.iter().map(said).collect()
+}
+
+/// What the profile on the command line sets.
+fn asked_for(
+    args: &RunArgs,
+    catalog: &Catalog,
+    exported: &BTreeMap<String, String>,
+) -> Result<Vec<EnvChange>, CliError> {
+    match &args.profile {
+        Some(asked) => Ok(profile_vars(&catalog.get(asked)?, exported)),
+        None => Ok(Vec::new()),
     }
 }
 

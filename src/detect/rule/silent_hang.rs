@@ -1,5 +1,7 @@
 //! `silent_hang`: a job is in flight and nothing moves on any channel.
 
+use std::time::Duration;
+
 use crate::detect::facts::{Facts, Seen};
 use crate::detect::thresholds::secs;
 use crate::model::{Phase, VerdictId};
@@ -50,19 +52,9 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     ));
     numbers.extend(f.agent.numbers(f.now));
     // an error in the text that nothing followed explains the silence
-    let silence = if f.phase == Phase::Download {
-        VerdictId::DownloadStall
-    } else {
-        VerdictId::SilentHang
-    };
-    // kernels run after the call that launched them: who hangs inside it searches
-    let searches = f.conv_on_card().is_some_and(|(_, age)| age >= first_sign);
-    let silence = if searches {
-        VerdictId::FindStall
-    } else {
-        silence
-    };
-    let verdict = f.seen.map_or(silence, |s| s.verdict);
+    let verdict = f
+        .seen
+        .map_or_else(|| unexplained(f, first_sign), |s| s.verdict);
     let sentence = match f.seen {
         Some(seen) => format!(
             "after \"{}\" ({} x) the program stopped moving",
@@ -92,6 +84,20 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         cites: f.seen.map_or_else(|| f.beat_cites(), Seen::cites),
     }
     .against_limit(f.now)
+}
+
+/// What the silence is that no error explains.
+fn unexplained(f: &Facts<'_>, first_sign: Duration) -> VerdictId {
+    if f.phase == Phase::Download {
+        return VerdictId::DownloadStall;
+    }
+    // kernels run after the call that launched them: who hangs inside it searches
+    let searches = f.conv_on_card().is_some_and(|(_, age)| age >= first_sign);
+    if searches {
+        VerdictId::FindStall
+    } else {
+        VerdictId::SilentHang
+    }
 }
 
 /// More channels that agree, more confidence; never certainty.

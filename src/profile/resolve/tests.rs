@@ -154,10 +154,55 @@ fn settings_become_arguments_or_make_the_rung_unavailable() {
 }
 
 #[test]
+fn the_agent_carries_out_what_no_argument_does_and_its_lack_is_said() {
+    let amd = shipped("generic-amd");
+    let args = |key: &str, value: &str| match (key, value) {
+        ("vae_device", "cpu") => Ok(vec![String::from("--cpu-vae")]),
+        ("vae_dtype", _) => Err(NoArgument::Wrong(String::from("write another"))),
+        _ => Err(NoArgument::None(String::from("no argument for it"))),
+    };
+    let with = |agent| Inputs {
+        setting_args: &args,
+        agent,
+        ..inputs(&[])
+    };
+    let plan = resolve(&amd, &with(AgentWay::On)).plan;
+    for id in ["tiled_vae", "conv_split", "full_unload", "disable_pinned"] {
+        assert_eq!(find(&plan, id).unavailable, None, "{id}");
+    }
+    let wrong = find(&plan, "fp32_upcast").unavailable.clone();
+    assert_eq!(
+        wrong.as_deref(),
+        Some("write another"),
+        "no agent mends that"
+    );
+    assert_eq!(
+        plan.setting_args.keys().collect::<Vec<_>>(),
+        ["vae_device"],
+        "what has no argument is the agent's"
+    );
+    let tile = &plan.follow[&Setting::TileSize];
+    assert!(matches!(tile, Follow::Yes { how } if how == "by the agent"));
+
+    let why = "the agent is off".to_owned();
+    let plan = resolve(&amd, &with(AgentWay::Off { why })).plan;
+    assert_eq!(
+        find(&plan, "tiled_vae").unavailable.as_deref(),
+        Some("no argument for it, and the agent is off")
+    );
+}
+
+#[test]
 fn generic_amd_follows_the_default_actions() {
     let plan = resolve(&shipped("generic-amd"), &inputs(&[])).plan;
     let decode = Phase::VaeDecode;
-    let stall = ["fast_find", "tiled_vae", "immediate_naive", "vae_cpu"];
+    let stall = [
+        "fast_find",
+        "conv_split",
+        "tiled_vae",
+        "immediate_naive",
+        "vae_cpu",
+    ];
     assert_eq!(path(&plan, VerdictId::SilentHang, decode), stall);
     assert_eq!(path(&plan, VerdictId::FindStall, decode), stall);
     assert_eq!(

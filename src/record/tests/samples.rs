@@ -326,17 +326,15 @@ fn console_events() -> Vec<Event> {
         }),
         Event::Artefact(artefact()),
     ];
-    events.extend(agent_words().map(|word| Event::Agent(Box::new(AgentNote { pid: 7, word }))));
     events.extend(marks.map(Event::Find));
     events.extend(jobs.map(Event::Job));
     events
 }
 
 /// Every word of the agent.
-fn agent_words() -> [AgentWord; 17] {
-    let some = || Some("x".to_owned());
-    let text = || "x".to_owned();
-    [
+fn agent_words() -> impl Iterator<Item = Event> {
+    let mut words = agent_reports();
+    words.extend([
         AgentWord::Hello(AgentHello {
             protocol: 1,
             agent: "0.1.0".into(),
@@ -373,6 +371,16 @@ fn agent_words() -> [AgentWord; 17] {
             }),
             cpu_ms: 1250,
         })),
+    ]);
+    let note = |word| Event::Agent(Box::new(AgentNote { pid: 7, word }));
+    words.into_iter().map(note)
+}
+
+/// What it reports but where it is.
+fn agent_reports() -> Vec<AgentWord> {
+    let some = || Some("x".to_owned());
+    let text = || "x".to_owned();
+    vec![
         AgentWord::Conv(Box::new(AgentConv {
             what: "failed".into(),
             took_ms: Some(4),
@@ -470,6 +478,7 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
     events.extend(attempt_events());
     events.extend(console_events());
     events.extend(machine_events());
+    events.extend(agent_words());
     for command in [
         Hold,
         Release,

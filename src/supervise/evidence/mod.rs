@@ -208,7 +208,9 @@ fn lookers(request: &EvidenceRequest) -> Vec<Collector> {
             "agent.jsonl",
             256 * KIB,
             move |out| {
-                beats.iter().for_each(|line| out.line(line));
+                for line in &beats {
+                    out.line(line);
+                }
                 Ok(())
             },
         ));

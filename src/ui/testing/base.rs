@@ -56,7 +56,7 @@ pub(super) fn settings() -> Vec<SettingView> {
     };
     let no = || {
         Follow::No {
-        why: "FramePack has no argument for it (a profile may name one: [workload.arguments] vae_tile), and this version has no agent inside the program".to_owned(),
+        why: "FramePack has no argument for it (a profile may name one: [workload.arguments] vae_tile), and the agent is off (--agent off)".to_owned(),
     }
     };
     let line = |line| Origin::Profile {

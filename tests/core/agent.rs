@@ -1,0 +1,271 @@
+//! The agent's words in the core: whose word counts, how a hang is named.
+
+use std::time::Duration;
+
+use framepack_tui::model::agent::{AgentFinding, AgentHello};
+use framepack_tui::model::{
+    ActionId, AgentBeat, AgentNote, AgentOp, AgentWay, AgentWord, Event, Health, JobChange, Phase,
+    PhaseChange, Progress, RungId, Speaker, VerdictId,
+};
+use framepack_tui::run::snapshot::AgentState;
+
+use crate::sim::{Sim, plan, rung};
+
+const PID: u32 = 101;
+
+fn note(word: AgentWord) -> Event {
+    Event::Agent(Box::new(AgentNote { pid: PID, word }))
+}
+
+fn hello() -> Event {
+    note(AgentWord::Hello(AgentHello {
+        protocol: 1,
+        agent: "0.1.0".to_owned(),
+        python: "3.11.4".to_owned(),
+        stacks_by_signal: true,
+    }))
+}
+
+fn beat(op: Option<AgentOp>) -> Event {
+    note(AgentWord::Beat(Box::new(AgentBeat {
+        op,
+        ..AgentBeat::default()
+    })))
+}
+
+fn conv(device: &str, age: Duration) -> AgentOp {
+    AgentOp {
+        name: "conv3d".to_owned(),
+        shape: vec![1, 16, 9, 64, 64],
+        weight: vec![128, 16, 3, 3, 3],
+        dtype: "float16".to_owned(),
+        device: device.to_owned(),
+        tier: "native".to_owned(),
+        age_ms: u64::try_from(age.as_millis()).unwrap(),
+    }
+}
+
+fn phase(phase: Phase) -> Event {
+    Event::Phase(PhaseChange {
+        phase,
+        section: None,
+        sections: None,
+        on_cpu: false,
+    })
+}
+
+/// A decode whose agent is connected and has said so.
+fn decoding() -> Sim {
+    let mut plan = plan();
+    plan.agent = AgentWay::On;
+    let mut sim = Sim::running_in(plan, Phase::VaeDecode);
+    sim.feed(hello());
+    sim.feed(note(AgentWord::Main));
+    sim.feed_from(Some(Speaker::Agent), phase(Phase::VaeDecode));
+    sim
+}
+
+/// Lets time pass with a heartbeat each five seconds, as long as `beats`.
+fn pass(sim: &mut Sim, seconds: u64, op: Option<&str>, beats: bool) {
+    let begun = sim.now;
+    for _ in 0..seconds / 5 {
+        sim.run_for(Duration::from_secs(5));
+        if beats {
+            let age = sim.now.since(begun);
+            sim.feed(beat(op.map(|device| conv(device, age))));
+        }
+    }
+}
+
+#[test]
+fn guesses_from_the_console_do_not_count_while_the_agent_tells() {
+    let mut sim = decoding();
+    let progress = |done| {
+        Event::Progress(Progress {
+            what: None,
+            done,
+            total: Some(9.0),
+            seconds_per_step: None,
+            sampling: true,
+        })
+    };
+    sim.feed(phase(Phase::Save));
+    sim.feed(progress(3.0));
+    assert_eq!(sim.state.snapshot().phase, Phase::VaeDecode);
+    // it has told of no bar and no job yet: there the console is all there is
+    assert_eq!(sim.state.snapshot().progress.unwrap().done, 3.0);
+    sim.feed_from(Some(Speaker::Agent), progress(5.0));
+    sim.feed(progress(4.0));
+    assert_eq!(sim.state.snapshot().progress.unwrap().done, 5.0);
+    sim.feed_from(Some(Speaker::Agent), Event::Job(JobChange::Started));
+    sim.feed(Event::Job(JobChange::Done));
+    let shown = sim.state.snapshot();
+    assert!(matches!(
+        shown.job,
+        framepack_tui::run::snapshot::JobState::InFlight(_)
+    ));
+    assert_eq!(shown.agent.state, AgentState::Connected);
+
+    // a section that the console knows of the agent's phase is no contradiction
+    sim.phase(Phase::VaeDecode);
+    assert_eq!(sim.state.snapshot().section, Some(2));
+
+    sim.feed(note(AgentWord::Lost));
+    assert_eq!(sim.state.snapshot().agent.state, AgentState::Lost);
+    sim.feed(phase(Phase::Save));
+    assert_eq!(sim.state.snapshot().phase, Phase::Save);
+    let log = sim.state.snapshot().log;
+    assert!(
+        log.iter().any(|l| l.text.starts_with("agent: lost")),
+        "{log:?}"
+    );
+}
+
+#[test]
+fn a_heartbeat_is_no_progress_and_a_silent_search_is_named_by_its_call() {
+    let mut sim = decoding();
+    sim.world = sim.world.clone().made_silent();
+    pass(&mut sim, 120, Some("cuda:0"), true);
+    let hung = sim.hung(VerdictId::FindStall).expect("a hang is declared");
+    let Event::Verdict(v) = &hung.event else {
+        panic!()
+    };
+    assert!(v.sentence.contains("conv3d 1x16x9x64x64"), "{}", v.sentence);
+    assert!(v.sentence.contains("in flight for"), "{}", v.sentence);
+    assert!(!v.findings[0].cites.is_empty());
+    assert!(sim.hung(VerdictId::SilentHang).is_none());
+}
+
+#[test]
+fn without_a_call_in_flight_the_wait_is_elsewhere() {
+    for (op, words) in [
+        (None, "no convolution is in flight"),
+        // no MIOpen on the CPU
+        (Some("cpu"), "on cpu has been in flight for"),
+    ] {
+        let mut sim = decoding();
+        sim.world = sim.world.clone().made_silent();
+        pass(&mut sim, 120, op, true);
+        let hung = sim.hung(VerdictId::SilentHang).expect("a hang is declared");
+        let Event::Verdict(v) = &hung.event else {
+            panic!()
+        };
+        assert!(v.sentence.contains(words), "{}", v.sentence);
+        assert!(!v.sentence.contains("heartbeat stopped"), "{}", v.sentence);
+    }
+}
+
+#[test]
+fn a_heartbeat_that_stops_means_that_native_code_holds_the_lock() {
+    let mut sim = decoding();
+    sim.feed(beat(None));
+    sim.world = sim.world.clone().made_silent();
+    pass(&mut sim, 120, None, false);
+    let hung = sim.hung(VerdictId::SilentHang).expect("a hang is declared");
+    let Event::Verdict(v) = &hung.event else {
+        panic!()
+    };
+    assert!(
+        v.sentence.contains("native code holds its lock"),
+        "{}",
+        v.sentence
+    );
+}
+
+#[test]
+fn a_call_that_burns_a_core_is_a_search_and_no_loop() {
+    let mut sim = decoding();
+    sim.world = sim.world.clone().made_silent();
+    sim.world.worker_percent = 100.0;
+    pass(&mut sim, 240, Some("cuda:0"), true);
+    assert!(sim.hung(VerdictId::FindStall).is_some());
+    assert!(sim.hung(VerdictId::SpinHang).is_none());
+
+    let mut sim = decoding();
+    sim.world = sim.world.clone().made_silent();
+    sim.world.worker_percent = 100.0;
+    pass(&mut sim, 240, None, true);
+    let hung = sim.hung(VerdictId::SpinHang).expect("a loop is declared");
+    let Event::Verdict(v) = &hung.event else {
+        panic!()
+    };
+    assert!(
+        v.sentence.contains("no convolution is in flight"),
+        "{}",
+        v.sentence
+    );
+}
+
+#[test]
+fn two_devices_are_told_and_what_was_put_right_is_no_fault() {
+    let finding = |fixed| {
+        note(AgentWord::Finding(Box::new(AgentFinding {
+            verdict: VerdictId::DeviceMismatch,
+            text: "the image is on cuda:0, the pipeline on cpu".to_owned(),
+            cure: "move it".to_owned(),
+            fixed,
+        })))
+    };
+    let mut sim = decoding();
+    sim.feed(finding(true));
+    sim.run_for(Duration::from_secs(10));
+    assert!(sim.first_verdict(VerdictId::DeviceMismatch).is_none());
+    let log = sim.state.snapshot().log;
+    assert!(log.iter().any(|l| l.text.contains("put right")), "{log:?}");
+
+    sim.feed(finding(false));
+    sim.run_for(Duration::from_secs(10));
+    let told = sim
+        .first_verdict(VerdictId::DeviceMismatch)
+        .expect("it is told");
+    let Event::Verdict(v) = &told.event else {
+        panic!()
+    };
+    assert_eq!(v.health, Health::Slow);
+    let seq = v.findings[0].cites[0].seq;
+    let cited = sim.stream.iter().find(|e| e.seq == seq).unwrap();
+    assert!(matches!(&cited.event, Event::Agent(_)), "{cited:?}");
+}
+
+#[test]
+fn rungs_that_need_the_agent_go_with_it_and_come_back() {
+    let mut plan = plan();
+    plan.agent = AgentWay::On;
+    let mut split = rung(
+        "conv_split",
+        ActionId::EnvToggle,
+        &[VerdictId::SilentHang],
+        &[Phase::VaeDecode],
+    );
+    split.settings = [("conv_tier".to_owned(), "split".to_owned())].into();
+    plan.ladder = vec![split];
+    let mut sim = Sim::running_in(plan, Phase::VaeDecode);
+    let why = |sim: &Sim| {
+        let shown = sim.state.snapshot();
+        let entry = shown
+            .ladder
+            .iter()
+            .find(|l| l.id == RungId("conv_split".to_owned()));
+        match &entry.unwrap().state {
+            framepack_tui::run::snapshot::RungState::Unavailable { why } => Some(why.clone()),
+            _ => None,
+        }
+    };
+    assert_eq!(why(&sim), None);
+    let silent = AgentWord::Silent { for_ms: 15_000 };
+    sim.feed(Event::Agent(Box::new(AgentNote {
+        pid: 0,
+        word: silent,
+    })));
+    assert!(why(&sim).unwrap().contains("say hello"));
+    assert_eq!(sim.state.snapshot().agent.state, AgentState::Silent);
+    sim.feed(hello());
+    assert_eq!(why(&sim), None);
+
+    let spec = sim.state.snapshot().attempt.unwrap();
+    assert_eq!(sim.state.agent_settings(&spec).get("conv_tier"), None);
+    let mut spec = spec;
+    spec.settings
+        .insert("conv_tier".to_owned(), "split".to_owned());
+    assert_eq!(sim.state.agent_settings(&spec)["conv_tier"], "split");
+}
