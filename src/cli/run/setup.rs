@@ -203,7 +203,7 @@ fn put_ready(
     args: &RunArgs,
     dir: &RunDir,
     planner: &mut Planner,
-    planned: &mut Planned,
+    decided: &mut Planned,
     notices: &mut Vec<String>,
 ) -> Result<Option<agent::Ready>, CliError> {
     if args.agent == AgentChoice::Off {
@@ -214,7 +214,7 @@ fn put_ready(
         Err(why) => {
             notices.push(format!("no agent is put into the program: {why}"));
             planner.agent = AgentWay::Off { why };
-            planned.plan = planner.plan(&Chosens::default())?.plan;
+            decided.plan = planner.plan(&Chosens::default())?.plan;
             Ok(None)
         }
     }
