@@ -30,7 +30,7 @@ mod tests {
     }
 
     /// The table of `src/lib.rs`. `a::b`: only that part of the layer.
-    const LAYERS: [Layer; 14] = [
+    const LAYERS: [Layer; 15] = [
         layer("model", &[], true),
         layer("forecast", &["model"], true),
         layer("detect", &["model", "forecast"], true),
@@ -46,6 +46,7 @@ mod tests {
         layer("supervise", &["model", "profile", "workload"], false),
         layer("record", &["model", "profile"], false),
         layer("doctor", &["model", "profile"], false),
+        layer("vault", &["model", "profile"], false),
         layer(
             "ui",
             &[
@@ -213,7 +214,7 @@ mod tests {
     }
 
     /// File, source, and what must be said about it.
-    const PLANTED: [(&str, &str, &str); 18] = [
+    const PLANTED: [(&str, &str, &str); 19] = [
         (
             "model/a.rs",
             "use crate::run::Snapshot;",
@@ -298,6 +299,11 @@ mod tests {
             "run/a.rs",
             "#[cfg(test)] mod t { use std::fs; } use std::net::IpAddr;",
             "`std::net`",
+        ),
+        (
+            "vault/a.rs",
+            "use crate::record::Store;",
+            "must not use `crate::record::Store`",
         ),
         ("helpers/a.rs", "use std::fmt;", "is in no layer"),
     ];
