@@ -1,14 +1,14 @@
 //! FramePack's page, through the API that Gradio gives it: the picture is uploaded, the
 //! thirteen inputs are posted, and the stream of the job is read to its end.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use serde_json::{Value, json};
 
 use crate::vault::entry::{Entry, open};
 use crate::vault::jobs::FramePackJob;
 
-use super::http::Http;
+use super::http::{Http, is_silence};
 use super::sse::Events;
 use super::{Heard, ResendError, Sent, cut};
 
@@ -96,7 +96,7 @@ fn follow(
     let mut events = Events::new(stream);
     loop {
         let event = events.next().map_err(|e| {
-            lost(if e.kind() == io::ErrorKind::TimedOut {
+            lost(if is_silence(&e) {
                 "the server has been silent for too long".to_owned()
             } else {
                 e.to_string()

@@ -1,7 +1,7 @@
 //! Requests to a server on this machine: with deadlines, with limits, without proxies
 //! and without following it elsewhere.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -117,7 +117,7 @@ impl Http {
 
     fn failed(&self, what: &str, e: &Error) -> ResendError {
         let refused = match e {
-            Error::Io(e) => e.kind() == std::io::ErrorKind::ConnectionRefused,
+            Error::Io(e) => e.kind() == io::ErrorKind::ConnectionRefused,
             Error::ConnectionFailed | Error::Timeout(ureq::Timeout::Connect) => true,
             _ => false,
         };
@@ -133,6 +133,12 @@ impl Http {
             }
         }
     }
+}
+
+/// Whether a stream could not be read because nothing came for too long.
+pub(super) fn is_silence(e: &io::Error) -> bool {
+    let inner = e.get_ref().and_then(|e| e.downcast_ref::<Error>());
+    matches!(inner, Some(Error::Timeout(_))) || e.kind() == io::ErrorKind::TimedOut
 }
 
 /// The answer, if its status is one of success.
