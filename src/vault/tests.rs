@@ -144,6 +144,34 @@ fn everything_is_listed_newest_first_each_with_its_state() {
     assert_eq!(newest.run.as_deref(), Some(RUN));
 }
 
+/// Names of strange files, and how what is said of them begins.
+const STRANGE: [(&str, &str); 12] = [
+    ("latents.r.1-1-1.safetensors", "foreign: it is of version 9"),
+    (
+        "latents.r.1-1-2.safetensors",
+        "foreign: it is no safetensors file: it has 0 bytes",
+    ),
+    (
+        "section.r.aa.safetensors",
+        "foreign: it is no safetensors file",
+    ),
+    ("job.r.aa.json", "foreign: it is no job"),
+    ("job.r.bb.json", "torn: its picture job.20260101-0001-00aa"),
+    (
+        "job.r.cc.png",
+        "torn: it is the picture of a job that is gone",
+    ),
+    ("queue.r.1.json", "foreign: name and content do not fit"),
+    (
+        ".part-4194305-1",
+        "torn: it is half written, and its writer is gone",
+    ),
+    ("latents.r.x.txt", "foreign: its name is none"),
+    ("latents.r.dir.safetensors", "foreign: it is a folder"),
+    ("job.r.dd.json", "foreign: it is no regular file"),
+    ("queue.r.2.json", "foreign: it is no regular file"),
+];
+
 #[test]
 fn strange_files_are_entries_with_words() {
     let tmp = tempfile::tempdir().unwrap();
@@ -201,32 +229,7 @@ fn strange_files_are_entries_with_words() {
             State::Foreign(why) => format!("foreign: {why}"),
         }
     };
-    for (name, words) in [
-        ("latents.r.1-1-1.safetensors", "foreign: it is of version 9"),
-        (
-            "latents.r.1-1-2.safetensors",
-            "foreign: it is no safetensors file: it has 0 bytes",
-        ),
-        (
-            "section.r.aa.safetensors",
-            "foreign: it is no safetensors file",
-        ),
-        ("job.r.aa.json", "foreign: it is no job"),
-        ("job.r.bb.json", "torn: its picture job.20260101-0001-00aa"),
-        (
-            "job.r.cc.png",
-            "torn: it is the picture of a job that is gone",
-        ),
-        ("queue.r.1.json", "foreign: name and content do not fit"),
-        (
-            ".part-4194305-1",
-            "torn: it is half written, and its writer is gone",
-        ),
-        ("latents.r.x.txt", "foreign: its name is none"),
-        ("latents.r.dir.safetensors", "foreign: it is a folder"),
-        ("job.r.dd.json", "foreign: it is no regular file"),
-        ("queue.r.2.json", "foreign: it is no regular file"),
-    ] {
+    for (name, words) in STRANGE {
         let said = why(name);
         assert!(said.starts_with(words), "{name}: {said}");
     }
