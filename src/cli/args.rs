@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-pub(super) use super::vault::args::VaultCommand;
+pub(super) use super::vault::args::VaultArgs;
 
 use crate::model::Bytes;
 
@@ -43,9 +43,9 @@ pub(super) enum Subcommand {
     Watch(WatchArgs),
     /// The recorded runs: list them (without a further word), show, export or remove them
     Runs(RunsArgs),
-    /// What was kept of generations: latents, finished sections, jobs; send a job again
-    #[command(subcommand)]
-    Vault(VaultCommand),
+    /// What was kept of generations (without a further word a list): latents, finished
+    /// sections, jobs; show, remove, send a job again
+    Vault(VaultArgs),
     /// Put a record through today's rules, beside what was said then
     Replay(ReplayArgs),
     /// Look the machine over: sources, rights, versions, MIOpen, environment, room

@@ -102,7 +102,7 @@ impl Entry {
             bytes: Bytes(about.len()),
             written: about.modified().ok(),
             picture: None,
-            state: State::Torn("it is half written, and its writer is gone".to_owned()),
+            state: State::Torn("half written, and its writer is gone".to_owned()),
             path: path.to_owned(),
             name,
         };
@@ -227,7 +227,9 @@ fn tensors(path: &Path, size: u64) -> State {
             )),
             None => State::Foreign("its metadata name no version".to_owned()),
         },
-        Err(e @ HeaderError::Torn { .. }) => State::Torn(e.to_string()),
+        Err(HeaderError::Torn { missing }) => {
+            State::Torn(format!("{missing} bytes are missing at its end"))
+        }
         Err(e) => State::Foreign(e.to_string()),
     }
 }
@@ -246,7 +248,7 @@ fn job(path: &Path, kind: Kind, size: u64) -> State {
             State::Whole(Content::Job(job))
         }
         (Ok(_), _) => State::Foreign("name and content do not fit".to_owned()),
-        (Err(e @ super::JobError::Torn(_)), _) => State::Torn(e.to_string()),
+        (Err(super::JobError::Torn(why)), _) => State::Torn(why),
         (Err(e), _) => State::Foreign(e.to_string()),
     }
 }

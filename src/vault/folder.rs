@@ -175,7 +175,7 @@ impl Entry {
     fn note_lone_picture(&mut self) {
         let ours = super::jobs::is_picture(&self.name);
         if self.kind == Kind::Foreign && ours && self.path.is_file() {
-            self.state = super::State::Torn("it is the picture of a job that is gone".to_owned());
+            self.state = super::State::Torn("the picture of a job that is gone".to_owned());
             self.run = self.name.split('.').nth(1).map(str::to_owned);
             self.kind = Kind::Job;
         }

@@ -157,14 +157,11 @@ const STRANGE: [(&str, &str); 12] = [
     ),
     ("job.r.aa.json", "foreign: it is no job"),
     ("job.r.bb.json", "torn: its picture job.20260101-0001-00aa"),
-    (
-        "job.r.cc.png",
-        "torn: it is the picture of a job that is gone",
-    ),
+    ("job.r.cc.png", "torn: the picture of a job that is gone"),
     ("queue.r.1.json", "foreign: name and content do not fit"),
     (
         ".part-4194305-1",
-        "torn: it is half written, and its writer is gone",
+        "torn: half written, and its writer is gone",
     ),
     ("latents.r.x.txt", "foreign: its name is none"),
     ("latents.r.dir.safetensors", "foreign: it is a folder"),

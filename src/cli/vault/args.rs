@@ -4,8 +4,14 @@ use std::time::Duration;
 
 use crate::model::Bytes;
 
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct VaultArgs {
+    #[command(subcommand)]
+    pub(super) command: Option<VaultCommand>,
+}
+
 #[derive(Debug, clap::Subcommand)]
-pub(in crate::cli) enum VaultCommand {
+pub(super) enum VaultCommand {
     /// One a line, newest first: number, what, run, attempt, age, size, what is in it
     List {
         /// One JSON object a line (docs/vault.md)
@@ -31,7 +37,9 @@ pub(in crate::cli) enum VaultCommand {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct PruneArgs {
+#[command(group(clap::ArgGroup::new("meant").required(true).multiple(true)
+    .args(["keep", "older", "run", "entries"])))]
+pub(super) struct PruneArgs {
     /// Keep this much, such as 500MiB, and remove the oldest beyond it
     #[arg(long, value_name = "SIZE")]
     pub(super) keep: Option<Bytes>,
@@ -44,7 +52,6 @@ pub(in crate::cli) struct PruneArgs {
     /// These entries, as for `show`
     #[arg(
         value_name = "ENTRY",
-        required_unless_present_any = ["keep", "older", "run"],
         conflicts_with_all = ["keep", "older", "run"]
     )]
     pub(super) entries: Vec<String>,
@@ -54,7 +61,7 @@ pub(in crate::cli) struct PruneArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct ResendArgs {
+pub(super) struct ResendArgs {
     /// The entry, as for `show`: a job of FramePack or a queue of ComfyUI
     pub(super) entry: String,
     /// Port of the server on 127.0.0.1

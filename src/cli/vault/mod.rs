@@ -12,16 +12,17 @@ use crate::vault::{Entry, Vault};
 
 use super::CliError;
 use super::runs::{print, printable};
-use args::VaultCommand;
+use args::{VaultArgs, VaultCommand};
 
-/// Does what was asked.
-pub(super) fn main(command: VaultCommand) -> Result<u8, CliError> {
+/// Does what was asked; without a word it lists.
+pub(super) fn main(args: &VaultArgs) -> Result<u8, CliError> {
     let vault = Vault::open_default()?;
-    match command {
-        VaultCommand::List { json } => list::main(&vault, json),
-        VaultCommand::Show { entry, json } => show::main(&vault, &entry, json),
-        VaultCommand::Prune(args) => prune::main(&vault, &args),
-        VaultCommand::Resend(args) => resend::main(&vault, &args),
+    match &args.command {
+        None => list::main(&vault, false),
+        Some(VaultCommand::List { json }) => list::main(&vault, *json),
+        Some(VaultCommand::Show { entry, json }) => show::main(&vault, entry, *json),
+        Some(VaultCommand::Prune(args)) => prune::main(&vault, args),
+        Some(VaultCommand::Resend(args)) => resend::main(&vault, args),
     }
 }
 

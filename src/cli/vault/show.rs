@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use crate::cli::{CliError, page};
-use crate::vault::{Digest, Entry, Job, State, Vault};
+use crate::vault::{Digest, Entry, INPUTS, Job, State, Vault};
 
 use super::{age, chosen, printable, section, shape};
 
@@ -12,7 +12,8 @@ pub(super) fn main(vault: &Vault, asked: &str, json: bool) -> Result<u8, CliErro
     let (number, entry) = chosen(&vault.list()?, asked)?;
     let digest = Digest::of(&entry);
     let wrong = match (&entry.state, &digest) {
-        (State::Torn(why) | State::Foreign(why), _) => Some(why.clone()),
+        (State::Torn(why), _) => Some(format!("it is torn: {why}")),
+        (State::Foreign(why), _) => Some(why.clone()),
         (_, Err(e)) => Some(format!("its data cannot be read: {e}")),
         (_, Ok(Digest::Differs)) => {
             Some("its data were changed after they had been written".to_owned())
@@ -98,8 +99,9 @@ fn job_rows(entry: &Entry, row: &mut impl FnMut(&'static str, Option<String>)) {
             let error = job.error.as_ref().map(|e| format!("{state}: {e}"));
             row("job", Some(error.unwrap_or_else(|| state.to_owned())));
             row("sections", job.sections().map(|n| n.to_string()));
-            for (name, value) in &job.inputs {
-                row("input", Some(format!("{name} = {value}")));
+            for name in INPUTS {
+                let value = job.inputs.get(name);
+                row("input", value.map(|v| format!("{name} = {v}")));
             }
         }
         Some(Job::ComfyUi(queue)) => {
