@@ -5,6 +5,7 @@ import sys
 
 def _go():
     here = os.path.dirname(os.path.abspath(__file__))
+    path = [p for p in sys.path if not p or os.path.abspath(p) != here]
     if os.environ.get("FPT_AGENT_SOCKET") or os.environ.get("FPT_AGENT_CONFIG"):
         try:
             import fpt_agent
@@ -13,12 +14,12 @@ def _go():
         except Exception as error:  # the program must run on, whatever is wrong with us
             if os.environ.get("FPT_AGENT_DEBUG"):
                 sys.stderr.write("fpt_agent: %r\n" % (error,))
-    # the program's own search path, as it would be without us
-    sys.path[:] = [p for p in sys.path if not p or os.path.abspath(p) != here]
+        # the program's own search path, as it would be without us
+        sys.path[:] = path
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
-    spec = PathFinder.find_spec("sitecustomize", [p for p in sys.path if p])
+    spec = PathFinder.find_spec("sitecustomize", [p for p in path if p])
     if spec is None or spec.loader is None or spec.origin == __file__:
         return
     module = module_from_spec(spec)

@@ -81,7 +81,7 @@ class Channel(unittest.TestCase):
             self.assertLess(grown, 20000)  # KiB; all of it would be 100 MB and more
             self.assertLessEqual(queued, 2000)
             self.assertLess(pending, 1 << 18)
-            self.assertGreater(dropped, 90000)
+            self.assertGreater(dropped, 50000)  # counted anew from each message that tells it
 
     def test_strange_commands_and_strange_values(self):
         with Supervisor() as s:
@@ -105,7 +105,7 @@ class Channel(unittest.TestCase):
         with Supervisor() as s:
             code = ("import os, resource, time\nresource.setrlimit(resource.RLIMIT_NOFILE, (3000, 3000))\n"
                     "held = [os.open('/dev/null', 0) for _ in range(1500)]\nimport fpt_agent.state as st\n"
-                    "st.link._lose()\ntime.sleep(4)\nprint(st.link.sock.fileno() > 1023)")
+                    "st.link._lose()\nheld.append(os.open('/dev/null', 0))\ntime.sleep(4)\nprint(st.link.sock.fileno() > 1023)")
             hard = __import__("resource").getrlimit(__import__("resource").RLIMIT_NOFILE)[1]
             if hard < 3000:
                 self.fail("the test needs 3000 descriptors, the limit is %d" % hard)
@@ -130,7 +130,9 @@ class Channel(unittest.TestCase):
         """
         with Supervisor() as s:
             code, out, err = s.run(write(s.folder, "family.py", code))
-            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(code, 0, err)
+            if sys.version_info < (3, 12):  # later ones warn of a fork beside any thread, such as the link's
+                self.assertEqual(err, "")
             want = {int(pid) for pid in out.split()}
             self.assertEqual(len(want), 5)
             s.wait("hello", count=5)
@@ -155,6 +157,80 @@ class Channel(unittest.TestCase):
             env["FPT_AGENT_CONFIG"] = "{broken"
             self.assertEqual(s.run("-c", "print(1)", env=env), (0, "1\n", ""))
             self.assertIn("FPT_AGENT_CONFIG", s.wait("problem")[0]["text"])
+
+
+class Hooks(unittest.TestCase):
+    def setUp(self):
+        sys.path.insert(0, PACKAGE)
+        self.addCleanup(sys.path.remove, PACKAGE)
+        from fpt_agent import hooks
+        self.hooks = hooks
+
+    def test_wrappers_of_several_parts_stack_once_each(self):
+        seen = []
+
+        class Owner:
+            def work(self, value):
+                """doc"""
+                seen.append(value)
+                if value == 9:
+                    raise KeyError(value)
+                return value + 1
+
+        plain = Owner.work
+        for part in ("a", "b", "a", "b"):
+            self.hooks.around(Owner, "work", part=part, before=lambda args, kw, part=part: seen.append(part),
+                              after=lambda result, args, kw, part=part: seen.append(part + "!"))
+        self.assertEqual(Owner().work(1), 2)
+        self.assertEqual(seen, ["b", "a", 1, "a!", "b!"])
+        self.assertEqual((Owner.work.__doc__, Owner.work._fpt_plain._fpt_plain), ("doc", plain))
+        with self.assertRaises(KeyError) as caught:
+            Owner().work(9)
+        self.assertEqual(caught.exception.args, (9,))
+        self.assertIsNone(caught.exception.__context__)
+
+        class Child(Owner):
+            pass
+
+        self.assertFalse(self.hooks.around(Child, "work", part="c"))
+        self.assertFalse(self.hooks.around(Owner, "absent", part="c"))
+
+    def test_what_fails_in_a_hook_costs_nothing(self):
+        class Owner:
+            @staticmethod
+            def plain():
+                return 7
+
+        space = type("space", (), {})()
+        space.work = Owner.plain
+        broken = lambda *_: 1 / 0  # noqa: E731
+        self.assertTrue(self.hooks.around(space, "work", phase="x", before=broken, after=broken, describe=broken, part="z"))
+        self.assertEqual(space.work(), 7)
+
+    def test_every_hooked_module_wakes_the_parts(self):
+        code = """
+            import fpt_agent.agent as a, fpt_agent.hooks as h
+            a.load("progress", *a.PARTS)
+            names = list(h._table) + [p for p, _ in h._prefixes]
+            print([n for n in names if n.split(".")[0] not in a.PACKAGES + a.PROGRESS], len(names) > 5)
+        """
+        with Supervisor() as s:
+            self.assertEqual(s.run("-c", textwrap.dedent(code)), (0, "[] True\n", ""))
+
+    def test_parts_wait_for_their_packages(self):
+        code = """
+            import sys
+            def parts(): return sorted(m for m in sys.modules if m in ("fpt_agent.vault", "fpt_agent.conv", "fpt_agent.progress"))
+            print(parts())
+            import json, email, sqlite3
+            print(parts())
+            try: import nodes
+            except ImportError: pass
+            print(parts())
+        """
+        with Supervisor() as s:
+            code, out, err = s.run("-c", textwrap.dedent(code))
+            self.assertEqual((code, out, err), (0, "[]\n[]\n['fpt_agent.conv', 'fpt_agent.vault']\n", ""))
 
 
 class WayIn(unittest.TestCase):

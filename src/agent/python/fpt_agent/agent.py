@@ -13,7 +13,7 @@ from .state import link, state
 PROGRESS = ("tqdm",)
 PACKAGES = ("torch", "diffusers", "diffusers_helper", "transformers", "accelerate", "comfy", "execution", "nodes", "server",
             "latent_preview", "torchvision", "gradio", "hy3dgen")
-PARTS = ("phases", "conv", "memory", "vault", "sections", "jobs", "placement", "preflight")
+PARTS = ("phases", "conv", "memory", "vault", "sections", "steps", "jobs", "placement", "preflight")
 
 
 def start():

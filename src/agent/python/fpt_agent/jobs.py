@@ -28,16 +28,21 @@ SECRET = ("api_key", "auth_token", "password", "secret")
 _running = threading.local()
 
 
-def png(pixels):
-    """PNG bytes of an array of uint8 (height, width, 1 to 4 channels). ValueError: it is something else."""
-    shape = tuple(pixels.shape)
-    if len(shape) == 2:
-        shape += (1,)
-    if len(shape) != 3 or not 1 <= shape[2] <= 4 or str(pixels.dtype) != "uint8" or 0 in shape:
-        raise ValueError("not a picture: %s %s" % (shape, pixels.dtype))
+def picture(pixels):
+    """PNG bytes of an array of uint8 (height, width[, 1 to 4 channels]). ValueError: it is something else."""
+    if str(pixels.dtype) != "uint8":
+        raise ValueError("not a picture: %s" % pixels.dtype)
+    return png(pixels.shape, pixels.tobytes())
+
+
+def png(shape, data):
+    """PNG bytes of a picture of this shape (height, width[, 1 to 4 channels]), from its bytes row by row."""
+    shape = tuple(shape) + ((1,) if len(shape) == 2 else ())
+    if len(shape) != 3 or not 1 <= shape[2] <= 4 or 0 in shape:
+        raise ValueError("not a picture: %s" % (shape,))
     height, width, channels = shape
-    row, data = width * channels, pixels.tobytes()
-    lines = b"".join(b"\0" + data[at:at + row] for at in range(0, len(data), row))
+    row = width * channels
+    lines = b"".join(b"\0" + bytes(data[at:at + row]) for at in range(0, len(data), row))
 
     def chunk(kind, body):
         return len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
@@ -63,7 +68,7 @@ class Job:
         if config.flag("vault_prompt"):
             state.prompt = str(inputs[1])
         message = {"what": "job", "shape": list(inputs[0].shape)}
-        files.store.put(files.Task(self.base + ".png", [png(inputs[0])], message=message))
+        files.store.put(files.Task(self.base + ".png", [picture(inputs[0])], message=message))
         self.tell("queued")
 
     def tell(self, word):

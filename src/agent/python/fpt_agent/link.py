@@ -43,7 +43,7 @@ class Link:
         self.queue = collections.deque()
         self.lock = threading.Lock()
         self.wake = threading.Event()
-        self.idle = threading.Event()
+        self.writing = threading.Lock()
         self.tried = threading.Event()
         self.dropped = 0
         self.seq = 0
@@ -67,7 +67,6 @@ class Link:
                 self.queue.popleft()
                 self.dropped += 1
             self.queue.append(message)
-            self.idle.clear()
 
     def start(self):
         """Starts the thread. A second call does nothing."""
@@ -86,14 +85,16 @@ class Link:
             self.start()
 
     def flush(self, seconds):
-        """Waits until all is sent, at most so long."""
+        """Sends from the calling thread until nothing waits, for so long at most: the link's own may sleep."""
         if self.thread is None:
             return
+        end = time.monotonic() + seconds
         self.tried.wait(seconds)  # a program may end before its first connection
-        if self.sock is None:
-            return
-        self.wake.set()
-        self.idle.wait(seconds)
+        while self.sock is not None and time.monotonic() < end:
+            self._write()
+            if not self.queue and not self.pending:
+                return
+            time.sleep(0.002)
 
     def _run(self):
         beat = lost = 0.0
@@ -140,6 +141,10 @@ class Link:
         return text.encode("utf-8", "replace") + b"\n"
 
     def _write(self):
+        with self.writing:
+            self._write_alone()
+
+    def _write_alone(self):
         while self.sock is not None:
             while len(self.pending) < PENDING:
                 with self.lock:
@@ -151,7 +156,6 @@ class Link:
                     self.pending += self._line({"type": "dropped", "t": message["t"], "n": dropped})
                 self.pending += self._line(message)
             if not self.pending:
-                self.idle.set()
                 return
             try:
                 sent = self.sock.send(self.pending, NO_SIGNAL)

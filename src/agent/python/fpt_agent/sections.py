@@ -9,6 +9,7 @@ is never stored.
 import json
 import random
 import sys
+import threading
 import time
 
 from . import fingerprint, safetensors, store as files, vault
@@ -17,6 +18,15 @@ from .hooks import fenced, on, wrap
 from .state import link, state, torch
 
 WHERE = "sample_hunyuan"
+
+
+class Inside(threading.local):
+    """Of each thread: whether FramePack's sampler runs in it, whose sections are kept as a whole."""
+
+    sampler = False
+
+
+inside = Inside()
 #: Inputs that say how the result is told or stopped, not what it is.
 TOLD = ("callback", "callback_on_step_end")
 
@@ -124,7 +134,11 @@ def kept(plain):
             found = fenced(WHERE, section.stored)
             if found is not None:
                 return found[0]
-        result = plain(*args, **kwargs)
+        before, inside.sampler = inside.sampler, True
+        try:
+            result = plain(*args, **kwargs)
+        finally:
+            inside.sampler = before
         if section is not None:
             fenced(WHERE, section.keep, result)
         return result

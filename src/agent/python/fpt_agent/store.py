@@ -1,8 +1,9 @@
 """The folder of the rescue vault: atomic writing off the hot path, the size limit, looking entries up.
 
-A file is named `WHAT.RUN.REST`: what it is (`latents`, `section`, `job`, `queue`), whose it is, and the rest. It is written
+A file is named `WHAT.RUN.REST`: what it is (`latents`, `section`, `step`, `job`, `queue`), whose it is, and the rest. It is written
 under a temporary name, synced and renamed, so a file with its final name is whole.
 """
+import atexit
 import hashlib
 import os
 import threading
@@ -20,6 +21,8 @@ LIMIT = 2 << 30
 #: Longest wait of a decode for its latents to be on the disk. The writer thread cannot finish once a decode hangs that
 #: holds the interpreter lock; a disk that is slower once is not waited for again.
 GRACE_S = 0.25
+#: Longest wait for the disk when the program ends by itself.
+LAST_S = 2.0
 PIECE = 4 << 20
 TEMP = ".part-"
 
@@ -54,7 +57,7 @@ class Store:
         self.lock = threading.Lock()
         self.ready = threading.Condition(self.lock)
         self.tasks = []
-        self.waiting = 0
+        self.waiting = self.open = 0  # bytes and files that are not written yet
         self.thread = None
         self.told = set()
         self.slow = False
@@ -68,6 +71,7 @@ class Store:
             else:
                 full = False
                 self.waiting += task.size
+                self.open += 1
                 self.tasks.append(task)
                 if self.thread is None:
                     self.thread = threading.Thread(target=self._work, name="fpt-vault", daemon=True)
@@ -110,6 +114,7 @@ class Store:
                 task.done.set()
                 with self.lock:
                     self.waiting -= task.size
+                    self.open -= 1
                 task.parts = task.keep = task.finish = None  # a waiting caller must not hold the tensors
 
     def write(self, task, parts):
@@ -155,7 +160,7 @@ class Store:
 
     def make_room(self, size):
         """Prunes the oldest entries until `size` more bytes keep to the limit: those of other runs first, then this
-        run's decoded latents, then its sections; never its newest. OSError: there is no room."""
+        run's latents and steps, then the rest; never its newest. OSError: there is no room."""
         if size > self.limit:
             raise OSError("%d MiB are more than vault_limit" % (size >> 20))
         entries = self.entries()
@@ -207,9 +212,9 @@ class Store:
     def flush(self, seconds):
         """Waits until all is written, at most so long. True: it is."""
         end = time.monotonic() + seconds
-        while self.waiting and time.monotonic() < end:
-            time.sleep(0.01)
-        return not self.waiting
+        while self.open and time.monotonic() < end:
+            time.sleep(0.005)
+        return not self.open
 
 
 def write_all(descriptor, data):
@@ -253,5 +258,6 @@ def sha256(parts):
 store = None
 if config.vault:
     store = Store(config.vault, config.size("vault_limit"), config.run)
+    atexit.register(store.flush, LAST_S)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=store._fresh)

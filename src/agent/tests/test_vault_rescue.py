@@ -1,0 +1,50 @@
+"""Latents of the vault can be decoded alone, to the frames that the program would have made."""
+import os
+import sys
+import unittest
+
+import numpy
+import torch
+from PIL import Image
+
+from support_vault import PACKAGE, Supervisor
+
+MAKE = """
+import torch
+from diffusers import AutoencoderKLHunyuanVideo
+torch.manual_seed(0)
+AutoencoderKLHunyuanVideo(block_out_channels=(8, 8, 8, 8), layers_per_block=1, norm_num_groups=4).save_pretrained("model/vae")
+vae = AutoencoderKLHunyuanVideo.from_pretrained("model/vae").eval()
+vae.enable_tiling()
+z = torch.randn(1, 16, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+with torch.inference_mode():
+    out = vae.decode(z).sample
+torch.save(((out[0].clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8).permute(1, 2, 3, 0).contiguous(), "want.pt")
+import fpt_agent.store as f; f.store.flush(10)
+"""
+
+
+class Rescue(unittest.TestCase):
+    def test_the_frames_are_those_of_the_program(self):
+        with Supervisor() as s:
+            code, _, err = s.run("-c", MAKE)
+            self.assertEqual(code, 0, err)
+            latents = os.path.join(s.vault, os.listdir(s.vault)[0])
+            want = torch.load(os.path.join(s.folder, "want.pt"))
+            env = {**os.environ, "PYTHONPATH": PACKAGE}
+            for out, more in (("told", []), ("given", ["--model", "model"])):
+                code, text, err = s.run("-m", "fpt_agent.rescue", latents, "-o", out, *more, env=env)
+                self.assertEqual((code, text), (0, "%s: 9 frames of 64 x 64\n" % out), err)
+                names = sorted(os.listdir(os.path.join(s.folder, out)))
+                have = numpy.stack([numpy.asarray(Image.open(os.path.join(s.folder, out, name))) for name in names])
+                self.assertTrue((have == want.numpy()).all())
+            with open(os.path.join(s.folder, "torn"), "wb") as file:
+                file.write(b"x" * 20)
+            code, _, err = s.run("-m", "fpt_agent.rescue", "torn", "-o", "x", env=env)
+            self.assertEqual(code, 1)
+            self.assertIn("not a safetensors file", err)
+            self.assertNotIn("Traceback", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
