@@ -25,6 +25,8 @@ pub enum Kind {
     Latents,
     /// A finished section of FramePack.
     Section,
+    /// A finished step of a diffusers transformer.
+    Step,
     /// A job of FramePack.
     Job,
     /// The queue of a ComfyUI.
@@ -41,6 +43,7 @@ impl Kind {
         match self {
             Self::Latents => "latents",
             Self::Section => "section",
+            Self::Step => "step",
             Self::Job => "job",
             Self::Queue => "queue",
             Self::Part => "part",
@@ -52,7 +55,7 @@ impl Kind {
 /// What is in an entry that is whole.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// Latents, or a section with the random sources' states.
+    /// Latents, a section with the random sources' states, or a step.
     Tensors(Header),
     /// A job, or a queue of them.
     Job(Job),
@@ -119,7 +122,7 @@ impl Entry {
                     None => entry.state,
                 },
                 Kind::Foreign => State::Foreign("its name is none of the vault's".to_owned()),
-                Kind::Latents | Kind::Section => tensors(path, about.len()),
+                Kind::Latents | Kind::Section | Kind::Step => tensors(path, about.len()),
                 Kind::Job | Kind::Queue => job(path, entry.kind, about.len()),
             }
         };
@@ -172,9 +175,9 @@ impl Entry {
         self.header()?.metadata.get(name).map(String::as_str)
     }
 
-    /// The latents.
+    /// The latents, or what a step gave.
     pub fn latents(&self) -> Option<&Tensor> {
-        self.header()?.tensor("latents")
+        main_tensor(self.header()?)
     }
 
     /// Attempt of the run.
@@ -200,6 +203,7 @@ fn named(name: &str) -> (Kind, Option<&str>) {
     let (kind, run, end) = match parts[..] {
         ["latents", run, _, end] => (Kind::Latents, run, end == "safetensors"),
         ["section", run, _, end] => (Kind::Section, run, end == "safetensors"),
+        ["step", run, _, end] => (Kind::Step, run, end == "safetensors"),
         ["job", run, _, end] => (Kind::Job, run, end == "json"),
         ["queue", run, _, end] => (Kind::Queue, run, end == "json"),
         _ => return (Kind::Foreign, None),
@@ -211,16 +215,22 @@ fn named(name: &str) -> (Kind, Option<&str>) {
     }
 }
 
+fn main_tensor(header: &Header) -> Option<&Tensor> {
+    header.tensor("latents").or_else(|| header.tensor("out"))
+}
+
 fn tensors(path: &Path, size: u64) -> State {
     let read = open(path)
         .map_err(|e| HeaderError::Io(e.to_string()))
         .and_then(|mut file| safetensors::read(&mut file, size));
     match read {
         Ok(header) => match header.metadata.get("version").map(String::as_str) {
-            Some(super::VERSION) if header.tensor("latents").is_some() => {
+            Some(super::VERSION) if main_tensor(&header).is_some() => {
                 State::Whole(Content::Tensors(header))
             }
-            Some(super::VERSION) => State::Foreign("it holds no latents".to_owned()),
+            Some(super::VERSION) => {
+                State::Foreign("it holds neither latents nor a step".to_owned())
+            }
             Some(other) => State::Foreign(format!(
                 "it is of version {other}, and this program reads version {}",
                 super::VERSION

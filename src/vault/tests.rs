@@ -145,7 +145,7 @@ fn everything_is_listed_newest_first_each_with_its_state() {
 }
 
 /// Names of strange files, and how what is said of them begins.
-const STRANGE: [(&str, &str); 12] = [
+const STRANGE: [(&str, &str); 13] = [
     ("latents.r.1-1-1.safetensors", "foreign: it is of version 9"),
     (
         "latents.r.1-1-2.safetensors",
@@ -163,6 +163,7 @@ const STRANGE: [(&str, &str); 12] = [
         ".part-4194305-1",
         "torn: half written, and its writer is gone",
     ),
+    ("step.r.aa.safetensors", "whole"),
     ("latents.r.x.txt", "foreign: its name is none"),
     ("latents.r.dir.safetensors", "foreign: it is a folder"),
     ("job.r.dd.json", "foreign: it is no regular file"),
@@ -209,6 +210,11 @@ fn strange_files_are_entries_with_words() {
     );
     put(root, ".part-4194305-1", b"half", now);
     put(root, "latents.r.x.txt", b"", now);
+    let step = String::from_utf8(latents(&[1], &json!({}))[8..].to_vec()).unwrap();
+    let step = step.replace("\"latents\":", "\"out\":");
+    let length = u64::to_le_bytes(step.len() as u64 - 1);
+    let step = [&length[..], step.as_bytes()].concat();
+    put(root, "step.r.aa.safetensors", &step, now);
     fs::create_dir(root.join("latents.r.dir.safetensors")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", root.join("job.r.dd.json")).unwrap();
     let pipe = rustix::fs::FileType::Fifo;
