@@ -19,7 +19,7 @@
 //! | `profile` | `model` | clocks; I/O only in `catalog` |
 //! | `run` | `model`, `forecast`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
 //! | `agent` | `model`, `profile` | anything else of ours |
-//! | `telemetry`, `workload`, `supervise`, `record`, `doctor` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
+//! | `telemetry`, `workload`, `supervise`, `record`, `doctor`, `vault` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
 //! | `ui` | `model`, `forecast`'s views, `run::snapshot`, `profile`, the reports of `doctor` and `diagnose` | `telemetry`, `workload`, `supervise` |
 //! | `diagnose` | all but `ui`, `cli` | |
 //! | `cli` | all | |
@@ -40,4 +40,5 @@ pub mod run;
 pub mod supervise;
 pub mod telemetry;
 pub mod ui;
+pub mod vault;
 pub mod workload;

@@ -47,6 +47,7 @@ mod tests {
         layer("supervise", &["model", "profile", "workload"], false),
         layer("record", &["model", "profile"], false),
         layer("doctor", &["model", "profile"], false),
+        layer("vault", &["model", "profile"], false),
         layer(
             "ui",
             &[
@@ -214,7 +215,7 @@ mod tests {
     }
 
     /// File, source, and what must be said about it.
-    const PLANTED: [(&str, &str, &str); 18] = [
+    const PLANTED: [(&str, &str, &str); 19] = [
         (
             "model/a.rs",
             "use crate::run::Snapshot;",
@@ -299,6 +300,11 @@ mod tests {
             "run/a.rs",
             "#[cfg(test)] mod t { use std::fs; } use std::net::IpAddr;",
             "`std::net`",
+        ),
+        (
+            "vault/a.rs",
+            "use crate::record::Store;",
+            "must not use `crate::record::Store`",
         ),
         ("helpers/a.rs", "use std::fmt;", "is in no layer"),
     ];

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::Parser;
 
+pub(super) use super::vault::args::VaultArgs;
+
 use crate::model::Bytes;
 
 /// Watches a video generation on your GPU, tells a silent hang from honest work,
@@ -41,6 +43,9 @@ pub(super) enum Subcommand {
     Watch(WatchArgs),
     /// The recorded runs: list them (without a further word), show, export or remove them
     Runs(RunsArgs),
+    /// What was kept of generations (without a further word a list): latents, finished
+    /// sections, jobs; show, remove, send a job again
+    Vault(VaultArgs),
     /// Put a record through today's rules, beside what was said then
     Replay(ReplayArgs),
     /// Look the machine over: sources, rights, versions, MIOpen, environment, room

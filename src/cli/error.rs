@@ -8,6 +8,7 @@ use crate::profile::{Problem, ProfileError};
 use crate::record::bundle::{BundleError, ExportError};
 use crate::record::{ReadError, StoreError, TailError};
 use crate::supervise::LockError;
+use crate::vault::{FindError, ResendError, VaultError};
 
 use super::watch::WatchError;
 
@@ -110,6 +111,26 @@ pub enum CliError {
     /// There is nothing that can be diagnosed.
     #[error("failed to {0}")]
     Diagnose(#[from] InputError),
+    /// The vault cannot be read, or something in it not be removed.
+    #[error("failed to {0}")]
+    Vault(#[from] VaultError),
+    /// No entry of the vault is meant.
+    #[error(transparent)]
+    NoSuchEntry(#[from] FindError),
+    /// An entry of the vault cannot be used.
+    #[error("failed to use {name}: {why}")]
+    BadEntry {
+        /// Name of its file.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// A job was not sent again, or not followed to its end.
+    #[error("failed to send the job again: {0}")]
+    Resend(#[from] ResendError),
+    /// A job that was sent again is not done.
+    #[error("the job is not done: {0}")]
+    NotDone(String),
     /// The start screen has nothing to be drawn on.
     #[error(
         "the start screen needs a terminal; use --plain to print what is there, or `framepack-tui run -- COMMAND` to start a generation"
@@ -143,7 +164,10 @@ impl CliError {
             Self::Profile(e) => e.exit_code(),
             Self::Watch(e) => e.exit_code(),
             Self::Diagnose(e) if e.is_missing() => 66,
+            Self::Resend(e) => e.exit_code(),
+            Self::NotDone(_) => 20,
             Self::Diagnose(_)
+            | Self::BadEntry { .. }
             | Self::Environment(_)
             | Self::Record(_)
             | Self::Read(_)
@@ -155,13 +179,17 @@ impl CliError {
             | Self::Cwd { .. }
             | Self::NoSuchRun { .. }
             | Self::AmbiguousRun { .. }
+            | Self::NoSuchEntry(_)
             | Self::NoRuns => 66,
             Self::NoTerminal
             | Self::Export(ExportError::Exists { .. } | ExportError::NoFile { .. }) => USAGE,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,
-            Self::Store(_) | Self::Export(ExportError::Io { .. }) | Self::System { .. } => 70,
+            Self::Store(_)
+            | Self::Vault(_)
+            | Self::Export(ExportError::Io { .. })
+            | Self::System { .. } => 70,
         }
     }
 

@@ -13,6 +13,7 @@ mod run;
 mod runs;
 mod show;
 mod start;
+mod vault;
 mod watch;
 
 use std::io::{self, Write};
@@ -37,6 +38,7 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Watch(watch)) => watch::main(&watch),
         Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
         Some(Subcommand::Runs(runs)) => runs::main(&runs),
+        Some(Subcommand::Vault(vault)) => vault::main(&vault),
         Some(Subcommand::Replay(replay)) => replay::main(&replay),
         Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
         Some(Subcommand::Diagnose(args)) => diagnose::main(&args),

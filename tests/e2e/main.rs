@@ -43,4 +43,6 @@ mod switching;
 #[cfg(test)]
 mod terminal;
 #[cfg(test)]
+mod vault;
+#[cfg(test)]
 mod watch;

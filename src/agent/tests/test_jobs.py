@@ -149,6 +149,26 @@ class ComfyUI(unittest.TestCase):
             self.assertEqual(items[0]["body"]["client_id"], "c")
             self.assertEqual(items[0]["body"]["prompt"]["1"]["class_type"], "VAEDecode")
 
+    def test_of_two_changes_at_once_the_later_one_is_kept(self):
+        late = """
+            import sys, threading, time, json; sys.path.insert(0, ".")
+            import execution, fpt_agent.store as f
+            q = execution.PromptQueue(None)
+            class Slow:  # the worker is held up between looking at the queue and writing it
+                def dumps(self, *args, **kwargs):
+                    if threading.current_thread() is not threading.main_thread(): time.sleep(0.5)
+                    return json.dumps(*args, **kwargs)
+            q.put((0, "id0", {}, {}, [], {}))
+            sys.modules["fpt_agent.jobs"].json = Slow()
+            threading.Thread(target=q.get, daemon=True).start(); time.sleep(0.2)
+            q.put((1, "id1", {}, {}, [], {})); time.sleep(0.6); f.store.flush(5)
+        """
+        with Supervisor() as s:
+            code, _, err = s.run(program(s, late))
+            self.assertEqual((code, err), (0, ""))
+            with open(os.path.join(s.vault, entries(s)[0])) as file:
+                self.assertEqual([i["prompt_id"] for i in json.load(file)["items"]], ["id0", "id1"])
+
     def test_done_is_gone(self):
         with Supervisor() as s:
             code, _, err = s.run(program(s, COMFY), "done")

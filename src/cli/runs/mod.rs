@@ -22,7 +22,7 @@ pub(super) fn main(args: &RunsArgs) -> Result<u8, CliError> {
 }
 
 /// Writes lines to standard output, as long as somebody reads them.
-pub(super) fn print(lines: impl IntoIterator<Item = String>) -> Result<(), CliError> {
+pub(in crate::cli) fn print(lines: impl IntoIterator<Item = String>) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     let wrote = lines
         .into_iter()
@@ -38,7 +38,7 @@ pub(super) fn print(lines: impl IntoIterator<Item = String>) -> Result<(), CliEr
 }
 
 /// Text that cannot steer a terminal.
-pub(super) fn printable(text: &str) -> String {
+pub(in crate::cli) fn printable(text: &str) -> String {
     let printable = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(printable).collect()
 }

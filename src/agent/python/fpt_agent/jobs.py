@@ -155,15 +155,15 @@ def body(item):
 def queue(waiting):
     """Writes what waits and runs in ComfyUI's queue."""
     name = "queue.%s.%s.json" % (files.store.run, files.plain(config.attempt))
-    with waiting.mutex:
+    with waiting.mutex:  # to the end: of two changes at once the later one must be the one that is written last
         items = [("running", item) for item in waiting.currently_running.values()]
         items += [("queued", item) for item in sorted(waiting.queue, key=lambda item: item[0])]
-    if not items:
-        files.store.forget(name)
-        return
-    entry = {"version": VERSION, "program": "comfyui", "run": config.run, "attempt": config.attempt, "pid": os.getpid(),
-             "time": round(time.time(), 3), "items": [dict(body(item), state=word) for word, item in items]}
-    files.store.put(files.Task(name, [json.dumps(entry, default=str).encode("utf-8")], message={"what": None}))
+        if not items:
+            files.store.forget(name)
+            return
+        entry = {"version": VERSION, "program": "comfyui", "run": config.run, "attempt": config.attempt, "pid": os.getpid(),
+                 "time": round(time.time(), 3), "items": [dict(body(item), state=word) for word, item in items]}
+        files.store.put(files.Task(name, [json.dumps(entry, default=str).encode("utf-8")], message={"what": None}))
 
 
 def comfyui(module):

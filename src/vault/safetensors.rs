@@ -1,0 +1,209 @@
+//! Headers of safetensors files, read with bounds and without trust.
+//!
+//! A file is 8 bytes (length of the header, little-endian), a JSON header (`name` to
+//! `dtype`, `shape` and `data_offsets` from the end of the header; `__metadata__`: text
+//! to text), and the tensors' bytes one behind the other. Source of the fact: the
+//! format's description in the safetensors repository of Hugging Face.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{self, Read};
+
+use serde::Deserialize;
+use serde::de::{Error as _, MapAccess, Visitor};
+
+/// A header longer than this, in bytes, is none of ours: an entry's is a few KiB, and a
+/// saved state of the random sources adds some 10 KiB.
+pub const LONGEST_HEADER: u64 = 1 << 20;
+/// Bytes of the length field.
+const LENGTH: u64 = 8;
+const METADATA: &str = "__metadata__";
+
+/// Why a file's header cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// The file ends before its header or its tensors do.
+    #[error("it is torn: {missing} bytes are missing at its end")]
+    Torn {
+        /// Bytes that are missing.
+        missing: u64,
+    },
+    /// It is something else.
+    #[error("it is no safetensors file: {0}")]
+    Foreign(String),
+    /// It is one, and what it says does not fit together.
+    #[error("its header is wrong: {0}")]
+    Wrong(String),
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Io(String),
+}
+
+/// One tensor of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tensor {
+    /// Name.
+    pub name: String,
+    /// The format's name of its element type, such as `BF16`.
+    pub dtype: String,
+    /// Shape.
+    pub shape: Vec<u64>,
+    /// Bytes of its data.
+    pub bytes: u64,
+}
+
+/// What a file says of itself, checked against its length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// The tensors, in the order of their data.
+    pub tensors: Vec<Tensor>,
+    /// `__metadata__`.
+    pub metadata: BTreeMap<String, String>,
+    /// Offset of the data in the file.
+    pub data_at: u64,
+    /// Bytes of data, up to the end of the file.
+    pub data_bytes: u64,
+}
+
+impl Header {
+    /// The tensor of this name.
+    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+        self.tensors.iter().find(|t| t.name == name)
+    }
+}
+
+/// Reads the header of a file that is `size` bytes long. Reads at most
+/// [`LONGEST_HEADER`] and 8 bytes.
+pub fn read(file: &mut impl Read, size: u64) -> Result<Header, HeaderError> {
+    let failed = |e: io::Error| HeaderError::Io(e.to_string());
+    if size < LENGTH {
+        return Err(HeaderError::Foreign(format!("it has {size} bytes")));
+    }
+    let mut length = [0; 8];
+    file.read_exact(&mut length).map_err(failed)?;
+    let length = u64::from_le_bytes(length);
+    if !(2..=LONGEST_HEADER).contains(&length) {
+        return Err(HeaderError::Foreign(format!(
+            "its header would have {length} bytes"
+        )));
+    }
+    let mut text = Vec::new();
+    file.take(length).read_to_end(&mut text).map_err(failed)?;
+    if text.first() != Some(&b'{') {
+        return Err(HeaderError::Foreign(
+            "its header does not begin with {".to_owned(),
+        ));
+    }
+    let missing = length - text.len() as u64;
+    if missing > 0 {
+        return Err(HeaderError::Torn { missing });
+    }
+    let raw: Raw = serde_json::from_slice(&text).map_err(|e| HeaderError::Wrong(e.to_string()))?;
+    checked(raw, LENGTH + length, size)
+}
+
+/// The header, if its tensors fill the file from `data_at` to `size`.
+fn checked(raw: Raw, data_at: u64, size: u64) -> Result<Header, HeaderError> {
+    let mut entries = raw.tensors;
+    // empty tensors share their beginning with the next one
+    entries.sort_by_key(|(_, t)| t.data_offsets);
+    let (mut at, mut tensors) = (0, Vec::with_capacity(entries.len()));
+    for (name, tensor) in entries {
+        let wrong = |why: &str| HeaderError::Wrong(format!("tensor {name}: {why}"));
+        let (begin, end) = tensor.data_offsets;
+        if begin != at || end < begin {
+            return Err(wrong(&format!(
+                "its data lies at {begin} to {end}, not behind byte {at}"
+            )));
+        }
+        let bytes = end - begin;
+        if let Some(wide) = width(&tensor.dtype) {
+            let wanted = tensor.shape.iter().try_fold(wide, |n, d| n.checked_mul(*d));
+            if wanted != Some(bytes) {
+                return Err(wrong("shape and type do not fit its data"));
+            }
+        }
+        at = end;
+        tensors.push(Tensor {
+            name,
+            dtype: tensor.dtype,
+            shape: tensor.shape,
+            bytes,
+        });
+    }
+    let there = size.saturating_sub(data_at);
+    match at.checked_sub(there) {
+        Some(0) => Ok(Header {
+            tensors,
+            metadata: raw.metadata,
+            data_at,
+            data_bytes: there,
+        }),
+        Some(missing) => Err(HeaderError::Torn { missing }),
+        None => Err(HeaderError::Wrong(format!(
+            "{} bytes follow its last tensor",
+            there - at
+        ))),
+    }
+}
+
+/// Bytes of one element; `None`: a type that this version does not know.
+fn width(dtype: &str) -> Option<u64> {
+    Some(match dtype {
+        "BOOL" | "U8" | "I8" | "F8_E4M3" | "F8_E5M2" => 1,
+        "U16" | "I16" | "F16" | "BF16" => 2,
+        "U32" | "I32" | "F32" => 4,
+        "U64" | "I64" | "F64" | "C64" => 8,
+        _ => return None,
+    })
+}
+
+#[derive(Deserialize)]
+struct RawTensor {
+    dtype: String,
+    shape: Vec<u64>,
+    data_offsets: (u64, u64),
+}
+
+/// The JSON header as it stands.
+#[derive(Default)]
+struct Raw {
+    tensors: Vec<(String, RawTensor)>,
+    metadata: BTreeMap<String, String>,
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
+        let (mut raw, mut names) = (Raw::default(), BTreeSet::new());
+        while let Some(name) = map.next_key::<String>()? {
+            // whoever reads the first and whoever reads the last would see two files
+            if !names.insert(name.clone()) {
+                return Err(A::Error::custom(format!("{name:?} is there twice")));
+            }
+            if name == METADATA {
+                raw.metadata = map.next_value::<Option<_>>()?.unwrap_or_default();
+            } else {
+                raw.tensors.push((name, map.next_value()?));
+            }
+        }
+        Ok(raw)
+    }
+}
+
+#[cfg(test)]
+#[path = "safetensors_tests.rs"]
+mod tests;
