@@ -30,7 +30,7 @@ mod tests {
     }
 
     /// The table of `src/lib.rs`. `a::b`: only that part of the layer.
-    const LAYERS: [Layer; 15] = [
+    const LAYERS: [Layer; 16] = [
         layer("model", &[], true),
         layer("forecast", &["model"], true),
         layer("detect", &["model", "forecast"], true),
