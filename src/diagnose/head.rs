@@ -60,7 +60,7 @@ pub(super) fn started(meta: &Meta, kind: AdapterKind) -> RunStarted {
 }
 
 fn gpu(meta: &Meta) -> Option<GpuId> {
-    meta.vendor().map(|_| GpuId(CARD.to_owned()))
+    meta.maker().map(|_| GpuId(CARD.to_owned()))
 }
 
 fn server(meta: &Meta, kind: AdapterKind) -> bool {
@@ -73,9 +73,9 @@ fn server(meta: &Meta, kind: AdapterKind) -> bool {
 
 fn plan(meta: &Meta, kind: AdapterKind) -> Option<(String, String, Plan)> {
     let arch = |prefix: &str| Some(meta.arch.clone()).filter(|a| a.starts_with(prefix));
-    let card = meta.vendor().map(|vendor| Card {
+    let card = meta.maker().map(|_| Card {
         name: Some(meta.gpu.clone()),
-        vendor: Some(vendor),
+        vendor: meta.vendor(),
         gfx: arch("gfx"),
         sm: arch("sm_"),
         vram: meta.vram_total_mib.map(Bytes::mib),
