@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::model::event::{RunStarted, SCHEMA};
-use crate::model::{Bytes, Chosens, GpuId, Plan};
+use crate::model::{Bytes, Chosens, GpuId, Plan, Vendor};
 use crate::profile::resolve::{Inputs, env_names};
 use crate::profile::{Card, Catalog, Machine, best, resolve};
 use crate::workload::adapter::{self, AdapterKind, LaunchInfo};
@@ -72,10 +72,14 @@ fn server(meta: &Meta, kind: AdapterKind) -> bool {
 }
 
 fn plan(meta: &Meta, kind: AdapterKind) -> Option<(String, String, Plan)> {
+    // a card of unknown make is no machine without a card: those limits are not its own
+    if meta.maker() == Some(Vendor::Unknown) {
+        return None;
+    }
     let arch = |prefix: &str| Some(meta.arch.clone()).filter(|a| a.starts_with(prefix));
-    let card = meta.maker().map(|_| Card {
+    let card = meta.vendor().map(|vendor| Card {
         name: Some(meta.gpu.clone()),
-        vendor: meta.vendor(),
+        vendor: Some(vendor),
         gfx: arch("gfx"),
         sm: arch("sm_"),
         vram: meta.vram_total_mib.map(Bytes::mib),

@@ -83,7 +83,7 @@ fn so_does_one_of_many_short_lines() {
         "To see the GUI go to: http://127.0.0.1:8188\ngot prompt"
     )
     .unwrap();
-    let lines = 64 * MIB / 80;
+    let lines = 16 * MIB / 80;
     for n in 0..lines {
         writeln!(out, "{n:09} {}", "word ".repeat(14)).unwrap();
     }
