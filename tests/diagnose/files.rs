@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use framepack_tui::diagnose::report::{Report, SourceKind};
 use framepack_tui::diagnose::{InputError, Source, diagnose};
-use framepack_tui::model::VerdictId;
+use framepack_tui::model::{ActionId, VerdictId};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -118,6 +118,23 @@ fn an_index_that_is_cut_off_and_one_of_another_file() {
         told(&got, "is not whole, or another one"),
         "{:?}",
         got.notes
+    );
+}
+
+/// A long wait is told, but after the end there is nothing to wait for.
+#[test]
+fn after_the_end_nobody_is_told_to_wait() {
+    let (_tmp, dir) = copy("comfy-6800-first-run-tuning");
+    assert_eq!(judge(&dir).action.id, ActionId::Wait);
+    let end = "t_s,event,detail\n4000.0,exit,code=0\n";
+    fs::write(dir.join("events.csv"), end).unwrap();
+    let got = judge(&dir);
+    assert_eq!(got.verdict, VerdictId::Finished);
+    assert_eq!(got.action.id, ActionId::None);
+    assert!(
+        got.findings
+            .iter()
+            .any(|f| f.verdict == VerdictId::CompileWarmup)
     );
 }
 
