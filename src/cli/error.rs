@@ -181,15 +181,11 @@ impl CliError {
             | Self::AmbiguousRun { .. }
             | Self::NoSuchEntry(_)
             | Self::NoRuns => 66,
-            Self::NoTerminal
-            | Self::Export(ExportError::Exists { .. } | ExportError::NoFile { .. }) => USAGE,
+            Self::NoTerminal | Self::Export(_) => USAGE,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,
-            Self::Store(_)
-            | Self::Vault(_)
-            | Self::Export(ExportError::Io { .. })
-            | Self::System { .. } => 70,
+            Self::Store(_) | Self::Vault(_) | Self::System { .. } => 70,
         }
     }
 

@@ -18,6 +18,8 @@ mod watch;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
 
@@ -27,6 +29,7 @@ pub use error::CliError;
 /// Parses the command line, does what it says, and gives the exit code that is
 /// part of the contract (see README.md).
 pub fn main() -> ExitCode {
+    survive_file_limits();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(e) => return usage(&e),
@@ -54,6 +57,15 @@ pub fn main() -> ExitCode {
             ExitCode::from(e.exit_code())
         }
     }
+}
+
+/// At the limit of a file's size (`ulimit -f`) a write fails, as on a full disk, instead of
+/// ending us and the run with us. The signal is handled, not ignored: what we start has its
+/// default again.
+fn survive_file_limits() {
+    let came = Arc::new(AtomicBool::new(false));
+    // whatever forbids it, nothing else is lost
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, came);
 }
 
 /// Help and version go to stdout with 0; anything else is a usage error.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::model::event::{RunStarted, SCHEMA};
-use crate::model::{AgentWay, Bytes, Chosens, GpuId, Plan};
+use crate::model::{AgentWay, Bytes, Chosens, GpuId, Plan, Vendor};
 use crate::profile::resolve::{Inputs, env_names};
 use crate::profile::{Card, Catalog, Machine, best, resolve};
 use crate::workload::adapter::{self, AdapterKind, LaunchInfo};
@@ -60,7 +60,7 @@ pub(super) fn started(meta: &Meta, kind: AdapterKind) -> RunStarted {
 }
 
 fn gpu(meta: &Meta) -> Option<GpuId> {
-    meta.vendor().map(|_| GpuId(CARD.to_owned()))
+    meta.maker().map(|_| GpuId(CARD.to_owned()))
 }
 
 fn server(meta: &Meta, kind: AdapterKind) -> bool {
@@ -72,6 +72,10 @@ fn server(meta: &Meta, kind: AdapterKind) -> bool {
 }
 
 fn plan(meta: &Meta, kind: AdapterKind) -> Option<(String, String, Plan)> {
+    // a card of unknown make is no machine without a card: those limits are not its own
+    if meta.maker() == Some(Vendor::Unknown) {
+        return None;
+    }
     let arch = |prefix: &str| Some(meta.arch.clone()).filter(|a| a.starts_with(prefix));
     let card = meta.vendor().map(|vendor| Card {
         name: Some(meta.gpu.clone()),

@@ -22,7 +22,7 @@ pub enum Source {
     Record(PathBuf),
     /// A file that was exported from a record.
     Bundle(PathBuf),
-    /// Text of a console.
+    /// Text of a console: a file, or a pipe with a name.
     Log(PathBuf),
     /// The same from standard input.
     Stdin,
@@ -39,7 +39,7 @@ pub enum InputError {
         /// The system's answer.
         source: io::Error,
     },
-    /// `meta.toml` is broken.
+    /// `meta.toml` is broken, and there is nothing beside it.
     #[error("read {}: {why}", path.display())]
     Meta {
         /// Which.
@@ -108,6 +108,10 @@ impl Source {
             return Err(InputError::NothingThere {
                 path: path.to_owned(),
             });
+        }
+        // what comes through a pipe can be read once, and is text
+        if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+            return Ok(Self::Log(path.to_owned()));
         }
         let mut head = Vec::new();
         File::open(path)

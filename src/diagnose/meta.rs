@@ -34,6 +34,9 @@ pub struct Meta {
     pub host_ram_mib: Option<u64>,
     /// Stamp of the kernel log that is second 0 of the recording.
     pub kernel_t0: Option<f64>,
+    /// The recording holds readings of a card; not in the file.
+    #[serde(skip)]
+    pub card_read: bool,
 }
 
 impl Meta {
@@ -46,6 +49,27 @@ impl Meta {
         }
     }
 
+    /// The maker of the card; none: there is no card as far as is known.
+    pub(super) fn maker(&self) -> Option<Vendor> {
+        self.vendor().or(self.card_read.then_some(Vendor::Unknown))
+    }
+
+    /// As much of the text as can be used, and what is wrong with the rest.
+    pub(super) fn lenient(text: &str) -> (Self, Option<String>) {
+        let why = match toml::from_str::<Self>(text) {
+            Ok(meta) => return (meta, None),
+            Err(why) => why.to_string(),
+        };
+        let mut table: toml::Table = toml::from_str(text).unwrap_or_default();
+        // a value of the wrong kind spoils no other
+        table.retain(|key, value| {
+            let alone = toml::Table::from_iter([(key.to_owned(), value.clone())]);
+            alone.try_into::<Self>().is_ok()
+        });
+        let meta = table.try_into().unwrap_or_default();
+        (meta, Some(why.trim_end().to_owned()))
+    }
+
     /// What of it is missing, in words.
     pub(super) fn gaps(&self) -> Vec<String> {
         let mut gaps = Vec::new();
@@ -55,14 +79,14 @@ impl Meta {
         match (self.vendor(), self.vendor.as_str()) {
             (Some(_), _) => {}
             (None, "") => gaps.push(
-                "`vendor` is missing: the card's readings are not used; write amd or nvidia"
+                "`vendor` is missing, so what only one maker's cards do is not looked for; write amd or nvidia"
                     .to_owned(),
             ),
             (None, other) => gaps.push(format!(
-                "`vendor` is `{other}`, known are amd and nvidia: the card's readings are not used"
+                "`vendor` is `{other}`, known are amd and nvidia: what only their cards do is not looked for"
             )),
         }
-        if self.vendor().is_some() && self.vram_total_mib.is_none() {
+        if self.vram_total_mib.is_none() {
             gaps.push("`vram_total_mib` is missing: full memory cannot be told".to_owned());
         }
         gaps

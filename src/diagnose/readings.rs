@@ -1,8 +1,6 @@
 //! Rows of readings as the samples that a run takes.
 
-use crate::model::{
-    Bytes, GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, ThreadSample, Vendor,
-};
+use crate::model::{Bytes, GpuId, GpuSample, HostSample, Metric, ProcSample, Sample, ThreadSample};
 
 use super::meta::Meta;
 
@@ -118,9 +116,15 @@ impl Counters {
 }
 
 impl Row {
-    /// The card as it reads here; none where its maker is not known.
+    /// Whether anything of a card could be read.
+    pub(super) fn has_card(&self) -> bool {
+        let read = [self.busy, self.power, self.vram_mib];
+        read.iter().any(Option::is_some)
+    }
+
+    /// The card as it reads here; none where neither readings nor a maker of one are known.
     pub(super) fn card(&self, meta: &Meta) -> Option<GpuSample> {
-        let vendor: Vendor = meta.vendor()?;
+        let vendor = meta.maker()?;
         let id = GpuId(CARD.to_owned());
         let mut g = GpuSample::unread(id, 0, vendor, meta.gpu.clone(), "recording");
         g.arch = Some(meta.arch.clone()).filter(|a| !a.is_empty());

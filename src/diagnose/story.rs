@@ -180,7 +180,9 @@ impl Story {
                 && v.id == VerdictId::Healthy
                 && end.phase == Phase::Sampling;
             let explained = advances || wait.verdict == VerdictId::CpuPhase;
-            if action.id == ActionId::None && !explained {
+            // nothing waits after the end
+            let over = end.health == Health::Finished;
+            if action.id == ActionId::None && !explained && !over {
                 action.id = ActionId::Wait;
                 LONG_WAIT.clone_into(&mut action.why);
             }

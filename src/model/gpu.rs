@@ -33,6 +33,8 @@ pub enum Vendor {
     Amd,
     /// NVIDIA, read through NVML.
     Nvidia,
+    /// Of a recording that does not tell it; never read from a card.
+    Unknown,
 }
 
 /// One reading of one card. All values are the card's, over all processes.

@@ -243,6 +243,7 @@ const fn maker(vendor: Vendor) -> &'static str {
     match vendor {
         Vendor::Amd => "AMD",
         Vendor::Nvidia => "NVIDIA",
+        Vendor::Unknown => "unknown",
     }
 }
 
@@ -277,7 +278,7 @@ fn why(profile: &Profile, card: Option<&Card>, machine: &Machine) -> String {
     let maker = match card.vendor {
         Some(Vendor::Amd) => "AMD card",
         Some(Vendor::Nvidia) => "NVIDIA card",
-        None => "card of unknown maker",
+        Some(Vendor::Unknown) | None => "card of unknown maker",
     };
     if m.gfx.is_none() && m.sm.is_none() && m.unified.is_none() && m.vram_min.is_none() {
         return format!("{maker} without an own profile: {id}");

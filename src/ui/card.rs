@@ -15,6 +15,7 @@ pub(super) fn compute_index(g: &GpuSample) -> Option<String> {
     let list = match g.vendor {
         Vendor::Amd => "HIP",
         Vendor::Nvidia => "CUDA",
+        Vendor::Unknown => return None,
     };
     g.compute_index.map(|index| format!("{list} {index}"))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use framepack_tui::diagnose::report::{Report, SourceKind};
 use framepack_tui::diagnose::{InputError, Source, diagnose};
-use framepack_tui::model::VerdictId;
+use framepack_tui::model::{ActionId, VerdictId};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -121,22 +121,80 @@ fn an_index_that_is_cut_off_and_one_of_another_file() {
     );
 }
 
+/// A long wait is told, but after the end there is nothing to wait for.
 #[test]
-fn broken_meta_names_file_and_line() {
+fn after_the_end_nobody_is_told_to_wait() {
+    let (_tmp, dir) = copy("comfy-6800-first-run-tuning");
+    assert_eq!(judge(&dir).action.id, ActionId::Wait);
+    let end = "t_s,event,detail\n4000.0,exit,code=0\n";
+    fs::write(dir.join("events.csv"), end).unwrap();
+    let got = judge(&dir);
+    assert_eq!(got.verdict, VerdictId::Finished);
+    assert_eq!(got.action.id, ActionId::None);
+    assert!(
+        got.findings
+            .iter()
+            .any(|f| f.verdict == VerdictId::CompileWarmup)
+    );
+}
+
+/// As `<(zcat log.gz)` or /dev/stdin: it can be read once.
+#[test]
+fn a_pipe_with_a_name_is_read_once() {
+    let text = format!(
+        "got prompt\n{}\n",
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB."
+    );
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    std::io::Write::write_all(&mut writer, text.as_bytes()).unwrap();
+    drop(writer);
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&reader);
+    let path = std::path::PathBuf::from(format!("/dev/fd/{fd}"));
+    let source = Source::at(&path).unwrap();
+    assert_eq!(source, Source::Log(path));
+    let got = diagnose(&source).unwrap();
+    assert_eq!((got.verdict, got.stats.lines), (VerdictId::GpuOom, 2));
+}
+
+#[test]
+fn broken_meta_is_a_note_with_its_line() {
     let (_tmp, dir) = copy(HANG);
     let path = dir.join("meta.toml");
-    fs::write(&path, "app = \"framepack\"\nargv = 7\n").unwrap();
-    let error = diagnose(&Source::Case(dir.clone())).unwrap_err();
-    let words = error.to_string();
+    fs::write(&path, "vendor = \"amd\"\nargv = 7\n").unwrap();
+    let got = judge(&dir);
+    assert_eq!(got.verdict, VerdictId::SilentHang);
+    assert!(told(&got, "meta.toml is broken"), "{:?}", got.notes);
+    assert!(told(&got, "line 2"), "{:?}", got.notes);
+    assert!(!told(&got, "`vendor` is missing"), "{:?}", got.notes);
+    fs::write(&path, b"vendor = \xff = \"amd").unwrap();
+    assert!(told(&judge(&dir), "meta.toml is broken"));
+    // only where there is nothing beside it
+    let tmp = tempfile::tempdir().unwrap();
+    fs::write(tmp.path().join("console.log"), "").unwrap();
+    fs::write(tmp.path().join("meta.toml"), "app = \n").unwrap();
+    let error = diagnose(&Source::Case(tmp.path().to_owned())).unwrap_err();
     assert!(!error.is_missing());
-    assert!(
-        words.contains("meta.toml") && words.contains("line 2"),
-        "{words}"
-    );
+    assert!(error.to_string().contains("line 1"), "{error}");
     fs::remove_file(&path).unwrap();
     let got = judge(&dir);
     assert!(told(&got, "meta.toml is missing"));
     assert_eq!(got.workload.adapter, "framepack", "by its lines");
+}
+
+#[test]
+fn readings_of_a_card_of_unknown_make_are_used() {
+    for (case, verdict) in [
+        (HANG, VerdictId::SilentHang),
+        ("fp-7900xtx-busy-counter-after-job", VerdictId::IdleWaiting),
+    ] {
+        let (_tmp, dir) = copy(case);
+        fs::remove_file(dir.join("meta.toml")).unwrap();
+        let got = judge(&dir);
+        assert_eq!(got.verdict, verdict, "{case}: {:#?}", got.considered);
+        assert!(told(&got, "maker, memory and limits of the card"));
+        let said = format!("{:?}", got.considered);
+        assert!(!said.contains("no reading of a card"), "{said}");
+    }
 }
 
 #[test]

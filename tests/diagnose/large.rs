@@ -74,6 +74,27 @@ fn a_log_of_64_mib_takes_no_more_memory_than_a_small_one() {
 }
 
 #[test]
+fn so_does_one_of_many_short_lines() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = tmp.path().join("short.log");
+    let mut out = BufWriter::new(File::create(&path).unwrap());
+    writeln!(
+        out,
+        "To see the GUI go to: http://127.0.0.1:8188\ngot prompt"
+    )
+    .unwrap();
+    let lines = 16 * MIB / 80;
+    for n in 0..lines {
+        writeln!(out, "{n:09} {}", "word ".repeat(14)).unwrap();
+    }
+    out.flush().unwrap();
+    drop(out);
+    let (answer, peak) = measured(&path);
+    assert!(answer["stats"]["lines"].as_u64().unwrap() > lines);
+    assert!(peak > 0 && peak < MOST_KIB, "{peak} KiB");
+}
+
+#[test]
 fn so_does_a_case_with_such_a_console() {
     let tmp = tempfile::tempdir().unwrap();
     let length = console(&tmp.path().join("console.log"), 16 * MIB);

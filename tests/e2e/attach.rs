@@ -307,6 +307,32 @@ fn a_log_is_read_from_its_end_on() {
     assert!(old.is_empty(), "what was there before is not read");
 }
 
+/// A script whose whole output goes into one file: our words there are not the program's.
+#[test]
+fn our_own_words_are_not_read_back() {
+    let home = Home::new();
+    let log = home.path("all.log");
+    let out = File::create(&log).unwrap();
+    let theirs = Theirs::python(IDLE, out.try_clone().unwrap());
+    let mut command = Command::new(BINARY);
+    let pid = theirs.pid().to_string();
+    command.args(["watch", "--headless", "--pid", &pid]);
+    command.current_dir(home.dir()).stdin(Stdio::null());
+    home.dress(&mut command);
+    let mut watch = command.stdout(out).stderr(Stdio::null()).spawn().unwrap();
+    let text = || std::fs::read_to_string(&log).unwrap();
+    assert!(wait_until(SOON, || text().contains("\"kind\":\"sample\"")));
+    std::thread::sleep(Duration::from_secs(2));
+    kill(watch.id(), Signal::INT).unwrap();
+    watch.wait().unwrap();
+    let text = text();
+    assert!(
+        text.contains("so does the output of this program"),
+        "{text}"
+    );
+    assert!(!text.contains("\"kind\":\"line\""), "{text}");
+}
+
 #[test]
 fn what_is_not_watched_says_why() {
     let home = Home::new();

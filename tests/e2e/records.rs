@@ -94,8 +94,11 @@ fn a_record_that_cannot_grow_is_given_up_and_told() {
         .map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
         .collect();
     let noise = noise.join("\n") + "\n";
-    let words = shell(&home, &noise, &gate);
-    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
+    let mut words = shell(&home, &noise, &gate).to_vec();
+    // what is started dies of its own large files, as it would without us
+    let script = "grep SigIgn /proc/self/status; exec \"$@\"";
+    words.splice(0..0, ["sh", "-c", script, "sh"].map(str::to_owned));
+    let limited = "ulimit -f 8; exec \"$@\"";
     let mut command = Command::new("sh");
     command
         .args(["-c", limited, "sh", BINARY, "run", "--plain", "--"])
@@ -123,8 +126,44 @@ fn a_record_that_cannot_grow_is_given_up_and_told() {
         "{text}"
     );
     assert!(text.contains("out| ready"), "{text}");
+    let ignored = text.split_once("SigIgn:").unwrap().1.split_whitespace();
+    let ignored = u64::from_str_radix(ignored.clone().next().unwrap(), 16).unwrap();
+    assert_eq!(ignored >> (Signal::XFSZ.as_raw() - 1) & 1, 0, "{text}");
     // what had been written is read
     assert!(recorded_text(&home.record()).contains("run_started"));
+}
+
+/// Where no bundle can be written, that is no bug of ours, and nothing stays behind.
+#[test]
+fn a_bundle_that_cannot_be_written_names_its_place() {
+    let home = Home::new();
+    // evidence of a kind that cannot be packed well
+    let noise = "import random\nfor _ in range(4000): print(random.getrandbits(256))";
+    Start::new(&home)
+        .python(noise)
+        .start()
+        .finish(LIMIT)
+        .assert_exit(0);
+    let export = ["runs", "export", "last", "-o", "/nowhere/x.tgz"];
+    let (code, told, said) = program(&home, &export, &[]);
+    assert_eq!(code, Some(64), "{told}{said}");
+    assert!(
+        said.contains("write /nowhere/x.tgz: No such file"),
+        "{said}"
+    );
+    let folder = home.path("out/full");
+    std::fs::create_dir(&folder).unwrap();
+    let out = folder.join("x.tgz");
+    let mut command = Command::new("sh");
+    let limited = "ulimit -f 8; exec \"$@\"";
+    command.args(["-c", limited, "sh", BINARY, "runs", "export", "last", "-o"]);
+    command.arg(&out).current_dir(home.dir());
+    home.dress(&mut command);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(64), "{said}");
+    assert!(said.contains("x.tgz: File too large"), "{said}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 /// A record through the same rules gives the same, at any speed.

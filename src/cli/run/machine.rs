@@ -88,6 +88,7 @@ const fn runtime(vendor: Vendor) -> (&'static str, &'static str) {
     match vendor {
         Vendor::Amd => ("HIP", "HIP_VISIBLE_DEVICES"),
         Vendor::Nvidia => ("CUDA", "CUDA_VISIBLE_DEVICES"),
+        Vendor::Unknown => ("its runtime", "its variable"),
     }
 }
 

@@ -366,6 +366,7 @@ fn uuid_of(card: &GpuSample) -> Option<String> {
             let line = text.lines().find_map(|l| l.strip_prefix("GPU UUID:"))?;
             Some(line.trim().to_owned())
         }
+        Vendor::Unknown => None,
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::fstat;
 
 use crate::model::Stream;
 use crate::workload::external::ConsoleFile;
@@ -18,16 +21,36 @@ pub(super) struct Console {
     pub(super) read: Vec<String>,
     /// What cannot be read, and why.
     pub(super) hidden: Vec<String>,
+    /// What is not read because our own words go there.
+    own: Vec<String>,
+}
+
+/// Device and number of a file.
+type Identity = (u64, u64);
+
+/// The regular files that our own output goes into: read as the program's, each word of
+/// ours would be followed by words about it, without end.
+fn own_files() -> Vec<Identity> {
+    [fstat(io::stdout().as_fd()), fstat(io::stderr().as_fd())]
+        .into_iter()
+        .flatten()
+        .map(|s| (s.st_dev, s.st_ino))
+        .collect()
 }
 
 impl Console {
     /// Of process `pid`, or the file that the user names.
     pub(super) fn find(pid: u32, log: Option<&Path>) -> Result<Self, WatchError> {
+        Self::beside(pid, log, &own_files())
+    }
+
+    /// The same, where `own` are the files that our own output goes into.
+    fn beside(pid: u32, log: Option<&Path>, own: &[Identity]) -> Result<Self, WatchError> {
         if let Some(path) = log {
-            return Self::log(path);
+            return Self::log(path, own);
         }
         let mut console = Self::default();
-        let mut known: Vec<(u64, u64)> = Vec::new();
+        let mut known: Vec<Identity> = Vec::new();
         for (stream, number, name) in [
             (Stream::Stdout, 1, "standard output"),
             (Stream::Stderr, 2, "standard error"),
@@ -42,6 +65,10 @@ impl Console {
                         continue;
                     }
                     known.extend(identity);
+                    if identity.is_some_and(|id| own.contains(&id)) {
+                        console.skip(name, &place);
+                        continue;
+                    }
                     console
                         .read
                         .push(format!("{name} is read from {place}, from now on"));
@@ -57,7 +84,13 @@ impl Console {
         Ok(console)
     }
 
-    fn log(path: &Path) -> Result<Self, WatchError> {
+    fn skip(&mut self, name: &str, place: &str) {
+        self.own.push(format!(
+            "{name} goes to {place}, and so does the output of this program"
+        ));
+    }
+
+    fn log(path: &Path, own: &[Identity]) -> Result<Self, WatchError> {
         let failed = |why: io::Error| WatchError::Log {
             path: path.to_owned(),
             why,
@@ -69,6 +102,12 @@ impl Console {
             )));
         }
         let file = File::open(&path).map_err(failed)?;
+        let meta = file.metadata().map_err(failed)?;
+        if own.contains(&(meta.dev(), meta.ino())) {
+            let mut console = Self::default();
+            console.skip("the log", &path.display().to_string());
+            return Ok(console);
+        }
         Ok(Self {
             read: vec![format!(
                 "the console is read from {}, from now on",
@@ -79,7 +118,7 @@ impl Console {
                 file,
                 name: Some(path),
             }],
-            hidden: Vec::new(),
+            ..Self::default()
         })
     }
 
@@ -87,16 +126,23 @@ impl Console {
     /// the user's word.
     pub(super) fn warning(&self, job: bool) -> Option<String> {
         if !self.files.is_empty() {
-            return None;
+            let own = self.own.join("; ");
+            return (!own.is_empty()).then(|| format!("not all of the console is read: {own}"));
         }
-        let why = self.hidden.join("; ");
+        let why = self.own.iter().chain(&self.hidden).cloned();
+        let why = why.collect::<Vec<_>>().join("; ");
+        let cure = if self.own.is_empty() {
+            "--log FILE reads a log"
+        } else {
+            "send the output of this program elsewhere (> watch.jsonl)"
+        };
         let job = if job {
             "a job is in flight by your word"
         } else {
             "whether a job is in flight is not known, so silence is not judged as a hang (--job says that one is)"
         };
         Some(format!(
-            "the console cannot be read: {why}. Verdicts rest on telemetry alone; {job}. --log FILE reads a log"
+            "the console cannot be read: {why}. Verdicts rest on telemetry alone; {job}. {cure}"
         ))
     }
 }
@@ -206,6 +252,40 @@ mod tests {
             assert!(warning.contains(words), "{warning}");
         }
         assert!(console.warning(true).unwrap().contains("by your word"));
+    }
+
+    #[test]
+    fn our_own_output_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let out = File::create(&path).unwrap();
+        let meta = out.metadata().unwrap();
+        let own = [(meta.dev(), meta.ino())];
+        let both = sleeper(
+            out.try_clone().unwrap().into(),
+            out.try_clone().unwrap().into(),
+        );
+        find(&both);
+        let console = Console::beside(both.0.id(), None, &own).unwrap();
+        assert!(console.files.is_empty());
+        let warning = console.warning(false).unwrap();
+        assert!(warning.contains("the output of this program"), "{warning}");
+        assert_eq!(warning.matches("goes to").count(), 1, "{warning}");
+        // by another name, given by the user
+        let link = dir.path().join("link");
+        fs::hard_link(&path, &link).unwrap();
+        let console = Console::beside(1, Some(&link), &own).unwrap();
+        assert!(console.files.is_empty() && console.warning(false).is_some());
+        // the other stream is read all the same
+        let apart = sleeper(
+            out.into(),
+            File::create(dir.path().join("err")).unwrap().into(),
+        );
+        find(&apart);
+        let console = Console::beside(apart.0.id(), None, &own).unwrap();
+        assert_eq!(console.files.len(), 1);
+        assert_eq!(console.files[0].stream, Stream::Stderr);
+        assert!(console.warning(false).unwrap().contains("not all"));
     }
 
     #[test]

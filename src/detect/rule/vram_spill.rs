@@ -13,7 +13,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         return Check::clear("VRAM is a part of the host's memory here");
     }
     let Some(vram) = p.vram else {
-        return Check::clear("the VRAM cannot be read");
+        return Check::clear("how full the VRAM is cannot be told");
     };
     if !p.vram_is_full(f.t) {
         return Check::Clear(format!("{:.0} % of the VRAM in use", 100.0 * vram.share()).into());

@@ -47,32 +47,31 @@ pub(super) fn is_case(dir: &Path) -> bool {
     [CONSOLE, INDEX, ROWS].iter().any(|f| dir.join(f).is_file())
 }
 
-/// Reads `meta.toml`; a missing one is noted.
-pub(super) fn meta(dir: &Path, notes: &mut Notes) -> Result<Meta, InputError> {
+/// Reads `meta.toml`; what is missing or broken is noted. Gives what is wrong with it as well.
+fn meta(dir: &Path, notes: &mut Notes) -> Result<(Meta, Option<String>), InputError> {
     let path = dir.join(META);
-    let mut text = String::new();
-    let read = fs::File::open(&path).and_then(|f| f.take(MOST_META).read_to_string(&mut text));
+    let mut bytes = Vec::new();
+    let read = fs::File::open(&path).and_then(|f| f.take(MOST_META).read_to_end(&mut bytes));
     match read {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             notes.say(format!(
-                "{META} is missing: the card and the program are known by the console only"
+                "{META} is missing: the program is known by the console only; maker, memory and limits of the card are not known, its readings are used without them"
             ));
-            Ok(Meta::default())
+            Ok((Meta::default(), None))
         }
-        Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(InputError::Meta {
-            path,
-            why: "it is not UTF-8 text".to_owned(),
-        }),
         Err(source) => Err(InputError::Io { path, source }),
         Ok(_) => {
-            let meta: Meta = toml::from_str(&text).map_err(|e| InputError::Meta {
-                path,
-                why: e.to_string().trim_end().to_owned(),
-            })?;
+            let (meta, why) = Meta::lenient(&String::from_utf8_lossy(&bytes));
+            if let Some(why) = &why {
+                notes.say(format!(
+                    "{META} is broken, only what can be read of it is used: {}",
+                    why.split_whitespace().collect::<Vec<_>>().join(" ")
+                ));
+            }
             for gap in meta.gaps() {
                 notes.say(format!("{META}: {gap}"));
             }
-            Ok(meta)
+            Ok((meta, why))
         }
     }
 }
@@ -111,7 +110,7 @@ pub(super) enum Opened {
 impl Case {
     /// Opens the files that are there; what is missing is noted.
     pub(super) fn open(dir: &Path, notes: &mut Notes) -> Result<Opened, InputError> {
-        let meta = meta(dir, notes)?;
+        let (mut meta, broken) = meta(dir, notes)?;
         let at = |name: &str| dir.join(name);
         let happenings = Happenings::read(&at(EVENTS), notes)?;
         let console = Console::open(&at(CONSOLE), &at(INDEX), notes)?;
@@ -119,6 +118,13 @@ impl Case {
             return Ok(Opened::Text(Box::new(meta), happenings.exit()));
         }
         let rows = Rows::open(&at(ROWS), notes)?;
+        if let (console::Found::Nothing, None, Some(why)) = (&console, &rows, broken) {
+            return Err(InputError::Meta {
+                path: at(META),
+                why,
+            });
+        }
+        meta.card_read = rows.as_ref().is_some_and(Rows::has_card);
         let (kernel, victims) = Kernel::open(&at(KERNEL), meta.kernel_t0, notes)?;
         Ok(Opened::Timed(Box::new(Self {
             meta,

@@ -90,6 +90,12 @@ impl Rows {
         (self.count == 1).then_some(&self.row)
     }
 
+    /// Whether the first two rows hold readings of a card.
+    pub(super) fn has_card(&self) -> bool {
+        let following = self.following.as_ref().map(|(_, row)| row);
+        self.row.has_card() || following.is_some_and(Row::has_card)
+    }
+
     /// When the next thing is due, and its rank among what is due at the same time.
     pub(super) fn due(&self) -> Option<(f64, u8)> {
         self.turns.front().map(|(t, turn)| {

@@ -38,12 +38,10 @@ pub enum ExportError {
     /// The record cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The bundle, or what goes into it, cannot be written or read.
-    #[error("{what} {}: {source}", path.display())]
+    /// The place does not take it: no such folder, no permission, a full disk, …
+    #[error("write {}: {source}; name another place with -o", path.display())]
     Io {
-        /// `write`, `read`.
-        what: &'static str,
-        /// Which file.
+        /// The bundle; what goes into it is put beside it first.
         path: PathBuf,
         /// The system's answer.
         source: io::Error,
@@ -114,7 +112,6 @@ pub fn export(
             path: out.to_owned(),
         },
         _ => ExportError::Io {
-            what: "write",
             path: out.to_owned(),
             source,
         },
@@ -137,7 +134,7 @@ pub fn export(
         left_out: Vec::new(),
         redactions: std::collections::BTreeMap::new(),
     };
-    let story = events(run, lengths, &mut redactor, &mut spool, &mut contents)?;
+    let story = events(run, out, lengths, &mut redactor, &mut spool, &mut contents)?;
     manifest(run, &mut redactor, &mut spool).map_err(wrote)?;
     evidence(run, &files, &mut redactor, &mut spool, &mut contents).map_err(wrote)?;
     contents.redactions.clone_from(redactor.counts());
@@ -240,6 +237,7 @@ fn learn(
 
 fn events(
     run: &Path,
+    out: &Path,
     (all, kept): (u64, u64),
     redactor: &mut Redactor,
     spool: &mut Spool,
@@ -273,8 +271,7 @@ fn events(
         spool
             .add(text.as_bytes())
             .map_err(|source| ExportError::Io {
-                what: "write",
-                path: PathBuf::from(EVENTS_MEMBER),
+                path: out.to_owned(),
                 source,
             })?;
     }

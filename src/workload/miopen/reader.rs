@@ -39,8 +39,9 @@ static SOLVER: LazyLock<Regex> = LazyLock::new(|| {
         |^(?P<visited>[A-Z]\w*(?:<[^>]*>)?)(?:\ \(not\ searchable\))?$",
     )
 });
-static RUNS_LEFT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"Runs left: (?P<left>\d+)(?:, min time so far: (?P<best>[\d.]+))?"));
+static RUNS_LEFT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"Runs left: (?P<left>\d+)(?:, min time so far: (?P<best>[\d.e+]+))?")
+});
 static TUNING: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^(?P<i>\d+)/(?P<failed>\d+)/(?P<n>\d+) (?P<best>[\d.e+]+),? .*ETA:\s*(?P<eta>[\d.]+)\s*sec",
@@ -246,9 +247,9 @@ impl FindReader {
 }
 
 /// A time of MIOpen's, ms. What it begins a comparison with (the largest number of its
-/// type) is no time.
+/// type, or just a huge one) is no time: no kernel runs for days.
 fn time(text: &str) -> Option<f64> {
-    const NO_TIME: f64 = 1e30;
+    const NO_TIME: f64 = 1e9;
     let ms: f64 = text.parse().ok()?;
     (ms.is_finite() && ms < NO_TIME).then_some(ms)
 }
@@ -261,15 +262,19 @@ fn timing(message: &str) -> Option<(FindFigures, String)> {
         let best = c.name("best").map(|b| b.as_str());
         figures.left = number(&c["left"]);
         figures.best_ms = best.and_then(time);
+        let best = best.filter(|_| figures.best_ms.is_some());
         let best = best.map(|b| format!(", best {b} ms")).unwrap_or_default();
         format!("{} runs left{best}", &c["left"])
     } else if let Some(c) = TUNING.captures(message) {
         figures.tried = number(&c["i"]);
         figures.total = number(&c["n"]);
         figures.best_ms = time(&c["best"]);
-        figures.eta_s = time(&c["eta"]);
-        let (of, best) = (&c["n"], &c["best"]);
-        format!("{} of {of}, best {best} ms, {} s to go", &c["i"], &c["eta"])
+        // before the first configuration has run there is no estimate, and 0 stands there
+        figures.eta_s = time(&c["eta"]).filter(|_| figures.tried != Some(0));
+        let best = figures.best_ms.map(|_| format!(", best {} ms", &c["best"]));
+        let eta = figures.eta_s.map(|_| format!(", {} s to go", &c["eta"]));
+        let (best, eta) = (best.unwrap_or_default(), eta.unwrap_or_default());
+        format!("{} of {}{best}{eta}", &c["i"], &c["n"])
     } else if let Some(c) = BETTER.captures(message) {
         figures.tried = number(&c["i"]);
         figures.total = number(&c["n"]);

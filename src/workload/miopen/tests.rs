@@ -127,6 +127,33 @@ fn tuning_advances_only_when_the_figures_move() {
 }
 
 #[test]
+fn what_stands_for_no_time_yet_is_not_told() {
+    let got = marks(&[
+        "MIOpen(HIP): Warning [GenericSearch] ConvHipX: Searching the best solution among 480 (spare)...",
+        "MIOpen(HIP): Warning [Monitor] 0/0/480 1e+10, best within recent 1: 3.21 #0 3.21, ETA: 0 sec.",
+        "MIOpen(HIP): Warning [Monitor] 3/3/480 3.40282e+38, best within recent 3: 3.40282e+38 #0 , ETA: 90.5 sec.",
+        "MIOpen(HIP): Warning [SearchImpl] Runs left: 412, min time so far: 3.40282e+38, curr time: 11.000",
+    ]);
+    let details: Vec<_> = got
+        .iter()
+        .filter_map(|m| match m {
+            FindMark::Advance { detail } => Some(detail.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        details,
+        ["0 of 480", "3 of 480, 90.5 s to go", "412 runs left"]
+    );
+    let figures = got.iter().filter_map(|m| match m {
+        FindMark::Figures(f) => Some((f.best_ms, f.eta_s)),
+        _ => None,
+    });
+    let figures: Vec<_> = figures.collect();
+    assert_eq!(figures, [(None, None), (None, Some(90.5)), (None, None)]);
+}
+
+#[test]
 fn tuning_tells_its_figures() {
     let got = marks(&[
         "MIOpen(HIP): Warning [SearchImpl] Searching the best solution in the 9 dim space. Please, be patient...",
