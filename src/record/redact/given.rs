@@ -79,10 +79,8 @@ fn is_pair(text: &str) -> bool {
     text.split_once(':').is_some_and(|(user, password)| {
         // `docker -u 1000:1000`
         let number = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-        !user.is_empty()
-            && !password.is_empty()
-            && !text.contains("://")
-            && !(number(user) && number(password))
+        let whole = !user.is_empty() && !password.is_empty();
+        whole && !text.contains("://") && (!number(user) || !number(password))
     })
 }
 

@@ -130,24 +130,22 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     };
     let bytes = text.as_bytes();
     let mut found = Vec::new();
-    // each byte is looked at once for each form, however often a form begins within itself
-    let mut done = vec![0; ISSUED.len()];
+    // what no secret begins with early in a run, none begins with later in it: a run is
+    // read at most twice for each form, however often a form begins within it
+    let mut done = vec![(0, 0); ISSUED.len()];
     for begin in search.find_overlapping_iter(text) {
         let form = &ISSUED[begin.pattern().as_usize()];
-        let done = &mut done[begin.pattern().as_usize()];
-        if begin.end() <= *done {
+        let (free_until, until) = &mut done[begin.pattern().as_usize()];
+        let free = begin.start() == 0 || !bytes[begin.start() - 1].is_ascii_alphanumeric();
+        if begin.end() <= *free_until || !free && begin.end() <= *until {
             continue;
         }
-        let belongs = |b: &u8| b.is_ascii_alphanumeric() || form.signs.contains(b);
-        let length = bytes[begin.end()..]
-            .iter()
-            .take_while(|b| belongs(b))
-            .count();
+        let belongs = |b: &&u8| b.is_ascii_alphanumeric() || form.signs.contains(b);
+        let length = bytes[begin.end()..].iter().take_while(belongs).count();
         let end = begin.end() + length;
-        let body = &text[begin.end()..end];
-        let free = begin.start() == 0 || !bytes[begin.start() - 1].is_ascii_alphanumeric();
-        if length >= form.least && holds(form, body, free) {
-            *done = end;
+        let is_one = length >= form.least && holds(form, &text[begin.end()..end], free);
+        *(if is_one || free { free_until } else { until }) = end;
+        if is_one {
             let start = if form.stays {
                 begin.end()
             } else {

@@ -325,7 +325,10 @@ fn without_placeholders(text: &str, hits: Vec<Hit>) -> Vec<Hit> {
             continue;
         }
         let mut from = hit.part.start;
-        for gap in within.into_iter().chain([hit.part.end..hit.part.end]) {
+        for gap in within
+            .into_iter()
+            .chain(std::iter::once(hit.part.end..hit.part.end))
+        {
             if from < gap.start && text[from..gap.start].contains(char::is_alphanumeric) {
                 left.push(Hit {
                     part: from..gap.start,

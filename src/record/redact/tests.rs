@@ -318,9 +318,10 @@ fn issued_secret() -> impl Strategy<Value = String> {
     )
         .prop_map(|(n, body)| {
             let form = &issued::ISSUED[n];
-            match form.signs.contains(&b':') {
-                true => format!("{}123456789:{body}", form.begin),
-                false => format!("{}{body}", form.begin),
+            if form.signs.contains(&b':') {
+                format!("{}123456789:{body}", form.begin)
+            } else {
+                format!("{}{body}", form.begin)
             }
         })
 }
