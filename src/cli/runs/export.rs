@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::args::ExportArgs;
 use crate::cli::{CliError, find};
 use crate::model::Bytes;
-use crate::record::bundle::{Wanted, export};
+use crate::record::bundle::{Wanted, export, looked_for};
 use crate::record::redact::Own;
 
 use super::{print, printable};
@@ -37,7 +37,10 @@ pub(super) fn main(args: &ExportArgs) -> Result<u8, CliError> {
     let counts = made.contents.redactions.iter();
     let counts: Vec<String> = counts.map(|(what, n)| format!("{n} x {what}")).collect();
     if counts.is_empty() {
-        lines.push("nothing private was found".to_owned());
+        lines.push(format!(
+            "looked for {}: none was found",
+            looked_for(args.with_prompt)
+        ));
     } else {
         lines.push(format!("replaced by placeholders: {}", counts.join(", ")));
     }

@@ -8,6 +8,7 @@ mod draft;
 mod summary;
 mod write;
 
+pub use summary::looked_for;
 pub use write::{ExportError, Exported, Wanted, export};
 
 use std::fs::File;

@@ -226,6 +226,15 @@ const fn origin(origin: EnvOrigin) -> &'static str {
     }
 }
 
+/// What the redaction looks for; prompts only where they are not kept.
+pub fn looked_for(with_prompt: bool) -> &'static str {
+    if with_prompt {
+        "tokens and passwords, names of accounts and machines, addresses, serial numbers"
+    } else {
+        "tokens and passwords, names of accounts and machines, addresses, serial numbers, prompts"
+    }
+}
+
 fn about(out: &mut String, story: &Story, contents: &Contents) -> std::fmt::Result {
     writeln!(
         out,
@@ -233,7 +242,8 @@ fn about(out: &mut String, story: &Story, contents: &Contents) -> std::fmt::Resu
         contents.program
     )?;
     if contents.redactions.is_empty() {
-        writeln!(out, "Nothing private was found in it.")?;
+        let what = looked_for(contents.with_prompt);
+        writeln!(out, "Looked for {what}: none was found.")?;
     } else {
         writeln!(
             out,

@@ -7,19 +7,25 @@
 //! looks private by itself (issued tokens, addresses) needs nobody to name it. The same
 //! text has the same placeholder everywhere.
 
+mod cut;
 mod encoded;
+mod given;
+mod issued;
 mod own;
 mod patterns;
 mod prompts;
+mod prose;
+mod replace;
 #[cfg(test)]
 mod tests;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::{Map, Value};
+
+use cut::Sorted;
 
 pub use own::Own;
 use own::is_generic;
@@ -29,11 +35,8 @@ use view::unescaped;
 /// Known texts that are kept at most, and the bytes of one.
 const LITERALS: usize = 8192;
 const LITERAL_BYTES: usize = 1024;
-/// Short texts whose answer is remembered: names of threads, states, wait channels.
-const CACHED: usize = 16_384;
-const CACHED_BYTES: usize = 64;
-/// Escapes within escapes.
-const LEVELS: usize = 4;
+/// Words of a secret that is known by them, whatever stands between.
+const PHRASE: usize = 3;
 
 /// What kind of private text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +79,8 @@ impl Kind {
 struct Matcher {
     search: AhoCorasick,
     known: Vec<(Kind, String)>,
+    /// Those of which a beginning says enough.
+    sorted: Sorted,
 }
 
 /// Finds and replaces private text.
@@ -84,6 +89,8 @@ pub struct Redactor {
     with_prompt: bool,
     literals: BTreeMap<String, Kind>,
     prompts: Prompts,
+    /// Secrets of several words.
+    phrases: Prompts,
     matcher: Option<Matcher>,
     numbers: HashMap<(Kind, String), usize>,
     counts: BTreeMap<String, u64>,
@@ -97,6 +104,7 @@ impl Redactor {
             with_prompt,
             literals: BTreeMap::new(),
             prompts: Prompts::default(),
+            phrases: Prompts::default(),
             matcher: None,
             numbers: HashMap::new(),
             counts: BTreeMap::new(),
@@ -132,6 +140,9 @@ impl Redactor {
         {
             return;
         }
+        if kind == Kind::Token && text.split_whitespace().count() >= PHRASE {
+            self.phrases.learn(text);
+        }
         if !self.literals.contains_key(text) {
             self.literals.insert(text.to_owned(), kind);
             self.number(kind, text);
@@ -154,12 +165,18 @@ impl Redactor {
         }
         for (part, kind) in patterns::find(text) {
             let found = &text[part];
-            if kind == Kind::Token && found.len() >= 8 || kind == Kind::Id {
+            let long = match kind {
+                Kind::Token => found.len() >= 8,
+                // the name of a tunnel, not a word of the language
+                Kind::Host => found.len() >= 8 && found.bytes().any(|b| b.is_ascii_digit()),
+                Kind::Id | Kind::User => true,
+                _ => false,
+            };
+            if long {
                 self.know(kind, found);
             }
             if kind == Kind::Token {
-                // user:password, Basic xyz
-                for word in found.split([':', ' ']).filter(|w| w.len() >= 6) {
+                for word in parts_of(found).filter(|w| w.len() >= 6) {
                     self.know(kind, word);
                 }
             }
@@ -202,6 +219,14 @@ impl Redactor {
                     for name in [Some(key.as_str()), name].into_iter().flatten() {
                         each_text(value, &mut |text| self.learn_field(name, text));
                     }
+                    if !self.with_prompt
+                        && prose::is_arguments(key)
+                        && let Value::Array(list) = value
+                    {
+                        for prompt in prose::among(list) {
+                            self.know_prompt(&prompt);
+                        }
+                    }
                     self.learn_json(value);
                 }
             }
@@ -210,7 +235,7 @@ impl Redactor {
     }
 
     fn learn_field(&mut self, name: &str, text: &str) {
-        if is_secret(name) {
+        if is_secret(name, text) {
             self.know(Kind::Token, text);
         }
         if !self.with_prompt && is_prompt(name) {
@@ -230,256 +255,21 @@ impl Redactor {
             .ascii_case_insensitive(true)
             .build(known.iter().map(|(_, text)| text));
         // only too many texts could be refused, and their number is bounded
-        self.matcher = search.ok().map(|search| Matcher { search, known });
+        let begins = known.iter().enumerate();
+        let begins = begins.filter(|(_, (kind, _))| matches!(kind, Kind::Token | Kind::Id));
+        let sorted = Sorted::new(begins.map(|(n, (_, text))| (text.clone(), n)));
+        self.matcher = search.ok().map(|search| Matcher {
+            search,
+            known,
+            sorted,
+        });
         self.cache.clear();
     }
-
-    /// `text` with placeholders.
-    pub fn text(&mut self, text: &str) -> String {
-        if text.len() <= CACHED_BYTES {
-            if let Some(known) = self.cache.get(text) {
-                let Some((replaced, kinds)) = known.clone() else {
-                    return text.to_owned();
-                };
-                for kind in kinds {
-                    self.count(kind);
-                }
-                return replaced;
-            }
-            let replaced = self.replaced(text);
-            if self.cache.len() < CACHED {
-                self.cache.insert(text.to_owned(), replaced.clone());
-            }
-            return replaced.map_or_else(|| text.to_owned(), |r| r.0);
-        }
-        self.replaced(text).map_or_else(|| text.to_owned(), |r| r.0)
-    }
-
-    fn replaced(&mut self, text: &str) -> Option<(String, Vec<Kind>)> {
-        let mut hits = self.hits(text);
-        let mut view = unescaped(text);
-        for _ in 0..LEVELS {
-            let Some(inner) = &view else { break };
-            let further = self.hits(&inner.text);
-            hits.extend(further.into_iter().map(|mut hit| {
-                hit.part = inner.source(&hit.part);
-                hit
-            }));
-            view = inner.further();
-        }
-        if hits.is_empty() {
-            return None;
-        }
-        hits.sort_by_key(|h| (h.part.start, std::cmp::Reverse(h.part.end)));
-        let mut merged: Vec<Hit> = Vec::new();
-        for hit in hits {
-            match merged.last_mut() {
-                Some(last) if hit.part.start < last.part.end => {
-                    last.part.end = last.part.end.max(hit.part.end);
-                    if hit.kind < last.kind {
-                        (last.kind, last.text) = (hit.kind, hit.text);
-                    }
-                }
-                _ => merged.push(hit),
-            }
-        }
-        let mut out = String::with_capacity(text.len());
-        let mut kinds = Vec::new();
-        let mut at = 0;
-        for hit in merged {
-            out.push_str(&text[at..hit.part.start]);
-            let placeholder = self.placeholder(hit.kind, &hit.text);
-            out.push_str(&placeholder);
-            self.count(hit.kind);
-            kinds.push(hit.kind);
-            at = hit.part.end;
-        }
-        out.push_str(&text[at..]);
-        Some((out, kinds))
-    }
-
-    fn count(&mut self, kind: Kind) {
-        *self.counts.entry(kind.word().to_owned()).or_default() += 1;
-    }
-
-    /// The number of a text among those of its kind; 0: there are too many of them.
-    fn number(&mut self, kind: Kind, text: &str) -> usize {
-        let key = (kind, text.to_lowercase());
-        if let Some(number) = self.numbers.get(&key) {
-            return *number;
-        }
-        if self.numbers.len() >= 2 * LITERALS {
-            return 0;
-        }
-        let of_kind = self.numbers.keys().filter(|(k, _)| *k == kind).count();
-        self.numbers.insert(key, of_kind + 1);
-        of_kind + 1
-    }
-
-    fn placeholder(&mut self, kind: Kind, text: &str) -> String {
-        let word = kind.word();
-        match kind {
-            Kind::Prompt | Kind::Data | Kind::Mac => format!("<{word}>"),
-            Kind::User => format!("<{word}{}>", self.number(kind, text)),
-            Kind::Home | Kind::Host => match self.number(kind, text) {
-                1 => format!("<{word}>"),
-                n => format!("<{word}{n}>"),
-            },
-            _ => format!("<{word}:{}>", self.number(kind, text)),
-        }
-    }
-
-    /// Private parts of a text without escapes.
-    fn hits(&self, text: &str) -> Vec<Hit> {
-        let mut hits = self.known_in(text, true);
-        let mut add = |part: Range<usize>, kind| {
-            hits.push(Hit {
-                text: text[part.clone()].to_owned(),
-                part,
-                kind,
-            });
-        };
-        for (part, kind) in patterns::find(text) {
-            add(part, kind);
-        }
-        for part in patterns::accounts(text) {
-            if !is_generic(&text[part.clone()]) {
-                add(part, Kind::User);
-            }
-        }
-        if !self.with_prompt {
-            for part in patterns::prompts(text) {
-                add(part, Kind::Prompt);
-            }
-            for part in self.prompts.find(text) {
-                add(part, Kind::Prompt);
-            }
-        }
-        for part in encoded::find(text, &|decoded| self.is_private(decoded)) {
-            add(part, Kind::Data);
-        }
-        hits
-    }
-
-    /// Texts that were learned; `names`: only as words of their own.
-    fn known_in(&self, text: &str, names: bool) -> Vec<Hit> {
-        let Some(matcher) = &self.matcher else {
-            return Vec::new();
-        };
-        let found = matcher.search.find_iter(text).filter_map(|m| {
-            let (kind, known) = &matcher.known[m.pattern().as_usize()];
-            let free = !kind.is_name() || !names || stands_alone(text, &m.range());
-            free.then(|| Hit {
-                part: m.range(),
-                kind: *kind,
-                text: known.clone(),
-            })
-        });
-        found.collect()
-    }
-
-    /// Whether a decoded text holds anything private. Names must be long enough not to
-    /// come about by chance.
-    fn is_private(&self, decoded: &str) -> bool {
-        let inner = unescaped(decoded);
-        let texts = [Some(decoded), inner.as_ref().map(|v| v.text.as_str())];
-        texts.into_iter().flatten().any(|text| {
-            let known = self.known_in(text, false);
-            known.iter().any(|h| h.text.len() >= 4)
-                || !self.with_prompt && !self.prompts.find(text).is_empty()
-                || patterns::find(text)
-                    .iter()
-                    .any(|(_, k)| matches!(k, Kind::Token | Kind::Email))
-                || !patterns::homes(text).is_empty()
-        })
-    }
-
-    /// A JSON value with placeholders in every text.
-    pub fn json(&mut self, value: &Value) -> Value {
-        self.value(value, None)
-    }
-
-    /// `name`: of the field or option that holds it.
-    fn value(&mut self, value: &Value, name: Option<&str>) -> Value {
-        match value {
-            Value::String(text) => Value::String(self.field(text, name)),
-            Value::Array(list) => {
-                let mut option = name;
-                let mut out = Vec::with_capacity(list.len());
-                for item in list {
-                    out.push(self.value(item, option));
-                    option = item.as_str().filter(|s| takes_the_next(s)).or(name);
-                }
-                Value::Array(out)
-            }
-            Value::Object(map) => {
-                let named = named(map);
-                let mut out = Map::new();
-                for (key, value) in map {
-                    let inner = match key.as_str() {
-                        "value" | "overrides" => named.or(name),
-                        // what a field holds is told by its own name first
-                        other => Some(other)
-                            .filter(|n| is_secret(n) || is_prompt(n))
-                            .or(name),
-                    };
-                    let redacted = self.value(value, inner);
-                    out.insert(self.key(key), redacted);
-                }
-                Value::Object(out)
-            }
-            other => other.clone(),
-        }
-    }
-
-    fn field(&mut self, text: &str, name: Option<&str>) -> String {
-        let kind = match name {
-            _ if text.is_empty() => None,
-            Some(name) if is_secret(name) => Some(Kind::Token),
-            Some(name) if !self.with_prompt && is_prompt(name) => Some(Kind::Prompt),
-            _ => None,
-        };
-        match kind {
-            Some(kind) => {
-                self.count(kind);
-                self.placeholder(kind, text)
-            }
-            None => self.text(text),
-        }
-    }
-
-    /// Fields of ours are lower-case words; others may be named after anything.
-    fn key(&mut self, key: &str) -> String {
-        let ours = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        if key.chars().all(ours) {
-            key.to_owned()
-        } else {
-            self.text(key)
-        }
-    }
-}
-
-/// A private part.
-#[derive(Debug)]
-struct Hit {
-    part: Range<usize>,
-    kind: Kind,
-    /// By which its placeholder is numbered.
-    text: String,
 }
 
 /// Whether an argument is an option whose value may be the next one: `--prompt=…` has its own.
 fn takes_the_next(argument: &str) -> bool {
     argument.starts_with('-') && !argument.contains('=')
-}
-
-fn stands_alone(text: &str, part: &Range<usize>) -> bool {
-    let before = text[..part.start].chars().next_back();
-    let after = text[part.end..].chars().next();
-    ![before, after]
-        .into_iter()
-        .flatten()
-        .any(char::is_alphanumeric)
 }
 
 /// The name in an object of the form `{"name": …, "value": …}`.
@@ -488,9 +278,23 @@ fn named(map: &Map<String, Value>) -> Option<&str> {
     name.as_str()
 }
 
-fn is_secret(name: &str) -> bool {
+fn is_secret(name: &str, text: &str) -> bool {
     // a bare `key` is a word of the stream itself
-    name != "key" && patterns::is_secret_name(name)
+    name != "key" && patterns::is_secret_name(name) || given::is_login(name, text)
+}
+
+/// `user:password`, `Basic xyz`: each part. The words of a phrase are words of any text.
+fn parts_of(secret: &str) -> impl Iterator<Item = &str> {
+    const SCHEMES: [&str; 4] = ["basic", "bearer", "digest", "token"];
+    let scheme = secret
+        .split_once(' ')
+        .filter(|(first, _)| SCHEMES.iter().any(|s| first.eq_ignore_ascii_case(s)));
+    let rest = scheme.map_or(secret, |(_, rest)| rest);
+    let whole = rest.len() < secret.len() && !rest.contains(' ');
+    let parts = rest
+        .split(':')
+        .filter(move |part| whole || part.len() < secret.len());
+    parts.filter(|part| !part.contains(' '))
 }
 
 fn is_prompt(name: &str) -> bool {

@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 
 use regex::{Regex, RegexSet};
 
-use super::Kind;
+use super::{Kind, given, issued};
 
-/// A pattern: the group `s`, or all of it where it has none, is private.
-struct Pattern {
-    kind: Kind,
-    regex: &'static str,
+/// A pattern: the group `s`, or `q` within quotes, or all of it where it has none, is private.
+pub(super) struct Pattern {
+    pub(super) kind: Kind,
+    pub(super) regex: &'static str,
     /// Whether a match is one.
-    holds: fn(&str) -> bool,
+    pub(super) holds: fn(&str) -> bool,
 }
 
 const fn pattern(kind: Kind, regex: &'static str) -> Pattern {
@@ -24,7 +24,7 @@ const fn pattern(kind: Kind, regex: &'static str) -> Pattern {
     }
 }
 
-const fn checked(kind: Kind, regex: &'static str, holds: fn(&str) -> bool) -> Pattern {
+pub(super) const fn checked(kind: Kind, regex: &'static str, holds: fn(&str) -> bool) -> Pattern {
     Pattern { kind, regex, holds }
 }
 
@@ -32,12 +32,7 @@ const fn checked(kind: Kind, regex: &'static str, holds: fn(&str) -> bool) -> Pa
 const SECRET_NAME: &str = r"(?:api[_-]?key|access[_-]?key|private[_-]?key|[a-z0-9][_-](?:key|token)|secret|passw(?:or)?d|passphrase|credentials?)";
 
 static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
-    vec![
-        // Issued by Hugging Face, OpenAI, GitHub, GitLab, Slack, AWS, Google, Replicate, npm, PyPI.
-        pattern(
-            Kind::Token,
-            r"\b(?:hf_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{12,}|gh[pousr]_[A-Za-z0-9]{12,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{12,}|xox[a-z]-[A-Za-z0-9-]{8,}|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{8,}|r8_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,})",
-        ),
+    let mut all = vec![
         pattern(
             Kind::Token,
             r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?",
@@ -55,11 +50,6 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         checked(
             Kind::Token,
             r#"(?i)\btoken["']?\s*=\s*["']?(?P<s>[^\s"',;&}]{6,})"#,
-            is_value,
-        ),
-        checked(
-            Kind::Token,
-            r#"(?i)(?:^|\s)--?(?:[a-z0-9]+[_-])*(?:token|key|passw(?:or)?d|secret|auth|credentials?)(?:=|\s+)["']?(?P<s>[^\s"'-][^\s"']{2,})"#,
             is_value,
         ),
         pattern(
@@ -96,7 +86,9 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             r"(?:^|[^0-9A-Za-z:.])(?P<s>[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){3,7})",
             is_foreign_v6,
         ),
-    ]
+    ];
+    all.extend(given::patterns());
+    all
 });
 
 /// Fields and lines that hold a prompt.
@@ -139,7 +131,16 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     let name = name.trim_start_matches('-');
     let bare = ["token", "key", "auth", "pass", "password"];
     bare.iter().any(|b| name.eq_ignore_ascii_case(b))
-        || name.to_ascii_lowercase().ends_with("-auth")
+        || [
+            "-auth",
+            "basicauth",
+            "authtoken",
+            "authkey",
+            "ngrok",
+            "webhook",
+        ]
+        .iter()
+        .any(|end| name.to_ascii_lowercase().ends_with(end))
         || SECRET.as_ref().is_some_and(|r| r.is_match(name))
 }
 
@@ -157,10 +158,32 @@ pub(super) fn is_prompt_field(name: &str) -> bool {
 }
 
 /// `None`, `true` and small numbers keep no secret.
-fn is_value(text: &str) -> bool {
-    let dull = ["none", "null", "true", "false", "not", "set", "unset"];
+pub(super) fn is_value(text: &str) -> bool {
+    const DULL: [&str; 20] = [
+        "none",
+        "null",
+        "true",
+        "false",
+        "not",
+        "set",
+        "unset",
+        "yes",
+        "no",
+        "ok",
+        "required",
+        "missing",
+        "invalid",
+        "incorrect",
+        "wrong",
+        "empty",
+        "failed",
+        "error",
+        "expired",
+        "given",
+    ];
     let number = text.len() < 8 && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    !number && !dull.iter().any(|d| text.eq_ignore_ascii_case(d))
+    let word = text.split([' ', '.', '!', ')']).next().unwrap_or_default();
+    !number && !DULL.iter().any(|d| word.eq_ignore_ascii_case(d))
 }
 
 fn is_foreign_v4(text: &str) -> bool {
@@ -178,7 +201,11 @@ fn is_foreign_v6(text: &str) -> bool {
 
 fn private(regex: &Regex, text: &str, mut add: impl FnMut(Range<usize>)) {
     for found in regex.captures_iter(text) {
-        if let Some(part) = found.name("s").or_else(|| found.get(0)) {
+        if let Some(part) = ["s", "q", "d"]
+            .iter()
+            .find_map(|group| found.name(group))
+            .or_else(|| found.get(0))
+        {
             add(part.range());
         }
     }
@@ -186,7 +213,8 @@ fn private(regex: &Regex, text: &str, mut add: impl FnMut(Range<usize>)) {
 
 /// Every private part that a pattern knows.
 pub(super) fn find(text: &str) -> Vec<(Range<usize>, Kind)> {
-    let mut found = Vec::new();
+    let issued = issued::find(text).into_iter();
+    let mut found: Vec<_> = issued.map(|part| (part, Kind::Token)).collect();
     for n in COMPILED.set.matches(text) {
         let Some(regex) = &COMPILED.each[n] else {
             continue;

@@ -1,8 +1,10 @@
 //! Prompts, found again by their words: in a path that was made of them, in another
 //! case, cut off, or with other signs between them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+
+use super::cut;
 
 /// Words in a row by which a prompt is known.
 const GRAM: usize = 3;
@@ -11,6 +13,10 @@ const LETTERS: usize = 7;
 /// Bounds: prompts, and words of one.
 const PROMPTS: usize = 512;
 const WORDS: usize = 4096;
+/// Words of prompts that are looked at for one scrap.
+const CANDIDATES: usize = 256;
+/// Words at the edge of a line by which a prompt is known that was broken there.
+const EDGE: usize = 2;
 
 /// Words of a text with their places.
 fn words(text: &str) -> Vec<(Range<usize>, String)> {
@@ -37,6 +43,11 @@ pub(super) struct Prompts {
     grams: HashMap<Vec<String>, (usize, usize)>,
     /// Prompts with fewer words than a run.
     short: HashMap<Vec<String>, usize>,
+    /// Where each word stands: prompt and place.
+    places: BTreeMap<String, Vec<(usize, usize)>>,
+    /// The first words of each prompt, and the last.
+    heads: HashSet<Vec<String>>,
+    tails: HashSet<Vec<String>>,
 }
 
 impl Prompts {
@@ -56,6 +67,20 @@ impl Prompts {
             // the whole of a short prompt says enough
             if letters(gram) >= LETTERS || all.len() == GRAM {
                 self.grams.entry(gram.to_vec()).or_insert((n, at));
+            }
+        }
+        for (at, word) in all.iter().enumerate() {
+            let places = self.places.entry(word.clone()).or_default();
+            if places.len() < CANDIDATES {
+                places.push((n, at));
+            }
+        }
+        if all.len() > EDGE {
+            let (head, tail) = (&all[..EDGE], &all[all.len() - EDGE..]);
+            for (edge, of) in [(head, &mut self.heads), (tail, &mut self.tails)] {
+                if letters(edge) >= cut::SHORTEST {
+                    of.insert(edge.to_vec());
+                }
             }
         }
         self.known.push(all);
@@ -88,7 +113,44 @@ impl Prompts {
                 }
             }
         }
+        found.extend(self.edges(&words));
+        found.extend(cut::ellipses(text).filter_map(|end| self.scrap(&words, end)));
         found
+    }
+
+    /// The ends of prompts that were broken over two lines: at the end of a line, and at
+    /// the beginning of the next.
+    fn edges(&self, words: &[(Range<usize>, String)]) -> Vec<Range<usize>> {
+        let Some(last) = words.len().checked_sub(EDGE) else {
+            return Vec::new();
+        };
+        let sides = [(&words[..EDGE], &self.tails), (&words[last..], &self.heads)];
+        let held = sides.into_iter().filter(|(side, of)| {
+            let side: Vec<String> = side.iter().map(|w| w.1.clone()).collect();
+            of.contains(&side)
+        });
+        held.map(|(side, _)| side[0].0.start..side[EDGE - 1].0.end)
+            .collect()
+    }
+
+    /// What stands before an ellipsis, where it is words of a prompt; the last may be the
+    /// beginning of one.
+    fn scrap(&self, words: &[(Range<usize>, String)], end: usize) -> Option<Range<usize>> {
+        let last = words.binary_search_by_key(&end, |w| w.0.end).ok()?;
+        let cut = &words[last].1;
+        let alike = self.places.range(cut.clone()..);
+        let places = alike
+            .take_while(|(word, _)| word.starts_with(cut.as_str()))
+            .flat_map(|(_, places)| places)
+            .take(CANDIDATES);
+        let same = |&(n, at): &(usize, usize)| {
+            let before = self.known[n][..at].iter().rev();
+            let before = before.zip(words[..last].iter().rev());
+            1 + before.take_while(|(p, w)| **p == w.1).count()
+        };
+        let first = last + 1 - places.map(same).max()?;
+        let letters = words[first..=last].iter().map(|w| w.1.chars().count());
+        (letters.sum::<usize>() >= cut::SHORTEST).then(|| words[first].0.start..end)
     }
 
     /// How many of the first words are a prompt's.
@@ -121,7 +183,10 @@ mod tests {
             prompts.learn(prompt);
         }
         let mut left = text.to_owned();
-        for part in prompts.find(text).into_iter().rev() {
+        let mut parts = prompts.find(text);
+        parts.sort_by_key(|part| part.start);
+        parts.dedup_by(|b, a| b.start < a.end);
+        for part in parts.into_iter().rev() {
             left.replace_range(part, "#");
         }
         left
@@ -142,6 +207,22 @@ mod tests {
         assert_eq!(
             without(&[prompt], "a fox and the moon"),
             "a fox and the moon"
+        );
+        for (text, want) in [
+            ("x: a red fo\u{2026} y", "x: #\u{2026} y"),
+            ("dancin... moon...", "#... moon..."),
+            ("A  red\n fox, dancing\ton", "#"),
+            ("s edge", "s edge"),
+        ] {
+            assert_eq!(without(&[prompt], text), want);
+        }
+        assert_eq!(
+            without(&["a woman bathing in milk"], "in milk, 3 of 4"),
+            "#, 3 of 4"
+        );
+        assert_eq!(
+            without(&["a woman bathing in milk"], "title: A woman"),
+            "title: #"
         );
         assert_eq!(
             without(&["kitten"], "/out/kitten.mp4 kittens"),

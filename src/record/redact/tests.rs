@@ -141,9 +141,11 @@ fn each_line_of_a_prompt_is_known() {
     r.seal();
     assert_eq!(r.text("with gr\u{fc}ne feathers"), "<prompt>");
     assert_eq!(
-        r.text("feathers now, with gr\\u00fcne feathers"),
-        "feathers now, <prompt>"
+        r.text("its feathers now, with gr\\u00fcne feathers"),
+        "its feathers now, <prompt>"
     );
+    // a line that begins with the end of a prompt: it was broken there
+    assert_eq!(r.text("feathers now, 3/25"), "<prompt>, 3/25");
     assert_eq!(r.text("it ends now"), "it ends now");
 }
 
@@ -172,6 +174,158 @@ fn variables_and_settings_are_known_by_their_name() {
     assert!(r.text("said: abc def ghi").starts_with("said: <token:"));
 }
 
+#[test]
+fn a_prompt_needs_no_option() {
+    let prompt = "a lonely woman named Gertrud's \"sister\" bathing in milk";
+    let code = "import sys; print('all is well and done')";
+    let event = json!({"argv": ["python3", "-c", code, prompt, "out.mp4"]});
+    let mut r = Redactor::new(&own(), false);
+    r.learn_json(&event);
+    r.seal();
+    let shown = r.json(&event).to_string();
+    assert!(
+        shown.contains("all is well") && shown.contains("out.mp4"),
+        "{shown}"
+    );
+    assert!(
+        !shown.contains("Gertrud") && !shown.contains("milk"),
+        "{shown}"
+    );
+    for text in [
+        "a lonely woman named Gertrud&#x27;s &quot;sister&quot; bathing in milk",
+        "a+lonely+woman+named+Gertrud%27s+%22sister%22+bathing+in+milk",
+        "a lonely woman named\nGertrud's \"sister\" bathing\n in milk",
+        "title: a lonely wom\u{2026}",
+        "a lonely",
+        "in milk",
+        "Gertru...",
+    ] {
+        let left = r.text(text);
+        for word in ["lonely", "wom", "Gertru", "sister", "milk"] {
+            assert!(!left.contains(word), "{text}: {left}");
+        }
+    }
+    let mut kept = Redactor::new(&own(), true);
+    kept.learn_json(&event);
+    kept.seal();
+    assert_eq!(kept.json(&event), event);
+}
+
+#[test]
+fn scraps_and_phrases_of_a_secret_go() {
+    let mut r = redactor(
+        false,
+        &["password: correct horse battery", "x hf_abcDEF123456ghi"],
+    );
+    for text in [
+        "correct\n  horse battery",
+        "correct+horse+battery correct%20horse%20battery",
+        "got correct horse bat... of",
+        "token=hf_abcDEF\u{2026}",
+    ] {
+        let left = r.text(text);
+        for word in ["horse", "batt", "hf_abc", "bat."] {
+            assert!(!left.contains(word), "{text}: {left}");
+        }
+    }
+    assert_eq!(r.text("that is correct"), "that is correct");
+    assert_eq!(r.text("a horse..."), "a horse...");
+}
+
+#[test]
+fn options_that_take_a_login_are_known_in_a_list() {
+    let argv = json!({"argv": ["curl", "-u", "jane:pw12345", "--ngrok", "zzz yyy", "python", "-u", "gen.py"]});
+    let mut r = Redactor::new(&own(), false);
+    r.learn_json(&argv);
+    r.seal();
+    let shown = r.json(&argv);
+    let want = json!([
+        "curl",
+        "-u",
+        "<token:2>",
+        "--ngrok",
+        "<token:3>",
+        "python",
+        "-u",
+        "gen.py"
+    ]);
+    assert_eq!(shown["argv"], want);
+    assert_eq!(r.json(&shown), shown);
+}
+
+#[test]
+fn what_a_reader_of_a_report_needs_stays() {
+    let mut r = redactor(false, &["gen.py --prompt 'a lonely woman bathing in milk'"]);
+    for text in [
+        "MIOpen(HIP): Warning [IsEnoughWorkspace] Solver <GemmFwdRest>, workspace required: 1024, provided: 0",
+        "MIOpen(HIP): Info [FindConvFwdAlgorithm] FW Chosen Algorithm: ConvHipImplicitGemmGroupFwdXdlops, 0, 1.5",
+        "MIOpen(HIP): Info2 [SetValues] 4-16-16-3x3-4-16-16-1-1x1-1x1-1x1-0-NCHW-FP16-F, content inserted",
+        "amdgpu 0000:0c:00.0: amdgpu: GPU reset begin! Source: 1",
+        "Memory access fault by GPU node-1 (Agent handle: 0x55d0c8a3b2f0) on address 0x7f3c12a40000.",
+        "torch 2.4.1+rocm6.1, commit c5239407cccf7156ea886aa0c55ad015a3bf4f1b",
+        "blake3 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "run 20261128-134618-7f3c, RX 7900 XTX (gfx1100), 24560 MiB",
+        "tensor [1, 16, 21, 64, 64] bfloat16; key=0, step 3/25",
+        "Loading checkpoint shards... Sampling...",
+    ] {
+        assert_eq!(r.text(text), text);
+    }
+}
+
+/// Nothing is counted here: it would be minutes if a line were read again for each of its
+/// parts.
+#[test]
+fn a_long_line_of_anything_is_done() {
+    let mut r = redactor(
+        false,
+        &["password: correct horse battery", "--prompt a b c d e f g"],
+    );
+    for part in [
+        "a",
+        "a.",
+        "sk-",
+        "key ",
+        "key=",
+        "token ",
+        "a b c ",
+        "...",
+        "a...",
+        "<",
+        "<token:1>",
+        "&amp;",
+        "\\u0041",
+        "/bot1:",
+        "-u a:b ",
+        "x://",
+        "hf_A1",
+        "password: ",
+        "\"",
+        "--auth ",
+        "a@",
+        "1:",
+    ] {
+        let line = part.repeat((64 << 10) / part.len()) + " hf_A1b2C3d4E5f6";
+        let left = r.text(&line);
+        assert!(!left.contains("hf_A1b2C3d4E5f6"), "{part}");
+    }
+}
+
+/// A secret of the table.
+fn issued_secret() -> impl Strategy<Value = String> {
+    (
+        0..issued::ISSUED.len(),
+        "[a-z]{4}[A-Z]{5}[0-9]{5}[A-Za-z0-9]{8,24}",
+    )
+        .prop_map(|(n, body)| {
+            let form = &issued::ISSUED[n];
+            if form.signs.contains(&b':') {
+                format!("{}123456789:{body}", form.begin)
+            } else {
+                format!("{}{body}", form.begin)
+            }
+        })
+}
+
 proptest! {
     /// Whatever stands around it.
     #[test]
@@ -179,6 +333,31 @@ proptest! {
         let mut r = redactor(false, &[]);
         let redacted = r.text(&format!("{before}s3cr3t/value+1{after}"));
         prop_assert!(!redacted.contains("s3cr3t/value+1"), "{}", redacted);
+    }
+
+    #[test]
+    fn an_issued_secret_never_stays(before in "\\PC{0,24}", secret in issued_secret(), after in "\\PC{0,24}") {
+        let mut r = redactor(false, &[]);
+        let redacted = r.text(&format!("{before}{secret}{after}"));
+        let body = secret.trim_start_matches(|c: char| !c.is_ascii_digit());
+        prop_assert!(!redacted.contains(&secret) && !redacted.contains(body), "{}", redacted);
+    }
+
+    #[test]
+    fn what_was_redacted_is_redacted(parts in proptest::collection::vec(prop_oneof![
+        issued_secret(),
+        "[ =:,'\"&?/@.-]{1,3}",
+        "\\PC{0,8}",
+        prop::sample::select(vec![
+            "password", "token", "key", "-u ", "jane:pw", "--auth ", "prompt: ", "a red fox runs", "auth=(",
+            "Logged in as ", "https://", "x1y2z3w4.gradio.live", "/home/bob/", "...", "10.1.2.3", "s3cr3t/value+1",
+            "correct horse battery", "marlene",
+        ]).prop_map(str::to_owned),
+    ], 0..8)) {
+        let text = parts.concat();
+        let mut r = redactor(false, &["password: correct horse battery", "--prompt 'a red fox runs'", &text]);
+        let once = r.text(&text);
+        prop_assert_eq!(r.text(&once), once);
     }
 
     #[test]

@@ -124,16 +124,33 @@ fn bytes(rest: &str, mark: &str) -> Option<(String, usize)> {
 }
 
 fn entity(rest: &str) -> Option<(String, usize)> {
-    const KNOWN: [(&str, char); 6] = [
-        ("&amp;", '&'),
-        ("&lt;", '<'),
-        ("&gt;", '>'),
-        ("&quot;", '"'),
-        ("&#39;", '\''),
-        ("&#x27;", '\''),
+    /// Longest reference that means one character: `&#x10ffff;`, and zeros before it.
+    const LONGEST: usize = 14;
+    const NAMED: [(&str, char); 6] = [
+        ("amp", '&'),
+        ("lt", '<'),
+        ("gt", '>'),
+        ("quot", '"'),
+        ("apos", '\''),
+        ("nbsp", ' '),
     ];
-    let (name, c) = KNOWN.iter().find(|(name, _)| rest.starts_with(name))?;
-    Some((c.to_string(), name.len()))
+    let end = rest.bytes().take(LONGEST).position(|b| b == b';')?;
+    let name = rest.get(1..end)?;
+    let number = |digits: &str, base| {
+        let only = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        let code = only
+            .then(|| u32::from_str_radix(digits, base).ok())
+            .flatten();
+        code.and_then(char::from_u32)
+    };
+    let c = match name.strip_prefix('#') {
+        Some(code) => match code.strip_prefix(['x', 'X']) {
+            Some(digits) => number(digits, 16),
+            None => number(code, 10),
+        },
+        None => NAMED.iter().find(|(n, _)| *n == name).map(|(_, c)| *c),
+    };
+    Some((c?.to_string(), end + 1))
 }
 
 #[cfg(test)]
@@ -150,6 +167,11 @@ mod tests {
         assert_eq!(of(r#"a\"b\nc\\d"#).unwrap(), "a\"b\nc\\d");
         assert_eq!(of(r"\u00e9\ud83d\ude00 \xe9 \xc3\xa9").unwrap(), "é😀 é é");
         assert_eq!(of("%C3%A9%20%41&amp;").unwrap(), "é A&");
+        assert_eq!(
+            of("&#x27;&#039;&#34;&apos;&quot;&#xE9;").unwrap(),
+            "''\"'\"é"
+        );
+        assert_eq!(of("a & b; &x; &#; &#x110000;"), None);
         let view = unescaped(r"x\u00e9y").unwrap();
         assert_eq!(view.source(&(1..3)), 1..7);
         let twice = unescaped(r"p\\u00e9q").unwrap().further().unwrap();
