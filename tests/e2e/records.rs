@@ -387,6 +387,24 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
+/// Scraps of what is planted.
+const GONE: [&str; 14] = [
+    USER,
+    "crimson",
+    "Lisbon",
+    "Gertru",
+    "plantedsister",
+    "plantedpw",
+    "PlantedHook",
+    "planted horse",
+    "battery",
+    "plantedjane",
+    "planted0a1b",
+    "nvapi-",
+    "rpa_",
+    "tskey-",
+];
+
 #[test]
 fn a_bundle_holds_none_of_the_planted_secrets() {
     let home = Home::new();
@@ -438,22 +456,7 @@ fn a_bundle_holds_none_of_the_planted_secrets() {
     }
     for (name, bytes) in &members {
         let text = String::from_utf8_lossy(bytes);
-        for word in [
-            USER,
-            "crimson",
-            "Lisbon",
-            "Gertru",
-            "plantedsister",
-            "plantedpw",
-            "PlantedHook",
-            "planted horse",
-            "battery",
-            "plantedjane",
-            "planted0a1b",
-            "nvapi-",
-            "rpa_",
-            "tskey-",
-        ] {
+        for word in GONE {
             assert!(!text.contains(word), "{name} holds `{word}`");
         }
     }
