@@ -8,6 +8,7 @@ use crate::model::{
     Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
 };
 
+use super::after_bar::{AfterBar, Turn};
 use super::errors::{Deadly, Entry, Errors, foremost};
 use super::facts::{Job, OpenFind, Seen};
 use super::signature::{self, Hint, Rank, Reported};
@@ -38,6 +39,12 @@ pub(super) struct Context {
     pub(super) release: MiopenRelease,
     /// What the console said last.
     last_line: Option<Cite>,
+    /// That was a bar of steps at its end.
+    bar_ended: bool,
+    /// A server that does not tell the end of its jobs came to the end of a bar.
+    after_bar: Option<AfterBar>,
+    /// The job goes on by the readings, without a word.
+    unsaid: bool,
     pub(super) exception: Option<Cite>,
     /// The last exception that was printed, whether or not a job ended by it.
     pub(super) printed: Option<Cite>,
@@ -72,6 +79,9 @@ impl Context {
             find: None,
             release: MiopenRelease::default(),
             last_line: None,
+            bar_ended: false,
+            after_bar: None,
+            unsaid: false,
             exception: None,
             printed: None,
             spoilt_in: None,
@@ -129,6 +139,7 @@ impl Context {
             }
             Event::Line(line) => {
                 self.last_line = Some(line_cite(now, seq, line));
+                self.bar_ended = false;
                 self.observe_words(now, seq, line, error);
                 self.compiling |= signature::is_compilation(&line.text);
             }
@@ -198,6 +209,8 @@ impl Context {
     }
 
     fn observe_phase(&mut self, now: Mono, p: &PhaseChange) {
+        let after = matches!(p.phase, Phase::VaeDecode | Phase::Idle);
+        self.after_bar = self.after_bar.filter(|_| after);
         if p.phase != self.phase || p.section != self.section {
             let stay = now.since(self.phase_since);
             let longest = self.longest.entry(self.phase).or_default();
@@ -226,6 +239,7 @@ impl Context {
 
     fn observe_progress(&mut self, now: Mono, p: &Progress) {
         self.find = None;
+        self.bar_ended = p.sampling && p.total.is_some_and(|t| t > 0.0 && p.done >= t);
         // the job went on after an error: the error was survived
         if p.sampling && p.done > 0.0 {
             self.compiling = false;
@@ -235,11 +249,14 @@ impl Context {
     }
 
     fn observe_job(&mut self, now: Mono, seq: u64, change: &JobChange) {
+        self.unsaid = false;
         match change {
             JobChange::Started => {
                 self.job = Job::InFlight(now);
                 self.failed_in = None;
-                self.errors.clear();
+                // an error that speaks of the decode is what tells that the job went on
+                let resumes = self.after_bar.and(self.last_line.as_ref()).map(|l| l.seq);
+                self.errors.clear_but(resumes);
                 self.exception = None;
                 self.printed = None;
                 self.find = None;
@@ -254,16 +271,57 @@ impl Context {
             }
             JobChange::Done => {
                 self.job = Job::Ended;
+                self.after_bar = self.bar_ended.then(|| AfterBar::new(now));
                 self.survived();
                 self.trouble.survived(now);
             }
             JobChange::Failed { why } => {
                 self.job = Job::Ended;
+                self.after_bar = None;
                 self.failed_in = Some((self.phase, self.section));
                 // without words the way it ended is all there is
                 self.exception = why.as_ref().map(|text| self.said(now, seq, text));
             }
         }
+    }
+
+    /// A reading while a server may still be at the job whose bar has ended.
+    pub(super) fn observe_after_bar(&mut self, now: Mono, hard: bool) {
+        if !self.unsaid && !matches!(self.job, Job::Waiting(_)) {
+            return;
+        }
+        let search = self.find.is_some();
+        let Some(after) = &mut self.after_bar else {
+            return;
+        };
+        match after.observe(now, hard, search) {
+            Some(Turn::GoesOn) => {
+                self.unsaid = true;
+                self.job = Job::InFlight(after.ended);
+                self.phase = Phase::VaeDecode;
+                self.phase_since = after.ended;
+            }
+            Some(Turn::Rests) => {
+                self.unsaid = false;
+                self.job = Job::Waiting(now);
+                self.phase = Phase::Idle;
+                self.phase_since = now;
+            }
+            None => {}
+        }
+    }
+
+    /// Whether a job goes on by the readings alone.
+    pub(super) const fn goes_on_unsaid(&self) -> bool {
+        self.unsaid
+    }
+
+    /// When an error was told of the job whose bar has ended, though the server said
+    /// neither that it goes on nor that it failed.
+    pub(super) fn failed_after_bar(&self) -> Option<Mono> {
+        let after = self.after_bar?;
+        self.errors
+            .told_since(after.ended, |at| after.is_of_the_job(at))
     }
 
     fn observe_find(&mut self, now: Mono, seq: u64, mark: &FindMark) {

@@ -53,6 +53,10 @@ pub(super) struct Narrator {
     pub(super) on_cpu: OnCpu,
     /// The job in flight was announced by a program that tells its end as well.
     pub(super) announced: bool,
+    /// A server that does not tell the end of its jobs came to the end of a bar.
+    pub(super) after_bar: bool,
+    /// The job in flight is that one: it was found to go on.
+    pub(super) resumed: bool,
     /// Jobs that wait behind the one in flight.
     pub(super) queued: u32,
 }
@@ -68,6 +72,8 @@ impl Narrator {
             sections: None,
             on_cpu,
             announced: false,
+            after_bar: false,
+            resumed: false,
             queued: 0,
         }
     }
@@ -119,9 +125,17 @@ impl Narrator {
     pub(super) fn start_job(&mut self) {
         if self.job != Job::InFlight {
             self.job = Job::InFlight;
+            (self.after_bar, self.resumed) = (false, false);
             (self.section, self.sections) = (None, None);
             self.out.push(Event::Job(JobChange::Started));
         }
+    }
+
+    /// The job that counted as done at the end of its bar goes on: its result is decoded.
+    pub(super) fn resume(&mut self) {
+        self.start_job();
+        self.resumed = true;
+        self.enter(Phase::VaeDecode);
     }
 
     /// A job is in flight whose beginning was not seen.
