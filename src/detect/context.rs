@@ -409,6 +409,11 @@ impl Context {
         self.errors.failed(now)
     }
 
+    /// Whether an exception of a known kind is among the last lines.
+    pub(super) fn has_just_failed(&self, now: Mono) -> bool {
+        self.errors.is_fresh() && self.errors.deadly().is_some() && self.seen(now).is_some()
+    }
+
     /// Since when the words, or the kernel, say that the job is over though the process
     /// lives.
     pub(super) fn deadly(&self) -> Option<(Mono, Deadly)> {

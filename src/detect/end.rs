@@ -86,6 +86,12 @@ impl Detector {
         self.context.seen(now).is_some() && self.moves_of_a_job().into_iter().all(quiet)
     }
 
+    /// Whether an exception of a known kind is among the last lines, and nothing says that
+    /// the job outlived it.
+    pub fn has_just_failed(&self, now: Mono) -> bool {
+        self.context.has_just_failed(now)
+    }
+
     /// When what a job cannot do without was last active. A server's helper thread or a
     /// page that polls holds a core, so one core alone says nothing.
     fn moves_of_a_job(&self) -> [Mono; 9] {

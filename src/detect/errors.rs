@@ -182,6 +182,11 @@ impl Errors {
             .filter(move |e| after <= AFTERMATH || now.since(e.seen.last.at) <= LONG_BEFORE)
     }
 
+    /// Whether the last error came a few lines ago, known exception and all.
+    pub(super) const fn is_fresh(&self) -> bool {
+        self.exception_is_known && self.after <= AFTERMATH
+    }
+
     /// The result is there, but black.
     pub(super) fn spoilt(&self) -> Option<&Seen> {
         let mut entries = self.entries.iter().map(|e| &e.seen);
