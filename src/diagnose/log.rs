@@ -269,7 +269,8 @@ impl Reader {
             JobChange::Waiting => false,
         };
         // a text that begins within a traceback has no word of the job but its end
-        let headless = !self.began && self.detector.has_just_failed(Mono::ZERO);
+        let headless =
+            !self.began && self.traceback.is_none() && self.detector.has_just_failed(Mono::ZERO);
         self.began |= matches!(change, JobChange::Started);
         if over || headless {
             let verdict = self.detector.end(None, Mono::ZERO);
