@@ -32,7 +32,8 @@ pub(super) struct AfterBar {
     worked: Mono,
     /// The card has worked on without a longer break ever since.
     unbroken: bool,
-    goes_on: bool,
+    /// The job goes on by the readings, without a word.
+    pub(super) goes_on: bool,
 }
 
 impl AfterBar {

@@ -40,11 +40,9 @@ pub(super) struct Context {
     /// What the console said last.
     last_line: Option<Cite>,
     /// That was a bar of steps at its end.
-    bar_ended: bool,
+    bar_ended: Option<Mono>,
     /// A server that does not tell the end of its jobs came to the end of a bar.
     after_bar: Option<AfterBar>,
-    /// The job goes on by the readings, without a word.
-    unsaid: bool,
     pub(super) exception: Option<Cite>,
     /// The last exception that was printed, whether or not a job ended by it.
     pub(super) printed: Option<Cite>,
@@ -79,9 +77,8 @@ impl Context {
             find: None,
             release: MiopenRelease::default(),
             last_line: None,
-            bar_ended: false,
+            bar_ended: None,
             after_bar: None,
-            unsaid: false,
             exception: None,
             printed: None,
             spoilt_in: None,
@@ -139,7 +136,7 @@ impl Context {
             }
             Event::Line(line) => {
                 self.last_line = Some(line_cite(now, seq, line));
-                self.bar_ended = false;
+                self.bar_ended = None;
                 self.observe_words(now, seq, line, error);
                 self.compiling |= signature::is_compilation(&line.text);
             }
@@ -239,7 +236,8 @@ impl Context {
 
     fn observe_progress(&mut self, now: Mono, p: &Progress) {
         self.find = None;
-        self.bar_ended = p.sampling && p.total.is_some_and(|t| t > 0.0 && p.done >= t);
+        let total = p.total.filter(|t| p.sampling && *t > 0.0);
+        self.bar_ended = total.filter(|t| p.done >= *t).map(|_| now);
         // the job went on after an error: the error was survived
         if p.sampling && p.done > 0.0 {
             self.compiling = false;
@@ -249,7 +247,9 @@ impl Context {
     }
 
     fn observe_job(&mut self, now: Mono, seq: u64, change: &JobChange) {
-        self.unsaid = false;
+        if let Some(after) = &mut self.after_bar {
+            after.goes_on = false;
+        }
         match change {
             JobChange::Started => {
                 self.job = Job::InFlight(now);
@@ -271,7 +271,7 @@ impl Context {
             }
             JobChange::Done => {
                 self.job = Job::Ended;
-                self.after_bar = self.bar_ended.then(|| AfterBar::new(now));
+                self.after_bar = self.bar_ended.map(AfterBar::new);
                 self.survived();
                 self.trouble.survived(now);
             }
@@ -287,7 +287,7 @@ impl Context {
 
     /// A reading while a server may still be at the job whose bar has ended.
     pub(super) fn observe_after_bar(&mut self, now: Mono, hard: bool) {
-        if !self.unsaid && !matches!(self.job, Job::Waiting(_)) {
+        if !self.goes_on_unsaid() && !matches!(self.job, Job::Waiting(_)) {
             return;
         }
         let search = self.find.is_some();
@@ -296,13 +296,11 @@ impl Context {
         };
         match after.observe(now, hard, search) {
             Some(Turn::GoesOn) => {
-                self.unsaid = true;
                 self.job = Job::InFlight(after.ended);
                 self.phase = Phase::VaeDecode;
                 self.phase_since = after.ended;
             }
             Some(Turn::Rests) => {
-                self.unsaid = false;
                 self.job = Job::Waiting(now);
                 self.phase = Phase::Idle;
                 self.phase_since = now;
@@ -312,8 +310,8 @@ impl Context {
     }
 
     /// Whether a job goes on by the readings alone.
-    pub(super) const fn goes_on_unsaid(&self) -> bool {
-        self.unsaid
+    pub(super) fn goes_on_unsaid(&self) -> bool {
+        self.after_bar.is_some_and(|a| a.goes_on)
     }
 
     /// When an error was told of the job whose bar has ended, though the server said

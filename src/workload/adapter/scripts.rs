@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::narrator::{Job, Narrator};
+use super::narrator::{Behind, Job, Narrator};
 use super::tqdm::Bar;
 use super::wording::{self, ModelRole};
 use crate::model::Phase;
@@ -24,7 +24,7 @@ pub(super) fn bar(bar: &Bar, n: &mut Narrator) {
         n.enter(Phase::Sampling);
     } else if n.server && !n.announced {
         n.done();
-        n.after_bar = true;
+        n.behind = Behind::Bar;
     } else {
         n.enter(Phase::VaeDecode);
     }
@@ -34,7 +34,7 @@ pub(super) fn bar(bar: &Bar, n: &mut Narrator) {
 /// picture is there.
 pub(super) fn total(bar: &Bar, n: &mut Narrator) {
     let named = bar.desc.as_deref().is_some_and(|d| TOTAL.is_match(d));
-    if n.resumed && named && bar.complete() {
+    if n.behind == Behind::Decoding && named && bar.complete() {
         n.done();
     }
 }
@@ -77,7 +77,7 @@ pub(super) fn line(text: &str, n: &mut Narrator) -> bool {
         return false;
     }
     match n.job {
-        Job::Waiting if n.after_bar && decodes(text) => {
+        Job::Waiting if n.behind == Behind::Bar && decodes(text) => {
             n.resume();
             true
         }
