@@ -8,6 +8,7 @@ use crate::model::{
     MiopenRelease, Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
 };
 
+use super::after_bar::{AfterBar, Turn};
 use super::errors::{Deadly, Entry, Errors, foremost};
 use super::facts::{Job, OpenFind, Seen};
 use super::signature::{self, Hint, Rank, Reported};
@@ -38,6 +39,10 @@ pub(super) struct Context {
     pub(super) release: MiopenRelease,
     /// What the console said last.
     last_line: Option<Cite>,
+    /// That was a bar of steps at its end.
+    bar_ended: Option<Mono>,
+    /// A server that does not tell the end of its jobs came to the end of a bar.
+    after_bar: Option<AfterBar>,
     pub(super) exception: Option<Cite>,
     /// The last exception that was printed, whether or not a job ended by it.
     pub(super) printed: Option<Cite>,
@@ -72,6 +77,8 @@ impl Context {
             find: None,
             release: MiopenRelease::default(),
             last_line: None,
+            bar_ended: None,
+            after_bar: None,
             exception: None,
             printed: None,
             spoilt_in: None,
@@ -129,6 +136,7 @@ impl Context {
             }
             Event::Line(line) => {
                 self.last_line = Some(line_cite(now, seq, line));
+                self.bar_ended = None;
                 self.observe_words(now, seq, line, error);
                 self.compiling |= signature::is_compilation(&line.text);
             }
@@ -206,6 +214,8 @@ impl Context {
     }
 
     fn observe_phase(&mut self, now: Mono, p: &PhaseChange) {
+        let after = matches!(p.phase, Phase::VaeDecode | Phase::Idle);
+        self.after_bar = self.after_bar.filter(|_| after);
         if p.phase != self.phase || p.section != self.section {
             let stay = now.since(self.phase_since);
             let longest = self.longest.entry(self.phase).or_default();
@@ -234,6 +244,8 @@ impl Context {
 
     fn observe_progress(&mut self, now: Mono, p: &Progress) {
         self.find = None;
+        let total = p.total.filter(|t| p.sampling && *t > 0.0);
+        self.bar_ended = total.filter(|t| p.done >= *t).map(|_| now);
         // the job went on after an error: the error was survived
         if p.sampling && p.done > 0.0 {
             self.compiling = false;
@@ -243,11 +255,16 @@ impl Context {
     }
 
     fn observe_job(&mut self, now: Mono, seq: u64, change: &JobChange) {
+        if let Some(after) = &mut self.after_bar {
+            after.goes_on = false;
+        }
         match change {
             JobChange::Started => {
                 self.job = Job::InFlight(now);
                 self.failed_in = None;
-                self.errors.clear();
+                // an error that speaks of the decode is what tells that the job went on
+                let resumes = self.after_bar.and(self.last_line.as_ref()).map(|l| l.seq);
+                self.errors.clear_but(resumes);
                 self.exception = None;
                 self.printed = None;
                 self.find = None;
@@ -262,16 +279,55 @@ impl Context {
             }
             JobChange::Done => {
                 self.job = Job::Ended;
+                self.after_bar = self.bar_ended.map(AfterBar::new);
                 self.survived();
                 self.trouble.survived(now);
             }
             JobChange::Failed { why } => {
                 self.job = Job::Ended;
+                self.after_bar = None;
                 self.failed_in = Some((self.phase, self.section));
                 // without words the way it ended is all there is
                 self.exception = why.as_ref().map(|text| self.said(now, seq, text));
             }
         }
+    }
+
+    /// A reading while a server may still be at the job whose bar has ended.
+    pub(super) fn observe_after_bar(&mut self, now: Mono, hard: bool) {
+        if !self.goes_on_unsaid() && !matches!(self.job, Job::Waiting(_)) {
+            return;
+        }
+        let search = self.find.is_some();
+        let Some(after) = &mut self.after_bar else {
+            return;
+        };
+        match after.observe(now, hard, search) {
+            Some(Turn::GoesOn) => {
+                self.job = Job::InFlight(after.ended);
+                self.phase = Phase::VaeDecode;
+                self.phase_since = after.ended;
+            }
+            Some(Turn::Rests) => {
+                self.job = Job::Waiting(now);
+                self.phase = Phase::Idle;
+                self.phase_since = now;
+            }
+            None => {}
+        }
+    }
+
+    /// Whether a job goes on by the readings alone.
+    pub(super) fn goes_on_unsaid(&self) -> bool {
+        self.after_bar.is_some_and(|a| a.goes_on)
+    }
+
+    /// When an error was told of the job whose bar has ended, though the server said
+    /// neither that it goes on nor that it failed.
+    pub(super) fn failed_after_bar(&self) -> Option<Mono> {
+        let after = self.after_bar?;
+        self.errors
+            .told_since(after.ended, |at| after.is_of_the_job(at))
     }
 
     fn observe_find(&mut self, now: Mono, seq: u64, mark: &FindMark) {
@@ -357,6 +413,11 @@ impl Context {
     /// When an exception with the signature of a known error was last printed.
     pub(super) fn failed_while_waiting(&self, now: Mono) -> Option<Mono> {
         self.errors.failed(now)
+    }
+
+    /// Whether an exception of a known kind is among the last lines.
+    pub(super) fn has_just_failed(&self, now: Mono) -> bool {
+        self.errors.is_fresh() && self.errors.deadly().is_some() && self.seen(now).is_some()
     }
 
     /// Since when the words, or the kernel, say that the job is over though the process

@@ -42,13 +42,16 @@ impl Detector {
             spoilt: c.spoilt(),
         });
         let mut v = self.verdict_of(end.verdict, end.health, &end.sentence, now);
+        if v.phase == Phase::Idle && c.failed_after_bar().is_some() {
+            v.phase = Phase::VaeDecode;
+        }
         // a server is idle again by the time its failed job is judged
         if let Some((phase, section)) = c.failed_in.filter(|_| !end.is_good()) {
             v.phase = phase;
             v.section = section;
         }
         if end.verdict == VerdictId::NanOutput
-            && let Some((phase, section)) = c.spoilt_in
+            && let Some((phase, section)) = c.spoilt_in.filter(|(p, _)| *p != Phase::Idle)
         {
             v.phase = phase;
             v.section = section;
@@ -85,6 +88,12 @@ impl Detector {
         self.context.seen(now).is_some() && self.moves_of_a_job().into_iter().all(quiet)
     }
 
+    /// Whether an exception of a known kind is among the last lines, and nothing says that
+    /// the job outlived it.
+    pub fn has_just_failed(&self, now: Mono) -> bool {
+        self.context.has_just_failed(now)
+    }
+
     /// When what a job cannot do without was last active. A server's helper thread or a
     /// page that polls holds a core, so one core alone says nothing.
     fn moves_of_a_job(&self) -> [Mono; 9] {
@@ -114,6 +123,9 @@ impl Detector {
         if self.life != Life::Running || self.paused {
             return false;
         }
+        if self.failed_after_bar(now) {
+            return true;
+        }
         if let Job::Waiting(since) = c.job {
             return self.failed_unannounced(since, now);
         }
@@ -137,6 +149,18 @@ impl Detector {
                 quiet(at) && all.all(quiet) && quiet(ch.cpu.active) && quiet(ch.faults.active)
             }
         }
+    }
+
+    /// Whether the job of a server that does not tell its end failed behind its bar: the
+    /// error came, and neither words nor work of the card since.
+    fn failed_after_bar(&self, now: Mono) -> bool {
+        let quiet = |at: Mono| now.since(at) >= UNANNOUNCED;
+        let ch = &self.channels;
+        self.context.failed_after_bar().is_some_and(|at| {
+            [at, ch.output.active, ch.gpu_hard.active]
+                .into_iter()
+                .all(quiet)
+        })
     }
 
     /// Whether an exception of a known kind came while the server waited: there was a job

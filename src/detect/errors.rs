@@ -131,6 +131,26 @@ impl Errors {
         self.exception_at = None;
     }
 
+    /// The same, but what was told by the line that tells of the job.
+    pub(super) fn clear_but(&mut self, line: Option<u64>) {
+        self.entries.retain(|e| Some(e.seen.last.seq) == line);
+        self.exception_at = None;
+    }
+
+    /// When an error of one cause, or a result that is none, was told last since that
+    /// moment; one of several causes only where it belongs to the job.
+    pub(super) fn told_since(&self, begin: Mono, of_job: impl Fn(Mono) -> bool) -> Option<Mono> {
+        let strong = |e: &&Entry| {
+            let at = e.seen.last.at;
+            let spoilt = e.seen.verdict == VerdictId::NanOutput;
+            let known = e.rank >= Rank::Specific && !e.is_weak();
+            let weak = e.is_weak() || e.rank <= Rank::Aftermath;
+            at >= begin && (known || ((spoilt || !weak) && of_job(at)))
+        };
+        let told = self.entries.iter().filter(strong);
+        told.map(|e| e.seen.last.at).max()
+    }
+
     /// The program entered another step of its job: what it reported some time before is
     /// survived, what came with the step may have led to it.
     pub(super) fn outlived(&mut self, now: Mono) {
@@ -160,6 +180,11 @@ impl Errors {
         let after = self.after;
         self.causes(now)
             .filter(move |e| after <= AFTERMATH || now.since(e.seen.last.at) <= LONG_BEFORE)
+    }
+
+    /// Whether the last error came a few lines ago, known exception and all.
+    pub(super) const fn is_fresh(&self) -> bool {
+        self.exception_is_known && self.after <= AFTERMATH
     }
 
     /// The result is there, but black.

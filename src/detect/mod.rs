@@ -3,6 +3,7 @@
 //! Pure: time comes in with each envelope. One [`Detector`] serves a whole run;
 //! [`Detector::begin_attempt`] starts afresh but keeps what was learned.
 
+mod after_bar;
 mod agent;
 mod alarm;
 mod assess;
@@ -280,6 +281,8 @@ impl Detector {
         let net_counts = self.context.may_fetch();
         let doing = match self.context.job {
             _ if self.paused => Doing::Unknown,
+            // the work that the card itself claims must not vouch for its counter
+            Job::InFlight(_) if self.context.goes_on_unsaid() => Doing::Waiting,
             Job::InFlight(_) => Doing::Job,
             Job::Waiting(_) => Doing::Waiting,
             Job::Unknown => Doing::Starting,
@@ -294,6 +297,8 @@ impl Detector {
             &self.thresholds,
         );
         self.observe_pressure(now, sample);
+        let hard = self.channels.card_state.is_some_and(|s| s.hard);
+        self.context.observe_after_bar(now, hard && !self.paused);
     }
 
     /// Readings that explain a slow job.

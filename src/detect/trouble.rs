@@ -128,6 +128,12 @@ impl Trouble {
             FaultKind::OomKill => return self.oom_kill(fault, cite, ours),
             FaultKind::ResetDone => {
                 self.recovered = Some(true);
+                // its end is good news: what it was for is the evidence
+                let reset = |e: &&mut Entry| e.seen.verdict == VerdictId::GpuReset;
+                if let Some(known) = self.entries.iter_mut().find(reset) {
+                    known.rank = Rank::Kernel;
+                    return;
+                }
                 (VerdictId::GpuReset, Rank::Kernel)
             }
             FaultKind::ResetFailed => {

@@ -8,11 +8,12 @@ use std::time::Instant;
 
 use crate::detect::{Detector, kernel_fault};
 use crate::model::{
-    Cite, CiteKind, Considered, Envelope, Event, ExitStatus, Health, JobChange, Limits, Line, Mono,
-    Phase, Stream, Verdict, VerdictId,
+    ActionId, Cite, CiteKind, Considered, Envelope, Event, ExitStatus, Health, JobChange, Limits,
+    Line, Mono, Phase, Stream, Verdict, VerdictId,
 };
+use crate::policy::{RemedyFacts, remedy};
 use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
-use crate::workload::lines::LineSplitter;
+use crate::workload::lines::{LineSplitter, MAX_TEXT};
 
 use super::input::{InputError, not_text};
 use super::meta::Meta;
@@ -140,6 +141,14 @@ struct Reader {
     /// has moved since.
     ended: Option<(ExitStatus, Cite)>,
     row: u64,
+    /// A job has failed, and what it said is not judged yet.
+    failed: bool,
+    /// The beginning of a job was seen.
+    began: bool,
+    /// The failures of earlier jobs, one of each verdict.
+    earlier: Vec<Verdict>,
+    /// Lines of which the middle was cut.
+    cut: u64,
 }
 
 impl Reader {
@@ -167,6 +176,10 @@ impl Reader {
             traceback: None,
             ended: None,
             row: 0,
+            failed: false,
+            began: false,
+            earlier: Vec::new(),
+            cut: 0,
         };
         reader.detector.begin_attempt(Mono::ZERO, false);
         for event in reader.adapter.start() {
@@ -188,6 +201,7 @@ impl Reader {
                 self.prefixes.strip(&text).clone_into(&mut line.text);
             }
             self.row = line.row;
+            self.cut += u64::from(line.truncated);
             if line.text.contains("Traceback (most recent call last)") {
                 self.traceback = Some(line.row);
             }
@@ -201,6 +215,9 @@ impl Reader {
             }
             for event in events {
                 self.goes_on(&event);
+                if let Event::Job(change) = &event {
+                    self.next_job(change);
+                }
                 self.post(event);
             }
             if let Some(text) = kernel {
@@ -237,6 +254,46 @@ impl Reader {
         if moves && !here {
             self.ended = None;
         }
+    }
+
+    /// The jobs of a server fail one by one: what failed one is judged before the next
+    /// begins, when its last words have come.
+    fn next_job(&mut self, change: &JobChange) {
+        let over = match change {
+            JobChange::Started => std::mem::take(&mut self.failed),
+            JobChange::Failed { .. } => {
+                self.failed = true;
+                false
+            }
+            JobChange::Done => self.failed,
+            JobChange::Waiting => false,
+        };
+        // a text that begins within a traceback has no word of the job but its end
+        let headless =
+            !self.began && self.traceback.is_none() && self.detector.has_just_failed(Mono::ZERO);
+        self.began |= matches!(change, JobChange::Started);
+        if over || headless {
+            let verdict = self.detector.end(None, Mono::ZERO);
+            let told = verdict.findings.iter().any(|f| !f.cites.is_empty());
+            let known = self.earlier.iter().any(|v| v.id == verdict.id);
+            if told && !known && !verdict.id.is_no_fault() {
+                self.earlier.push(self.prescribed(verdict));
+            }
+        }
+    }
+
+    /// With what is to be done about it, by all that the text has told so far.
+    fn prescribed(&self, mut verdict: Verdict) -> Verdict {
+        let facts = RemedyFacts {
+            recovered: self.detector.card_recovered(),
+            naive: self.detector.runs_naive(),
+            copies: self.detector.was_copying(),
+            ..RemedyFacts::default()
+        };
+        let remedy = remedy(&verdict, &facts);
+        verdict.action = remedy.action;
+        verdict.remedy = Some(remedy);
+        verdict
     }
 
     /// A kernel log that was pasted with the rest.
@@ -282,7 +339,8 @@ impl Reader {
                 self.post(event);
             }
         }
-        let mut verdict = self.detector.end(exit, Mono::ZERO);
+        let verdict = self.detector.end(exit, Mono::ZERO);
+        let mut verdict = self.prescribed(verdict);
         if let Some((status, cite)) = &by_shell {
             tell_shell(&mut verdict, *status, cite);
         }
@@ -301,7 +359,21 @@ impl Reader {
         let ends = exit.is_some() || self.ended.is_some();
         let fault = self.judge(exit).map(not_asked);
         let names = InLog { name };
-        let told = fault.is_some();
+        let same = |v: &Verdict| fault.as_ref().is_some_and(|f| f.id == v.id);
+        let mut earlier = std::mem::take(&mut self.earlier);
+        earlier.retain(|v| !same(v));
+        let told = fault.is_some() || !earlier.is_empty();
+        if self.cut > 0 {
+            notes.say(format!(
+                "{} longer than {} KiB: the middle is cut and not judged",
+                if self.cut == 1 {
+                    "one line is".to_owned()
+                } else {
+                    format!("{} lines are", self.cut)
+                },
+                MAX_TEXT / 1024
+            ));
+        }
         notes.say(
             "text without times: when something happened, silence and slowness cannot be told, and no reading of the card was judged",
         );
@@ -310,6 +382,9 @@ impl Reader {
         }
         let end = fault.unwrap_or_else(|| self.nothing(&before));
         let mut story = Story::default();
+        for verdict in earlier.into_iter().map(not_asked) {
+            story.tell(0.0, &verdict, &names);
+        }
         story.tell(0.0, &end, &names);
         let mut report = story.report(SourceKind::Log, (&end, 0.0), &names, notes);
         report.history.clear();
@@ -368,6 +443,14 @@ fn tell_shell(verdict: &mut Verdict, status: ExitStatus, cite: &Cite) {
         verdict.sentence = format!(
             "{words}: the program was ended from outside. Want of host memory is the usual reason for a bare \"Killed\", but nothing in the text proves it: see the kernel log (journalctl -k) for \"Out of memory\""
         );
+    } else if verdict.id == VerdictId::Killed && matches!(status, ExitStatus::Signal(2)) {
+        verdict.sentence = format!("{words}: the user interrupted the program (Ctrl-C)");
+        verdict.action = ActionId::None;
+        if let Some(remedy) = &mut verdict.remedy {
+            (remedy.action, remedy.tier) = (ActionId::None, 0);
+            "it was interrupted on purpose; start it again when you like"
+                .clone_into(&mut remedy.why);
+        }
     } else if verdict.id == VerdictId::Killed {
         verdict.sentence =
             format!("{words}: the program was ended from outside; by whom is not known");

@@ -26,6 +26,8 @@ static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         format!(r"{BEGIN}-?zsh: (?i:{WORDS})(?:\s|$)"),
         // Python's fault handler
         format!(r"{BEGIN}Fatal Python error: (?i:{WORDS})\s*$"),
+        // the user's own Ctrl-C, by the last line of Python's traceback
+        r"^(?:\^C)*KeyboardInterrupt:?\s*$(?P<interrupt>)".to_owned(),
         // fish, GNU time, torchrun, subprocess, systemd, editors
         r"\b(?:terminated by signal|died with <Signals\.|exited, code=(?:killed|dumped), status=\d+/|interrupted by signal \d+:) ?(?P<what>[A-Z]{3,7}|\d{1,2})\b".to_owned(),
         // 128 + the signal: containers, editors
@@ -43,6 +45,8 @@ pub(super) fn end(text: &str) -> Option<ExitStatus> {
         code.as_str().parse::<i32>().ok()? - 128
     } else if captures.name("abort").is_some() {
         6
+    } else if captures.name("interrupt").is_some() {
+        2
     } else {
         number(captures.name("what")?.as_str())?
     };
@@ -74,9 +78,10 @@ mod tests {
 
     #[test]
     fn words_of_shells_and_others() {
-        assert_eq!(FORMS.len(), 8);
+        assert_eq!(FORMS.len(), 9);
         for (text, want) in [
             ("Segmentation fault", 11),
+            ("KeyboardInterrupt", 2),
             ("Segmentation fault (core dumped)", 11),
             (" 40%|####      | 8/20 [00:31<00:47,  3.91s/it]Killed", 9),
             ("Aborted (core dumped)", 6),

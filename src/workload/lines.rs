@@ -3,6 +3,7 @@
 //! A piece ends at `\n` or at `\r`; `\r\n` is a newline. A bar that rewrites itself
 //! arrives as many pieces with [`Line::bar`] set. Pieces without text are left out.
 
+use std::collections::VecDeque;
 use std::sync::LazyLock;
 use std::time::Instant;
 
@@ -12,12 +13,20 @@ use super::adapter::tqdm;
 use super::{miopen, pattern};
 use crate::model::{Line, Stream};
 
-/// Longest text of a line, in bytes; what is beyond is cut.
+/// Longest text of a line, in bytes; of a longer one the middle is cut.
 pub const MAX_TEXT: usize = 8 * 1024;
+/// Stands for what was cut. An error's own words come at the end of a long line.
+const MARK: &str = " [...] ";
+/// Text kept of the end of a line that is cut.
+const END_TEXT: usize = 3 * 1024;
+/// Text kept of its beginning.
+const HEAD_TEXT: usize = MAX_TEXT - END_TEXT - MARK.len();
 
-/// Raw bytes kept of an unfinished piece. More than [`MAX_TEXT`], for escape sequences
-/// take bytes that do not show.
-const MAX_RAW: usize = 4 * MAX_TEXT;
+/// Raw bytes kept of the beginning of an unfinished piece. More than the text, for escape
+/// sequences take bytes that do not show.
+const MAX_RAW: usize = 4 * HEAD_TEXT;
+/// The same of its end.
+const MAX_END: usize = 4 * END_TEXT;
 
 /// Splits the bytes of one stream of one attempt; holds at most 32 KiB.
 #[derive(Debug)]
@@ -25,6 +34,8 @@ pub struct LineSplitter {
     attempt: u32,
     stream: Stream,
     raw: Vec<u8>,
+    /// What came after `raw` was full; of much the last bytes.
+    end: VecDeque<u8>,
     overflow: bool,
     /// A `\r` came and the byte behind it is not known yet.
     after_cr: bool,
@@ -42,6 +53,7 @@ impl LineSplitter {
             attempt,
             stream,
             raw: Vec::new(),
+            end: VecDeque::new(),
             overflow: false,
             after_cr: false,
             rewrites: false,
@@ -65,17 +77,25 @@ impl LineSplitter {
                         self.finish(true, out);
                         self.rewrites = true;
                     }
-                    if self.raw.len() < MAX_RAW {
-                        self.raw.push(byte);
-                    } else {
-                        self.overflow = true;
-                    }
+                    self.push(byte);
                 }
             }
         }
         if !bytes.is_empty() {
             self.since = self.has_pending().then_some(now);
         }
+    }
+
+    fn push(&mut self, byte: u8) {
+        if self.raw.len() < MAX_RAW {
+            self.raw.push(byte);
+            return;
+        }
+        if self.end.len() == MAX_END {
+            self.end.pop_front();
+            self.overflow = true;
+        }
+        self.end.push_back(byte);
     }
 
     /// Since when unfinished text has been waiting without a further byte.
@@ -86,7 +106,11 @@ impl LineSplitter {
     /// Passes unfinished text on (a prompt, the last state of a bar), but keeps back an
     /// incomplete escape sequence or character at its end.
     pub fn flush_pending(&mut self, out: &mut Vec<Line>) {
-        let keep_from = complete_prefix(&self.raw);
+        let keep_from = if self.end.is_empty() {
+            complete_prefix(&self.raw)
+        } else {
+            self.raw.len()
+        };
         let rest = self.raw.split_off(keep_from);
         let bar = self.after_cr || self.rewrites;
         let rewrites = bar;
@@ -113,8 +137,19 @@ impl LineSplitter {
         if self.raw.is_empty() {
             return;
         }
-        let (text, cut) = clean(&self.raw);
+        let end = std::mem::take(&mut self.end);
+        let (text, cut) = if overflow {
+            // a character that began in what is lost
+            let end: Vec<u8> = end.into_iter().skip_while(|b| b & 0xc0 == 0x80).collect();
+            (joined(&shown(&self.raw), &shown(&end)), true)
+        } else {
+            self.raw.extend(end);
+            let text = shown(&self.raw);
+            let cut = text.len() > MAX_TEXT;
+            (if cut { joined(&text, &text) } else { text }, cut)
+        };
         self.raw.clear();
+        self.raw.shrink_to(MAX_RAW);
         let parts = split_glued(&text);
         let last = parts.len().saturating_sub(1);
         for (i, part) in parts.iter().enumerate() {
@@ -131,31 +166,30 @@ impl LineSplitter {
                 } else {
                     tqdm::parse(part).is_some()
                 },
-                truncated: i == last && (cut || overflow),
+                truncated: i == last && cut,
                 chatter: miopen::is_chatter(part),
             });
         }
     }
 }
 
-/// Text without escape sequences and control characters, at most [`MAX_TEXT`] bytes;
-/// and whether something was cut.
-fn clean(raw: &[u8]) -> (String, bool) {
+/// Text without escape sequences and control characters.
+fn shown(raw: &[u8]) -> String {
     let lossy = String::from_utf8_lossy(raw);
     let stripped = anstream::adapter::strip_str(&lossy).to_string();
-    let mut text = String::with_capacity(stripped.len().min(MAX_TEXT));
-    for c in stripped.chars() {
-        let c = if c == '\t' { ' ' } else { c };
-        if c.is_control() || is_direction_mark(c) {
-            continue;
-        }
-        if text.len() + c.len_utf8() > MAX_TEXT {
-            return (text, true);
-        }
-        text.push(c);
-    }
+    let chars = stripped.chars().map(|c| if c == '\t' { ' ' } else { c });
+    let mut text: String = chars
+        .filter(|c| !c.is_control() && !is_direction_mark(*c))
+        .collect();
     text.truncate(text.trim_end().len());
-    (text, false)
+    text
+}
+
+/// The beginning of one text and the end of another, at most [`MAX_TEXT`] bytes.
+fn joined(head: &str, end: &str) -> String {
+    let head = &head[..head.floor_char_boundary(HEAD_TEXT)];
+    let end = &end[end.ceil_char_boundary(end.len().saturating_sub(END_TEXT))..];
+    format!("{head}{MARK}{end}")
 }
 
 /// Characters that reorder what a terminal shows.
@@ -265,6 +299,21 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0].text.len(), MAX_TEXT);
         assert!(lines[0].truncated && !lines[1].truncated);
+    }
+
+    #[test]
+    fn a_long_line_keeps_its_end() {
+        for filler in ["x", "\u{2588}", "\x1b[1mx\x1b[0m"] {
+            for times in [3000, 9000, 50_000] {
+                let text = format!("begin {}RuntimeError: end\nshort\n", filler.repeat(times));
+                let lines = split(&[text.as_bytes()]);
+                assert_eq!(lines.len(), 2);
+                let got = &lines[0].text;
+                assert!(got.starts_with("begin ") && got.ends_with("RuntimeError: end"));
+                assert!(got.len() <= MAX_TEXT);
+                assert_eq!(got.contains(MARK), lines[0].truncated);
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs;
 
 use framepack_tui::diagnose::report::{Report, SourceKind};
 use framepack_tui::diagnose::{InputError, Source, diagnose};
-use framepack_tui::model::{Health, Phase, VerdictId};
+use framepack_tui::model::{ActionId, Health, Phase, VerdictId};
 
 fn try_judge(bytes: &[u8]) -> Result<Report, InputError> {
     let tmp = tempfile::tempdir().unwrap();
@@ -193,4 +193,82 @@ fn a_missing_module_is_found_in_what_quotes_it() {
             got.action.why
         );
     }
+}
+
+#[test]
+fn an_error_of_an_earlier_job_stays_the_verdict() {
+    let next = "got prompt\n100%|##########| 20/20 [00:10<00:00,  2.0it/s]\nPrompt executed in 12.00 seconds\n";
+    let alone = judge(OOM);
+    let got = judge(&format!("{OOM}{next}"));
+    assert_eq!(got.verdict, VerdictId::GpuOom, "{}", got.sentence);
+    assert_eq!(got.action.id, alone.action.id);
+    assert_eq!(got.findings[0].cites[0].line, Some(7));
+    assert!(got.confidence.is_some());
+    // once, however often it failed
+    let got = judge(&format!("{OOM}{next}{OOM}{next}"));
+    let same = got
+        .findings
+        .iter()
+        .filter(|f| f.verdict == VerdictId::GpuOom);
+    assert_eq!(same.count(), 1);
+}
+
+#[test]
+fn a_text_that_begins_within_a_traceback() {
+    let end = "  File \"/app/ldm/model.py\", line 9, in forward\n    x = x + y\ntorch.OutOfMemoryError: Allocation on device\n\nGot an OOM, unloading all loaded models.\nPrompt executed in 33.14 seconds\n";
+    assert_eq!(judge(end).verdict, VerdictId::GpuOom);
+    let good =
+        "got prompt\n100%|####| 20/20 [00:10<00:00, 2.0it/s]\nPrompt executed in 12.0 seconds\n";
+    assert_eq!(judge(&format!("{end}{good}")).verdict, VerdictId::GpuOom);
+}
+
+#[test]
+fn the_end_of_a_long_line_is_judged_and_the_cut_is_told() {
+    let long = "x, ".repeat(40_000);
+    let got = judge(&format!(
+        "Traceback (most recent call last):\n  File \"gen.py\", line 3, in <module>\nRuntimeError: {long} HIP out of memory. Tried to allocate 2.00 GiB\n"
+    ));
+    assert_eq!(got.verdict, VerdictId::GpuOom, "{}", got.sentence);
+    let told = |n: &String| n.contains("one line is longer than 8 KiB");
+    assert!(got.notes.iter().any(told), "{:?}", got.notes);
+    assert!(!judge(OOM).notes.iter().any(|n| n.contains("KiB")));
+}
+
+#[test]
+fn a_card_that_came_back_needs_no_reboot() {
+    let begin = "[  123.456] amdgpu 0000:03:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=3\n[  124.100] amdgpu 0000:03:00.0: amdgpu: GPU reset begin!\n";
+    for (end, action, tier) in [
+        (
+            "[  125.000] amdgpu 0000:03:00.0: amdgpu: GPU reset(2) succeeded!\n",
+            ActionId::RetrySame,
+            2,
+        ),
+        (
+            "[  125.000] amdgpu 0000:03:00.0: amdgpu: GPU reset(2) failed\n",
+            ActionId::RebootHost,
+            4,
+        ),
+        ("", ActionId::RebootHost, 4),
+    ] {
+        let got = judge(&format!("{begin}{end}"));
+        assert_eq!(got.verdict, VerdictId::GpuReset);
+        assert_eq!((got.action.id, got.action.tier), (action, tier), "{end}");
+        let cites = &got.findings[0].cites;
+        assert!(cites.iter().all(|c| !c.text.contains("succeeded")));
+    }
+}
+
+#[test]
+fn the_users_own_interruption_is_no_error_of_the_program() {
+    let text = "Loading pipeline components...: 100%|##########| 5/5 [00:12<00:00,  2.4s/it]\n 40%|####      | 8/20 [00:31<00:47,  3.91s/it]^CTraceback (most recent call last):\n  File \"gen.py\", line 9, in <module>\n    main()\nKeyboardInterrupt\n";
+    let got = judge(text);
+    assert_eq!(got.verdict, VerdictId::Killed, "{}", got.sentence);
+    assert_eq!((got.action.id, got.action.tier), (ActionId::None, 0));
+    assert!(!got.action.auto_restart);
+    assert!(got.sentence.contains("the user interrupted"));
+    assert_eq!(got.findings[0].cites[0].line, Some(5));
+    let after = judge(
+        "Traceback (most recent call last):\n  File \"gen.py\", line 9, in <module>\ntorch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB\n^CKeyboardInterrupt\n",
+    );
+    assert_eq!(after.verdict, VerdictId::GpuOom);
 }

@@ -2,6 +2,8 @@
 //! the real core: what it says, when, and what it would do.
 
 #[cfg(test)]
+mod after_bar;
+#[cfg(test)]
 mod case;
 #[cfg(test)]
 mod corpus;

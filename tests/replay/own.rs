@@ -16,10 +16,6 @@ use crate::{judge, player};
 /// this list.
 const NOT_YET: &[(&str, &str)] = &[
     (
-        "a1111-6700xt-nans",
-        "phase: a server that does not announce its job is idle by its lines",
-    ),
-    (
         "comfy-4090m-node-failed",
         "phase: `got prompt` alone is taken for model_load",
     ),

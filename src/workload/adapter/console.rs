@@ -156,7 +156,10 @@ impl Console {
                 self.narrator.progress(bar, false);
                 self.narrator.enter(wording::follows(bar, phase));
             }
-            BarKind::Other => self.narrator.progress(bar, false),
+            BarKind::Other => {
+                self.narrator.progress(bar, false);
+                scripts::total(bar, &mut self.narrator);
+            }
         }
     }
 

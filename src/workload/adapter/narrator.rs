@@ -16,6 +16,17 @@ pub(super) enum Job {
     Over,
 }
 
+/// Where a server that does not tell the end of its jobs stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Behind {
+    /// Not behind a bar, or nothing to be told of it.
+    NoBar,
+    /// The bar has ended, and with it the job, as far as known.
+    Bar,
+    /// The job in flight is the one whose bar has ended.
+    Decoding,
+}
+
 /// What runs on the CPU by right.
 #[derive(Debug, Default)]
 pub(super) struct OnCpu {
@@ -53,6 +64,8 @@ pub(super) struct Narrator {
     pub(super) on_cpu: OnCpu,
     /// The job in flight was announced by a program that tells its end as well.
     pub(super) announced: bool,
+    /// What is known of the job of a server that does not tell its end.
+    pub(super) behind: Behind,
     /// Jobs that wait behind the one in flight.
     pub(super) queued: u32,
 }
@@ -68,6 +81,7 @@ impl Narrator {
             sections: None,
             on_cpu,
             announced: false,
+            behind: Behind::NoBar,
             queued: 0,
         }
     }
@@ -119,9 +133,17 @@ impl Narrator {
     pub(super) fn start_job(&mut self) {
         if self.job != Job::InFlight {
             self.job = Job::InFlight;
+            self.behind = Behind::NoBar;
             (self.section, self.sections) = (None, None);
             self.out.push(Event::Job(JobChange::Started));
         }
+    }
+
+    /// The job that counted as done at the end of its bar goes on: its result is decoded.
+    pub(super) fn resume(&mut self) {
+        self.start_job();
+        self.behind = Behind::Decoding;
+        self.enter(Phase::VaeDecode);
     }
 
     /// A job is in flight whose beginning was not seen.

@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::narrator::{Job, Narrator};
+use super::narrator::{Behind, Job, Narrator};
 use super::tqdm::Bar;
+use super::wording::{self, ModelRole};
 use crate::model::Phase;
 use crate::workload::pattern;
 
@@ -13,7 +14,8 @@ use crate::workload::pattern;
 ///
 /// A server of an unknown make does not say when its job is over: its job counts as
 /// done after the last step, for a wrong alarm at an idle server costs more than a late
-/// one. One that announced the job tells its end as well.
+/// one, until its words tell of the decode ([`line`]). One that announced the job tells
+/// its end as well.
 pub(super) fn bar(bar: &Bar, n: &mut Narrator) {
     if !bar.complete() {
         if !n.in_flight() {
@@ -22,9 +24,34 @@ pub(super) fn bar(bar: &Bar, n: &mut Narrator) {
         n.enter(Phase::Sampling);
     } else if n.server && !n.announced {
         n.done();
+        n.behind = Behind::Bar;
     } else {
         n.enter(Phase::VaeDecode);
     }
+}
+
+/// The bar over all passes of a job, which A1111 and its kin print once more when the
+/// picture is there.
+pub(super) fn total(bar: &Bar, n: &mut Narrator) {
+    let named = bar.desc.as_deref().is_some_and(|d| TOTAL.is_match(d));
+    if n.behind == Behind::Decoding && named && bar.complete() {
+        n.done();
+    }
+}
+
+static TOTAL: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)^\W*(?:total|overall) progress\b"));
+
+/// Forge moves a model to the card: the line names its class.
+static TARGET: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\W*Memory Management\W+Target: (?P<class>\w+)"));
+
+/// Whether a line behind a bar tells that the decode begins.
+fn decodes(text: &str) -> bool {
+    let target = TARGET.captures(text);
+    target.map_or_else(
+        || wording::begins_decode(text),
+        |c| wording::role(&c["class"]) == ModelRole::Vae,
+    )
 }
 
 /// A server takes up a job: SD.Next, `InvokeAI`, and what others say.
@@ -50,6 +77,10 @@ pub(super) fn line(text: &str, n: &mut Narrator) -> bool {
         return false;
     }
     match n.job {
+        Job::Waiting if n.behind == Behind::Bar && decodes(text) => {
+            n.resume();
+            true
+        }
         Job::Waiting if BEGINS.is_match(text) => {
             n.start_job();
             n.announced = true;

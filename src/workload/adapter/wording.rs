@@ -142,6 +142,11 @@ static NOT_A_BEGIN: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// Whether a line tells that a decode begins.
+pub(super) fn begins_decode(text: &str) -> bool {
+    DECODING.is_match(text) && !NOT_A_BEGIN.is_match(text)
+}
+
 /// What a line says in words that any program may use. Gives whether it said something.
 pub(super) fn line(text: &str, n: &mut Narrator) -> bool {
     if READY.is_match(text) {
