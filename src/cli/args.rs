@@ -86,12 +86,7 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) gdb: bool,
     /// Put the agent into the program's Python (docs/agent.md), or leave it out
-    #[arg(
-        long,
-        value_name = "auto|off",
-        default_value = "auto",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "auto|off", default_value = "off")]
     pub(super) agent: AgentChoice,
     #[command(flatten)]
     pub(super) show: ShowArgs,

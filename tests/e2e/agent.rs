@@ -21,6 +21,10 @@ state.link.send('job', state='ended')
 print('sys.path has the folder:', any('tui/agent' in p for p in sys.path))
 ";
 
+fn with_agent(home: &Home) -> Start<'_> {
+    Start::new(home).options(&["--agent", "auto"])
+}
+
 fn words(run: &Finished) -> Vec<AgentNote> {
     run.all(|e| match e {
         Event::Agent(note) => Some((**note).clone()),
@@ -54,7 +58,7 @@ fn told(run: &Finished) -> Vec<&Event> {
 #[test]
 fn phases_progress_and_jobs_of_the_agent_are_events() {
     let home = Home::new();
-    let run = Start::new(&home).python(WORKS).start().finish(LIMIT);
+    let run = with_agent(&home).python(WORKS).start().finish(LIMIT);
     run.assert_exit(0);
     assert_eq!(hellos(&run), 1, "{}", run.digest());
     assert!(words(&run).iter().any(|n| n.word == AgentWord::Main));
@@ -110,14 +114,14 @@ fn it_can_be_left_out_and_what_needs_it_says_why() {
         Event::RunStarted(s) => Some(s.plan.clone()),
         _ => None,
     })[0];
-    assert!(matches!(&plan.agent, AgentWay::Off { why } if why.contains("--agent off")));
+    assert!(matches!(&plan.agent, AgentWay::Off { why } if why.contains("--agent auto")));
     let lacking: Vec<_> = plan
         .ladder
         .iter()
         .filter_map(|r| r.unavailable.clone())
         .collect();
     assert!(
-        lacking.iter().any(|why| why.contains("--agent off")),
+        lacking.iter().any(|why| why.contains("--agent auto")),
         "{lacking:?}"
     );
 }
@@ -132,7 +136,7 @@ fn python_that_heeds_no_variable_is_reached_by_the_launcher() {
             format!("{WORKS}\nprint(__name__, sys.argv[1:], sys.flags.isolated)"),
         )
         .unwrap();
-        let run = Start::new(&home)
+        let run = with_agent(&home)
             .command(&[
                 python().as_os_str(),
                 flags.as_ref(),
@@ -160,7 +164,7 @@ fn a_script_that_takes_the_path_away_is_said_and_runs_on() {
         "unset PYTHONPATH; exec {} -c 'import time; time.sleep(18); print(\"done\")'",
         python.display()
     );
-    let run = Start::new(&home)
+    let run = with_agent(&home)
         .command(&["sh", "-c", &text])
         .start()
         .finish(LIMIT);
@@ -179,7 +183,7 @@ fn a_users_own_path_and_sitecustomize_still_count() {
     std::fs::create_dir(&own).unwrap();
     std::fs::write(own.join("sitecustomize.py"), "print('own sitecustomize')\n").unwrap();
     std::fs::write(own.join("helper_of_mine.py"), "WORD = 'helped'\n").unwrap();
-    let run = Start::new(&home)
+    let run = with_agent(&home)
         .env("PYTHONPATH", &own)
         .python("import helper_of_mine; print(helper_of_mine.WORD)")
         .start()
@@ -212,7 +216,7 @@ for pid in pids:
 state.state.set_phase('save')
 time.sleep(0.5)
 ";
-    let run = Start::new(&home).python(program).start().finish(LIMIT);
+    let run = with_agent(&home).python(program).start().finish(LIMIT);
     run.assert_exit(0);
     assert_eq!(hellos(&run), 3, "{:?}", words(&run));
     let phases: Vec<_> = told(&run)
@@ -237,7 +241,7 @@ for message in ({'type': 'hello', 'protocol': 99, 'agent': '9.9'}, {'type': 'pha
 time.sleep(0.5)
 ";
     // Python without an agent of ours, by another socket client of the same user
-    let run = Start::new(&home)
+    let run = with_agent(&home)
         .command(&[
             "env".as_ref(),
             "-u".as_ref(),
@@ -271,7 +275,7 @@ time.sleep(7)
 state.state.set_phase('save')
 subprocess.run([sys.executable, '-c', 'import time; time.sleep(1)'])
 ";
-    let run = Start::new(&home).python(program).start().finish(LIMIT);
+    let run = with_agent(&home).python(program).start().finish(LIMIT);
     run.assert_exit(0);
     let save = told(&run)
         .iter()
@@ -309,7 +313,7 @@ print('hangs', flush=True)
 hangs_here()
 "
     );
-    let mut run = Start::new(&home).python(&program).start();
+    let mut run = with_agent(&home).python(&program).start();
     run.wait_for_line("hangs", LIMIT);
     // the signal takes evidence
     std::thread::sleep(Duration::from_millis(300));
@@ -351,7 +355,7 @@ fn a_rung_wins_over_the_users_tier_and_the_profile_does_not() {
         "schema = 1\n[profile]\nid = \"mine\"\nversion = \"1.0.0\"\ntitle = \"t\"\n[workload.settings]\nconv_tier = \"split\"\n",
     )
     .unwrap();
-    let run = Start::new(&home)
+    let run = with_agent(&home)
         .options(&["--profile", profile.to_str().unwrap()])
         .env("FPT_CONV_TIER", "cpu")
         .python("import os, sys; c = sys.modules['fpt_agent.config'].config; print('tier', c.text('conv_tier'), os.environ['FPT_CONV_TIER'])")

@@ -59,7 +59,7 @@ pub(super) struct Side {
 /// launched.
 pub(super) fn expected(choice: AgentChoice, argv: &[String]) -> AgentWay {
     if choice == AgentChoice::Off {
-        let why = "the agent is off (--agent off)".to_owned();
+        let why = "the agent is off (--agent auto puts it in)".to_owned();
         return AgentWay::Off { why };
     }
     match way(argv, Path::new("/"), &Disk).python {
