@@ -1,7 +1,7 @@
 //! The agent inside the user's Python: the package that the binary carries, the way by
 //! which it gets into a command, and the socket on which it speaks (`docs/agent.md`).
 //!
-//! [`protocol`] and [`inject`] are pure; [`install`] writes files, [`channel`] listens.
+//! [`protocol`] and [`inject`] are pure; [`mod@install`] writes files, [`channel`] listens.
 
 pub mod channel;
 pub mod inject;
