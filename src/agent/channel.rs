@@ -20,6 +20,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::install::private_dirs;
 use super::protocol::{LONGEST_ANSWER, LONGEST_LINE, Message, Said, parse};
 
 /// Messages that wait in the inbox at most.
@@ -263,7 +264,7 @@ impl Channel {
         if path.symlink_metadata().is_ok() {
             return;
         }
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let made = private_dirs(folder);
         let Ok(listener) = made.and_then(|()| UnixListener::from_std(bind(path)?)) else {
             return;
         };

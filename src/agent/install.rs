@@ -94,11 +94,7 @@ pub fn install_in(dir: &Path) -> Result<PathBuf, InstallError> {
         let path = path.to_owned();
         move |source| InstallError { path, source }
     };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .map_err(failed(dir))?;
+    private_dirs(dir).map_err(failed(dir))?;
     let folder = dir.join(name());
     if is_intact(&folder) {
         // when it was last used, for who prunes; a folder that cannot be touched works
@@ -133,13 +129,20 @@ fn place(fresh: &Path, folder: &Path) -> io::Result<()> {
     done
 }
 
+/// Makes a folder and those above it; new ones are readable by their owner only.
+///
+/// # Errors
+/// When one cannot be made.
+pub(crate) fn private_dirs(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
 fn unpack(folder: &Path) -> io::Result<()> {
-    let private = |dir: &Path| DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    private(folder)?;
+    private_dirs(folder)?;
     for (path, content) in FILES {
         let to = folder.join(path);
         if let Some(parent) = to.parent() {
-            private(parent)?;
+            private_dirs(parent)?;
         }
         let mut file = OpenOptions::new()
             .write(true)

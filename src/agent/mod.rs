@@ -11,6 +11,7 @@ pub mod tracker;
 
 pub use channel::{Bound, Channel, Door, Heard, Peer};
 pub use inject::{Look, Way, way};
+pub(crate) use install::private_dirs;
 pub use install::{Installed, install};
 pub use protocol::{Message, PROTOCOL, Said, parse};
 pub use tracker::{Subject, Told, Tracker};

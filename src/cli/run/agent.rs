@@ -2,21 +2,22 @@
 
 use std::fmt::Write;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use etcetera::BaseStrategy;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::agent::inject::python_path;
-use crate::agent::{Bound, Channel, Door, Heard, Installed, Look, Subject, Told, Tracker, way};
+use crate::agent::{
+    Bound, Channel, Door, Heard, Installed, Look, Subject, Told, Tracker, private_dirs, way,
+};
 use crate::cli::args::AgentChoice;
 use crate::model::event::Level;
 use crate::model::{AgentWay, AttemptSpec, EnvChange, EnvOrigin, Event, ProcSample};
 use crate::record::RunDir;
 use crate::supervise::evidence::OwnStacks;
+use crate::vault::Vault;
 
 use super::setup::Setup;
 use super::shell::Shell;
@@ -80,21 +81,17 @@ pub(super) fn prepare(dir: &RunDir, notices: &mut Vec<String>) -> Result<Ready, 
         ));
     }
     let bound = Bound::new().map_err(|e| format!("failed to {e}"))?;
-    let data = etcetera::choose_base_strategy().ok().map(|b| b.data_dir());
     Ok(Ready {
         installed,
         bound,
-        vault: data.map(|d| d.join("framepack-tui").join("vault")),
+        vault: Vault::open_default().ok().map(|v| v.root().to_owned()),
     })
 }
 
 /// The agent's folder in that of the run.
 fn own_folder(run: &Path) -> std::io::Result<PathBuf> {
     let own = run.join("agent");
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&own)?;
+    private_dirs(&own)?;
     Ok(own)
 }
 

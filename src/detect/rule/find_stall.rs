@@ -4,7 +4,7 @@ use crate::detect::facts::Facts;
 use crate::forecast::{cure, forecast};
 use crate::model::{Mono, VerdictId};
 
-use super::{Check, Grade, Signs, span};
+use super::{Check, Grade, Signs, loads, span};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(find) = f.find else {
@@ -43,12 +43,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     numbers.extend(state.detail.iter().map(|d| format!("last advance: {d}")));
     let known = state.convolution.as_ref();
     numbers.extend(known.map(|c| forecast(c, f.release, f.card).words()));
-    if let Some(cpu) = f.channels.figures.cpu_percent {
-        numbers.push(format!("CPU {cpu:.0} %"));
-    }
-    if let Some(busy) = f.channels.figures.busy {
-        numbers.push(format!("GPU {busy:.0} %"));
-    }
+    numbers.extend(loads(f.channels.figures));
     Signs {
         verdict: VerdictId::FindStall,
         grade: Grade::Hang,
@@ -78,12 +73,7 @@ fn by_the_agent(f: &Facts<'_>) -> Check {
         return Check::Clear(format!("a convolution began {} ago", span(age)).into());
     }
     let mut numbers = vec![format!("in flight for {}: {}", span(age), op.words())];
-    if let Some(cpu) = f.channels.figures.cpu_percent {
-        numbers.push(format!("CPU {cpu:.0} %"));
-    }
-    if let Some(busy) = f.channels.figures.busy {
-        numbers.push(format!("GPU {busy:.0} %"));
-    }
+    numbers.extend(loads(f.channels.figures));
     Signs {
         verdict: VerdictId::FindStall,
         grade: Grade::Hang,

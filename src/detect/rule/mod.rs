@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use crate::model::{Cite, Considered, Mono, RuleState, VerdictId};
 
+use super::channels::Figures;
 use super::facts::Facts;
 
 pub(crate) use exit::{EndFacts, judge_end};
@@ -275,6 +276,13 @@ fn short(text: &str) -> String {
         s.push('…');
     }
     s
+}
+
+/// What CPU and card do at present, as far as it is known.
+fn loads(figures: Figures) -> impl Iterator<Item = String> {
+    let cpu = figures.cpu_percent.map(|p| format!("CPU {p:.0} %"));
+    let busy = figures.busy.map(|p| format!("GPU {p:.0} %"));
+    cpu.into_iter().chain(busy)
 }
 
 /// `51 s`, `2 min 05 s`.

@@ -5,7 +5,7 @@ use crate::detect::facts::Facts;
 use crate::detect::thresholds::secs;
 use crate::model::{Phase, VerdictId};
 
-use super::{Check, Grade, Signs, span};
+use super::{Check, Grade, Signs, loads, span};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
     if matches!(f.phase, Phase::Download | Phase::Save) {
@@ -26,8 +26,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             .d_state
             .map(|d| format!("{d:.0} threads wait for the disk")),
     );
-    numbers.extend(c.cpu_percent.map(|p| format!("CPU {p:.0} %")));
-    numbers.extend(c.busy.map(|b| format!("GPU {b:.0} %")));
+    numbers.extend(loads(c));
     let psi = f.pressure.psi_mem.filter(|p| *p >= 1.0);
     numbers.extend(psi.map(|p| format!("tasks wait for memory {p:.0} % of the time")));
     Signs {

@@ -124,8 +124,8 @@ impl Member {
         stat.ok_or_else(|| ReadError::text(&path(), "not the usual fields"))
     }
 
-    /// Reads the process `pid` in `dir`, and its threads where `detail` is asked for: they
-    /// are many, and each costs as much as a process.
+    /// Reads the process in `dir`, and its threads where `look` asks for them: they are many,
+    /// and each costs as much as a process.
     pub(super) fn read(&mut self, dir: &Path, stat: Stat, look: &Look) -> MemberReading {
         self.start = Some(stat.start);
         let known = self.status.take().filter(|_| !look.status);

@@ -6,26 +6,19 @@ removed when none is left. Forms: docs/agent.md, *The vault*.
 """
 import json
 import os
-import sys
-import threading
 import time
-import traceback
 import zlib
 
-from . import store as files
+from . import phases, store as files
 from .config import config
 from .fingerprint import key_of
+from .framepack import INPUTS
 from .hooks import fenced, on, wrap
 from .state import state
 
 VERSION = 1
-#: FramePack's inputs in the order of its page and of `/process`; the first is the picture.
-INPUTS = ("input_image", "prompt", "n_prompt", "seed", "total_second_length", "latent_window_size", "steps", "cfg", "gs",
-          "rs", "gpu_memory_preservation", "use_teacache", "mp4_crf")
 #: Parts of ComfyUI's extra data that are nobody's business.
 SECRET = ("api_key", "auth_token", "password", "secret")
-#: Job of each thread that runs one.
-_running = threading.local()
 
 
 def picture(pixels):
@@ -82,24 +75,23 @@ class Job:
                  "inputs": self.inputs}
         files.store.put(files.Task(self.base + ".json", [json.dumps(entry, indent=1).encode("utf-8")], message={"what": None}))
 
-    def wrong(self, error):
-        """The program has met an exception in this job. KeyboardInterrupt is its user's wish for an end."""
-        self.error = "%s: %s" % (type(error).__name__, str(error)[:2000])
-        self.stopped = isinstance(error, KeyboardInterrupt)
-
     def run(self, function, args, kwargs):
         """Calls the program's function as this job."""
-        _running.job = self
         fenced("job", self.tell, "started")
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            fenced("job", self.wrong, error)
+            self.error, self.stopped = fenced("job", phases.words, error), isinstance(error, KeyboardInterrupt)
             raise
         finally:
-            _running.job = None
-            word = "ended" if self.error is None else "stopped" if self.stopped else "failed"
-            fenced("job", self.tell, word)
+            fenced("job", self.over)
+
+    def over(self):
+        """The program's function is done. FramePack's worker prints what went wrong and lives on: the phases know."""
+        running = phases.job()
+        if self.error is None and running is not None and running.failed is not None:
+            self.error, self.stopped = running.failed, phases.is_stop(running.failed)
+        self.tell("ended" if self.error is None else "stopped" if self.stopped else "failed")
 
 
 def job_of(args):
@@ -108,18 +100,6 @@ def job_of(args):
     if len(inputs) != len(INPUTS) or len(getattr(inputs[0], "shape", ())) not in (2, 3):
         return None
     return Job(inputs)
-
-
-def noticed(plain):
-    """FramePack's worker prints what went wrong and lives on: this is how it can be told from a good end."""
-
-    def print_exc(*args, **kwargs):
-        job, error = getattr(_running, "job", None), sys.exc_info()[1]
-        if job is not None and error is not None:
-            fenced("job", job.wrong, error)
-        return plain(*args, **kwargs)
-
-    return print_exc
 
 
 def framepack(module):
@@ -139,7 +119,6 @@ def framepack(module):
         return async_run
 
     wrap(module, "async_run", make)
-    wrap(traceback, "print_exc", noticed)
 
 
 def body(item):

@@ -33,6 +33,11 @@ def stopped(error):
     return isinstance(error, (KeyboardInterrupt, GeneratorExit)) or type(error).__name__.startswith("Interrupt")
 
 
+def is_stop(text):
+    """The same, of the text of an exception that the program has caught."""
+    return text.startswith("KeyboardInterrupt")
+
+
 class Job:
     """A context manager around one generation: messages `job` and, around what has no phase, `unknown`.
 
@@ -63,7 +68,7 @@ class Job:
         if self.outer is None:
             _local.job = None
             text = self.failed if error is None else words(error)
-            ended = text is None or (stopped(error) if error is not None else text.startswith("KeyboardInterrupt"))
+            ended = text is None or (stopped(error) if error is not None else is_stop(text))
             link.send("job", state="ended" if ended else "failed", id=self.name, error=text)
         return False
 
