@@ -1,12 +1,36 @@
 """Shared by the tests of the convolution fallback."""
 import os
+import random
 import subprocess
 import sys
 import unittest
 
+import support_cpu  # noqa: F401
+
 PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python")
 if PYTHON not in sys.path:
     sys.path.insert(0, PYTHON)
+
+
+def whole(seed, *shape, most=2, share=1.0):
+    """A float32 tensor of whole numbers from -most to most, the same on every machine; about `share` of them are
+    not left at 0. Sums of their products are whole numbers too, and as long as those of their absolute values
+    stay up to 256 every type from bfloat16 on holds them: whatever the order, the type and the instructions of
+    the CPU, the result is the same."""
+    import torch
+
+    dice = random.Random(seed)
+    count = 1
+    for size in shape:
+        count *= size
+    values = [dice.choice([n for n in range(-most, most + 1) if n]) if dice.random() < share else 0 for _ in range(count)]
+    return torch.tensor(values, dtype=torch.float32).view(shape)
+
+
+def same(got, want):
+    """Whether two results of whole numbers are the same. The hundredth is for algorithms that compute with fractions
+    in between (Winograd's)."""
+    return got.shape == want.shape and (got.double() - want.double()).abs().max().item() < 0.01
 
 
 class Failing:
@@ -30,7 +54,7 @@ def run(code, **environ):
     env = {k: v for k, v in os.environ.items() if not k.startswith("FPT_")}
     env.update({"PYTHONPATH": PYTHON, "FPT_AGENT_CONFIG": "{}", "FPT_AGENT_DEBUG": "1"}, **environ)
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=env, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=300)
+                          stderr=subprocess.PIPE, text=True, timeout=600)
     if done.returncode:
         raise AssertionError("exit %d\n%s\n%s" % (done.returncode, done.stdout, done.stderr))
     return done.stdout

@@ -4,6 +4,8 @@ import os
 import sys
 import unittest
 
+import support_cpu  # noqa: F401
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = os.path.join(os.path.dirname(HERE), "python")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))

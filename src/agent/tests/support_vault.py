@@ -10,6 +10,8 @@ import tempfile
 import threading
 import time
 
+import support_cpu  # noqa: F401
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(os.path.dirname(HERE), "python")
 WORKLOADS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(HERE))), "tests", "workloads")
@@ -82,7 +84,7 @@ class Supervisor:
     def of(self, kind, **fields):
         return [m for m in list(self.messages) if m["type"] == kind and all(m.get(k) == v for k, v in fields.items())]
 
-    def wait(self, kind, seconds=60, count=1, **fields):
+    def wait(self, kind, seconds=240, count=1, **fields):
         """The messages of the kind once there are so many; AssertionError after so many seconds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -107,7 +109,7 @@ class Supervisor:
         return subprocess.Popen([python, *command], env=env or self.environment(**told), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
 
-    def run(self, *command, timeout=300, **more):
+    def run(self, *command, timeout=600, **more):
         """Its (exit code, standard output, standard error)."""
         process = self.start(*command, **more)
         try:
@@ -116,6 +118,15 @@ class Supervisor:
             process.kill()
             raise AssertionError("still running: %s" % (process.communicate(),))
         return process.returncode, out, err
+
+
+def until(what, seconds=240):
+    """Waits; AssertionError where it has not come true after so many seconds."""
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            raise AssertionError("it did not come true")
+        time.sleep(0.05)
 
 
 def kill(process):

@@ -6,7 +6,7 @@ import pickle
 import tempfile
 import unittest
 
-from support_conv import Failing, WithWrapper, counts, run
+from support_conv import Failing, WithWrapper, counts, run, same, whole
 import torch
 from fpt_agent.remember import Memory
 from fpt_agent.state import state
@@ -15,12 +15,15 @@ F = torch.nn.functional
 
 
 class Model(torch.nn.Module):
-    """A layer and a call of each function."""
+    """A layer and a call of each function; few and whole numbers, so that bfloat16 holds all sums."""
 
     def __init__(self):
         super().__init__()
         self.deep = torch.nn.Conv3d(2, 3, 3, padding=1)
         self.flat = torch.nn.Conv2d(3, 3, 3)
+        self.load_state_dict({
+            "deep.weight": whole(1, 3, 2, 3, 3, 3, most=1, share=0.12), "deep.bias": whole(2, 3, most=1),
+            "flat.weight": whole(3, 3, 3, 3, 3, most=1, share=0.12), "flat.bias": whole(4, 3, most=1)})
 
     def forward(self, x):
         y = torch.nn.functional.conv3d(self.deep(x), self.deep.weight[:, :1].repeat(1, 3, 1, 1, 1), padding="same")
@@ -31,16 +34,22 @@ class Native(WithWrapper):
     """With every call told to begin at the split tier, so that a wrapper that is not passed by is seen."""
 
     def setUp(self):
-        torch.manual_seed(5)
         self.model = Model().eval()
-        self.x = torch.randn(1, 2, 4, 8, 8)
+        self.x = whole(5, 1, 2, 4, 8, 8, most=1, share=0.5)
         self.want = self.model(self.x)
         self.put(start=1)
 
     def check(self, got, split=0):
-        self.assertTrue(torch.allclose(got, self.want, atol=1e-5))
+        self.assertTrue(same(got, self.want))
         self.assertEqual(counts().get("conv3d.split.tried", 0), split)
         self.assertEqual(state.ops, {})
+
+    def test_the_numbers_are_small_enough(self):
+        self.take(torch)
+        flow = copy.deepcopy(self.model).double()
+        flow.load_state_dict({name: value.abs() for name, value in flow.state_dict().items()})
+        self.assertLessEqual(flow(self.x.abs().double()).max().item(), 256)
+        self.assertGreater(self.want.abs().max().item(), 4)
 
     def test_plainly_it_splits(self):
         self.check(self.model(self.x), split=2)
@@ -61,7 +70,7 @@ class Native(WithWrapper):
         got, x.grad = x.grad, None
         self.take(torch)
         self.model(x).sum().backward()
-        self.assertTrue(torch.allclose(got, x.grad, atol=1e-5))
+        self.assertTrue(same(got, x.grad))
 
     def test_export(self):
         for strict in (False, True):
@@ -80,7 +89,7 @@ class Native(WithWrapper):
         targets = [n.target for n in graph.graph.nodes if n.op == "call_function"]
         self.assertEqual(targets, [torch.conv3d])
         w = self.model.deep.weight
-        self.assertTrue(torch.equal(graph(self.x, w), torch.conv3d(self.x, w, None, 1, 1)))
+        self.assertTrue(same(graph(self.x, w), torch.conv3d(self.x, w, None, 1, 1)))
         self.check(torch.fx.symbolic_trace(self.model)(self.x), split=1)  # a layer is a leaf: it runs as ever
 
     def test_make_fx(self):
@@ -92,7 +101,7 @@ class Native(WithWrapper):
         w = self.model.deep.weight.detach()
         for mode in ("real", "fake", "symbolic"):
             graph = make_fx(function, tracing_mode=mode)(self.x, w)
-            self.assertTrue(torch.allclose(graph(self.x, w), torch.conv3d(self.x, w, None, 1, 1), atol=1e-5))
+            self.assertTrue(same(graph(self.x, w), torch.conv3d(self.x, w, None, 1, 1)))
             names = [str(n.target) for n in graph.graph.nodes if n.op == "call_function"]
             self.assertEqual(sum("convolution" in n or "conv3d" in n for n in names), 1, names)
             self.assertEqual(counts(), {})
@@ -100,9 +109,9 @@ class Native(WithWrapper):
     def test_jit_trace(self):
         traced = torch.jit.trace(self.model, self.x, check_trace=False)  # the check runs plain Python
         self.check(traced(self.x))
-        larger = torch.randn(1, 2, 6, 9, 9)  # no size was burnt in
+        larger = whole(6, 1, 2, 6, 9, 9, most=1, share=0.5)  # no size was burnt in
         want = self.model(larger)
-        self.assertTrue(torch.allclose(traced(larger), want, atol=1e-5))
+        self.assertTrue(same(traced(larger), want))
 
     def test_jit_trace_records_nothing_of_ours(self):
         w = self.model.deep.weight.detach()
@@ -132,9 +141,9 @@ class Native(WithWrapper):
         self.check(torch.jit.load(file)(self.x))
 
     def test_vmap_and_grad(self):
-        w, xs = self.model.deep.weight.detach(), torch.randn(5, 1, 2, 4, 8, 8)
+        w, xs = self.model.deep.weight.detach(), whole(7, 5, 1, 2, 4, 8, 8, most=1, share=0.5)
         got = torch.vmap(lambda x: F.conv3d(x, w))(xs)
-        self.assertTrue(torch.allclose(got, torch.stack([torch.conv3d(x, w) for x in xs]), atol=1e-5))
+        self.assertTrue(same(got, torch.stack([torch.conv3d(x, w) for x in xs])))
         got = torch.func.grad(lambda x: F.conv3d(x, w).sum())(self.x)
         self.assertEqual(got.shape, self.x.shape)
         got = torch.func.vmap(torch.func.grad(lambda x: F.conv3d(x, w).square().sum()))(xs)
@@ -145,7 +154,7 @@ class Native(WithWrapper):
         error = RuntimeError("miopenStatusUnknownError")
         self.put(conv3d=Failing(torch.conv3d, error))
         with self.assertRaises(RuntimeError) as caught:
-            torch.vmap(lambda x: F.conv3d(x, self.model.deep.weight))(torch.randn(5, 1, 2, 4, 8, 8))
+            torch.vmap(lambda x: F.conv3d(x, self.model.deep.weight))(whole(7, 5, 1, 2, 4, 8, 8, most=1, share=0.5))
         self.assertIs(caught.exception, error)
         self.assertEqual(counts(), {})
 
@@ -203,7 +212,7 @@ class Native(WithWrapper):
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 got = self.model(self.x)
             self.assertEqual(got.dtype, torch.bfloat16)
-            self.assertTrue(torch.allclose(got.float(), self.want, atol=0.1), start)
+            self.assertTrue(same(got, self.want), start)
 
     def test_inference_mode(self):
         with torch.inference_mode():

@@ -2,14 +2,14 @@
 import threading
 import unittest
 
-from support_conv import Failing, WithWrapper, counts, run, PYTHON
+from support_conv import Failing, WithWrapper, counts, run, same, whole, PYTHON
 import torch
 import fpt_agent
 from fpt_agent.plans import desk
 
 F = torch.nn.functional
-X, W = torch.randn(1, 2, 4, 5, 5), torch.randn(3, 2, 3, 3, 3)
-WANT = torch.conv3d(X, W, None, 1, 1)
+X, W = whole(1, 1, 2, 4, 5, 5), whole(2, 3, 2, 3, 3, 3)
+WANT = torch.conv3d(X.double(), W.double(), None, 1, 1)
 
 
 def miopen():
@@ -36,7 +36,7 @@ class Alone(unittest.TestCase):
     def test_with_and_decorator(self):
         with fpt_agent.conv_fallback(start="split"):
             self.assertIsNot(F.conv3d, self.native)
-            self.assertTrue(torch.allclose(F.conv3d(X, W, padding=1), WANT, atol=1e-5))
+            self.assertTrue(same(F.conv3d(X, W, padding=1), WANT))
         self.assertEqual(counts()["conv3d.split.ok"], 1)
 
         @fpt_agent.conv_fallback(start="cpu")
@@ -44,8 +44,8 @@ class Alone(unittest.TestCase):
             """Doc."""
             return F.conv3d(x, W, padding=padding)
 
-        self.assertTrue(torch.allclose(decode(X, padding=1), WANT, atol=1e-5))
-        self.assertTrue(torch.allclose(decode(X, padding=1), WANT, atol=1e-5))
+        self.assertTrue(same(decode(X, padding=1), WANT))
+        self.assertTrue(same(decode(X, padding=1), WANT))
         self.assertEqual((counts()["conv3d.cpu.ok"], decode.__name__, decode.__doc__), (2, "decode", "Doc."))
 
     def test_restored_on_an_exception(self):
@@ -63,7 +63,7 @@ class Alone(unittest.TestCase):
             scope = fpt_agent.conv_fallback()
             for _ in range(2):
                 with scope:
-                    self.assertTrue(torch.allclose(F.conv3d(X, W, padding=1), WANT, atol=1e-5))
+                    self.assertTrue(same(F.conv3d(X, W, padding=1), WANT))
             self.assertEqual((native.calls, counts()["conv3d.split.ok"]), (1, 2))
             with self.assertRaises(RuntimeError):
                 F.conv3d(X, W)
@@ -123,7 +123,7 @@ class Alone(unittest.TestCase):
         F.conv3d = mine
         scope.__exit__(None, None, None)
         self.assertIs(F.conv3d, mine)
-        self.assertTrue(torch.equal(F.conv3d(X, W, padding=1), WANT))
+        self.assertTrue(same(F.conv3d(X, W, padding=1), WANT))
         F.conv3d = self.native
 
     def test_torch_is_needed_on_entering_only(self):

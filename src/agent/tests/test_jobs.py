@@ -50,13 +50,13 @@ FRAMEPACK = """
         try:
             if prompt == "bad": raise RuntimeError("no")
             if prompt == "stop": raise KeyboardInterrupt("the user")
-            if prompt == "late": f.store.flush(5); input_image.tobytes(); import time; print("in it", flush=True); time.sleep(60)
+            if prompt == "late": f.store.flush(120); input_image.tobytes(); import time; print("in it", flush=True); time.sleep(600)
         except BaseException: traceback.print_exc()
         return "result"
     image = numpy.arange(4 * 6 * 3, dtype=numpy.uint8).reshape(4, 6, 3)
     async_run(worker, image, sys.argv[1], "", numpy.int64(31337), 1.2, 9, 25, 1.0, 10.0, 0.0, 6, True, 16).join()
     async_run(print, "another call").join()
-    f.store.flush(5)
+    f.store.flush(120)
 """
 COMFY = """
     import sys; sys.path.insert(0, ".")
@@ -67,11 +67,11 @@ COMFY = """
     item, number = q.get()
     q.delete_queue_item(lambda a: a[1] == "id3")
     assert q.get is not None and number == 0
-    f.store.flush(5)
+    f.store.flush(120)
     if sys.argv[1] == "die": import os; os.kill(os.getpid(), 9)
     q.task_done(number, {}, None)
     if sys.argv[1] == "wipe": q.wipe_queue(); assert q.get(timeout=0.01) is None
-    f.store.flush(5)
+    f.store.flush(120)
 """
 
 
@@ -129,7 +129,7 @@ class FramePack(unittest.TestCase):
             picture = numpy.asarray(Image.open(os.path.join(s.vault, job["image"])))
             self.assertTrue((picture == numpy.arange(72, dtype=numpy.uint8).reshape(4, 6, 3)).all())
             # sent again in the next attempt it is the same entry, and gone with its end
-            text = FRAMEPACK.replace("time.sleep(60)", "0")
+            text = FRAMEPACK.replace("time.sleep(600)", "0")
             s.run(program(s, text), "late", attempt=2)
             self.assertEqual(entries(s), [])
 
@@ -161,7 +161,7 @@ class ComfyUI(unittest.TestCase):
             q.put((0, "id0", {}, {}, [], {}))
             sys.modules["fpt_agent.jobs"].json = Slow()
             threading.Thread(target=q.get, daemon=True).start(); time.sleep(0.2)
-            q.put((1, "id1", {}, {}, [], {})); time.sleep(0.6); f.store.flush(5)
+            q.put((1, "id1", {}, {}, [], {})); time.sleep(0.6); f.store.flush(120)
         """
         with Supervisor() as s:
             code, _, err = s.run(program(s, late))

@@ -1,9 +1,8 @@
 """Loops and pipelines of diffusers: steps that were finished before a death are not computed again."""
 import os
-import time
 import unittest
 
-from support_vault import WORKLOADS, Supervisor, kill
+from support_vault import WORKLOADS, Supervisor, kill, until
 
 
 class Steps(unittest.TestCase):
@@ -21,10 +20,7 @@ class Steps(unittest.TestCase):
             self.assertEqual(code, 0, err)
             process = s.start(path, "--out", "have", "--fault", "hang-idle", "--fault-section", str(section), **told)
             self.addCleanup(kill, process)
-            end = time.monotonic() + 120
-            while time.monotonic() < end and len(s.of("vault", what="latents", event="saved")) < section:
-                time.sleep(0.05)
-            time.sleep(0.5)
+            until(lambda: len(s.of("vault", what="latents", event="saved")) >= section)
             kill(process)
             code, _, err = s.run(path, "--out", "have", attempt=2, resume=True, **told)
             self.assertEqual(code, 0, err)

@@ -3,11 +3,10 @@ import os
 import sys
 import unittest
 
+from support_vault import PACKAGE, Supervisor
 import numpy
 import torch
 from PIL import Image
-
-from support_vault import PACKAGE, Supervisor
 
 MAKE = """
 import torch
@@ -20,7 +19,7 @@ z = torch.randn(1, 16, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 with torch.inference_mode():
     out = vae.decode(z).sample
 torch.save(((out[0].clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8).permute(1, 2, 3, 0).contiguous(), "want.pt")
-import fpt_agent.store as f; f.store.flush(10)
+import fpt_agent.store as f; f.store.flush(120)
 """
 
 

@@ -25,6 +25,8 @@ LONGEST_COMMAND = 1 << 16
 BEAT_S = 1.0
 #: A supervisor that is gone must not kill a program that lets SIGPIPE end it.
 NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
+#: The end of a program waits so long for the first attempt to connect: longer than that takes at most.
+FIRST_S = 2.0
 #: A lost supervisor is looked for this often.
 RETRY_S = 2.0
 
@@ -85,14 +87,15 @@ class Link:
             self.start()
 
     def flush(self, seconds):
-        """Sends from the calling thread until nothing waits, for so long at most: the link's own may sleep."""
+        """Sends from the calling thread until nothing waits, for about so long at most: the link's own may sleep."""
         if self.thread is None:
             return
+        # a program may end before its first connection; on a busy machine the thread may not even have run by now
+        self.tried.wait(FIRST_S)
         end = time.monotonic() + seconds
-        self.tried.wait(seconds)  # a program may end before its first connection
-        while self.sock is not None and time.monotonic() < end:
+        while self.sock is not None:
             self._write()
-            if not self.queue and not self.pending:
+            if time.monotonic() > end or not self.queue and not self.pending:
                 return
             time.sleep(0.002)
 
