@@ -1,10 +1,9 @@
 """Starting: configuration, hello, stacks on request, hooks."""
 import atexit
-import importlib
 import os
 import sys
 
-from . import PROTOCOL, VERSION, hooks, stacks
+from . import PROTOCOL, VERSION, compiled, hooks, stacks
 from .config import config
 from .state import link, state
 
@@ -35,13 +34,15 @@ def start():
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forked)
     atexit.register(goodbye)
+    if compiled.missing():
+        compiled.write()
 
 
 def load(*parts):
     """Imports the parts; a second time it does nothing."""
     for part in parts:
         try:
-            importlib.import_module("." + part, __package__)
+            __import__(__package__ + "." + part)
         except Exception as error:
             link.send("hook_failed", module="fpt_agent." + part, hook="import", message=repr(error)[:500])
     problems()

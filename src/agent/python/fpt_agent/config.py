@@ -4,8 +4,9 @@
 like, set by the user, win over the profile's; a rung that must win is no longer in the
 environment of the user by then: the supervisor has replaced it.
 """
-import json
 import os
+
+from . import wire
 
 TIERS = ("native", "split", "nocudnn", "cpu")
 
@@ -18,7 +19,7 @@ class Config:
         self.problems = []
         text = environ.get("FPT_AGENT_CONFIG") or "{}"
         try:
-            told = json.loads(text)
+            told = wire.loads(text)
             if not isinstance(told, dict):
                 raise ValueError("not an object")
         except ValueError as error:

@@ -4,11 +4,12 @@ Whoever sends only appends to a deque, so a slow or dead reader never slows the 
 does not fit is dropped, oldest first, and counted (`dropped`).
 """
 import collections
-import json
 import os
 import select
 import threading
 import time
+
+from . import wire
 
 try:
     import _socket as socket  # what `socket` is made of: half the start-up time goes without its wrapping
@@ -71,9 +72,10 @@ class Link:
             self.queue.append(message)
 
     def start(self):
-        """Starts the thread. A second call does nothing."""
+        """Connects, unless that would take time, and starts the thread. A second call does nothing."""
         if self.thread is not None or self.path is None:
             return
+        self._connect(0)  # a short program has ended before a busy machine lets another thread run
         self.thread = threading.Thread(target=self._run, name="fpt-agent", daemon=True)
         self.thread.start()
 
@@ -90,8 +92,8 @@ class Link:
         """Sends from the calling thread until nothing waits, for about so long at most: the link's own may sleep."""
         if self.thread is None:
             return
-        # a program may end before its first connection; on a busy machine the thread may not even have run by now
-        self.tried.wait(FIRST_S)
+        if self.sock is None:
+            self.tried.wait(FIRST_S)
         end = time.monotonic() + seconds
         while self.sock is not None:
             self._write()
@@ -107,7 +109,7 @@ class Link:
                 if self.sock is None and now - lost >= RETRY_S:
                     lost = now
                     try:
-                        self._connect()
+                        self._connect(1.0)
                     finally:
                         self.tried.set()
                 if now - beat >= BEAT_S and self.sock is not None and self.heartbeat is not None:
@@ -118,10 +120,10 @@ class Link:
             except Exception:  # nothing here may end the thread
                 time.sleep(0.2)
 
-    def _connect(self):
+    def _connect(self, seconds):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            sock.settimeout(1.0)
+            sock.settimeout(seconds)
             sock.connect(self.path)
             sock.setblocking(False)
         except OSError:
@@ -138,9 +140,9 @@ class Link:
         message["seq"] = self.seq
         message["pid"] = os.getpid()
         try:
-            text = json.dumps(message, default=str, separators=(",", ":"), allow_nan=False, skipkeys=True)
+            text = wire.dumps(message)
         except ValueError:  # JSON has no NaN and no infinity
-            text = json.dumps(finite(message), default=str, separators=(",", ":"), skipkeys=True)
+            text = wire.dumps(finite(message))
         return text.encode("utf-8", "replace") + b"\n"
 
     def _write(self):
@@ -208,7 +210,7 @@ class Link:
     def _obey(self, line):
         number = name = None
         try:
-            command = json.loads(line.decode("utf-8"))
+            command = wire.loads(line.decode("utf-8"))
             number, name = command.get("id"), command.get("cmd")
             function = self.commands.get(name)
             if function is None:

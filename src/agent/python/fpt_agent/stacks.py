@@ -4,9 +4,13 @@ By signal they come even where a native call holds the interpreter lock: faultha
 from the handler, without the interpreter.
 """
 import faulthandler
-import signal
 import sys
 import threading
+
+try:
+    import _signal as signal  # what `signal` is made of, without its enums
+except ImportError:
+    import signal
 
 _file = None  # stays open: faulthandler writes to its descriptor
 _stop = threading.Event()
