@@ -73,7 +73,7 @@ def child(args):
             generator = torch.Generator(home).manual_seed(42)
             made = pipe(image=picture, prompt_embeds=embeds, negative_prompt_embeds=embeds * 0, generator=generator,
                         num_inference_steps=args.steps, output_type="pt").images.cpu()
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             told["error"] = str(error)[:200]
             break
         told["seconds"].append(time.perf_counter() - began)
