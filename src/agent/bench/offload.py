@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An image-to-image pipeline with model CPU offload, fed from the wrong device and with a generator made in the loop.
 
-    python src/agent/bench/offload.py [--size tiny|medium] [--images 6] [--steps 4] [--rounds 5]
+    python src/agent/bench/offload.py [--size tiny|medium] [--images 6] [--steps 4] [--rounds 5] [--cases loop,card,away]
 
 diffusers' StableDiffusionInstructPix2PixPipeline with random weights, as a node calls it that makes several views: for
 each picture a new generator from the same seed. Without the agent, with `device_placement = warn` and with
@@ -155,6 +155,7 @@ def main():
     parser.add_argument("--images", type=int, default=6)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cases", default=None, help="some of loop, card, away, with commas between; default: all that can be run")
     parser.add_argument("--device", default=None, help="where the case `loop` computes")
     parser.add_argument("--case", help=argparse.SUPPRESS)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -170,7 +171,11 @@ def main():
     print("| case | agent | seconds a picture | over without (median of rounds) | pictures | findings | fixes |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     bad = 0
-    for case in ("loop", "card", "away") if card else ("loop",):
+    cases = args.cases.split(",") if args.cases else ["loop"] + ["card", "away"] * card
+    unknown = set(cases) - {"loop", "card", "away"} or set(cases) - {"loop"} and not card
+    if unknown:
+        parser.error("--cases %s: loop, and with a CUDA device card and away" % args.cases)
+    for case in cases:
         rounds = [{way: run(args, case, way) for way in WAYS} for _ in range(args.rounds)]
         right = run(args, "right", "without") if case == "away" else rounds[0]["without"]
         for way in WAYS:
