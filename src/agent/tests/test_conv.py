@@ -7,7 +7,7 @@ import weakref
 from support_conv import Failing, WithWrapper, counts, same, whole
 import torch
 from fpt_agent import conv
-from fpt_agent.plans import MOST_TOLD, desk
+from fpt_agent.plans import IN_A_ROW, MOST_TOLD, desk
 from fpt_agent.state import state
 
 F = torch.nn.functional
@@ -124,6 +124,65 @@ class Answered(WithWrapper):
         self.assertIsNone(gone())
 
 
+class InARow(WithWrapper):
+    """A library that fails every shape is not asked for ever."""
+
+    def shapes(self, many, first=1):
+        for size in range(first, first + many):
+            x = whole(size, 1, 2, 3, 3, size + 2)
+            self.assertTrue(same(F.conv3d(x, W), torch.conv3d(x, W)))
+
+    def test_new_shapes_begin_lower(self):
+        native = Failing(torch.conv3d, lambda: RuntimeError("miopenStatusUnknownError at kernel %d" % native.calls))
+        plan = self.put(conv3d=native)
+        self.shapes(30)
+        self.assertEqual(native.calls, IN_A_ROW)
+        self.assertEqual(counts(), {"conv3d.native.failed": IN_A_ROW, "conv3d.native.left": 1, "conv3d.split.tried": 30,
+                                    "conv3d.split.ok": 30})
+        self.assertEqual(len(plan.memory.tiers), IN_A_ROW, "only what was seen to fail is learned")
+        self.put(conv3d=native)  # another process asks anew
+        self.shapes(1)
+        self.assertEqual(native.calls, IN_A_ROW + 1)
+
+    def test_a_shape_that_works_between_them_begins_the_count_anew(self):
+        native = Failing(torch.conv3d, miopen, when=lambda x: x.shape[-1] % 4)
+        self.put(conv3d=native)
+        self.shapes(30)
+        self.assertEqual((native.calls, counts()["conv3d.native.failed"]), (30, 22))
+        self.assertNotIn("conv3d.native.left", counts())
+
+    def test_what_worked_before_stays_native(self):
+        native = Failing(torch.conv3d, miopen, when=lambda x: x.shape[-1] not in (4, 5))
+        self.put(conv3d=native)
+        self.shapes(1)
+        self.shapes(2, 2)  # 4 and 5 work
+        self.shapes(IN_A_ROW, 4)
+        calls = native.calls
+        self.shapes(2, 2)
+        self.assertEqual(native.calls, calls + 2)
+        self.shapes(1, 40)
+        self.assertEqual(native.calls, calls + 2)
+
+    def test_another_error_and_lack_of_memory_do_not_count(self):
+        texts = ["miopenStatusUnknownError", "No suitable algorithm was found"]
+        native = Failing(torch.conv3d, lambda: RuntimeError(texts[native.calls % 2]))
+        self.put(conv3d=native)
+        self.shapes(20)
+        self.assertEqual(native.calls, 20)
+        native = Failing(torch.conv3d, lambda: OOM("HIP out of memory"))
+        self.put(conv3d=native)
+        self.shapes(20)
+        self.assertNotIn("conv3d.native.left", counts())
+
+    def test_no_tier_is_left_out_below(self):
+        # split worked for some of the eight: new shapes begin there, and fall further where it fails them
+        self.put(conv3d=Failing(torch.conv3d, miopen, when=lambda x: torch.backends.cudnn.enabled),
+                 conv2d=Failing(torch.conv2d, miopen, when=lambda x: x.shape[-1] > 6))
+        self.shapes(12)
+        self.assertEqual((counts()["conv3d.split.ok"], counts()["conv3d.nocudnn.ok"]), (4, 8))
+        self.assertEqual(counts()["conv3d.native.failed"], IN_A_ROW)
+
+
 class PassedOn(WithWrapper):
     """Errors that are the user's own, or after which nothing helps."""
 
@@ -219,7 +278,8 @@ class Told(WithWrapper):
         self.assertEqual(counts()["conv3d.split.ok"], 3)
 
     def test_bounded(self):
-        self.put(conv3d=Failing(torch.conv3d, miopen))
+        native = Failing(torch.conv3d, lambda: RuntimeError("miopen " + "ab"[native.calls % 2]))
+        self.put(conv3d=native)
         with torch.inference_mode():
             for size in range(3, 3 + MOST_TOLD):
                 F.conv3d(torch.zeros(1, 1, 1, 1, size), torch.zeros(1, 1, 1, 1, 1))

@@ -1,9 +1,6 @@
 """The link, the way in and the hooks: what goes wrong there never reaches the program."""
 import glob
-import json
 import os
-import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -168,67 +165,6 @@ class Channel(unittest.TestCase):
             env["FPT_AGENT_CONFIG"] = "{broken"
             self.assertEqual(s.run("-c", "print(1)", env=env), (0, "1\n", ""))
             self.assertIn("FPT_AGENT_CONFIG", s.wait("problem")[0]["text"])
-
-
-class Start(unittest.TestCase):
-    """What a start reads and writes."""
-
-    def test_json_is_that_of_the_package(self):
-        sys.path.insert(0, PACKAGE)
-        self.addCleanup(sys.path.remove, PACKAGE)
-        from fpt_agent import wire
-
-        class Odd:
-            def __str__(self):
-                return "odd"
-
-        values = [None, True, [], {}, "", "ä\n\U0001f600\ud800", 1, -2.5e300, 1e22, [1, [2, (3,)], {"a": {"b": None}}],
-                  {1: 2, None: 3, "x": Odd(), (1, 2): "left out", 2.5: 4, True: 5}, [Odd()], 10 ** 40]
-        for value in values:
-            text = wire.dumps(value)
-            self.assertEqual(text, json.dumps(value, default=str, separators=(",", ":"), allow_nan=False, skipkeys=True))
-            self.assertEqual(wire.loads(text), json.loads(text))
-        for text in (' {"a" : [1, 2.5, "\\u00e4", NaN, {"b": false}]} \n', "-0", '"x"'):
-            self.assertEqual(repr(wire.loads(text)), repr(json.loads(text)))
-        for text in ("", "{", "[1,", "{broken", "1 2", "nul", '{"a"}', '"\n"', "[1]]"):
-            with self.assertRaises(ValueError, msg=text):
-                wire.loads(text)
-        ring = []
-        ring.append(ring)
-        for value in (float("nan"), [float("inf")], ring):
-            with self.assertRaises(ValueError):
-                wire.dumps(value)
-
-    def test_modules_of_a_start(self):
-        code = "import sys; print(sorted({'json', 're', 'enum', 'signal', 'importlib.util', 'typing', 'socket'} & set(sys.modules)))"
-        with Supervisor() as s:
-            plain = s.run("-I", "-S", "-c", code)[1]
-            self.assertEqual(plain, "[]\n")
-            self.assertEqual(s.run("-I", "-S", LAUNCHER, "-c", code), (0, "[]\n", ""))
-            s.wait("hello")
-
-    def test_compiled_once_where_python_may_not(self):
-        with Supervisor() as s:
-            home = os.path.join(s.folder, "agent")
-            shutil.copytree(PACKAGE, home, ignore=shutil.ignore_patterns("__pycache__"))
-            write(s.folder, "theirs.py", "VALUE = 1")
-            env = dict(s.environment(), PYTHONPATH=home + os.pathsep + s.folder, PYTHONDONTWRITEBYTECODE="1")
-            code = ("import os, sys, theirs; from fpt_agent import agent; print(os.path.exists(agent.__cached__), sys.dont_write_bytecode,"
-                    " os.path.exists(theirs.__cached__))")
-            self.assertEqual(s.run("-c", code, env=env), (0, "True True False\n", ""))
-            package = os.path.join(home, "fpt_agent")
-            names = [n for n in os.listdir(package) if n.endswith(".py")]
-            compiled = os.listdir(os.path.join(package, "__pycache__"))
-            self.assertEqual(sorted(n.split(".")[0] + ".py" for n in compiled), sorted(names), "whole names, each once")
-            # not made anew, and not in the way where nothing can be written
-            code = "import sys; print('py_compile' in sys.modules)"
-            self.assertEqual(s.run("-c", code, env=env), (0, "False\n", ""))
-            shutil.rmtree(os.path.join(package, "__pycache__"))
-            open(os.path.join(package, "__pycache__"), "w").close()
-            self.assertEqual(s.run("-c", "print(1)", env=env), (0, "1\n", ""))
-            env["PYTHONPYCACHEPREFIX"] = os.path.join(s.folder, "prefix")
-            self.assertEqual(s.run("-c", "print(1)", env=env), (0, "1\n", ""))
-            self.assertFalse(os.path.exists(env["PYTHONPYCACHEPREFIX"]), "a folder of the user's")
 
 
 class Hooks(unittest.TestCase):

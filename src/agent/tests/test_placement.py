@@ -94,8 +94,9 @@ class Placement(AgentTest):
         self.embeds = torch.randn(1, 7, 16, generator=g)
 
     def call(self, image=None, generator=None, **more):
-        return self.pipe(image=self.image if image is None else image, prompt_embeds=self.embeds,
-                         negative_prompt_embeds=self.embeds * 0, num_inference_steps=2, output_type="pt",
+        image = self.image if image is None else image
+        embeds = self.embeds.repeat(len(generator) if isinstance(generator, list) else 1, 1, 1)
+        return self.pipe(image=image, prompt_embeds=embeds, negative_prompt_embeds=embeds * 0, num_inference_steps=2, output_type="pt",
                          generator=generator, **more).images
 
     def cpu(self, seed=5):
@@ -179,6 +180,42 @@ class Placement(AgentTest):
             self.assertTrue(self.call(generator=theirs).equal(one))
         theirs.manual_seed(5)
         self.assertTrue(self.call(generator=theirs).equal(expected[0]))
+
+    def test_a_list_of_generators(self):
+        def both(make, first, second):
+            return self.call(image=self.image.repeat(2, 1, 1, 1), generator=[make(first), make(second)])
+
+        expected = both(self.cpu, 5, 6)
+        self.assertFalse(expected[0].equal(expected[1]))
+        self.assertEqual(self.sent("finding"), [])
+        self.assertTrue(both(self.cpu, 5, 6).equal(expected))
+        self.assertEqual(len(self.sent("finding")), 1, "both of them anew, told once")
+        self.use(device_placement="execution_device")
+        placement._seen.clear()
+        self.messages.clear()
+        for _ in range(2):
+            self.assertTrue(both(lambda seed: CardGenerator().manual_seed(seed), 5, 6).equal(expected))
+        self.assertEqual(len(self.sent("finding")), 1)
+        self.assertIs(self.sent("finding")[0]["fixed"], True)
+        # one of the two is right as it is, and stays the program's
+        placement._seen.clear()
+        right = self.cpu(6)
+        mixed = [CardGenerator().manual_seed(5), right]
+        _, kwargs = placement.check(self.pipe, (), {"generator": mixed})
+        self.assertIs(kwargs["generator"][1], right)
+        self.assertEqual(str(kwargs["generator"][0].device), "cpu")
+        self.assertIsNot(kwargs["generator"], mixed, "the program's own list is as it was")
+
+    def test_generators_of_a_list_that_go_on_go_on(self):
+        ours = [self.cpu(5), self.cpu(6)]
+        two = self.image.repeat(2, 1, 1, 1)
+        expected = [self.call(image=two, generator=ours) for _ in range(2)]
+        self.assertFalse(expected[0].equal(expected[1]))
+        self.use(device_placement="execution_device")
+        placement._seen.clear()
+        theirs = [CardGenerator().manual_seed(5), CardGenerator().manual_seed(6)]
+        for one in expected:
+            self.assertTrue(self.call(image=two, generator=theirs).equal(one))
 
     def test_a_picture_in_host_memory_is_the_usual_way(self):
         import types

@@ -71,6 +71,18 @@ class Sections(unittest.TestCase):
             code, out, _ = self.run_app(s, "f", "--sections", "1", "--steps", "3", resume=True, settings={"replay": "false"})
             self.assertEqual((code, steps(out)), (0, 3))
 
+    def test_a_vault_that_takes_nothing_costs_only_the_vault(self):
+        with Supervisor() as s:
+            code, out, err = self.run_app(s, "films", "--sections", "2", "--steps", "2", settings={"vault_limit": "1 KiB"})
+            self.assertEqual((code, steps(out)), (0, 4), err)
+            s.wait("bye")
+            failed = s.of("vault", event="failed")
+            self.assertLessEqual({"latents", "section"}, {m["what"] for m in failed})
+            self.assertTrue(all("vault_limit" in m["message"] for m in failed))
+            self.assertFalse(s.of("hook_failed"))
+            self.assertEqual(entries(s, "latents") + entries(s, "section"), [])
+            self.assertEqual([m["state"] for m in s.of("job")], ["started", "ended"])
+
     def test_a_section_that_was_not_finished_is_not_stored(self):
         with Supervisor() as s:
             process = s.start(APP, "--out", s.folder, "--sections", "2", "--fault", "hang-sampling")

@@ -191,6 +191,10 @@ class Decodes(unittest.TestCase):
             "read-only": ("", dict(vault="/proc/fpt/vault"), None),
             "full": ("import fpt_agent.store as f\nf.write_all = lambda *a: (_ for _ in ()).throw(OSError(28, 'No space left on device'))\n",
                      {}, "No space left"),
+            "full in the middle of a file": (
+                "import fpt_agent.store as f\nwhole = f.write_all\n"
+                "def half(descriptor, data):\n    whole(descriptor, memoryview(data)[:len(data) // 2])\n    raise OSError(28, 'No space left on device')\n"
+                "f.write_all = half\n", {}, "No space left"),
             "file size limit": ("import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n", {}, "File too large"),
             "too little room": ("import fpt_agent.store as f\nf.SPARE = 1 << 60\n", {}, "too little space"),
             "limit": ("", dict(settings={"vault_limit": "1 KiB"}), "vault_limit"),
@@ -212,6 +216,17 @@ class Decodes(unittest.TestCase):
                     self.assertFalse(s.of("hook_failed"))
                     if os.path.isdir(s.vault):
                         self.assertEqual(os.listdir(s.vault), [])
+
+    def test_a_disk_that_has_room_again_is_written_to_again(self):
+        before = ("import fpt_agent.store as f\nwhole, left = f.write_all, [1, 1]\n"
+                  "def full(descriptor, data):\n    if left:\n        left.pop()\n        raise OSError(28, 'No space left on device')\n"
+                  "    whole(descriptor, data)\nf.write_all = full\n")
+        with Supervisor() as s:
+            code, _, err = s.run("-c", decode(4, before))
+            self.assertEqual(code, 0, err)
+            s.wait("bye")
+            self.assertEqual([m["event"] for m in s.of("vault")], ["failed", "failed", "saved", "saved"])
+            self.assertEqual(len(os.listdir(s.vault)), 2)
 
     def test_the_file_is_there_when_the_decode_hangs_at_once(self):
         for script in ("tiny_framepack.py", "tiny_wan.py"):

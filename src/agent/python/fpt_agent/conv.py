@@ -105,6 +105,7 @@ class Conv:
             if noted is not None:
                 noted.land()
                 desk.problems(noted)
+        plan.fine(self.op, key)
         if not desk.scopes:
             self.fine(args)
         return out
@@ -169,7 +170,9 @@ class Conv:
                     last = error
                     continue
                 desk.count(self.op, tier, "ok")
-                if tier > plan.start[self.op]:
+                if original is not None and lasting and plan.failed(self.op, original, tier):
+                    desk.count(self.op, 0, "left")
+                if tier > plan.start[self.op] and not (original is None and plan.guessed(self.op, key, tier)):
                     self.learned(plan, key, tier, lasting, time.monotonic() - began)
                 return out
             if original is None:

@@ -4,7 +4,7 @@ import itertools
 import threading
 import weakref
 
-from . import memory, phases, vae
+from . import hunyuan3d, memory, phases, vae
 from .hooks import around, fenced, on
 from .memory import problem
 from .state import fix, state
@@ -28,7 +28,7 @@ def pipeline():
 def pipelines(module):
     """Every subclass of DiffusionPipeline, as soon as it is made."""
     base = module.DiffusionPipeline
-    phases.around_classmethod(base, "from_pretrained", "model_load")
+    around(base, "from_pretrained", "model_load", describe=phases.of_class)
     around(base, "progress_bar", before=bar)
     around(base, "maybe_free_model_hooks", "offload")
     to = base.to
@@ -81,7 +81,8 @@ def calling(call):
         stack.append(self)
         watch = fenced("first_step", first_step, self)
         try:
-            with phases.Job("%s-%d" % (type(self).__name__, next(_numbers))):
+            own = fenced("own_phase", hunyuan3d.own_phase, self) or "unknown"
+            with phases.Job("%s-%d" % (type(self).__name__, next(_numbers)), phase=own):
                 return call(self, *args, **kwargs)
         finally:
             stack.pop()
@@ -94,7 +95,7 @@ def calling(call):
 
 def bar(args, _kwargs):
     """A pipeline's progress bar: sampling has begun."""
-    if pipeline() is args[0]:
+    if pipeline() is args[0] and state.spans()[-1:] == ["unknown"]:
         state.within("sampling")
 
 

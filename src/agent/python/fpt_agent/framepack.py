@@ -4,7 +4,7 @@ import itertools
 import sys
 
 from . import memory, phases
-from .hooks import around, fenced, on
+from .hooks import around, fenced, on, wrap
 from .state import fix, state
 
 GIB = float(1 << 30)
@@ -15,13 +15,14 @@ _told = memory.Once()
 @on("diffusers_helper.thread_utils")
 def worker(module):
     """Each function that is handed to the worker thread is one generation."""
-    plain = module.async_run
 
-    @functools.wraps(plain)
-    def async_run(func, *args, **kwargs):
-        return plain(fenced("async_run", as_job, func) or func, *args, **kwargs)
+    def make(plain):
+        def async_run(func, *args, **kwargs):
+            return plain(fenced("async_run", as_job, func) or func, *args, **kwargs)
 
-    module.async_run = async_run
+        return async_run
+
+    wrap(module, "async_run", make)
 
 
 def as_job(func):

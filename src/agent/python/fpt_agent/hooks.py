@@ -108,8 +108,11 @@ def install():
 def wrap(owner, name, make, part=None):
     """Puts `make(plain)` in the place of the callable `owner.name`, once for each part of the agent: wrappers of
     several parts stack, the later one outside. `part` is the calling module where it is left out. A class' own
-    method only, never an inherited one. False: there is nothing to wrap, or this part has done so already."""
+    method only (a class method stays one), never an inherited one. False: there is nothing to wrap, or this part has done so already."""
     plain = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
+    of_class = isinstance(plain, classmethod)
+    if of_class:
+        plain = plain.__func__
     part = part or sys._getframe(1).f_globals.get("__name__", "?")
     parts = getattr(plain, "_fpt_parts", ())
     if not callable(plain) or part in parts:
@@ -118,7 +121,7 @@ def wrap(owner, name, make, part=None):
     wrapper._fpt = True
     wrapper._fpt_plain = plain
     wrapper._fpt_parts = parts + (part,)
-    setattr(owner, name, wrapper)
+    setattr(owner, name, classmethod(wrapper) if of_class else wrapper)
     return True
 
 

@@ -2,7 +2,6 @@
 
 What belongs to one program is in framepack.py, comfy.py and diffusers_hooks.py.
 """
-import functools
 import threading
 
 from .hooks import around, fenced, on
@@ -39,14 +38,14 @@ def is_stop(text):
 
 
 class Job:
-    """A context manager around one generation: messages `job` and, around what has no phase, `unknown`.
+    """A context manager around one generation: messages `job` and, around what has no phase, `phase`.
 
     Only the outermost of a thread speaks. `failed` may be set to the text of an error that the program
     itself has caught; `counted` holds the fields `section` and `sections`.
     """
 
-    def __init__(self, name, rest="unknown"):
-        self.name, self.rest = name, rest
+    def __init__(self, name, rest="unknown", phase="unknown"):
+        self.name, self.rest, self.phase = name, rest, phase
         self.failed = None
         self.section, self.sections = 0, None
 
@@ -57,9 +56,9 @@ class Job:
             for look in before_job:
                 fenced("before_job", look)
             link.send("job", state="started", id=self.name, error=None)
-            self.span = state.span("unknown", then=resting(self.rest))
+            self.span = state.span(self.phase, then=resting(self.rest))
         else:
-            self.span = state.span("unknown")
+            self.span = state.span(self.phase)
         self.span.__enter__()
         return self
 
@@ -121,25 +120,9 @@ def named(args, kwargs):
     return dict(counted(), **({} if first is None else {"model": type(first).__name__}))
 
 
-def around_classmethod(owner, name, phase):
-    """As `hooks.around`, for a class method."""
-    plain = owner.__dict__.get(name)
-    if not isinstance(plain, classmethod) or getattr(plain.__func__, "_fpt", False):
-        return False
-    function = plain.__func__
-
-    @functools.wraps(function)
-    def wrapper(cls, *args, **kwargs):
-        with state.span(phase, **(fenced(name, _class_name, cls) or {})):
-            return function(cls, *args, **kwargs)
-
-    wrapper._fpt = True
-    setattr(owner, name, classmethod(wrapper))
-    return True
-
-
-def _class_name(cls):
-    return {"model": cls.__name__}
+def of_class(args, _kwargs):
+    """A `describe` for a class method: the class that is made."""
+    return {"model": args[0].__name__}
 
 
 @on("diffusers.models.modeling_utils", "transformers.modeling_utils")
@@ -148,7 +131,7 @@ def loading(module):
     for name in ("ModelMixin", "PreTrainedModel"):
         owner = getattr(module, name, None)
         if isinstance(owner, type):
-            around_classmethod(owner, "from_pretrained", "model_load")
+            around(owner, "from_pretrained", "model_load", describe=of_class)
 
 
 @on("diffusers.utils.export_utils")

@@ -26,6 +26,13 @@ class Seen:
 
     def __init__(self):
         self.told = set()
+        self.slots = {}  # place in the list of generators -> Slot; a lone generator is the first
+
+
+class Slot:
+    """What is known of one of the generators that a pipeline is given."""
+
+    def __init__(self):
         self.last = None  # (seed, state) of the generator at the last call
         self.ours = {}  # device as text -> our generator
         self.theirs = None  # the program's generator that ours stands for
@@ -93,6 +100,12 @@ def check(pipe, args, kwargs):
         ours = one_generator(pipe, device, seen, generator)
         if ours is not None:
             changed = args, dict(kwargs, generator=ours)
+    elif isinstance(generator, (list, tuple)) and any(map(is_generator, generator)):
+        # one for each picture of the batch, each with its own numbers
+        ours = [one_generator(pipe, device, seen, one, place) if is_generator(one) else None
+                for place, one in enumerate(generator)]
+        if any(one is not None for one in ours):
+            changed = args, dict(kwargs, generator=[theirs if one is None else one for one, theirs in zip(ours, generator)])
     return changed
 
 
@@ -143,11 +156,12 @@ def carried(value, device):
     return value
 
 
-def one_generator(pipe, device, seen, generator):
+def one_generator(pipe, device, seen, generator, place=0):
     """A generator on the wrong device, or made anew for every call. In fix mode ours for a wrong one, else None."""
+    slot = seen.slots.setdefault(place, Slot())
     seed, now = generator.initial_seed(), generator.get_state()
-    again = seen.last is not None and seen.last[0] == seed and seen.last[1].equal(now)
-    seen.last = (seed, now)
+    again = slot.last is not None and slot.last[0] == seed and slot.last[1].equal(now)
+    slot.last = (seed, now)
     where = generator.device
     wrong = where.type != "cpu" and not same(where, device)
     name = type(pipe).__name__
@@ -165,13 +179,13 @@ def one_generator(pipe, device, seen, generator):
                 % (name, offloaded(pipe), seed, where), "make one generator before the loop", fixed=False)
     if not repair:
         return None
-    ours = seen.ours.get(str(device))
+    ours = slot.ours.get(str(device))
     if ours is None:
-        ours = seen.ours[str(device)] = type(generator)(device)
+        ours = slot.ours[str(device)] = type(generator)(device)
         fix("device_placement", model=name, generator=str(device), was=str(where), seed=seed)
-    if generator is not seen.theirs or now.equal(seen.start):
+    if generator is not slot.theirs or now.equal(slot.start):
         ours.manual_seed(seed)  # one that begins at its seed begins there with us too
-        seen.theirs, seen.start = generator, now
+        slot.theirs, slot.start = generator, now
     # else: the program goes on with the generator of the call before, and so do we
     fenced("placement", advance, generator)
     return ours

@@ -7,6 +7,10 @@ from .state import link, state
 
 #: `conv` messages of a process.
 MOST_TOLD = 500
+#: After so many shapes in a row that the native call failed, with one error, new shapes begin lower.
+IN_A_ROW = 8
+#: Shapes that are known to work natively after others have failed.
+MOST_WORKED = 4096
 #: A call in flight for so many seconds may be one that hangs.
 LONG_S = 1.0
 
@@ -19,6 +23,12 @@ class Plan:
         self.memory = memory
         self.start = {op: self._of(op, [index])[0] for op, index in start.items()}
         self.tiers = {op: self._of(op, tiers) for op in ("conv3d", "conv2d")}
+        #: Function -> (kind of error, tiers that worked instead of the native call, one a shape); since when it failed
+        #: in a row.
+        self.row = {}
+        #: Function -> tier at which new shapes begin after `IN_A_ROW`.
+        self.early = {}
+        self.worked = set()
 
     @staticmethod
     def _of(op, tiers):
@@ -27,8 +37,34 @@ class Plan:
 
     def begin(self, op, key, floor=0):
         """Index of the tier to begin with, not above `floor`; the last one where that is below all."""
-        first = max(self.start[op], self.memory.begin(key), floor)
+        known = self.memory.begin(key)
+        first = max(self.start[op], known, floor)
+        if not known and op in self.early and key not in self.worked:
+            first = max(first, self.early[op])
         return next((i for i in self.tiers[op] if i >= first), self.tiers[op][-1])
+
+    def fine(self, op, key):
+        """The native call is right for this shape: whatever failed before, it does not fail for all."""
+        if op not in self.early:
+            self.row.pop(op, None)
+        if len(self.worked) < MOST_WORKED:
+            self.worked.add(key)
+
+    def failed(self, op, error, tier):
+        """The native call failed a new shape, where `tier` then worked. True: new shapes begin lower from now on. For
+        this process only: what failed may be mended by the next."""
+        kind, tiers = self.row.get(op, (None, ()))
+        now = kind_of(error)
+        tiers = tiers + (tier,) if kind == now else (tier,)
+        self.row[op] = (now, tiers)
+        if op in self.early or len(tiers) < IN_A_ROW:
+            return False
+        self.early[op] = min(tiers)
+        return True
+
+    def guessed(self, op, key, tier):
+        """The shape began at this tier because others had failed: nothing was learned of itself."""
+        return tier == self.early.get(op) and not self.memory.begin(key)
 
     def below(self, op, first):
         """The tiers from `first` on."""
@@ -43,6 +79,11 @@ class Plan:
     def untouched(self):
         """True: every shape begins at the native tier."""
         return not any(self.start.values()) and not self.memory.tiers
+
+
+def kind_of(error):
+    """What errors of one cause have in common: class and words, without numbers and places."""
+    return type(error).__name__, "".join(c for c in str(error).split("\n")[0][:200] if not c.isdigit())
 
 
 class Desk:
