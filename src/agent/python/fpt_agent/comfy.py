@@ -5,7 +5,7 @@ Names are those of 0.3; older and newer versions lack some, which costs only wha
 import functools
 import time
 
-from . import memory, phases, progress, stacks, vae
+from . import memory, phases, stacks, vae
 from .hooks import around, fenced, on, wrap
 from .memory import problem, setting
 from .state import fix, state
@@ -83,6 +83,8 @@ def stepping(plain):
 
 def shown(bar):
     """Tells the bar's state, as often as tqdm would, and at its end."""
+    from . import progress  # which waits for tqdm
+
     global _shown
     now = time.monotonic()
     if now - _shown >= BETWEEN_S or bar.current >= bar.total:
