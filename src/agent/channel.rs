@@ -492,14 +492,21 @@ impl Talk {
         let Ok(message) = parse(line) else {
             return true;
         };
+        let mut message = message;
         if let Said::Reply { id, result } = message.said {
             if let Some((_, answer)) = self.waiting.remove(&id) {
                 // whoever asked may have stopped waiting
                 let _ = answer.try_send(result.map_err(AskError::Refused));
             }
-            return true;
+            // its number counts on: without it the next message would look like a loss
+            message.said = Said::Unknown {
+                kind: "reply".to_owned(),
+            };
         }
-        let matters = !matches!(message.said, Said::Beat(_) | Said::Progress { .. });
+        let matters = !matches!(
+            message.said,
+            Said::Beat(_) | Said::Progress { .. } | Said::Unknown { .. }
+        );
         let heard = Heard::Said {
             conn: self.peer.conn,
             pid: self.peer.pid,

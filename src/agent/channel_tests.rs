@@ -127,7 +127,8 @@ async fn a_command_has_its_answer_or_a_deadline() {
             });
             writeln!(
                 out,
-                "{{\"type\":\"reply\",\"id\":{},{answer}\"{filler}\"}}",
+                "{{\"type\":\"reply\",\"seq\":{},\"id\":{},{answer}\"{filler}\"}}",
+                if answer.contains("true") { 2 } else { 3 },
                 command["id"]
             )
             .unwrap();
@@ -145,6 +146,12 @@ async fn a_command_has_its_answer_or_a_deadline() {
     assert_eq!(third, Err(AskError::Late(Duration::from_millis(30))));
     assert_eq!(fourth, Err(AskError::Gone));
     drop(answerer.join());
+    // an answer counts as heard: the numbers of the messages have no gap
+    let mut numbers = Vec::new();
+    while let Heard::Said { message, .. } = next(&mut heard).await {
+        numbers.push(message.seq);
+    }
+    assert_eq!(numbers, [Some(2), Some(3)]);
 }
 
 #[tokio::test]

@@ -133,6 +133,32 @@ class FramePack(unittest.TestCase):
             s.run(program(s, text), "late", attempt=2)
             self.assertEqual(entries(s), [])
 
+    def test_a_job_sent_again_after_a_death_draws_the_same_numbers(self):
+        text = """
+            import random, numpy, torch; drawn = [torch.rand(2), random.random(), numpy.random.rand()] if "before" in sys.argv else []
+            def worker(*_):
+                f.store.flush(5); print(torch.rand(2).tolist(), random.random(), numpy.random.rand(), flush=True)
+                if "die" in sys.argv: import os; os.kill(os.getpid(), 9)
+        """
+        at = FRAMEPACK.index("    image = ")
+        text = FRAMEPACK[:at] + textwrap.indent(textwrap.dedent(text), "    ") + FRAMEPACK[at:]
+        with Supervisor() as s:
+            first = s.run(program(s, text), "p", "before", "die")[1]
+            self.assertEqual(len(entries(s)), 2, first)
+            # a restart that does not hand anything back draws its own
+            with open(os.path.join(s.vault, entries(s)[0]), "rb") as file:
+                entry = file.read()
+            self.assertNotEqual(s.run(program(s, text), "p", "die", attempt=2)[1], first)
+            with open(os.path.join(s.vault, entries(s)[0]), "wb") as file:
+                file.write(entry)
+            for attempt in (3, 4):  # and a second death loses nothing
+                self.assertEqual(s.run(program(s, text), "p", "die", attempt=attempt, resume=True)[1], first)
+            code, out, err = s.run(program(s, text), "p", attempt=5, resume=True)
+            self.assertEqual((code, out, err), (0, first + "another call\n", ""))
+            self.assertEqual(entries(s), [])
+            # without an entry the numbers are the program's own
+            self.assertNotEqual(s.run(program(s, text), "p", attempt=5, resume=True)[1], out)
+
 
 class ComfyUI(unittest.TestCase):
     def test_what_waits_and_runs_is_there_after_a_kill(self):

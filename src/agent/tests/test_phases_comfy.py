@@ -4,6 +4,9 @@ import unittest
 
 from support_mem import AgentTest
 
+from fpt_agent import stacks
+from fpt_agent.state import state
+
 GIB = 1 << 30
 
 
@@ -11,8 +14,9 @@ class Comfy(AgentTest):
     def load(self, **settings):
         """The modules afresh, hooked with these settings."""
         self.use(**settings)
-        for name in ("execution", "comfy", "comfy.sd", "comfy.samplers", "comfy.model_management"):
+        for name in ("execution", "comfy", "comfy.sd", "comfy.samplers", "comfy.model_management", "comfy.utils"):
             sys.modules.pop(name, None)
+        self.addCleanup(setattr, stacks, "ending", stacks.ending)
         import comfy.samplers
         import comfy.sd
         import execution
@@ -126,6 +130,76 @@ class Comfy(AgentTest):
         self.load(vae_dtype="float16")
         self.assertEqual(self.sd.VAE().vae_dtype, torch.bfloat16)
         self.assertIn("float16", self.sent("problem")[-1]["text"])
+
+    def test_the_overlap_lets_the_tiles_of_a_picture_advance(self):
+        self.load(vae_tile="64", vae_overlap="56")
+        vae = self.sd.VAE()
+        vae.latent_dim = 2
+        vae.decode(self.latents()[:, :, 0])
+        self.assertEqual(vae.tiles, (8, 8, 2, None, None))
+        self.assertEqual(self.sent("fix", what="vae_tile")[0]["overlap"], 16)
+        self.load(vae_tile="8")
+        vae = self.sd.VAE()
+        vae.latent_dim = 2
+        vae.decode(self.latents()[:, :, 0])
+        self.assertEqual(vae.tiles, (2, 2, 0, None, None))
+
+    def test_a_file_of_weights_is_a_load(self):
+        self.load()
+        import comfy.utils
+
+        self.assertEqual(comfy.utils.load_torch_file("a.safetensors", return_metadata=True), ({"weight": "a.safetensors"}, None))
+        self.assertEqual(self.path(), ["model_load", "startup"])
+
+    def test_steps_without_tqdm(self):
+        self.load()
+        state.progress = None
+        self.run_prompt(steps=3)  # whose bar is off
+        self.assertEqual([(m["n"], m["total"]) for m in self.sent("progress")][-1], (3.0, 3.0))
+
+    def test_bars_that_move_fast_are_told_now_and_then(self):
+        self.load()
+        import comfy.utils
+
+        bar = comfy.utils.ProgressBar(20000)
+        for _ in range(20000):
+            bar.update(1)
+        told = self.sent("progress")
+        self.assertLess(len(told), 2000)
+        self.assertEqual(told[-1]["n"], 20000.0)
+
+    def test_stop_after_this_step_ends_the_prompt_and_not_its_thread(self):
+        self.load()
+        stacks.stop_after_step()
+        self.assertEqual(self.run_prompt()[0], None)  # an exception that came out would end the server's thread
+        self.assertEqual([(m["state"], m["error"]) for m in self.sent("job")],
+                         [("started", None), ("ended", "KeyboardInterrupt: interrupted by the user")])
+        self.assertIsNotNone(self.run_prompt()[0])
+
+    def test_interrupt_of_the_thread_ends_the_prompt_and_not_the_thread(self):
+        import threading
+        import time
+
+        self.load()
+        begun, ends = threading.Event(), []
+
+        def endless():
+            begun.set()
+            while not ends or time.monotonic() < ends[0]:
+                time.sleep(0.001)
+
+        def worker():
+            for number, prompt in enumerate((endless, lambda: None)):
+                self.execution.PromptExecutor().execute(prompt, "p-%d" % number, {}, [])
+
+        thread = threading.Thread(target=worker)
+        thread.start()
+        begun.wait(10)
+        stacks.interrupt({"ident": thread.ident})
+        thread.join(10)
+        ends.append(0.0)  # whatever happened, the thread ends
+        self.assertEqual([(m["state"], m["id"]) for m in self.sent("job")],
+                         [("started", "p-0"), ("ended", "p-0"), ("started", "p-1"), ("ended", "p-1")])
 
     def test_keyword_calls(self):
         self.load()

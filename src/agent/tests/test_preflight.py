@@ -57,12 +57,14 @@ class Preflight(AgentTest):
     def test_no_writer(self):
         self.use_torch()
         self.assertEqual(preflight.writer(), [])  # nobody asked for torchvision
-        module = self.pretend("torchvision.io")
-        preflight.program(module)
+        self.pretend("torchvision.io")
+        self.assertEqual(preflight.writer(), [])  # others import it and write by other ways
+        preflight.program(self.pretend("diffusers_helper.utils"))
         self.assertIs(self.checks()["video_writer"]["ok"], False)
 
     def test_writer_without_pyav(self):
         self.pretend("torchvision.io", write_video=print)
+        self.pretend("diffusers_helper.utils")
         plain = preflight.there
         self.addCleanup(setattr, preflight, "there", plain)
         for present in (False, True):

@@ -44,6 +44,22 @@ class Rescue(unittest.TestCase):
             self.assertIn("not a safetensors file", err)
             self.assertNotIn("Traceback", err)
 
+    def test_a_decoder_inside_a_pipeline_of_the_hub(self):
+        with Supervisor() as s:
+            hub = os.path.join(s.folder, "home", "hub", "models--some--pipeline")
+            os.makedirs(os.path.join(hub, "refs"))
+            with open(os.path.join(hub, "refs", "main"), "w") as file:
+                file.write("0" * 40)
+            snapshot = "home/hub/models--some--pipeline/snapshots/" + "0" * 40 + "/vae"
+            code = MAKE.replace('save_pretrained("model/vae")', 'save_pretrained("%s")' % snapshot)
+            code = code.replace('from_pretrained("model/vae")', 'from_pretrained("some/pipeline", subfolder="vae")')
+            more = {"HF_HOME": os.path.join(s.folder, "home"), "HF_HUB_OFFLINE": "1"}
+            code, _, err = s.run("-c", code, env={**s.environment(), **more})
+            self.assertEqual(code, 0, err)
+            latents = os.path.join(s.vault, os.listdir(s.vault)[0])
+            code, text, err = s.run("-m", "fpt_agent.rescue", latents, "-o", "out", env={**os.environ, "PYTHONPATH": PACKAGE, **more})
+            self.assertEqual((code, text), (0, "out: 9 frames of 64 x 64\n"), err)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -3,13 +3,17 @@
 Names are those of 0.3; older and newer versions lack some, which costs only what hangs on them.
 """
 import functools
+import time
 
-from . import memory, phases, vae
-from .hooks import around, fenced, on
+from . import memory, phases, stacks, vae
+from .hooks import around, fenced, on, wrap
 from .memory import problem, setting
 from .state import fix, state
 
+#: Some of ComfyUI's bars move thousands of times a second; so many seconds lie between two messages.
+BETWEEN_S = 0.1
 _told = memory.Once()
+_shown = 0.0
 
 
 @on("execution")
@@ -56,9 +60,44 @@ def samplers(module):
             around(owner, "sample", "sampling")
 
 
+@on("comfy.utils")
+def utilities(module):
+    """Every loader's way to read a file, and the bars that the page shows: tqdm's may be off, and not all have one."""
+    around(module, "load_torch_file", "model_load")
+    bar = getattr(module, "ProgressBar", None)
+    if isinstance(bar, type):
+        wrap(bar, "update_absolute", stepping)
+
+
+def stepping(plain):
+    """A step of a bar, at which the user's wish to stop is heard."""
+
+    def update_absolute(self, *args, **kwargs):
+        result = plain(self, *args, **kwargs)
+        fenced("ProgressBar.update_absolute", shown, self)
+        stacks.step()
+        return result
+
+    return update_absolute
+
+
+def shown(bar):
+    """Tells the bar's state, as often as tqdm would, and at its end."""
+    from . import progress  # which waits for tqdm
+
+    global _shown
+    now = time.monotonic()
+    if now - _shown >= BETWEEN_S or bar.current >= bar.total:
+        _shown = now
+        progress.moved(bar.current, bar.total)
+
+
 @on("comfy.model_management")
 def management(module):
     """Loads and unloads, and what the module believes to be free."""
+    own = getattr(module, "InterruptProcessingException", None)
+    if isinstance(own, type) and issubclass(own, BaseException):
+        stacks.ending = own
     plain = module.load_models_gpu
 
     @functools.wraps(plain)
@@ -220,9 +259,11 @@ def tile_arguments(owner, samples):
     ratio = owner.spacial_compression_decode() if hasattr(owner, "spacial_compression_decode") else 8
     height, width = samples.shape[-2:]
     # no tile asked for: chunks of time only, each as large as the picture
-    size = max(1, tile // ratio) if tile is not None else max(height, width)
+    # a picture is made with tiles of half the width as well: never below two, nor overlapping by more than a
+    # quarter, or those would not advance
+    size = max(2, tile // ratio) if tile is not None else max(height, width)
     asked = setting("vae_overlap", "whole")
-    overlap = size // 4 if asked is None else min(asked // ratio, size - 1)
+    overlap = size // 4 if asked is None else min(asked // ratio, size // 4)
     told = {"tile_x": size, "tile_y": size, "overlap": overlap}
     whole = height <= size and width <= size
     if dims == 5 and chunk is not None:

@@ -9,7 +9,7 @@ import os
 import time
 import zlib
 
-from . import phases, store as files
+from . import phases, sections, store as files
 from .config import config
 from .fingerprint import key_of
 from .framepack import INPUTS
@@ -58,11 +58,31 @@ class Job:
         self.inputs = {name: simple(value) for name, value in zip(INPUTS[1:], inputs[1:])}
         json.dumps(self.inputs)  # TypeError: these are not the page's
         self.error, self.stopped = None, False
+        #: The global random sources as a dead attempt had them when it began this very job. FramePack draws the start
+        #: picture's latent from them: with other numbers no finished section would be recognised.
+        self.earlier = fenced("job", self.known) if sections.replays() else None
+        self.random = self.earlier
         if config.flag("vault_prompt"):
             state.prompt = str(inputs[1])
         message = {"what": "job", "shape": list(inputs[0].shape)}
         files.store.put(files.Task(self.base + ".png", [picture(inputs[0])], message=message))
         self.tell("queued")
+
+    def known(self):
+        """`random` of the entry that an earlier attempt has left; None."""
+        try:
+            with open(os.path.join(files.store.folder, self.base + ".json"), "rb") as file:
+                entry = json.loads(file.read().decode("utf-8"))
+        except FileNotFoundError:
+            return None
+        return entry.get("random") or None
+
+    def begin(self):
+        """In the job's thread, before the program's function."""
+        if self.earlier is not None:
+            fenced("job", sections.read_back, self.earlier)
+        self.random = sections.written()
+        self.tell("started")
 
     def tell(self, word):
         """The state goes into the entry; `ended` and `stopped` jobs are not kept. The supervisor hears of jobs from
@@ -72,12 +92,12 @@ class Job:
             return
         entry = {"version": VERSION, "program": "framepack", "run": config.run, "attempt": config.attempt, "id": self.id,
                  "state": word, "time": round(time.time(), 3), "error": self.error, "image": self.base + ".png",
-                 "inputs": self.inputs}
+                 "inputs": self.inputs, "random": self.random}
         files.store.put(files.Task(self.base + ".json", [json.dumps(entry, indent=1).encode("utf-8")], message={"what": None}))
 
     def run(self, function, args, kwargs):
         """Calls the program's function as this job."""
-        fenced("job", self.tell, "started")
+        fenced("job", self.begin)
         try:
             return function(*args, **kwargs)
         except BaseException as error:

@@ -94,9 +94,10 @@ def attention():
 
 
 def writer():
-    """Whether torchvision can write a video: newer releases have no writer, older ones need PyAV."""
+    """Whether torchvision can write a video: newer releases have no writer, older ones need PyAV. Asked of FramePack
+    only: that others import torchvision does not mean that they write with it."""
     io = sys.modules.get("torchvision.io")
-    if io is None:
+    if io is None or "diffusers_helper.utils" not in sys.modules:
         return []
     if not hasattr(io, "write_video"):
         return [check("video_writer", False, None, "this torchvision has no write_video: the video is lost when it "
@@ -151,15 +152,10 @@ def precision(torch, index):
                  "float16, or float32 for the VAE (vae_dtype)" if able is False else None)
 
 
-@on("diffusers.pipelines.pipeline_utils", "diffusers_helper.utils", "comfy.sd", "torchvision.io")
+@on("diffusers.pipelines.pipeline_utils", "diffusers_helper.utils", "comfy.sd")
 def program(module):
     """A program that generates: what can be seen now is told now."""
-    if module.__name__ == "torchvision.io":
-        tell(writer())
-    elif module.__name__ == "diffusers_helper.utils" and "torchvision.io" in sys.modules:
-        tell(static())
-    else:
-        tell(versions() + attention() + miopen())
+    tell(static())
 
 
 def before_job():

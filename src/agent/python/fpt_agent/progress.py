@@ -24,10 +24,14 @@ def tqdm(module):
 def tell(bar):
     """One message for a bar that moved."""
     try:
-        now = {"n": number(bar.n), "total": number(bar.total), "desc": str(bar.desc or "")[:200],
-               "unit": str(bar.unit)[:20]}
+        moved(bar.n, bar.total, str(bar.desc or ""), str(bar.unit))
     except Exception:
         return
+
+
+def moved(n, total, desc="", unit="it"):
+    """The same for a bar that is not tqdm's; one that says what another has just said says nothing."""
+    now = {"n": number(n), "total": number(total), "desc": desc[:200], "unit": unit[:20]}
     if now != state.progress:
         state.progress = now
         link.send("progress", **now)

@@ -28,11 +28,22 @@ def decoder(metadata, folder, torch):
         vae = kind.from_config(json.loads(metadata["vae_config"]))
         vae.load_state_dict(safetensors.read(source, torch)[0])
     else:
-        inner = {"subfolder": "vae"} if os.path.isdir(os.path.join(source, "vae")) else {}
-        vae = kind.from_pretrained(source, **inner)
+        vae = pretrained(kind, source)
     if hasattr(vae, "enable_tiling"):
         vae.enable_tiling()
     return vae.eval()
+
+
+def pretrained(kind, source):
+    """The decoder from a folder or a hub name: its own, or that of a whole pipeline. diffusers notes the name alone, and
+    whether a name on the hub is a pipeline's is known only when it is asked."""
+    inside = {"subfolder": "vae"}
+    if os.path.isdir(source):
+        return kind.from_pretrained(source, **(inside if os.path.isdir(os.path.join(source, "vae")) else {}))
+    try:
+        return kind.from_pretrained(source)
+    except OSError:
+        return kind.from_pretrained(source, **inside)
 
 
 def frames_of(latents, metadata, vae, torch):

@@ -74,6 +74,25 @@ def put_back(tensors, metadata, module):
         numpy.random.set_state((kind, numpy.array(words, dtype=numpy.uint32), *rest))
 
 
+def written():
+    """The global random sources as text by name; {} without torch."""
+    module = torch()
+    if module is None:
+        return {}
+    return {name: bytes(value.tolist()).hex() if name in ("torch", "cuda") else json.dumps(value)
+            for name, value in globals_now(module).items()}
+
+
+def read_back(told):
+    """Sets the global random sources to what `written` gave, where this process has them too."""
+    module = torch()
+    if module is None:
+        return
+    tensors = {"global_" + name: module.tensor(list(bytes.fromhex(told[name])), dtype=module.uint8)
+               for name in ("torch", "cuda") if name in told and (name == "torch" or module.cuda.is_initialized())}
+    put_back(tensors, {name + "_random": told[name] for name in ("python", "numpy") if name in told}, module)
+
+
 class Section:
     """One call of the sampler."""
 

@@ -14,6 +14,9 @@ except ImportError:
 
 _file = None  # stays open: faulthandler writes to its descriptor
 _stop = threading.Event()
+#: What ends a job in this program. A server may have a class of its own, which it catches: another one would end the
+#: thread that takes its jobs, and no later job would ever begin.
+ending = KeyboardInterrupt
 #: Frames of one thread at most.
 DEEPEST = 64
 
@@ -49,7 +52,7 @@ def command(_message=None):
 
 
 def interrupt(message):
-    """Raises KeyboardInterrupt in the thread named by `ident`. It ends a Python loop; no native call."""
+    """Raises `ending` in the thread named by `ident`. It ends a Python loop; no native call."""
     import ctypes
 
     ident = message.get("ident")
@@ -57,12 +60,12 @@ def interrupt(message):
         raise ValueError("`ident` of a thread is needed (see `stacks`)")
     if ident not in sys._current_frames():
         raise ValueError("no such thread")
-    hit = ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt))
+    hit = ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(ending))
     return {"threads": hit}
 
 
 def stop_after_step(_message=None):
-    """Ends the job with KeyboardInterrupt at the next step that a progress bar shows."""
+    """Ends the job with `ending` at the next step that a progress bar shows."""
     _stop.set()
     return {}
 
@@ -71,4 +74,4 @@ def step():
     """To be called at each step, in the thread that takes it."""
     if _stop.is_set():
         _stop.clear()
-        raise KeyboardInterrupt("the user asked for the end after this step")
+        raise ending("the user asked for the end after this step")

@@ -1,6 +1,8 @@
 """Runs a prompt: here a function. What it raises is caught and kept, as the server must live on."""
 import asyncio
 
+import comfy.model_management
+
 
 class PromptExecutor:
     def __init__(self, server=None):
@@ -17,6 +19,9 @@ class PromptExecutor:
         self.add_message("execution_start", {"prompt_id": prompt_id}, False)
         try:
             prompt()
+        except comfy.model_management.InterruptProcessingException:
+            self.add_message("execution_interrupted", {"prompt_id": prompt_id}, True)
+            return
         except Exception as error:
             self.add_message("execution_error", {
                 "prompt_id": prompt_id, "exception_type": type(error).__name__, "exception_message": str(error)}, False)

@@ -8,6 +8,10 @@ current_loaded_models = []
 log = []
 
 
+class InterruptProcessingException(Exception):
+    pass
+
+
 class LoadedModel:
     def __init__(self, model):
         self.model = model

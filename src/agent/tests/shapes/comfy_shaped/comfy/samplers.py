@@ -2,7 +2,7 @@
 import torch
 from tqdm.auto import trange
 
-from . import model_management
+from . import model_management, utils
 
 
 class CFGGuider:
@@ -12,8 +12,10 @@ class CFGGuider:
     def sample(self, noise, latent_image, sampler, sigmas, denoise_mask=None, callback=None, disable_pbar=False,
                seed=None):
         model_management.load_models_gpu([self.patcher])
-        for _ in trange(int(sigmas), disable=disable_pbar):
+        bar = utils.ProgressBar(int(sigmas))
+        for i in trange(int(sigmas), disable=disable_pbar):
             noise = noise * 0.9
+            bar.update_absolute(i + 1, int(sigmas))
         if torch.isnan(noise).any():
             raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 "
                                "and cpu!")

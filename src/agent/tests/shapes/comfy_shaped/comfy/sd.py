@@ -1,7 +1,7 @@
 """The VAE and the text encoder as nodes see them."""
 import torch
 
-from . import model_management
+from . import model_management, utils
 
 
 class ModelPatcher:
@@ -40,9 +40,21 @@ class VAE:
         self.tiles = None
         return self.first_stage_model.decode(samples_in).movedim(1, -1)
 
+    def decode_tiled_(self, samples, tile_x, tile_y, overlap):
+        """A picture: thrice, with tiles as they are, lower and wider, higher and narrower."""
+        whole = self.first_stage_model.decode(samples.unsqueeze(2))[:, :, 0]
+        bar = utils.ProgressBar(3)
+        for _, narrow in ((tile_x, tile_y), (tile_x * 2, tile_y // 2), (tile_y * 2, tile_x // 2)):
+            if narrow - overlap <= 0:
+                raise ValueError("tiles of %d with an overlap of %d do not advance" % (narrow, overlap))
+            bar.update(1)
+        return whole
+
     def decode_tiled(self, samples, tile_x=None, tile_y=None, overlap=None, tile_t=None, overlap_t=None):
         model_management.load_models_gpu([self.patcher], memory_required=1)
         self.tiles = (tile_x, tile_y, overlap, tile_t, overlap_t)
+        if samples.ndim == 4:
+            return self.decode_tiled_(samples, tile_x, tile_y, overlap).movedim(1, -1)
         step = tile_y - overlap
         rows = [self.first_stage_model.decode(samples[..., top:top + step, :])
                 for top in range(0, samples.shape[-2], step)]
