@@ -21,8 +21,9 @@ state.link.send('job', state='ended')
 print('sys.path has the folder:', any('tui/agent' in p for p in sys.path))
 ";
 
+/// Nothing is said about the agent: it is there.
 fn with_agent(home: &Home) -> Start<'_> {
-    Start::new(home).options(&["--agent", "auto"])
+    Start::new(home)
 }
 
 fn words(run: &Finished) -> Vec<AgentNote> {
@@ -114,14 +115,14 @@ fn it_can_be_left_out_and_what_needs_it_says_why() {
         Event::RunStarted(s) => Some(s.plan.clone()),
         _ => None,
     })[0];
-    assert!(matches!(&plan.agent, AgentWay::Off { why } if why.contains("--agent auto")));
+    assert!(matches!(&plan.agent, AgentWay::Off { why } if why.contains("--agent off")));
     let lacking: Vec<_> = plan
         .ladder
         .iter()
         .filter_map(|r| r.unavailable.clone())
         .collect();
     assert!(
-        lacking.iter().any(|why| why.contains("--agent auto")),
+        lacking.iter().any(|why| why.contains("--agent off")),
         "{lacking:?}"
     );
 }
