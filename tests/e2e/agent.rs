@@ -373,3 +373,123 @@ fn a_rung_wins_over_the_users_tier_and_the_profile_does_not() {
         ["your FPT_CONV_TIER=cpu shadows conv_tier = split of the profile"]
     );
 }
+
+/// Two Pythons of different versions in one tree: each says hello with its own, and the one
+/// that generates is the one that counts.
+#[test]
+fn two_pythons_in_one_tree() {
+    let other = "
+import subprocess, sys, time
+state = sys.modules['fpt_agent.state']
+state.link.send('progress', n=1.0, total=9.0, desc='the launcher waits', unit='it')
+subprocess.run([sys.argv[1], '-c', sys.argv[2]], check=True)
+time.sleep(1)
+";
+    let home = Home::new();
+    let first = other_python().unwrap_or_else(python);
+    let run = with_agent(&home)
+        .command(&[
+            first.as_os_str(),
+            "-c".as_ref(),
+            other.as_ref(),
+            python().as_os_str(),
+            WORKS.as_ref(),
+        ])
+        .start()
+        .finish(LIMIT);
+    run.assert_exit(0);
+    let all = words(&run);
+    let said: Vec<_> = all
+        .iter()
+        .filter_map(|n| match &n.word {
+            AgentWord::Hello(h) => Some((n.pid, h.python.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said.len(), 2, "{all:?}");
+    let counts: Vec<_> = all
+        .iter()
+        .filter(|n| n.word == AgentWord::Main)
+        .map(|n| n.pid)
+        .collect();
+    // the launcher until the generation works, and again behind it
+    assert_eq!(counts, [said[0].0, said[1].0, said[0].0], "{all:?}");
+    let phases: Vec<_> = told(&run)
+        .iter()
+        .filter_map(|e| match e {
+            Event::Phase(p) => Some(p.phase),
+            _ => None,
+        })
+        .collect();
+    assert!(phases.contains(&Phase::Sampling), "{phases:?}");
+}
+
+/// A Python of this machine that is not the tests' own: the system's.
+fn other_python() -> Option<PathBuf> {
+    let candidates = ["/usr/bin/python3", "/usr/local/bin/python3"];
+    candidates.iter().map(PathBuf::from).find(|p| p.is_file())
+}
+
+/// The connection breaks for good while the program works: what is lost is said, and the
+/// program comes to its end.
+#[test]
+fn a_connection_that_breaks_is_said_and_the_program_goes_on() {
+    let home = Home::new();
+    let program = "
+import os, sys, time
+state = sys.modules['fpt_agent.state']
+state.state.set_phase('sampling')
+time.sleep(0.5)
+state.link.path = '/nonexistent'
+state.link.sock.shutdown(2)
+time.sleep(3)
+open('result.txt', 'w').write('done')
+";
+    let run = with_agent(&home).python(program).start().finish(LIMIT);
+    run.assert_exit(0);
+    let lost = words(&run)
+        .into_iter()
+        .find(|n| n.word == AgentWord::Lost)
+        .unwrap_or_else(|| panic!("nothing is said{}", run.digest()));
+    assert!(lost.words().unwrap().contains("the console counts again"));
+    assert!(home.dir().join("result.txt").is_file());
+}
+
+#[test]
+fn a_profile_leaves_it_out_and_the_command_line_wins() {
+    let home = Home::new();
+    let profile = home.path("mine.toml");
+    std::fs::write(
+        &profile,
+        "schema = 1\n[profile]\nid = \"mine\"\nversion = \"1.0.0\"\ntitle = \"t\"\n[workload]\nagent = \"off\"\n",
+    )
+    .unwrap();
+    let run_with = |options: &[&str]| {
+        let run = with_agent(&home)
+            .options(&["--profile", profile.to_str().unwrap()])
+            .options(options)
+            .python("pass")
+            .start()
+            .finish(LIMIT);
+        run.assert_exit(0);
+        hellos(&run)
+    };
+    assert_eq!(run_with(&[]), 0);
+    assert_eq!(run_with(&["--agent", "auto"]), 1);
+}
+
+/// What is no Python has no agent, and nobody complains of it.
+#[test]
+fn a_program_that_is_no_python_hears_no_complaint() {
+    for command in [&["sleep", "17"][..], &["sh", "-c", "sleep 17; true"]] {
+        let home = Home::new();
+        let run = with_agent(&home).command(command).start().finish(LIMIT);
+        run.assert_exit(0);
+        assert_eq!(words(&run), []);
+        let about = run.all(|e| match e {
+            Event::Notice { text, .. } if text.contains("agent") => Some(text.clone()),
+            _ => None,
+        });
+        assert_eq!(about, Vec::<String>::new(), "{command:?}");
+    }
+}
