@@ -235,7 +235,9 @@ fn settings_of_the_vault_are_the_agents() {
     let profile = written(
         "[workload.settings]\nvault_limit = \"8 GiB\"\nreplay = true\nconv2d_tier = \"nocudnn\"\n",
     );
+    let no_argument = |_: &str, _: &str| Err(NoArgument::None(String::from("no argument for it")));
     let inputs = Inputs {
+        setting_args: &no_argument,
         agent: AgentWay::On,
         ..inputs(&[])
     };

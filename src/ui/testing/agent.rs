@@ -1,9 +1,10 @@
 //! Runs with an agent inside the program.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::healthy;
-use crate::model::{AgentOp, Mono, Phase};
+use crate::model::{AgentOp, Mono, NextStep, Phase, Verdict};
 use crate::run::Snapshot;
 use crate::run::snapshot::{AgentState, AgentView};
 
@@ -19,11 +20,27 @@ pub(in crate::ui) fn with_agent() -> Snapshot {
         age_ms: 14_000,
     };
     let tiers = [
-        ("conv3d.nocudnn.ok", 2),
+        ("conv3d.nocudnn.ok", 1),
+        ("conv3d.nocudnn.tried", 1),
         ("conv3d.split.failed", 1),
         ("conv3d.split.ok", 312),
+        ("conv3d.split.tried", 313),
     ];
+    let s = healthy();
+    let mut phases = s.phases.clone();
+    Arc::make_mut(&mut phases).push_back((Mono::from_secs(840), Phase::VaeDecode));
     Snapshot {
+        verdict: Verdict {
+            phase: Phase::VaeDecode,
+            onset: Mono::from_secs(840),
+            sentence: "the job advances (GPU 98 %, CPU 104 %)".to_owned(),
+            next: Some(NextStep {
+                what: "silence limit in vae_decode".to_owned(),
+                at: Mono::from_secs(910),
+            }),
+            ..s.verdict.clone()
+        },
+        phases,
         agent: AgentView {
             state: AgentState::Connected,
             op: Some((op, Duration::from_secs(14))),
@@ -32,7 +49,7 @@ pub(in crate::ui) fn with_agent() -> Snapshot {
         phase: Phase::VaeDecode,
         phase_since: Mono::from_secs(840),
         progress: None,
-        ..healthy()
+        ..s
     }
 }
 
