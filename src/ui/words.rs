@@ -317,15 +317,15 @@ pub(super) fn in_flight(s: &Snapshot) -> Option<(&AgentOp, String)> {
     long.then(|| (op, format!("for {}", ago(*age))))
 }
 
-/// The tiers of the convolution fallback that stand in for the native one:
-/// `conv3d split 312, failed 1`.
+/// The tiers of the convolution fallback that stand in for the native one, most used first:
+/// `split 312, failed 1` of conv3d, `conv2d nocudnn 3` of another.
 pub(super) fn tiers(s: &Snapshot) -> Vec<String> {
     let mut tiers: Vec<(String, u64, u64)> = Vec::new();
     for (name, n) in &s.agent.tiers {
         let Some((tier, how)) = name.rsplit_once('.') else {
             continue;
         };
-        let tier = tier.replace('.', " ");
+        let tier = tier.trim_start_matches("conv3d.").replace('.', " ");
         if tiers.last().is_none_or(|(last, ..)| *last != tier) {
             tiers.push((tier, 0, 0));
         }
@@ -339,6 +339,7 @@ pub(super) fn tiers(s: &Snapshot) -> Vec<String> {
             _ => {}
         }
     }
+    tiers.sort_by_key(|(_, ok, failed)| std::cmp::Reverse(ok.saturating_add(*failed)));
     let words = tiers.into_iter().map(|(tier, ok, failed)| match failed {
         0 => format!("{tier} {ok}"),
         _ => format!("{tier} {ok}, failed {failed}"),

@@ -93,11 +93,11 @@ fn in_flight(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
         row = row.put(0, Tone::Plain, op.short());
         row = row.put(1, Tone::Plain, age.clone());
     }
-    for tier in tiers.into_iter().take(4) {
-        row = row.put(2, Tone::Warn, tier);
+    for (rank, tier) in (2..).zip(tiers.into_iter().take(4)) {
+        row = row.put(rank, Tone::Warn, tier);
     }
     if let Some((op, _)) = op {
-        row = row.put(3, Tone::Dim, format!("{} on {}", op.dtype, op.device));
+        row = row.put(6, Tone::Dim, format!("{} on {}", op.dtype, op.device));
     }
     Some(row.row(columns, rank::PROCESS + 1))
 }
