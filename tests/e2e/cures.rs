@@ -67,7 +67,8 @@ fn tiers(run: &Finished) -> BTreeSet<String> {
     let mut tiers = BTreeSet::new();
     for word in words(run) {
         if let AgentWord::Beat(beat) = word {
-            let ok = beat.tiers.keys().filter(|name| name.ends_with(".ok"));
+            let worked = |name: &&String| name.rsplit('.').next() == Some("ok");
+            let ok = beat.tiers.keys().filter(worked);
             tiers.extend(ok.cloned());
         }
     }
