@@ -67,6 +67,8 @@ pub struct Tracker {
     processes: BTreeMap<u32, Process>,
     main: Option<u32>,
     hello_seen: bool,
+    /// Python was first seen in the tree.
+    python: Option<Mono>,
     silence_told: bool,
 }
 
@@ -324,11 +326,14 @@ impl Tracker {
         for pid in gone.into_iter().filter(|pid| !lives(*pid)) {
             self.end(pid, AgentWord::Ended, &mut out);
         }
-        let waited = now.since(self.since);
-        if !self.hello_seen && !self.silence_told && waited >= SILENT && python() {
-            self.silence_told = true;
-            let for_ms = crate::model::time::millis(waited);
-            out.push(note(0, AgentWord::Silent { for_ms }));
+        if !self.hello_seen && !self.silence_told && python() {
+            // a shell may do other things for minutes before it starts Python
+            let there = *self.python.get_or_insert(now);
+            if now.since(there) >= SILENT {
+                self.silence_told = true;
+                let for_ms = crate::model::time::millis(now.since(self.since));
+                out.push(note(0, AgentWord::Silent { for_ms }));
+            }
         }
         out
     }
@@ -410,7 +415,8 @@ fn is_news((then, told): (Mono, &AgentBeat), (now, beat): (Mono, &AgentBeat)) ->
             .filter(|(name, _)| name.rsplit('.').next() != Some("ok"));
         counts.map(|(_, n)| n).sum::<u64>()
     };
-    !same_op || told.phase != beat.phase || failed(told) != failed(beat)
+    let new_tier = || beat.tiers.keys().any(|name| !told.tiers.contains_key(name));
+    !same_op || told.phase != beat.phase || failed(told) != failed(beat) || new_tier()
 }
 
 const fn by_agent(event: Event) -> Told {

@@ -128,7 +128,9 @@ fn who_lives_without_a_connection_is_lost_and_may_come_back() {
 fn silence_is_told_once_where_python_runs() {
     let mut w = World::new(false);
     assert_eq!(w.tick(20_000, true, false), Vec::<String>::new());
-    assert_eq!(w.tick(500, true, true), ["0 silent"]);
+    // a shell that takes its time before it starts Python is no complaint
+    assert_eq!(w.tick(500, true, true), Vec::<String>::new());
+    assert_eq!(w.tick(15_000, true, true), ["0 silent"]);
     assert_eq!(w.tick(500, true, true), Vec::<String>::new());
     let mut w = World::new(false);
     w.say(7, HELLO);

@@ -9,6 +9,7 @@ use clap::Parser;
 pub(super) use super::vault::args::VaultArgs;
 
 use crate::model::Bytes;
+use crate::profile::schema::AgentUse;
 
 /// Watches a video generation on your GPU, tells a silent hang from honest work,
 /// and starts a dead run again on a fallback.
@@ -85,9 +86,10 @@ pub(super) struct RunArgs {
     /// Take native stacks with each bundle of evidence: gdb stops the program for a moment
     #[arg(long)]
     pub(super) gdb: bool,
-    /// Put the agent into the program's Python (docs/agent.md), or leave it out
-    #[arg(long, value_name = "auto|off", default_value = "off")]
-    pub(super) agent: AgentChoice,
+    /// Put the agent into the program's Python, or leave it out (docs/agent.md). Without it
+    /// the profile says, else auto
+    #[arg(long, value_name = "auto|off")]
+    pub(super) agent: Option<AgentChoice>,
     #[command(flatten)]
     pub(super) show: ShowArgs,
     /// The command and its arguments
@@ -102,6 +104,15 @@ pub(super) enum AgentChoice {
     Auto,
     /// Nowhere.
     Off,
+}
+
+impl From<AgentChoice> for AgentUse {
+    fn from(choice: AgentChoice) -> Self {
+        match choice {
+            AgentChoice::Auto => Self::Auto,
+            AgentChoice::Off => Self::Off,
+        }
+    }
 }
 
 /// How a run is shown.

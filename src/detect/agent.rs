@@ -1,6 +1,7 @@
 //! What the agent inside the program tells: whether it is there, which process counts,
-//! what is in flight. While it tells, guesses from the console do not count.
+//! what is in flight. Whose word counts, it or the console, is [`AgentRank`]'s to say.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -113,9 +114,9 @@ impl Agent {
         self.beat = Some((cite(env, &words), beat.clone()));
     }
 
-    /// See [`AgentRank::outranks`].
-    pub(crate) fn outranks(&self, env: &Envelope) -> bool {
-        self.rank.outranks(env)
+    /// See [`AgentRank::heed`].
+    pub(crate) fn heed<'a>(&mut self, env: &'a Envelope) -> Option<Cow<'a, Envelope>> {
+        self.rank.heed(env)
     }
 
     /// How it stands.

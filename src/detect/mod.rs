@@ -34,6 +34,7 @@ mod verdict;
 mod wake;
 mod warning;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::forecast::Card;
@@ -347,10 +348,12 @@ impl Detector {
         }
     }
 
-    /// Whether the event is a guess from the console about what the agent tells itself:
-    /// then it counts for nothing.
-    pub fn is_outranked(&self, env: &Envelope) -> bool {
-        self.agent.outranks(env)
+    /// What counts of an event where the agent and the console both tell of it; to be asked
+    /// for each envelope before it is folded in, see [`AgentRank::heed`].
+    ///
+    /// [`AgentRank::heed`]: crate::model::AgentRank::heed
+    pub fn heed<'a>(&mut self, env: &'a Envelope) -> Option<Cow<'a, Envelope>> {
+        self.agent.heed(env)
     }
 
     /// How it stands with the agent inside the program.

@@ -107,6 +107,7 @@ fn plan(meta: &Meta, kind: AdapterKind) -> Option<(String, String, Plan)> {
             countdown: Duration::ZERO,
             setting_args: &|key, value| capabilities::arguments(kind, &meta.argv, key, value),
             agent: AgentWay::Unknown,
+            agent_asked: None,
             no_miopen: None,
             chosen: Chosens::default(),
         },

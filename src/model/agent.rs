@@ -189,11 +189,7 @@ impl AgentOp {
     /// `conv3d 1x16x9x64x64, weight 128x16x3x3x3, float16 on cuda:0`, the tier where it is
     /// not the native one.
     pub fn words(&self) -> String {
-        let dims = |d: &[u64]| {
-            let d: Vec<String> = d.iter().map(u64::to_string).collect();
-            d.join("x")
-        };
-        let mut words = format!("{} {}", self.name, dims(&self.shape));
+        let mut words = self.short();
         if !self.weight.is_empty() {
             words = format!("{words}, weight {}", dims(&self.weight));
         }
@@ -203,6 +199,16 @@ impl AgentOp {
         }
         words
     }
+
+    /// `conv3d 1x16x9x64x64`.
+    pub fn short(&self) -> String {
+        format!("{} {}", self.name, dims(&self.shape))
+    }
+}
+
+fn dims(sizes: &[u64]) -> String {
+    let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+    sizes.join("x")
 }
 
 /// Memory by torch's own count.

@@ -62,6 +62,7 @@ fn workload(parent: Workload, child: Workload) -> Workload {
         args: child.args.or(parent.args),
         server: child.server.or(parent.server),
         resume: child.resume.or(parent.resume),
+        agent: child.agent.or(parent.agent),
         settings: over(parent.settings, child.settings),
         arguments: over(parent.arguments, child.arguments),
     }

@@ -13,8 +13,8 @@ use super::place::{At, Place, Source};
 use super::problem::Problem;
 use super::reader::{Reader, Table, dotted};
 use super::schema::{
-    BudgetSpec, Detect, Env, EnvValue, Goal, Kill, Limit, MachineLimits, Match, MatchVendor,
-    PhaseDetect, Profile, Resume, SCHEMA, Tested, Workload,
+    AgentUse, BudgetSpec, Detect, Env, EnvValue, Goal, Kill, Limit, MachineLimits, Match,
+    MatchVendor, PhaseDetect, Profile, Resume, SCHEMA, Tested, Workload,
 };
 
 /// Longest file that is read (S601).
@@ -313,6 +313,7 @@ fn workload(r: &mut Reader, top: Table<'_, '_>) -> Workload {
         "args",
         "server",
         "resume",
+        "agent",
         "settings",
         "arguments",
     ];
@@ -328,6 +329,7 @@ fn workload(r: &mut Reader, top: Table<'_, '_>) -> Workload {
         args: r.strings(t, "args"),
         server: r.bool(t, "server"),
         resume: r.word_at(t, "resume", Resume::WORDS),
+        agent: r.word_at(t, "agent", AgentUse::WORDS),
         settings,
         arguments: arguments(r, t),
     }

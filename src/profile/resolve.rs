@@ -11,7 +11,7 @@ use crate::model::{
 
 use super::knob::same_value;
 use super::place::{At, Owner};
-use super::schema::{Answer, Limit, Profile, Resume, RungSpec};
+use super::schema::{AgentUse, Answer, Limit, Profile, Resume, RungSpec};
 
 mod effective;
 mod workload;
@@ -60,6 +60,8 @@ pub struct Inputs<'a> {
     pub setting_args: &'a SettingArgs<'a>,
     /// Whether an agent inside the program carries settings out.
     pub agent: AgentWay,
+    /// `--agent`, which wins over the profile.
+    pub agent_asked: Option<AgentUse>,
     /// Why MIOpen's variables concern nobody here; absent: they do.
     pub no_miopen: Option<String>,
     /// What the user chose while watching; it wins over everything but later rungs.
@@ -73,6 +75,19 @@ pub struct Resolved {
     pub plan: Plan,
     /// Settings that are shadowed, dropped or cannot be followed; one sentence each.
     pub notices: Vec<String>,
+}
+
+/// Why the agent is left out by choice: `--agent`, else what the profile says; absent: it is not.
+pub fn agent_off(profile: &Profile, asked: Option<AgentUse>) -> Option<String> {
+    let by_profile = profile.workload.agent.as_ref();
+    match (asked, by_profile.map(|at| at.value)) {
+        (Some(AgentUse::Off), _) => Some("the agent is off (--agent off)".to_owned()),
+        (None, Some(AgentUse::Off)) => Some(format!(
+            "the agent is off (profile {}; --agent auto puts it in)",
+            profile.id.value
+        )),
+        _ => None,
+    }
 }
 
 /// Every variable whose exported value [`resolve`] must know.

@@ -175,6 +175,28 @@ impl Resume {
     ];
 }
 
+/// Whether the agent is put into the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentUse {
+    /// Where the command is Python, or starts it.
+    Auto,
+    /// Nowhere.
+    Off,
+}
+
+impl AgentUse {
+    /// Words of the file and of the command line.
+    pub const WORDS: &[(&'static str, Self)] = &[("auto", Self::Auto), ("off", Self::Off)];
+
+    /// The word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// `[workload]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workload {
@@ -186,6 +208,8 @@ pub struct Workload {
     pub server: Option<At<bool>>,
     /// What a restart can keep.
     pub resume: Option<At<Resume>>,
+    /// Whether the agent is put into the program; `--agent` wins.
+    pub agent: Option<At<AgentUse>>,
     /// Settings for an agent or adapter, as text.
     pub settings: BTreeMap<String, At<String>>,
     /// `[workload.arguments]`: the program's own arguments for a setting, with

@@ -19,9 +19,10 @@ pub fn follow(state: &mut RunState, env: &Envelope) {
     if state.is_over() {
         return;
     }
-    if state.detector.is_outranked(env) {
+    let Some(env) = state.detector.heed(env) else {
         return;
-    }
+    };
+    let env = &*env;
     state.remember(env);
     state.detector.ignore_tracer(state.evidence_touches());
     state.detector.observe(env);

@@ -21,10 +21,11 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
         }
         return Vec::new();
     }
-    if state.detector.is_outranked(env) {
-        // what the agent tells itself is not guessed from the console
+    // what the agent tells itself is not guessed from the console
+    let Some(env) = state.detector.heed(env) else {
         return Vec::new();
-    }
+    };
+    let env = &*env;
     state.remember(env);
     state.detector.ignore_tracer(state.evidence_touches());
     let mut effects = Vec::new();

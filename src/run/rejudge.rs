@@ -17,9 +17,10 @@ const NO_WORD: Duration = Duration::from_secs(1);
 /// Judgements and decisions of the recording itself change nothing.
 pub fn rejudge(state: &mut RunState, env: &Envelope) -> Vec<Verdict> {
     state.now = state.now.max(env.at);
-    if state.detector.is_outranked(env) {
+    let Some(env) = state.detector.heed(env) else {
         return Vec::new();
-    }
+    };
+    let env = &*env;
     state.remember(env);
     state.detector.ignore_tracer(state.evidence_touches());
     state.detector.observe(env);

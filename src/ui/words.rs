@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::model::{
-    Bytes, GpuSample, Health, Metric, Mono, NextStep, Progress, RungId, SourceState, SourceStatus,
+    AgentOp, Bytes, GpuSample, Health, Metric, Mono, NextStep, Progress, RungId, SourceState,
+    SourceStatus,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{AgentState, JobState, LadderEntry, RungState, Stage};
@@ -309,11 +310,41 @@ pub(super) fn agent(s: &Snapshot) -> Option<(Tone, String)> {
     Some((tone, format!("agent {}", s.agent.state.word())))
 }
 
-/// An operation that has been in flight for long enough to be read.
-pub(super) fn in_flight(s: &Snapshot) -> Option<String> {
+/// An operation that has been in flight for long enough to be read, and for how long.
+pub(super) fn in_flight(s: &Snapshot) -> Option<(&AgentOp, String)> {
     let (op, age) = s.agent.op.as_ref()?;
     let long = *age >= Duration::from_secs(2);
-    long.then(|| format!("{} for {}", op.words(), ago(*age)))
+    long.then(|| (op, format!("for {}", ago(*age))))
+}
+
+/// The tiers of the convolution fallback that stand in for the native one, most used first:
+/// `split 312, failed 1` of conv3d, `conv2d nocudnn 3` of another.
+pub(super) fn tiers(s: &Snapshot) -> Vec<String> {
+    let mut tiers: Vec<(String, u64, u64)> = Vec::new();
+    for (name, n) in &s.agent.tiers {
+        let Some((tier, how)) = name.rsplit_once('.') else {
+            continue;
+        };
+        let tier = tier.trim_start_matches("conv3d.").replace('.', " ");
+        if tiers.last().is_none_or(|(last, ..)| *last != tier) {
+            tiers.push((tier, 0, 0));
+        }
+        let Some((_, ok, failed)) = tiers.last_mut() else {
+            continue;
+        };
+        match how {
+            "ok" => *ok = *n,
+            "failed" => *failed = *n,
+            // tried is the sum of both
+            _ => {}
+        }
+    }
+    tiers.sort_by_key(|(_, ok, failed)| std::cmp::Reverse(ok.saturating_add(*failed)));
+    let words = tiers.into_iter().map(|(tier, ok, failed)| match failed {
+        0 => format!("{tier} {ok}"),
+        _ => format!("{tier} {ok}, failed {failed}"),
+    });
+    words.collect()
 }
 
 /// Whether a job is in flight, in words.

@@ -269,3 +269,89 @@ fn rungs_that_need_the_agent_go_with_it_and_come_back() {
         .insert("conv_tier".to_owned(), "split".to_owned());
     assert_eq!(sim.state.agent_settings(&spec)["conv_tier"], "split");
 }
+
+fn in_section(phase: Phase, section: u32) -> Event {
+    Event::Phase(PhaseChange {
+        phase,
+        section: Some(section),
+        sections: Some(3),
+        on_cpu: false,
+    })
+}
+
+/// A program with a loop of its own: its console tells each stage, its agent only decodes.
+#[test]
+fn an_agent_that_knows_no_phase_leaves_it_to_the_console() {
+    let mut sim = decoding();
+    let agent = Some(Speaker::Agent);
+    let shown = |sim: &Sim| {
+        let shown = sim.state.snapshot();
+        (shown.phase, shown.section)
+    };
+    // the decode of section 1 ends; what the console said of it is over, too
+    sim.feed(in_section(Phase::VaeDecode, 1));
+    sim.feed_from(agent, phase(Phase::Startup));
+    assert_eq!(shown(&sim), (Phase::Startup, Some(1)));
+    sim.feed(in_section(Phase::Save, 1));
+    sim.feed(in_section(Phase::ModelLoad, 2));
+    sim.feed(in_section(Phase::Sampling, 2));
+    assert_eq!(shown(&sim), (Phase::Sampling, Some(2)));
+    // it knows nothing new
+    sim.feed_from(agent, phase(Phase::Unknown));
+    assert_eq!(shown(&sim), (Phase::Sampling, Some(2)));
+    // a decode of its own inside the steps: a true phase counts, in the console's section
+    sim.feed_from(agent, phase(Phase::VaeDecode));
+    assert_eq!(shown(&sim), (Phase::VaeDecode, Some(2)));
+    // and the steps go on behind it
+    sim.feed_from(agent, phase(Phase::Startup));
+    assert_eq!(shown(&sim), (Phase::Sampling, Some(2)));
+
+    sim.world = sim.world.clone().made_silent();
+    pass(&mut sim, 120, None, true);
+    let hung = sim.hung(VerdictId::SilentHang).expect("a hang is declared");
+    let Event::Verdict(v) = &hung.event else {
+        panic!()
+    };
+    assert_eq!(v.phase, Phase::Sampling);
+}
+
+#[test]
+fn a_section_that_the_console_tells_late_is_the_agents_phase_too() {
+    let mut sim = decoding();
+    sim.feed_from(Some(Speaker::Agent), phase(Phase::Sampling));
+    sim.feed(in_section(Phase::ModelLoad, 2));
+    let shown = sim.state.snapshot();
+    assert_eq!((shown.phase, shown.section), (Phase::Sampling, Some(2)));
+    // where the agent itself counts them, that counts
+    sim.feed_from(Some(Speaker::Agent), in_section(Phase::Sampling, 3));
+    sim.feed(in_section(Phase::ModelLoad, 2));
+    let shown = sim.state.snapshot();
+    assert_eq!((shown.phase, shown.section), (Phase::Sampling, Some(3)));
+}
+
+#[test]
+fn bars_count_as_the_console_reads_them_while_the_agent_knows_no_phase() {
+    let bar = |done, sampling| {
+        Event::Progress(Progress {
+            what: None,
+            done,
+            total: Some(9.0),
+            seconds_per_step: None,
+            sampling,
+        })
+    };
+    let mut sim = decoding();
+    let shown = |sim: &Sim| sim.state.snapshot().progress.map(|p| (p.done, p.sampling));
+    let agent = Some(Speaker::Agent);
+    sim.feed_from(agent, phase(Phase::Startup));
+    // of a bar that the console does not show the agent's word is all there is
+    sim.feed_from(agent, bar(1.0, false));
+    assert_eq!(shown(&sim), Some((1.0, false)));
+    sim.feed(bar(2.0, true));
+    sim.feed_from(agent, bar(2.0, false));
+    assert_eq!(shown(&sim), Some((2.0, true)));
+    sim.feed_from(agent, phase(Phase::Sampling));
+    sim.feed_from(agent, bar(3.0, true));
+    sim.feed(bar(4.0, true));
+    assert_eq!(shown(&sim), Some((3.0, true)));
+}

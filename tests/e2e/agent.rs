@@ -1,9 +1,12 @@
 //! The agent inside the program's Python: real binary, real Python.
 
+#[cfg(test)]
+mod ways;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use framepack_tui::model::{AgentNote, AgentWay, AgentWord, Event, JobChange, Phase, Speaker};
+use framepack_tui::model::{AgentNote, AgentWord, Event, JobChange, Phase, Speaker};
 
 use crate::harness::{Finished, Home, Start, python};
 
@@ -21,8 +24,9 @@ state.link.send('job', state='ended')
 print('sys.path has the folder:', any('tui/agent' in p for p in sys.path))
 ";
 
+/// Nothing is said about the agent: it is there.
 fn with_agent(home: &Home) -> Start<'_> {
-    Start::new(home).options(&["--agent", "auto"])
+    Start::new(home)
 }
 
 fn words(run: &Finished) -> Vec<AgentNote> {
@@ -97,104 +101,6 @@ fn phases_progress_and_jobs_of_the_agent_are_events() {
     for private in ["FPT_AGENT", "fpt_run.py", "framepack-tui/agent"] {
         assert!(!record.contains(private), "{private}");
     }
-}
-
-#[test]
-fn it_can_be_left_out_and_what_needs_it_says_why() {
-    let home = Home::new();
-    let run = Start::new(&home)
-        .options(&["--agent", "off"])
-        .python("import sys; print('agent' if 'fpt_agent' in sys.modules else 'none')")
-        .start()
-        .finish(LIMIT);
-    run.assert_exit(0);
-    assert_eq!(words(&run), []);
-    assert!(lines(&run).contains("none"));
-    let plan = &run.all(|e| match e {
-        Event::RunStarted(s) => Some(s.plan.clone()),
-        _ => None,
-    })[0];
-    assert!(matches!(&plan.agent, AgentWay::Off { why } if why.contains("--agent auto")));
-    let lacking: Vec<_> = plan
-        .ladder
-        .iter()
-        .filter_map(|r| r.unavailable.clone())
-        .collect();
-    assert!(
-        lacking.iter().any(|why| why.contains("--agent auto")),
-        "{lacking:?}"
-    );
-}
-
-#[test]
-fn python_that_heeds_no_variable_is_reached_by_the_launcher() {
-    for flags in ["-I", "-Iu", "-ES"] {
-        let home = Home::new();
-        let script = home.path("script.py");
-        std::fs::write(
-            &script,
-            format!("{WORKS}\nprint(__name__, sys.argv[1:], sys.flags.isolated)"),
-        )
-        .unwrap();
-        let run = with_agent(&home)
-            .command(&[
-                python().as_os_str(),
-                flags.as_ref(),
-                script.as_os_str(),
-                "-x".as_ref(),
-            ])
-            .start()
-            .finish(LIMIT);
-        run.assert_exit(0);
-        assert_eq!(hellos(&run), 1, "{flags} {}", run.digest());
-        let isolated = i32::from(flags.contains('I'));
-        assert!(
-            lines(&run).contains(&format!("__main__ ['-x'] {isolated}")),
-            "{}",
-            lines(&run)
-        );
-    }
-}
-
-#[test]
-fn a_script_that_takes_the_path_away_is_said_and_runs_on() {
-    let home = Home::new();
-    let python = python();
-    let text = format!(
-        "unset PYTHONPATH; exec {} -c 'import time; time.sleep(18); print(\"done\")'",
-        python.display()
-    );
-    let run = with_agent(&home)
-        .command(&["sh", "-c", &text])
-        .start()
-        .finish(LIMIT);
-    run.assert_exit(0);
-    let all = words(&run);
-    assert_eq!(all.len(), 1, "{all:?}");
-    assert!(matches!(all[0].word, AgentWord::Silent { for_ms } if for_ms >= 15_000));
-    assert!(all[0].words().unwrap().contains("PYTHONPATH"));
-    assert!(lines(&run).contains("done"));
-}
-
-#[test]
-fn a_users_own_path_and_sitecustomize_still_count() {
-    let home = Home::new();
-    let own = home.path("own");
-    std::fs::create_dir(&own).unwrap();
-    std::fs::write(own.join("sitecustomize.py"), "print('own sitecustomize')\n").unwrap();
-    std::fs::write(own.join("helper_of_mine.py"), "WORD = 'helped'\n").unwrap();
-    let run = with_agent(&home)
-        .env("PYTHONPATH", &own)
-        .python("import helper_of_mine; print(helper_of_mine.WORD)")
-        .start()
-        .finish(LIMIT);
-    run.assert_exit(0);
-    assert_eq!(hellos(&run), 1);
-    let lines = lines(&run);
-    assert!(
-        lines.contains("own sitecustomize") && lines.contains("helped"),
-        "{lines}"
-    );
 }
 
 #[test]
@@ -371,4 +277,29 @@ fn a_rung_wins_over_the_users_tier_and_the_profile_does_not() {
         said,
         ["your FPT_CONV_TIER=cpu shadows conv_tier = split of the profile"]
     );
+}
+
+/// The connection breaks for good while the program works: what is lost is said, and the
+/// program comes to its end.
+#[test]
+fn a_connection_that_breaks_is_said_and_the_program_goes_on() {
+    let home = Home::new();
+    let program = "
+import os, sys, time
+state = sys.modules['fpt_agent.state']
+state.state.set_phase('sampling')
+time.sleep(0.5)
+state.link.path = '/nonexistent'
+state.link.sock.shutdown(2)
+time.sleep(3)
+open('result.txt', 'w').write('done')
+";
+    let run = with_agent(&home).python(program).start().finish(LIMIT);
+    run.assert_exit(0);
+    let lost = words(&run)
+        .into_iter()
+        .find(|n| n.word == AgentWord::Lost)
+        .unwrap_or_else(|| panic!("nothing is said{}", run.digest()));
+    assert!(lost.words().unwrap().contains("the console counts again"));
+    assert!(home.dir().join("result.txt").is_file());
 }

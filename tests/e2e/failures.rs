@@ -80,7 +80,9 @@ fn no_suitable_algorithm_names_the_rungs_it_cannot_take() {
 #[test]
 fn out_of_device_memory() {
     let home = Home::new();
-    assert_failed_as(&run(&home, "oom"), VerdictId::GpuOom);
+    // with the agent it would not fail
+    let run = run_with(&home, "oom", &["--agent", "off"]);
+    assert_failed_as(&run, VerdictId::GpuOom);
 }
 
 #[test]

@@ -293,12 +293,17 @@ fn endless_search_is_a_find_stall() {
 #[test]
 fn hang_on_every_rung_is_given_up() {
     let home = Home::new();
-    let run = run_with_following_card(&home, &["--fault", "hang-idle"]);
+    let mut card = Card::rx7900xtx();
+    card.follow(&home, 0);
+    // the agent would have a cure
+    let run = Start::new(&home)
+        .card(&card)
+        .options(&["--profile", "generic-amd", "--agent", "off"])
+        .framepack(&["--fault", "hang-idle"])
+        .start()
+        .finish(LIMIT);
     run.assert_exit(21);
-    let attempts = run.all(|e| match e {
-        Event::AttemptStarted(spec) => Some(spec.rung.clone()),
-        _ => None,
-    });
+    let attempts = rungs(&run);
     assert!(
         (2..=4).contains(&attempts.len()),
         "attempts: {attempts:?}{}",
@@ -320,4 +325,21 @@ fn hang_on_every_rung_is_given_up() {
         _ => None,
     });
     assert_eq!(given_up.len(), 1, "{}", run.digest());
+}
+
+/// Where every convolution of a kind hangs, the agent makes it of others.
+#[test]
+fn a_hang_that_no_variable_cures_comes_home_on_split_convolutions() {
+    let home = Home::new();
+    let run = run_with_following_card(&home, &["--fault", "hang-idle"]);
+    run.assert_exit(10);
+    let rungs = rungs(&run);
+    assert_eq!(rungs.last().unwrap().0, "conv_split", "{rungs:?}");
+}
+
+fn rungs(run: &Finished) -> Vec<RungId> {
+    run.all(|e| match e {
+        Event::AttemptStarted(spec) => Some(spec.rung.clone()),
+        _ => None,
+    })
 }

@@ -14,6 +14,8 @@ mod bad_input;
 #[cfg(test)]
 mod card;
 #[cfg(test)]
+mod cures;
+#[cfg(test)]
 mod diagnose;
 #[cfg(test)]
 mod ending;

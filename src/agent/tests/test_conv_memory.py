@@ -90,6 +90,13 @@ class FromAttemptToAttempt(WithFolder):
         self.assertEqual(self.attempt(4).begin(key(6)), CPU)  # there is nothing below
         self.assertEqual(self.attempt(5).problems, [])
 
+    def test_hung_on_the_cpu_is_no_librarys_fault(self):
+        first = self.attempt(1)
+        there = Memory.key("conv3d", (1, 2, 3, 4, 5), (3, 2, 3, 3, 3), "bfloat16", "cpu", (1, 0, 1, 1))
+        first.take_off(there, NATIVE)
+        second = self.attempt(2)
+        self.assertEqual((second.begin(there), second.problems, self.files()), (NATIVE, [], []))
+
     def test_hung_conv2d_has_no_split(self):
         self.attempt(1).take_off(key(op="conv2d"), NATIVE)
         self.assertEqual(self.attempt(2).begin(key(op="conv2d")), NOCUDNN)

@@ -39,6 +39,13 @@ class Spans(AgentTest):
                 pass
         self.assertEqual(self.path(), ["unknown", "sampling", "vae_decode", "unknown", "startup"])
 
+    def test_a_file_whose_end_nobody_tells_is_said_only_where_something_ends_it(self):
+        phases.writing()
+        self.assertEqual(self.path(), [])
+        with phases.Job("job"):
+            phases.writing()
+        self.assertEqual(self.path(), ["unknown", "save", "unknown"])
+
     def test_the_exception_is_the_programs_own_and_told_once(self):
         error = ValueError("boom")
         with self.assertRaises(ValueError) as caught:

@@ -12,7 +12,6 @@ use crate::agent::inject::python_path;
 use crate::agent::{
     Bound, Channel, Door, Heard, Installed, Look, Subject, Told, Tracker, private_dirs, way,
 };
-use crate::cli::args::AgentChoice;
 use crate::model::event::Level;
 use crate::model::{AgentWay, AttemptSpec, EnvChange, EnvOrigin, Event, ProcSample};
 use crate::record::RunDir;
@@ -56,13 +55,9 @@ pub(super) struct Side {
     told_over: bool,
 }
 
-/// Whether an agent is put into this command, as far as can be told before anything is
+/// Whether an agent can be put into this command, as far as can be told before anything is
 /// launched.
-pub(super) fn expected(choice: AgentChoice, argv: &[String]) -> AgentWay {
-    if choice == AgentChoice::Off {
-        let why = "the agent is off (--agent auto puts it in)".to_owned();
-        return AgentWay::Off { why };
-    }
+pub(super) fn expected(argv: &[String]) -> AgentWay {
     match way(argv, Path::new("/"), &Disk).python {
         Ok(()) => AgentWay::On,
         Err(why) => AgentWay::Off {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::cli::CliError;
 use crate::model::Vendor;
 use crate::model::{AgentWay, Bytes, Chosens, GpuSample, Plan, Setting};
-use crate::profile::resolve::{Inputs, env_names};
+use crate::profile::resolve::{Inputs, agent_off, env_names};
+use crate::profile::schema::AgentUse;
 use crate::profile::{Catalog, Problem, Profile, lint, resolve};
 use crate::workload::adapter::{self, AdapterKind, LaunchInfo};
 use crate::workload::capabilities;
@@ -30,8 +31,12 @@ pub(in crate::cli) struct Planner {
     pub(in crate::cli) card_unknown: bool,
     /// What reads the console, where the profile does not say.
     pub(in crate::cli) detected: AdapterKind,
-    /// Whether an agent is put into the command.
+    /// Whether an agent can be put into the command.
     pub(in crate::cli) agent: AgentWay,
+    /// `--agent`.
+    pub(in crate::cli) agent_asked: Option<AgentUse>,
+    /// It is left out by choice, not for want of Python.
+    pub(in crate::cli) left_out: bool,
     /// The user's exported variables.
     pub(in crate::cli) exported: BTreeMap<String, String>,
     /// Countdown before a kill.
@@ -77,6 +82,7 @@ impl Planner {
             countdown: self.countdown,
             setting_args: &follow,
             agent: self.agent.clone(),
+            agent_asked: self.agent_asked,
             no_miopen: self.no_miopen(),
             chosen: chosen.clone(),
         };
@@ -90,6 +96,18 @@ impl Planner {
             kind,
             notices,
         })
+    }
+
+    /// The plan of a run's beginning. Whether the agent is put in is decided here, for the
+    /// whole run: a profile that is chosen later changes nothing about it.
+    pub(in crate::cli) fn first_plan(&mut self) -> Result<Planned, CliError> {
+        let planned = self.plan(&Chosens::default())?;
+        let Some(why) = agent_off(&planned.profile, self.agent_asked) else {
+            return Ok(planned);
+        };
+        self.agent = AgentWay::Off { why };
+        self.left_out = true;
+        self.plan(&Chosens::default())
     }
 
     fn exported_for(&self, profile: &Profile) -> BTreeMap<String, String> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Zoned;
 
 use crate::cli::CliError;
-use crate::cli::args::{AgentChoice, RunArgs};
+use crate::cli::args::RunArgs;
 use crate::cli::show::Output;
 use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
@@ -16,6 +16,7 @@ use crate::model::visible::{self, Visible};
 use crate::model::{
     AgentWay, Attached, Chosens, EnvChange, EnvOrigin, GpuSample, SourceStatus, Vendor,
 };
+use crate::profile::schema::AgentUse;
 use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
 use crate::supervise::GpuLock;
@@ -109,11 +110,13 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         card_unknown: silent_card(&sources).is_some(),
         card,
         detected,
-        agent: agent::expected(args.agent, &args.command),
+        agent: agent::expected(&args.command),
+        agent_asked: args.agent.map(AgentUse::from),
+        left_out: false,
         exported: exported.clone(),
         countdown: countdown(output),
     };
-    let mut plan = planner.plan(&Chosens::default())?;
+    let mut plan = planner.first_plan()?;
     notices.append(&mut plan.notices);
     let card = planner.card.as_ref();
     notices.extend(host_notice(&sampler, &plan.profile));
@@ -122,7 +125,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
 
     let place = cwd.display().to_string();
     let record = record(&args.command, &Zoned::now(), None, &mut notices)?;
-    let agent = put_ready(args, &record.1, &mut planner, &mut plan, &mut notices)?;
+    let agent = put_ready(&record.1, &mut planner, &mut plan, &mut notices)?;
     let card = planner.card.as_ref();
     let begun = begin(plan, &args.command, place, record, card, None);
     let lock = lock(card, &begun.dir)?;
@@ -200,13 +203,12 @@ pub(in crate::cli) fn begin(
 /// Puts the agent where the program finds it. That it cannot be costs what only the agent
 /// does, never the run.
 fn put_ready(
-    args: &RunArgs,
     dir: &RunDir,
     planner: &mut Planner,
     decided: &mut Planned,
     notices: &mut Vec<String>,
 ) -> Result<Option<agent::Ready>, CliError> {
-    if args.agent == AgentChoice::Off {
+    if planner.left_out {
         return Ok(None);
     }
     match agent::prepare(dir, notices) {

@@ -200,6 +200,8 @@ fn set_up(
         card,
         detected: adapter(&command, target.cwd.as_deref()),
         agent: crate::model::AgentWay::Unknown,
+        agent_asked: None,
+        left_out: true,
         exported: environ,
         countdown: Duration::ZERO,
     };

@@ -1,43 +1,69 @@
-//! Whose word counts: while the agent of the process that generates tells phases, guesses
-//! from the console do not.
+//! Whose word counts: while the agent of the process that generates knows a phase, guesses
+//! from the console do not; where it knows none, they do.
+
+use std::borrow::Cow;
 
 use crate::model::event::{Envelope, Event, Speaker};
+use crate::model::progress::PhaseChange;
 use crate::model::vocab::Phase;
 
 use super::AgentWord;
 
-/// What the process that counts has told of so far in an attempt.
+/// What the process that counts and the console have told of so far in an attempt.
+///
+/// Each envelope goes to [`AgentRank::heed`] first, and what that gives to
+/// [`AgentRank::observe`].
 #[derive(Debug, Clone, Default)]
 pub struct AgentRank {
     main: Option<u32>,
-    phase: Option<Phase>,
+    /// The agent's phase, and its section where the agent itself counts them.
+    phase: Option<(Phase, Option<u32>)>,
     progress: bool,
     job: bool,
+    console: Console,
+}
+
+/// What the console is taken to say, whether or not it counted.
+#[derive(Debug, Clone, Default)]
+struct Console {
+    phase: Option<PhaseChange>,
+    progress: bool,
+}
+
+impl Console {
+    fn section(&self) -> Option<u32> {
+        self.phase.as_ref().and_then(|p| p.section)
+    }
+}
+
+/// Whether the word says no more than that nothing better is known: a program with a loop
+/// of its own is in `startup` for the agent between two decodes.
+const fn is_vague(phase: Phase) -> bool {
+    matches!(phase, Phase::Startup | Phase::Unknown)
 }
 
 impl AgentRank {
-    /// Folds one event in.
+    /// Folds in what is no phase, progress or job.
     pub fn observe(&mut self, env: &Envelope) {
-        let by_agent = env.from == Some(Speaker::Agent);
         match &env.event {
             Event::AttemptStarted(_) => *self = Self::default(),
             Event::Agent(note) => match note.word {
-                AgentWord::Main => {
-                    *self = Self {
-                        main: Some(note.pid),
-                        ..Self::default()
-                    };
-                }
+                AgentWord::Main => self.begin(Some(note.pid)),
                 AgentWord::Ended | AgentWord::Lost if self.main == Some(note.pid) => {
-                    *self = Self::default();
+                    self.begin(None);
                 }
                 _ => {}
             },
-            Event::Phase(p) if by_agent => self.phase = Some(p.phase),
-            Event::Progress(_) if by_agent => self.progress = true,
-            Event::Job(_) if by_agent => self.job = true,
             _ => {}
         }
+    }
+
+    fn begin(&mut self, main: Option<u32>) {
+        *self = Self {
+            main,
+            console: std::mem::take(&mut self.console),
+            ..Self::default()
+        };
     }
 
     /// The process that counts.
@@ -45,23 +71,94 @@ impl AgentRank {
         self.main
     }
 
-    /// Whether this is a guess from the console about what the agent itself tells. What the
-    /// console knows more of the agent's own phase (section, a step on the CPU) is none.
-    pub fn outranks(&self, env: &Envelope) -> bool {
-        if env.from.is_some() || self.main.is_none() {
-            return false;
-        }
-        let Some(phase) = self.phase else {
-            return false;
-        };
-        match &env.event {
+    /// Whether the agent knows what the program does.
+    fn knows(&self) -> bool {
+        self.phase.is_some_and(|(phase, _)| !is_vague(phase))
+    }
+
+    /// What counts of an event, whoever told it; `None`: nothing.
+    ///
+    /// A phase of the agent is completed by what only the console knows of it (section, a
+    /// step on the CPU), and where the agent knows no phase any more, the console's stands
+    /// in its place. Whatever is no phase, progress or job counts as it is.
+    pub fn heed<'a>(&mut self, env: &'a Envelope) -> Option<Cow<'a, Envelope>> {
+        let by_agent = env.from == Some(Speaker::Agent);
+        let counts = match &env.event {
             Event::Phase(p) => {
-                let more = p.section.is_some() || p.on_cpu;
-                !(more && p.phase == phase)
+                let heard = if by_agent {
+                    self.by_agent(p)
+                } else {
+                    self.by_console(p)
+                }?;
+                if heard == *p {
+                    return Some(Cow::Borrowed(env));
+                }
+                return Some(Cow::Owned(Envelope {
+                    event: Event::Phase(heard),
+                    ..env.clone()
+                }));
             }
-            Event::Progress(_) => self.progress,
-            Event::Job(_) => self.job,
-            _ => false,
+            Event::Progress(_) if by_agent => {
+                self.progress = true;
+                self.knows() || !self.console.progress
+            }
+            Event::Progress(_) => {
+                self.console.progress = true;
+                !(self.progress && self.knows())
+            }
+            Event::Job(_) if by_agent => {
+                self.job = true;
+                true
+            }
+            Event::Job(_) => !self.job,
+            _ => true,
+        };
+        counts.then_some(Cow::Borrowed(env))
+    }
+
+    fn by_agent(&mut self, p: &PhaseChange) -> Option<PhaseChange> {
+        let knew = self.knows();
+        let was = self.phase.replace((p.phase, p.section));
+        let guess = self.console.phase.as_ref();
+        if is_vague(p.phase)
+            && let Some(guess) = guess.filter(|g| !is_vague(g.phase))
+        {
+            if !knew {
+                // it knew nothing before and knows nothing now
+                return None;
+            }
+            let is_over = was.is_some_and(|(was, _)| was == guess.phase);
+            if !is_over {
+                return Some(guess.clone());
+            }
         }
+        let mut p = p.clone();
+        if let Some(guess) = guess {
+            if p.section.is_none() {
+                p.section = guess.section;
+                p.sections = p.sections.or(guess.sections);
+            }
+            p.on_cpu |= guess.on_cpu && guess.phase == p.phase;
+        }
+        Some(p)
+    }
+
+    fn by_console(&mut self, p: &PhaseChange) -> Option<PhaseChange> {
+        let before = self.console.section();
+        self.console.phase = Some(p.clone());
+        let (phase, own_section) = match self.phase {
+            Some(known) if self.knows() => known,
+            _ => return Some(p.clone()),
+        };
+        if p.phase == phase && (p.section.is_some() || p.on_cpu) {
+            return Some(p.clone());
+        }
+        // a line can come behind the agent's word for what it announced
+        let news = own_section.is_none() && p.section.is_some() && p.section != before;
+        news.then(|| PhaseChange {
+            phase,
+            on_cpu: false,
+            ..p.clone()
+        })
     }
 }

@@ -126,6 +126,22 @@ fn workload(
             Origin::Detected,
         ),
     }
+    match (inputs.agent_asked, &w.agent) {
+        (Some(asked), said) => list.0.push(Effective {
+            key: "workload.agent".to_owned(),
+            value: Some(asked.word().to_owned()),
+            origin: Origin::CommandLine,
+            overrides: said
+                .as_ref()
+                .filter(|at| at.value != asked)
+                .map(|at| format!("{} ({})", at.value.word(), of(&at.place))),
+            idle: None,
+        }),
+        (None, Some(at)) => {
+            list.said("workload.agent", Some(at), at.value.word().to_owned());
+        }
+        (None, None) => {}
+    }
     let appended = plan.argv.get(inputs.argv.len()..).unwrap_or_default();
     if let (Some(first), false) = (w.args.iter().flatten().next(), appended.is_empty()) {
         list.said("workload.args", Some(first), appended.join(" "));

@@ -27,6 +27,7 @@ fn inputs(user: &[(&str, &str)]) -> Inputs<'static> {
         countdown: Duration::ZERO,
         setting_args: &no_agent,
         agent: AgentWay::Unknown,
+        agent_asked: None,
         no_miopen: None,
         chosen: Chosens::default(),
     }
@@ -190,6 +191,60 @@ fn the_agent_carries_out_what_no_argument_does_and_its_lack_is_said() {
         find(&plan, "tiled_vae").unavailable.as_deref(),
         Some("no argument for it, and the agent is off")
     );
+}
+
+#[test]
+fn the_command_line_decides_about_the_agent_before_the_profile() {
+    let silent = written("");
+    let without = written("[workload]\nagent = \"off\"\n");
+    let with = written("[workload]\nagent = \"auto\"\n");
+    let (auto, off) = (Some(AgentUse::Auto), Some(AgentUse::Off));
+    let why = |profile, asked| agent_off(profile, asked);
+    for profile in [&silent, &with] {
+        assert_eq!(why(profile, None), None);
+        assert_eq!(why(profile, auto), None);
+    }
+    for profile in [&silent, &with, &without] {
+        assert_eq!(
+            why(profile, off).as_deref(),
+            Some("the agent is off (--agent off)")
+        );
+    }
+    assert_eq!(why(&without, auto), None);
+    assert!(why(&without, None).unwrap().contains("profile mine"));
+
+    let shown = |profile: &Profile, agent_asked| {
+        let inputs = Inputs {
+            agent_asked,
+            ..inputs(&[])
+        };
+        let plan = resolve(profile, &inputs).plan;
+        let entry = plan
+            .effective
+            .into_iter()
+            .find(|e| e.key == "workload.agent");
+        entry.map(|e| (e.value.unwrap(), e.overrides.is_some()))
+    };
+    assert_eq!(shown(&silent, None), None);
+    assert_eq!(shown(&without, None), Some(("off".to_owned(), false)));
+    assert_eq!(shown(&without, auto), Some(("auto".to_owned(), true)));
+}
+
+#[test]
+fn settings_of_the_vault_are_the_agents() {
+    let profile = written(
+        "[workload.settings]\nvault_limit = \"8 GiB\"\nreplay = true\nconv2d_tier = \"nocudnn\"\n",
+    );
+    let no_argument = |_: &str, _: &str| Err(NoArgument::None(String::from("no argument for it")));
+    let inputs = Inputs {
+        setting_args: &no_argument,
+        agent: AgentWay::On,
+        ..inputs(&[])
+    };
+    let resolved = resolve(&profile, &inputs);
+    assert_eq!(resolved.notices, Vec::<String>::new());
+    assert_eq!(resolved.plan.settings["vault_limit"], "8 GiB");
+    assert_eq!(resolved.plan.settings.len(), 3);
 }
 
 #[test]

@@ -102,8 +102,8 @@ impl<W: Write> PlainWriter<W> {
     /// Whatever writing gives; the reader behind `out` is then gone.
     pub fn accept(&mut self, envelope: &Envelope) -> io::Result<()> {
         let at = envelope.at;
-        if !self.state.agent.outranks(envelope) {
-            self.event(at, &envelope.event)?;
+        if let Some(heard) = self.state.agent.heed(envelope) {
+            self.event(at, &heard.event)?;
         }
         self.state.agent.observe(envelope);
         if let Event::Sample(sample) = &envelope.event

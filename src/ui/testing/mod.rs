@@ -12,6 +12,7 @@ use crate::model::{
 use crate::run::Snapshot;
 use crate::run::snapshot::{AgentView, JobState, Point, RungState, Stage, Working};
 
+mod agent;
 mod base;
 pub(super) mod cards;
 mod find;
@@ -26,6 +27,7 @@ use base::{
     settings, source,
 };
 
+pub(super) use agent::{agent_lost, with_agent};
 pub(super) use find::{find_stalls, find_tunes};
 pub(super) use random::Dice;
 pub(super) use shelf::profiles;

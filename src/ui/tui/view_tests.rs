@@ -35,6 +35,8 @@ fn the_dashboard_in_every_state() {
         ("on_an_apu", testing::on_an_apu()),
         ("find_tunes", testing::find_tunes()),
         ("find_stalls", testing::find_stalls()),
+        ("agent", testing::with_agent()),
+        ("agent_lost", testing::agent_lost()),
     ];
     for (name, s) in testing::states().into_iter().chain(more) {
         keep(name, &s, &Choices::default());

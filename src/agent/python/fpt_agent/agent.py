@@ -77,5 +77,6 @@ def greeting(ready):
 
 def goodbye():
     """The last word of a process that ends by itself."""
-    link.send("bye", calls=state.calls, tiers=dict(state.tiers))  # a beat may be a second old
+    link.send("beat", **state.beat())  # the last counts
+    link.send("bye", calls=state.calls, tiers=dict(state.tiers))
     link.flush(0.3)

@@ -141,6 +141,13 @@ def exporting(module):
         around(module, name, "save")
 
 
+def writing(_result=None, *_):
+    """A file is written to from now on. Nobody tells its end: it is that of the span around, or the next phase. Without
+    a span (a script with a loop of its own) the phase would last into the next sampling, so nothing is said."""
+    if state.spans():
+        state.within("save", **counted())
+
+
 @on("torchvision.io.video", "imageio.v2", "imageio.v3")
 def writers(module):
     """Plain writers of video files."""
@@ -148,17 +155,16 @@ def writers(module):
         if hasattr(module, name):
             around(module, name, "save")
     if hasattr(module, "get_writer"):  # written to bit by bit: no end of its own, as below
-        around(module, "get_writer", after=lambda *_: state.within("save", **counted()))
+        around(module, "get_writer", after=writing)
 
 
 @on("av")
 def containers(module):
-    """PyAV: a file opened for writing. Its classes cannot be changed, so the end is that of the span around, or
-    the next phase."""
+    """PyAV: a file opened for writing. Its classes cannot be changed."""
 
-    def opened(_result, args, kwargs):
+    def opened(result, args, kwargs):
         if str(argument(args, kwargs, 1, "mode") or "r").startswith("w"):
-            state.within("save", **counted())
+            writing(result)
 
     around(module, "open", after=opened)
 

@@ -137,6 +137,8 @@ class Memory:
         except (AttributeError, KeyError, TypeError, ValueError):
             self.problems.append("conv_memory: an entry cannot be understood: %.200r" % (entry,))
             return 0
+        if lower and key[4] == "cpu":
+            return 0  # no library searches there: a lower tier would only give other last digits
         if key[0] == "conv2d" and TIERS[tier] == "split":
             tier += 1
         if len(self.tiers) >= MOST and key not in self.tiers:

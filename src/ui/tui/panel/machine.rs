@@ -84,16 +84,20 @@ fn process(s: &Snapshot, theme: Theme, columns: usize) -> Row {
 /// The operation that the agent sees in flight, and the tiers that stand in for the native
 /// one.
 fn in_flight(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
-    let op = words::in_flight(s);
-    if op.is_none() && s.agent.tiers.is_empty() {
+    let (op, tiers) = (words::in_flight(s), words::tiers(s));
+    if op.is_none() && tiers.is_empty() {
         return None;
     }
     let mut row = Parts::labelled(theme, "op");
-    if let Some(words) = op {
-        row = row.put(0, Tone::Plain, words);
+    if let Some((op, age)) = &op {
+        row = row.put(0, Tone::Plain, op.short());
+        row = row.put(1, Tone::Plain, age.clone());
     }
-    for (name, n) in s.agent.tiers.iter().take(4) {
-        row = row.put(1, Tone::Warn, format!("{name} {n}"));
+    for (rank, tier) in (2..).zip(tiers.into_iter().take(4)) {
+        row = row.put(rank, Tone::Warn, tier);
+    }
+    if let Some((op, _)) = op {
+        row = row.put(6, Tone::Dim, format!("{} on {}", op.dtype, op.device));
     }
     Some(row.row(columns, rank::PROCESS + 1))
 }
