@@ -331,6 +331,22 @@ pub(super) fn job(s: &Snapshot) -> String {
     }
 }
 
+/// Graphs of a lost queue that wait for the user.
+pub(crate) fn waiting_prompts(n: u32) -> String {
+    match n {
+        1 => "1 prompt was lost with the server: r sends it again".to_owned(),
+        n => format!("{n} prompts were lost with the server: r sends them again"),
+    }
+}
+
+/// The user's word for them was given.
+pub(crate) fn prompts_sent(n: u32) -> String {
+    match n {
+        1 => "1 prompt is being sent again".to_owned(),
+        n => format!("{n} prompts are being sent again"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use crate::model::{
     SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
-use crate::run::snapshot::{AgentView, JobState, Point, RungState, Stage, Working};
+use crate::run::snapshot::{AgentView, JobState, Point, ResendView, RungState, Stage, Working};
 
 mod base;
 pub(super) mod cards;
@@ -87,6 +87,7 @@ pub(super) fn healthy() -> Snapshot {
         job: JobState::InFlight(Mono::from_secs(740)),
         find: None,
         agent: AgentView::default(),
+        resend: ResendView::default(),
         verdict: advances(),
         verdict_since: Mono::from_secs(682),
         trail: trail::restarted(),

@@ -13,8 +13,8 @@ use crate::model::{
 use crate::model::{AgentOp, FaultKind, KernelFault};
 use crate::run::Snapshot;
 use crate::run::snapshot::{
-    AgentState, AgentView, JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView,
-    Stage, Working,
+    AgentState, AgentView, JobState, LadderEntry, LogKind, LogLine, Point, ResendView, RungState,
+    SettingView, Stage, Working,
 };
 
 use super::base::{attempt, evidence};
@@ -397,6 +397,10 @@ impl Dice {
             job: self.job(),
             find: self.some(Self::find).map(Box::new),
             agent: self.agent(),
+            resend: ResendView {
+                by_itself: self.below(2) == 0,
+                waiting: if self.below(4) == 0 { 3 } else { 0 },
+            },
             verdict: self.verdict(),
             verdict_since: self.mono(),
             trail: self.trail(),
