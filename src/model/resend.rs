@@ -144,14 +144,12 @@ impl ResendWord {
         )
     }
 
-    /// Whether the user has to do something.
-    pub const fn is_grave(&self) -> bool {
+    /// Whether its user has to press Start in the browser.
+    pub fn asks_for_start(&self) -> bool {
         match self {
-            Self::GivenUp { .. } | Self::Waiting { .. } | Self::Failed { .. } => true,
-            Self::Queued { refused, .. } => !refused.is_empty(),
-            Self::Sending { .. } | Self::Sent { .. } | Self::Done { .. } | Self::Ended { .. } => {
-                false
-            }
+            Self::GivenUp { job, .. } => !job.as_ref().is_some_and(|j| j.starts_with(QUEUE)),
+            Self::Failed { job, .. } => !job.starts_with(QUEUE),
+            _ => false,
         }
     }
 
@@ -259,14 +257,16 @@ mod tests {
             word.words(),
             "3 prompts of the lost queue wait for your word: framepack-tui vault resend queue.r.1.json --port 8188"
         );
-        assert!(word.is_grave() && word.is_decided());
+        assert!(word.is_decided() && !word.asks_for_start());
     }
 
     #[test]
     fn what_failed_says_why_and_the_cure() {
         let job = "0123".to_owned();
         let why = "no server answers".to_owned();
-        let failed = ResendWord::Failed { job, why }.words();
+        let failed = ResendWord::Failed { job, why };
+        assert!(failed.asks_for_start());
+        let failed = failed.words();
         assert!(failed.contains("no server answers; press Start again in the browser"));
         let job = "queue.r.1.json".to_owned();
         let why = "no server answers".to_owned();

@@ -45,6 +45,8 @@ pub(super) struct Resending {
     asked: bool,
     /// Graphs that wait for the user's word, as last told.
     waiting: u32,
+    /// A job was not or could not be sent, as last told.
+    failed: bool,
     /// Entries that were to be sent and that no server has taken.
     owed: BTreeSet<String>,
     /// How often each job was sent again after a fault.
@@ -67,7 +69,10 @@ impl Resending {
     /// Facts that hold whoever decides.
     pub(super) fn facts(&mut self, event: &Event) {
         match event {
-            Event::Job(JobChange::Started) => self.last = LastJob::InFlight,
+            Event::Job(JobChange::Started) => {
+                self.last = LastJob::InFlight;
+                self.failed = false;
+            }
             Event::Job(JobChange::Done) => self.last = LastJob::Ended,
             Event::Job(JobChange::Failed { .. }) => self.last = LastJob::Failed,
             Event::Job(JobChange::Waiting) if self.last == LastJob::InFlight => {
@@ -77,6 +82,7 @@ impl Resending {
                 word: ResendWord::Waiting { prompts, .. },
                 ..
             }) => self.waiting = *prompts,
+            Event::Resend(r) if r.word.asks_for_start() => self.failed = true,
             Event::Command(crate::model::Command::Resend) => self.waiting = 0,
             _ => {}
         }
@@ -283,6 +289,7 @@ impl RunState {
         ResendView {
             by_itself: self.keeps_jobs(),
             waiting: self.resend.waiting,
+            failed: self.resend.failed,
         }
     }
 }

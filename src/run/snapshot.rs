@@ -247,6 +247,8 @@ pub struct ResendView {
     pub by_itself: bool,
     /// Graphs of a lost queue that wait for the user's word.
     pub waiting: u32,
+    /// A job was not or could not be sent: its user has to start it.
+    pub failed: bool,
 }
 
 /// The present state of a run.

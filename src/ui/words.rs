@@ -192,6 +192,7 @@ pub(super) fn needs_start_again(s: &Snapshot) -> bool {
     s.outcome.is_none()
         && matches!(s.job, JobState::Waiting(_))
         && s.attempt.as_ref().is_some_and(|a| a.number >= 2)
+        && (s.resend.failed || !s.resend.by_itself)
 }
 
 /// When a limit is reached and which, in so many columns: where there are few, what the
@@ -389,6 +390,11 @@ mod tests {
         let mut s = testing::healthy();
         s.job = JobState::Waiting(Mono::ZERO);
         assert!(needs_start_again(&s), "attempt 2");
+        s.resend.by_itself = true;
+        assert!(!needs_start_again(&s), "the lost job is sent again");
+        s.resend.failed = true;
+        assert!(needs_start_again(&s), "it could not be");
+        s.resend.by_itself = false;
         if let Some(a) = &mut s.attempt {
             a.number = 1;
         }

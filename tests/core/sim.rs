@@ -456,7 +456,11 @@ impl Sim {
                     Vec::new()
                 },
             }),
-            Effect::Capture { .. } | Effect::SampleThreads(_) | Effect::Finish(_) => {}
+            Effect::Capture { .. }
+            | Effect::SampleThreads(_)
+            | Effect::FindLost { .. }
+            | Effect::SendAgain { .. }
+            | Effect::Finish(_) => {}
         }
     }
 

@@ -399,6 +399,7 @@ impl Dice {
             agent: self.agent(),
             resend: ResendView {
                 by_itself: self.below(2) == 0,
+                failed: self.below(2) == 0,
                 waiting: if self.below(4) == 0 { 3 } else { 0 },
             },
             verdict: self.verdict(),
