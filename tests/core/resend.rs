@@ -21,7 +21,12 @@ fn server() -> Plan {
     p.ladder = (0..5)
         .map(|n| {
             let id = format!("again{n}");
-            rung(&id, ActionId::RetrySame, &[VerdictId::Killed], &[])
+            rung(
+                &id,
+                ActionId::RetrySame,
+                &[VerdictId::GpuOom, VerdictId::Killed],
+                &[],
+            )
         })
         .collect();
     p
@@ -54,13 +59,14 @@ fn number(sim: &Sim) -> u32 {
     sim.state.snapshot().attempt.map_or(0, |a| a.number)
 }
 
-/// The server is killed in its job; the next attempt runs.
+/// The server dies in its job; the next attempt runs.
 fn dies(sim: &mut Sim) {
     let before = number(sim);
     sim.feed(Event::Job(JobChange::Started));
     sim.phase(Phase::Sampling);
     sim.run_for(Duration::from_secs(5));
-    sim.exit(ExitStatus::Signal(9));
+    sim.line("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.53 GiB.");
+    sim.exit(ExitStatus::Code(1));
     for _ in 0..200 {
         sim.run_for(Duration::from_secs(1));
         if number(sim) > before {

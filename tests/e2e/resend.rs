@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::harness::{
     BINARY, Finished, Home, Running, Start, free_port, kill, python, root, wait_until, workload,
 };
+use crate::terminal::Terminal;
 
 const LIMIT: Duration = Duration::from_mins(4);
 
@@ -285,14 +286,7 @@ fn a_queue_of_comfyui_waits_for_the_users_word() {
     for id in ["a", "b", "c"] {
         submit(&port, id);
     }
-    let vault = home.path("data/framepack-tui/vault");
-    let kept = || {
-        let files = std::fs::read_dir(&vault).into_iter().flatten().flatten();
-        files
-            .filter_map(|f| std::fs::read_to_string(f.path()).ok())
-            .any(|text| text.contains("\"c\""))
-    };
-    assert!(wait_until(LIMIT, kept));
+    assert!(wait_until(LIMIT, || keeper(&home).is_some()));
     kill(pid, Signal::KILL).unwrap();
     let asked = run.wait_for(
         "question",
@@ -329,6 +323,60 @@ fn a_queue_of_comfyui_waits_for_the_users_word() {
         !sent.iter().any(|w| matches!(w, ResendWord::Sending { .. })),
         "{sent:?}"
     );
+}
+
+/// The screen says how many prompts wait, and one key sends them in their order.
+#[test]
+fn a_key_sends_the_queue() {
+    let home = Home::new();
+    let port = free_port();
+    let profile = home.path("resend.toml");
+    std::fs::write(&profile, PROFILE).unwrap();
+    let main = root().join("tests/tools/comfyui-queue/main.py");
+    let program: Vec<std::ffi::OsString> = vec![
+        BINARY.into(),
+        "run".into(),
+        "--agent".into(),
+        "auto".into(),
+        "--profile".into(),
+        profile.into(),
+        "--".into(),
+        python().into(),
+        main.into(),
+        port.clone().into(),
+    ];
+    let mut screen = Terminal::open(&home, (120, 36), &program);
+    let up = || std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok();
+    assert!(wait_until(LIMIT, up), "{}", screen.text());
+    for id in ["a", "b", "c"] {
+        submit(&port, id);
+    }
+    let kept = wait_until(LIMIT, || keeper(&home).is_some());
+    assert!(kept, "{}", screen.text());
+    let server = keeper(&home).unwrap();
+    kill(server, Signal::KILL).unwrap();
+    screen.wait_for("3 prompts were lost with the server: r", LIMIT);
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(queue(&port), json!([]), "nothing is sent unasked");
+    screen.press("r");
+    let sent = || queue(&port) == json!(["a", "b", "c"]);
+    assert!(wait_until(LIMIT, sent), "{}", screen.text());
+    screen.wait_for("3 prompts queued again", LIMIT);
+    screen.press("\x03");
+    screen.assert_restored(130);
+}
+
+/// The server whose queue is kept with all three graphs in it.
+fn keeper(home: &Home) -> Option<u32> {
+    let vault = std::fs::read_dir(home.path("data/framepack-tui/vault")).ok()?;
+    let mut queues = vault.filter_map(|f| {
+        let path = f.ok()?.path();
+        let whole = path.file_name()?.to_str()?.starts_with("queue.");
+        let text = std::fs::read_to_string(path).ok().filter(|_| whole)?;
+        serde_json::from_str::<serde_json::Value>(&text).ok()
+    });
+    let told = queues.find(|q| q["items"].as_array().is_some_and(|i| i.len() == 3))?;
+    u32::try_from(told["pid"].as_u64()?).ok()
 }
 
 /// Posts a graph of this name.
