@@ -88,6 +88,8 @@ pub enum ResendWord {
         entries: Vec<String>,
         /// The server that would take them.
         server: String,
+        /// What to type in another terminal to send them from there.
+        command: String,
     },
     /// The server has taken it.
     Sent {
@@ -95,6 +97,11 @@ pub enum ResendWord {
         job: String,
         /// To where.
         server: String,
+    },
+    /// Somebody has started it at this server already.
+    There {
+        /// Which.
+        job: String,
     },
     /// It came to its end, all files written.
     Done {
@@ -175,16 +182,16 @@ impl ResendWord {
                 format!("the lost job is not sent again: {why}; {CURE}")
             }
             Self::Waiting {
-                prompts,
-                entries,
-                server,
+                prompts, command, ..
             } => format!(
-                "{} of the lost queue {} for your word: {}",
+                "{} of the lost queue {} for your word: {command}",
                 counted(*prompts),
                 if *prompts == 1 { "waits" } else { "wait" },
-                commands(entries, server)
             ),
             Self::Sent { job, server } => format!("{server} has taken the job {job} again"),
+            Self::There { job } => {
+                format!("the lost job {job} was started again in the browser already")
+            }
             Self::Done { job, files } => {
                 format!("the job {job} that was sent again is done, files {files}")
             }
@@ -198,19 +205,20 @@ impl ResendWord {
                 refused,
                 ..
             } => {
-                let mut text = format!("{} queued again", counted(*queued));
-                if *there > 0 {
-                    text.push_str(&format!(", {there} were there already"));
-                }
-                if let Some(first) = refused.first() {
-                    text.push_str(&format!(
+                let there = match there {
+                    0 => String::new(),
+                    n => format!(", {n} were there already"),
+                };
+                let kept = refused.first().map(|first| {
+                    format!(
                         ", {} refused ({}: {}), which stay in the vault",
                         refused.len(),
                         first.prompt,
                         first.why
-                    ));
-                }
-                text
+                    )
+                });
+                let kept = kept.unwrap_or_default();
+                format!("{} queued again{there}{kept}", counted(*queued))
             }
             Self::Failed { job, why } if job.starts_with(QUEUE) => {
                 format!("the queue {job} could not be sent again: {why}; it stays in the vault")
@@ -232,6 +240,19 @@ fn counted(prompts: u32) -> String {
     }
 }
 
+impl ResendWord {
+    /// A queue that waits for the user's word.
+    pub fn waiting(queues: &[LostJob], server: &str) -> Self {
+        let entries: Vec<String> = queues.iter().map(|q| q.entry.clone()).collect();
+        Self::Waiting {
+            prompts: queues.iter().map(|q| q.prompts).sum(),
+            command: commands(&entries, server),
+            entries,
+            server: server.to_owned(),
+        }
+    }
+}
+
 /// What the user can type in another terminal to send these entries.
 fn commands(entries: &[String], server: &str) -> String {
     let port = server.trim_end_matches('/').rsplit(':').next();
@@ -248,16 +269,26 @@ mod tests {
 
     #[test]
     fn a_waiting_queue_names_the_command_that_sends_it() {
-        let word = ResendWord::Waiting {
-            prompts: 3,
-            entries: vec!["queue.r.1.json".to_owned()],
-            server: "http://127.0.0.1:8188".to_owned(),
+        let queue = |n: u32| LostJob {
+            entry: format!("queue.r.{n}.json"),
+            program: JobProgram::ComfyUi,
+            job: format!("queue.r.{n}.json"),
+            attempt: Some(n),
+            failed: false,
+            prompts: 3 * n,
         };
+        let word = ResendWord::waiting(&[queue(1)], "http://127.0.0.1:8188");
         assert_eq!(
             word.words(),
             "3 prompts of the lost queue wait for your word: framepack-tui vault resend queue.r.1.json --port 8188"
         );
         assert!(word.is_decided() && !word.asks_for_start());
+        let text = ResendWord::waiting(&[queue(1), queue(2)], "http://[::1]:8188/").words();
+        assert!(text.starts_with("9 prompts"), "{text}");
+        assert!(
+            text.ends_with("; framepack-tui vault resend queue.r.2.json --port 8188"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -119,14 +119,14 @@ mod tests {
         }
     }
 
-    fn sent(lost: &[LostJob], attempt: u32, last: LastJob) -> Vec<String> {
+    fn sent(kept: &[LostJob], attempt: u32, last: LastJob) -> Vec<String> {
         let past = Past {
             attempt,
             last,
             owed: &BTreeSet::new(),
             sends: &BTreeMap::new(),
         };
-        let fates = fates(lost, &past, &Budget::default());
+        let fates = fates(kept, &past, &Budget::default());
         fates.send.into_iter().map(|j| j.job).collect()
     }
 

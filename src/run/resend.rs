@@ -39,10 +39,10 @@ pub(super) struct Resending {
     todo: VecDeque<LostJob>,
     /// What is being sent.
     sending: Option<LostJob>,
-    /// Queues that wait for the user's word.
+    /// Queues that the user is to be asked for.
     queues: Vec<LostJob>,
-    /// The question for it was put.
-    asked: bool,
+    /// Queues that wait for the user's word: the question was put.
+    asked: Vec<LostJob>,
     /// Graphs that wait for the user's word, as last told.
     waiting: u32,
     /// A job was not or could not be sent, as last told.
@@ -179,16 +179,11 @@ impl RunState {
         let Some(server) = self.resend.address.clone() else {
             return;
         };
-        if !self.resend.asked && !self.resend.queues.is_empty() {
-            self.resend.asked = true;
-            let queues = &self.resend.queues;
-            let prompts = queues.iter().map(|q| q.prompts).sum();
-            let word = ResendWord::Waiting {
-                prompts,
-                entries: queues.iter().map(|q| q.entry.clone()).collect(),
-                server: server.clone(),
-            };
-            self.resend.waiting = prompts;
+        if !self.resend.queues.is_empty() {
+            let resend = &mut self.resend;
+            resend.asked.append(&mut resend.queues);
+            resend.waiting = resend.asked.iter().map(|q| q.prompts).sum();
+            let word = ResendWord::waiting(&resend.asked, &server);
             self.tell_resend(word, out);
         }
         if self.resend.sending.is_some() {
@@ -222,12 +217,15 @@ impl RunState {
                 let entry = resend.sending.as_ref().map(|s| s.entry.clone());
                 entry.map(|e| resend.owed.remove(&e));
             }
-            ResendWord::Done { job, .. }
+            ResendWord::There { job }
+            | ResendWord::Done { job, .. }
             | ResendWord::Ended { job, .. }
             | ResendWord::Queued { job, .. }
                 if ours(job) =>
             {
-                resend.sending = None;
+                if let Some(sent) = resend.sending.take() {
+                    resend.owed.remove(&sent.entry);
+                }
                 self.send_next(out);
             }
             ResendWord::Failed { job, .. } if ours(job) => {
@@ -235,7 +233,6 @@ impl RunState {
                     resend.owed.remove(&sent.entry);
                     if sent.program == JobProgram::ComfyUi {
                         // the user may ask once more
-                        resend.asked = false;
                         resend.queues.push(sent);
                     }
                 }
@@ -247,11 +244,11 @@ impl RunState {
 
     /// The user's word for the queues.
     pub(super) fn user_resends(&mut self, out: &mut Vec<Effect>) {
-        if self.resend.queues.is_empty() || self.resend.address.is_none() {
+        if self.resend.asked.is_empty() {
             return refuse("no queue waits to be sent again", out);
         }
-        let queues = std::mem::take(&mut self.resend.queues);
-        self.resend.todo.extend(queues);
+        let asked = std::mem::take(&mut self.resend.asked);
+        self.resend.todo.extend(asked);
         self.send_next(out);
     }
 

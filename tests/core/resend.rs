@@ -169,7 +169,7 @@ fn a_server_that_is_killed_while_it_waits_is_left_alone() {
     sim.feed(Event::Job(JobChange::Waiting));
     sim.run_for(Duration::from_secs(5));
     sim.exit(ExitStatus::Signal(9));
-    sim.run_for(Duration::from_secs(60));
+    sim.run_for(Duration::from_mins(1));
     assert!(sim.state.is_over() && number(&sim) == 1);
 }
 
@@ -237,7 +237,7 @@ fn queues_wait_for_the_users_word_and_go_in_their_order() {
     sim.feed(Event::Command(Command::Resend));
     assert_eq!(sent(&sim), [], "nobody serves yet");
     sim.line("To see the GUI go to: http://127.0.0.1:8188");
-    sim.run_for(Duration::from_secs(60));
+    sim.run_for(Duration::from_mins(1));
     assert_eq!(sent(&sim), []);
     assert_eq!(sim.state.snapshot().resend.waiting, 5);
     let text = words(&sim)[0].words();
@@ -286,7 +286,7 @@ fn without_an_agent_the_user_presses_start() {
     sim.feed(Event::Command(Command::TakeRung {
         rung: RungId("fast_find".to_owned()),
     }));
-    sim.run_for(Duration::from_secs(60));
+    sim.run_for(Duration::from_mins(1));
     assert_eq!(number(&sim), 2);
     let said =
         sim.find(|e| matches!(e, Event::Notice { text, .. } if text.contains("press Start again")));

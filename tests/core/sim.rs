@@ -456,11 +456,7 @@ impl Sim {
                     Vec::new()
                 },
             }),
-            Effect::Capture { .. }
-            | Effect::SampleThreads(_)
-            | Effect::FindLost { .. }
-            | Effect::SendAgain { .. }
-            | Effect::Finish(_) => {}
+            _ => {}
         }
     }
 

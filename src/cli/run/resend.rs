@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::model::{Event, JobProgram, LostJob, LostJobs, RefusedPrompt, Resend, ResendWord};
 use crate::vault::{
-    Entry, Heard, Job, JobState, Options, ResendError, Sent, Server, Vault, resend,
+    Entry, Heard, Job, JobState, Options, ResendError, Sent, Server, Vault, VaultError, resend,
 };
 
 use super::shell::Shell;
@@ -88,7 +88,7 @@ impl Shell {
         };
         let name = errand.job.job.clone();
         let thread = std::thread::Builder::new().name("send again".to_owned());
-        if let Err(e) = thread.spawn(move || errand.run()) {
+        if let Err(e) = thread.spawn(move || errand.run(Vault::open_default())) {
             let why = format!("no thread could be started: {e}");
             let word = ResendWord::Failed { job: name, why };
             self.post(Event::Resend(Resend { attempt, word }));
@@ -153,19 +153,19 @@ impl Errand {
         }));
     }
 
-    fn fail(&self, why: impl ToString) {
+    fn fail(&self, why: String) {
         self.tell(ResendWord::Failed {
             job: self.job.job.clone(),
-            why: why.to_string(),
+            why,
         });
     }
 
-    fn run(self) {
+    fn run(self, vault: Result<Vault, VaultError>) {
         let server = match self.server.parse::<Server>() {
             Ok(server) => server,
-            Err(e) => return self.fail(e),
+            Err(e) => return self.fail(e.to_string()),
         };
-        let vault = match Vault::open_default() {
+        let vault = match vault {
             Ok(vault) => vault,
             Err(e) => return self.fail(format!("failed to {e}")),
         };
@@ -176,7 +176,7 @@ impl Errand {
                 if matches!(e, ResendError::Lost { .. }) {
                     sleep(LAST_WORD);
                 }
-                self.fail(e);
+                self.fail(e.to_string());
             }
         }
     }
@@ -198,6 +198,11 @@ impl Errand {
                     return None;
                 }
             };
+            if self.is_taken_over(&entry) {
+                let job = self.job.job.clone();
+                self.tell(ResendWord::There { job });
+                return None;
+            }
             if !self.live() {
                 return None;
             }
@@ -226,19 +231,14 @@ impl Errand {
         }
     }
 
-    /// The entry as it is now. A job that this attempt's agent has written itself was sent by
-    /// somebody already.
+    /// The entry as it is now.
     fn entry(&self, vault: &Vault) -> Result<Entry, String> {
         let all = vault.list().map_err(|e| format!("failed to {e}"))?;
         let found = all.into_iter().find(|e| e.name == self.job.entry);
-        let entry = found.ok_or("it is not in the vault any more")?;
-        if self.is_taken_over(&entry) {
-            return Err("the same job was started in the browser already".to_owned());
-        }
-        Ok(entry)
+        found.ok_or_else(|| "it is not in the vault any more".to_owned())
     }
 
-    /// Whether the agent of this attempt has the job in its hands.
+    /// Whether the agent of this attempt has the job in its hands: somebody has started it.
     fn is_taken_over(&self, entry: &Entry) -> bool {
         let attempt = entry.attempt().and_then(|a| a.parse::<u32>().ok());
         self.job.program == JobProgram::FramePack && attempt >= Some(self.attempt)
@@ -289,4 +289,101 @@ impl Errand {
 
 fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    const JOB: &str = "job.r.0123.json";
+
+    /// A job that was last seen in this attempt.
+    fn kept(root: &Path, attempt: u32) -> Vault {
+        let inputs: serde_json::Map<_, _> = crate::vault::INPUTS
+            .iter()
+            .map(|name| ((*name).to_owned(), 1.into()))
+            .collect();
+        let job = serde_json::json!({
+            "version": 1, "program": "framepack", "run": "r", "attempt": attempt, "id": "0123",
+            "state": "started", "error": null, "image": "job.r.0123.png", "inputs": inputs,
+        });
+        std::fs::write(root.join(JOB), job.to_string()).unwrap();
+        std::fs::write(root.join("job.r.0123.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+        Vault::at(root)
+    }
+
+    /// The job on its way to a port on which nobody serves.
+    fn errand(vault: &Vault, attempt: u32) -> (Errand, mpsc::UnboundedReceiver<Event>) {
+        let (to, heard) = mpsc::unbounded_channel();
+        let entries = vault.unfinished("r").unwrap();
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let errand = Errand {
+            to,
+            present: Arc::new(AtomicU32::new(attempt)),
+            attempt,
+            job: lost(&entries[0]).unwrap(),
+            server: format!("http://{}", nobody.local_addr().unwrap()),
+        };
+        (errand, heard)
+    }
+
+    fn words(mut heard: mpsc::UnboundedReceiver<Event>) -> Vec<ResendWord> {
+        let mut words = Vec::new();
+        while let Ok(Event::Resend(resend)) = heard.try_recv() {
+            words.push(resend.word);
+        }
+        words
+    }
+
+    #[test]
+    fn the_entry_of_the_vault_is_the_rules_job() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (errand, _) = errand(&kept(tmp.path(), 1), 2);
+        let job = &errand.job;
+        assert_eq!((job.entry.as_str(), job.job.as_str()), (JOB, "0123"));
+        assert_eq!((job.attempt, job.failed), (Some(1), false));
+    }
+
+    #[test]
+    fn a_server_that_never_comes_up_is_left_with_its_attempt() {
+        let tmp = tempfile::tempdir().unwrap();
+        let vault = kept(tmp.path(), 1);
+        let (errand, heard) = errand(&vault, 2);
+        let present = Arc::clone(&errand.present);
+        let sender = std::thread::spawn(move || errand.run(Ok(vault)));
+        present.store(3, Ordering::Release);
+        sender.join().unwrap();
+        assert_eq!(words(heard), [], "another attempt's thread sends it");
+        assert!(tmp.path().join(JOB).exists());
+    }
+
+    #[test]
+    fn a_job_that_was_started_in_the_browser_is_not_sent_as_well() {
+        let tmp = tempfile::tempdir().unwrap();
+        let vault = kept(tmp.path(), 2);
+        let (errand, heard) = errand(&vault, 2);
+        errand.run(Ok(vault));
+        let job = "0123".to_owned();
+        assert_eq!(words(heard), [ResendWord::There { job }]);
+    }
+
+    #[test]
+    fn an_entry_that_is_gone_and_an_address_elsewhere_are_told() {
+        let tmp = tempfile::tempdir().unwrap();
+        let vault = kept(tmp.path(), 1);
+        let (first, heard) = errand(&vault, 2);
+        let (mut other, heard_too) = errand(&vault, 2);
+        other.server = "http://192.168.0.7:7860".to_owned();
+        other.run(Ok(vault.clone()));
+        std::fs::remove_file(tmp.path().join(JOB)).unwrap();
+        first.run(Ok(vault));
+        for (heard, why) in [(heard, "not in the vault"), (heard_too, "not this machine")] {
+            let words = words(heard);
+            assert!(
+                matches!(&words[..], [ResendWord::Failed { why: told, .. }] if told.contains(why)),
+                "{words:?}"
+            );
+        }
+    }
 }

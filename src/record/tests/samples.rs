@@ -649,11 +649,13 @@ fn lost() -> Vec<Event> {
             prompts: 2,
             entries: vec!["queue.20261127-2231-7f3a.1.json".to_owned()],
             server: server.clone(),
+            command: "framepack-tui vault resend queue --port 7860".to_owned(),
         },
         ResendWord::Sent {
             job: job.clone(),
             server,
         },
+        ResendWord::There { job: job.clone() },
         ResendWord::Done {
             job: job.clone(),
             files: 3,

@@ -30,6 +30,16 @@ pub(super) use find::{find_stalls, find_tunes};
 pub(super) use random::Dice;
 pub(super) use shelf::profiles;
 
+/// What the card reads at rest.
+const fn at_rest() -> IdleBaseline {
+    IdleBaseline {
+        busy: Some(0.0),
+        power_w: Some(24.0),
+        samples: 1,
+        in_use: None,
+    }
+}
+
 /// A run on its second attempt that advances.
 pub(super) fn healthy() -> Snapshot {
     let now = Mono::from_secs(872);
@@ -47,12 +57,7 @@ pub(super) fn healthy() -> Snapshot {
         pid: Some(41_822),
         gpus: vec![card()],
         gpu: Some(GpuId(CARD.to_owned())),
-        card_idle: Some(IdleBaseline {
-            busy: Some(0.0),
-            power_w: Some(24.0),
-            samples: 1,
-            in_use: None,
-        }),
+        card_idle: Some(at_rest()),
         busy_trust: BusyTrust::Trusted,
         vram_cap: Some(Bytes::gib(20)),
         process: Some(process()),

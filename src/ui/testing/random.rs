@@ -273,6 +273,14 @@ impl Dice {
         }
     }
 
+    fn resend(&mut self) -> ResendView {
+        ResendView {
+            by_itself: self.below(2) == 0,
+            failed: self.below(2) == 0,
+            waiting: if self.below(4) == 0 { 3 } else { 0 },
+        }
+    }
+
     fn agent(&mut self) -> AgentView {
         use AgentState as A;
         AgentView {
@@ -397,11 +405,7 @@ impl Dice {
             job: self.job(),
             find: self.some(Self::find).map(Box::new),
             agent: self.agent(),
-            resend: ResendView {
-                by_itself: self.below(2) == 0,
-                failed: self.below(2) == 0,
-                waiting: if self.below(4) == 0 { 3 } else { 0 },
-            },
+            resend: self.resend(),
             verdict: self.verdict(),
             verdict_since: self.mono(),
             trail: self.trail(),
