@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::{AttemptSpec, Outcome};
 use super::event::Event;
+use super::resend::LostJob;
 use super::setting::Chosens;
 
 /// A signal that we send.
@@ -73,6 +74,20 @@ pub enum Effect {
     ListSurvivors {
         /// Which attempt.
         attempt: u32,
+    },
+    /// Ask what the vault holds of this run; [`Event::LostJobs`] answers.
+    FindLost {
+        /// The attempt that begins.
+        attempt: u32,
+    },
+    /// Send a job again; [`Event::Resend`] answers, more than once.
+    SendAgain {
+        /// The attempt whose server it is for.
+        attempt: u32,
+        /// Which.
+        job: LostJob,
+        /// Where it serves, as announced on its console.
+        server: String,
     },
     /// Make the plan anew with these choices; [`Event::Replanned`] answers, or a
     /// notice that says why not.

@@ -14,6 +14,7 @@ use super::health::Verdict;
 use super::line::Line;
 use super::plan::Plan;
 use super::progress::{FindMark, JobChange, PhaseChange, Progress};
+use super::resend::{LostJobs, Resend};
 use super::sample::Sample;
 use super::setting::Setting;
 use super::time::Mono;
@@ -317,6 +318,8 @@ pub enum Command {
         /// Its id.
         id: String,
     },
+    /// Send the queue of a ComfyUI again that was lost with the attempt before.
+    Resend,
 }
 
 /// Everything that can happen. Closed: a new kind is a new minor version.
@@ -422,6 +425,10 @@ pub enum Event {
     },
     /// Someone asked for something.
     Command(Command),
+    /// What the rescue vault holds of this run as a server is started again.
+    LostJobs(LostJobs),
+    /// What becomes of a job that was lost with a server.
+    Resend(Resend),
     /// The plan changed after a choice of the user; the next attempt follows it.
     Replanned(Box<Replanned>),
     /// A profile of the user's own was written.

@@ -18,6 +18,7 @@ pub mod health;
 pub mod line;
 pub mod plan;
 pub mod progress;
+pub mod resend;
 pub mod sample;
 pub mod setting;
 pub mod time;
@@ -46,6 +47,7 @@ pub use health::{
 pub use line::{Line, Stream};
 pub use plan::{Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};
 pub use progress::{FindMark, JobChange, PhaseChange, Progress};
+pub use resend::{JobProgram, LostJob, LostJobs, RefusedPrompt, Resend, ResendWord};
 pub use sample::{
     EngineTime, HostSample, Metric, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,
     TreeOnCard,

@@ -1,7 +1,7 @@
 //! What follows from a verdict.
 
 use crate::model::event::{Choice, Decision};
-use crate::model::{ActionId, Mono, Plan, Remedy, RungId, Verdict};
+use crate::model::{ActionId, Mono, Plan, Remedy, RungId, Verdict, VerdictId};
 
 use super::budget::BudgetState;
 use super::ladder::Position;
@@ -33,7 +33,10 @@ pub fn decide(
     // the remedy knows whether a card came back
     let action = verdict.remedy.as_ref().map(|r| r.action);
     let recovered = action.map(|a| a != ActionId::RebootHost);
-    if !may_restart(verdict, recovered) {
+    // a server that was killed from outside, whose job can be sent again: see RemedyFacts
+    let kept =
+        verdict.id == VerdictId::Killed && verdict.remedy.as_ref().is_some_and(|r| r.auto_restart);
+    if !may_restart(verdict, recovered) && !kept {
         offer.rung = None;
     }
     let left = budget.left(&plan.budget, now);

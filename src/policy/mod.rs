@@ -6,9 +6,11 @@ pub mod decide;
 mod effective;
 pub mod ladder;
 mod remedy;
+mod resend;
 
 pub use advise::advise;
 pub use budget::BudgetState;
 pub use decide::{Answer, decide};
 pub use ladder::Position;
 pub use remedy::{RemedyFacts, may_restart, remedy};
+pub use resend::{Fates, LastJob, Past, fates};

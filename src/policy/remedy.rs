@@ -17,6 +17,9 @@ pub struct RemedyFacts {
     pub copies: bool,
     /// Attempts of this run that ended with the same verdict before.
     pub tries: u32,
+    /// The job of a server that was killed can be sent again, and the ladder has a rung for
+    /// that by name.
+    pub kept: bool,
     /// Memory of the supervised card.
     pub vram: Option<Bytes>,
     /// Its architecture: `gfx1100`, `sm_89`.
@@ -55,7 +58,9 @@ pub fn remedy(verdict: &Verdict, facts: &RemedyFacts) -> Remedy {
     Remedy {
         action,
         tier,
-        auto_restart: may_restart(verdict, facts.recovered) && !again,
+        auto_restart: (may_restart(verdict, facts.recovered)
+            || (facts.kept && verdict.id == VerdictId::Killed))
+            && !again,
         why: sentence(verdict, facts, action, &env),
         env,
     }

@@ -44,7 +44,6 @@ const NOT_RESTARTABLE: &[VerdictId] = &[
     VerdictId::Crawl,
     VerdictId::CrashSegv,
     VerdictId::AppError,
-    VerdictId::Killed,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -36,6 +36,8 @@ impl Class {
             | Event::Command(_)
             | Event::Replanned(_)
             | Event::ProfileSaved { .. }
+            | Event::LostJobs(_)
+            | Event::Resend(_)
             | Event::RunFinished { .. } => Self::Important,
             Event::Notice { .. }
             | Event::Phase(_)

@@ -43,6 +43,7 @@ impl RunState {
             Command::UseProfile { id } => self.use_profile(id, out),
             Command::ApplyNow => self.apply_now(out),
             Command::TakeRung { rung } => self.take_rung(rung, out),
+            Command::Resend => self.user_resends(out),
             Command::SaveProfile { id } => out.push(Effect::SaveProfile {
                 id: id.clone(),
                 chosen: self.plan.chosen.clone(),

@@ -149,6 +149,7 @@ impl RunState {
             recovered: self.detector.card_recovered(),
             naive: self.detector.runs_naive(),
             copies: self.detector.was_copying(),
+            kept: self.killed_is_answered(),
             tries: u32::try_from(tries.count()).unwrap_or(u32::MAX),
             vram: card.and_then(|c| c.vram_total.last().copied()),
             arch: card.and_then(|c| c.arch.clone()),

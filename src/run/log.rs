@@ -175,6 +175,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Event::Agent(note) => format!("agent: {}", note.words()?),
         Event::Source(s) => source_words(s),
         Event::Replanned(r) => format!("for the next attempt: {}", r.what),
+        Event::Resend(r) => r.word.words(),
         Event::ProfileSaved { id, path } => format!("profile {id} saved as {path}"),
         Event::RunFinished { summary, .. } => summary.clone(),
         _ => return None,

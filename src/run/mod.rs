@@ -14,6 +14,7 @@ mod reclaim;
 mod reduce;
 mod rejudge;
 pub mod replay;
+mod resend;
 pub mod snapshot;
 mod state;
 pub mod ticks;

@@ -117,10 +117,12 @@ impl RunState {
             Event::SignalSent { reached: 0, .. } => self.reached_nobody(out),
             _ => {}
         }
+        self.resend_event(event, out);
     }
 
     /// Facts that hold whoever decides.
     pub(super) fn facts(&mut self, event: &Event) {
+        self.resend.facts(event);
         match event {
             Event::Spawned { pid, .. } => {
                 self.pid = Some(*pid);
@@ -209,9 +211,11 @@ impl RunState {
                 self.advance_reclaiming(next, since, told, out);
             }
             Stage::Delaying { next, until } if self.now >= until => {
+                self.resend.by_user = next.by_user;
                 self.launch(next.rung.as_ref(), out);
             }
-            Stage::Launching | Stage::Watching | Stage::Delaying { .. } | Stage::Over => {}
+            Stage::Watching => self.miss_address(out),
+            Stage::Launching | Stage::Delaying { .. } | Stage::Over => {}
         }
     }
 
@@ -229,11 +233,8 @@ impl RunState {
         self.begin_attempt(&spec);
         out.push(emit(Event::AttemptStarted(Box::new(spec))));
         out.push(begin);
-        if number > 1 && self.plan.server {
-            out.push(emit(Event::Notice {
-                level: Level::Info,
-                text: "the server was restarted and waits for a job: press Start again".to_owned(),
-            }));
+        if number > 1 {
+            self.ask_for_lost(out);
         }
     }
 
@@ -246,6 +247,7 @@ impl RunState {
         self.pid = None;
         self.exited = None;
         self.flags = super::state::AttemptFlags::default();
+        self.resend.begin_attempt();
         self.job_failed = None;
         self.latched = None;
         self.fault_answered = None;

@@ -12,7 +12,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::model::event::{Choice, RunStarted, TURN_MS};
-use crate::model::{Effect, Envelope, Event, Mono, RungId, Scope, Signal, VerdictId};
+use crate::model::{Effect, Envelope, Event, Mono, ResendWord, RungId, Scope, Signal, VerdictId};
 
 use super::log::words;
 use super::reduce;
@@ -39,6 +39,8 @@ pub enum Deed {
     Evidence(u32),
     /// A signal was sent: attempt, which, whom.
     Signal(u32, &'static str, &'static str),
+    /// A lost job: attempt, what was decided about it, which.
+    Resend(u32, &'static str, Option<String>),
     /// The end, with our exit code.
     End(u8),
 }
@@ -49,7 +51,11 @@ impl Deed {
         match self {
             Self::Verdict(..) => "verdicts",
             Self::Decision(..) => "decisions",
-            Self::Attempt(..) | Self::Evidence(_) | Self::Signal(..) | Self::End(_) => "effects",
+            Self::Attempt(..)
+            | Self::Evidence(_)
+            | Self::Signal(..)
+            | Self::Resend(..)
+            | Self::End(_) => "effects",
         }
     }
 
@@ -75,6 +81,15 @@ impl Deed {
                 scope,
                 ..
             } => Self::signal(*attempt, *signal, *scope),
+            Event::Resend(r) => {
+                let (what, job) = match &r.word {
+                    ResendWord::Sending { job, .. } => ("send again", Some(job.clone())),
+                    ResendWord::GivenUp { job, .. } => ("do not send again", job.clone()),
+                    ResendWord::Waiting { .. } => ("ask for the queue", None),
+                    _ => return None,
+                };
+                Self::Resend(r.attempt, what, job)
+            }
             Event::RunFinished { exit_code, .. } => Self::End(*exit_code),
             _ => return None,
         })
@@ -106,6 +121,10 @@ impl fmt::Display for Deed {
             Self::Attempt(n, rung) => write!(f, "attempt {n} on {rung}"),
             Self::Evidence(n) => write!(f, "evidence {n}"),
             Self::Signal(_, name, whom) => write!(f, "{name} to the {whom}"),
+            Self::Resend(_, what, job) => {
+                write!(f, "{what}")?;
+                job.as_ref().map_or(Ok(()), |job| write!(f, " {job}"))
+            }
             Self::End(code) => write!(f, "end with exit code {code}"),
         }
     }
@@ -303,6 +322,9 @@ impl Replay {
 
     /// Whether the fold says this itself: then it is compared, not folded again.
     pub const fn is_output(event: &Event) -> bool {
+        if let Event::Resend(resend) = event {
+            return resend.word.is_decided();
+        }
         matches!(
             event,
             Event::Verdict(_)

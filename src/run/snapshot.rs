@@ -240,6 +240,17 @@ pub struct AgentView {
     pub tiers: Vec<(String, u64)>,
 }
 
+/// How it stands with jobs that a restart of a server loses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResendView {
+    /// A job that is lost is sent again by itself.
+    pub by_itself: bool,
+    /// Graphs of a lost queue that wait for the user's word.
+    pub waiting: u32,
+    /// A job was not or could not be sent: its user has to start it.
+    pub failed: bool,
+}
+
 /// The present state of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
@@ -313,6 +324,8 @@ pub struct Snapshot {
     pub find: Option<Box<FindView>>,
     /// The agent inside the program.
     pub agent: AgentView,
+    /// Jobs that were lost with a server.
+    pub resend: ResendView,
     /// Judgement in force.
     pub verdict: Verdict,
     /// Since when.

@@ -15,6 +15,7 @@ use crate::policy::{BudgetState, Position};
 
 use super::faults::Faults;
 use super::log::Log;
+use super::resend::Resending;
 use super::snapshot::Point;
 use super::trail::Tracks;
 
@@ -200,6 +201,8 @@ pub struct RunState {
     pub(super) dropped: BTreeMap<String, u64>,
     pub(super) faults: Faults,
     pub(super) tracks: Tracks,
+    /// Jobs of a server that were lost with an attempt.
+    pub(super) resend: Resending,
     /// Warnings from before the first attempt.
     pub(super) warnings: Vec<String>,
 }
@@ -273,6 +276,7 @@ impl RunState {
             dropped: BTreeMap::new(),
             faults: Faults::default(),
             tracks: Tracks::default(),
+            resend: Resending::default(),
             warnings: Vec::new(),
             plan,
         }

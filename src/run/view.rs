@@ -46,6 +46,7 @@ impl RunState {
             job: self.job_state(),
             find: self.detector.find().map(Box::new),
             agent: self.view_agent(),
+            resend: self.view_resend(),
             verdict: self.verdict.clone(),
             verdict_since: self.shown.map_or(self.now, |s| s.at),
             trail: self.tracks.trail.clone(),

@@ -193,6 +193,7 @@ pub(super) fn needs_start_again(s: &Snapshot) -> bool {
     s.outcome.is_none()
         && matches!(s.job, JobState::Waiting(_))
         && s.attempt.as_ref().is_some_and(|a| a.number >= 2)
+        && (s.resend.failed || !s.resend.by_itself)
 }
 
 /// When a limit is reached and which, in so many columns: where there are few, what the
@@ -362,6 +363,22 @@ pub(super) fn job(s: &Snapshot) -> String {
     }
 }
 
+/// Graphs of a lost queue that wait for the user.
+pub(crate) fn waiting_prompts(n: u32) -> String {
+    match n {
+        1 => "1 prompt was lost with the server: r sends it again".to_owned(),
+        n => format!("{n} prompts were lost with the server: r sends them again"),
+    }
+}
+
+/// The user's word for them was given.
+pub(crate) fn prompts_sent(n: u32) -> String {
+    match n {
+        1 => "1 prompt is being sent again".to_owned(),
+        n => format!("{n} prompts are being sent again"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,6 +421,11 @@ mod tests {
         let mut s = testing::healthy();
         s.job = JobState::Waiting(Mono::ZERO);
         assert!(needs_start_again(&s), "attempt 2");
+        s.resend.by_itself = true;
+        assert!(!needs_start_again(&s), "the lost job is sent again");
+        s.resend.failed = true;
+        assert!(needs_start_again(&s), "it could not be");
+        s.resend.by_itself = false;
         if let Some(a) = &mut s.attempt {
             a.number = 1;
         }

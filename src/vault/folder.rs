@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 
 use super::entry::{Entry, Kind};
-use super::jobs::Job;
 
 /// Entries that an error message names.
 const NAMED: usize = 5;
@@ -157,15 +156,13 @@ impl Vault {
     }
 
     /// The entries of a run with jobs that were not done: those of FramePack that were not
-    /// stopped by their user, oldest first, and the newest queue of a ComfyUI. One that
-    /// failed by an exception is among them, see [`super::JobState`].
+    /// stopped by their user, and behind them the queues of a ComfyUI, each oldest first. One
+    /// that failed by an exception is among them, see [`super::JobState`].
     pub fn unfinished(&self, run: &str) -> Result<Vec<Entry>, VaultError> {
         let mut found = self.list()?;
         found.retain(|e| e.run.as_deref() == Some(run) && e.job().is_some());
-        let queue = found.iter().find(|e| e.kind == Kind::Queue).cloned();
-        found.retain(|e| matches!(e.job(), Some(Job::FramePack(_))));
         found.reverse();
-        found.extend(queue);
+        found.sort_by_key(|e| e.kind == Kind::Queue);
         Ok(found)
     }
 }

@@ -346,7 +346,7 @@ fn a_job_goes_with_its_picture() {
 }
 
 #[test]
-fn a_runs_unfinished_jobs_are_the_newest_queue_and_each_job() {
+fn a_runs_unfinished_jobs_are_each_job_and_each_queue_oldest_first() {
     let tmp = tempfile::tempdir().unwrap();
     let vault = filled(tmp.path());
     let old = jobs::tests::comfyui().to_string();
@@ -355,7 +355,7 @@ fn a_runs_unfinished_jobs_are_the_newest_queue_and_each_job() {
     let found = vault.unfinished(RUN).unwrap();
     let kinds: Vec<_> = found.iter().map(|e| e.name.as_str()).collect();
     let job = format!("job.{RUN}.0123456789abcdef.json");
-    assert_eq!(kinds, [job.as_str(), &format!("queue.{RUN}.2.json")]);
+    assert_eq!(kinds, [job.as_str(), &name, &format!("queue.{RUN}.2.json")]);
     assert_eq!(vault.unfinished(OTHER).unwrap(), []);
 }
 

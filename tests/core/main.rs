@@ -8,6 +8,7 @@ mod live;
 mod props;
 #[cfg(test)]
 mod replay;
+mod resend;
 mod sim;
 mod story;
 mod trail;

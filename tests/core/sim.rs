@@ -456,7 +456,7 @@ impl Sim {
                     Vec::new()
                 },
             }),
-            Effect::Capture { .. } | Effect::SampleThreads(_) | Effect::Finish(_) => {}
+            _ => {}
         }
     }
 

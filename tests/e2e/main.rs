@@ -36,6 +36,8 @@ mod no_alarm;
 #[cfg(test)]
 mod records;
 #[cfg(test)]
+mod resend;
+#[cfg(test)]
 #[cfg(feature = "rocm-smi")]
 mod rocm_smi;
 #[cfg(test)]

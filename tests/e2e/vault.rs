@@ -1,14 +1,13 @@
 //! What the agent kept of servers that were killed, listed, checked, pruned and sent again.
 
 use std::io::Read;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{BINARY, Home, python, wait_until, workload};
+use crate::harness::{BINARY, Home, free_port, python, wait_until, workload};
 
 const LIMIT: Duration = Duration::from_mins(3);
 
@@ -73,11 +72,6 @@ fn listed(home: &Home) -> Vec<Value> {
 fn of(entries: &[Value], what: &str) -> Vec<Value> {
     let found = entries.iter().filter(|e| e["what"] == what);
     found.cloned().collect()
-}
-
-fn free_port() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port().to_string()
 }
 
 fn videos(home: &Home) -> usize {

@@ -13,6 +13,8 @@ from support_vault import Supervisor, kill
 #: Modules with FramePack's and ComfyUI's names and call shapes.
 THREAD_UTILS = """
     import threading
+    class FIFOQueue:
+        def push(self, item): self.item = item
     def async_run(func, *args, **kwargs):
         thread = threading.Thread(target=func, args=args, kwargs=kwargs); thread.start(); return thread
 """
@@ -50,6 +52,7 @@ FRAMEPACK = """
         try:
             if prompt == "bad": raise RuntimeError("no")
             if prompt == "stop": raise KeyboardInterrupt("the user")
+            if prompt == "end": import diffusers_helper.thread_utils as t; t.FIFOQueue().push(("end", None)); f.store.flush(120); print("in it", flush=True); import os, time; [time.sleep(0.05) for _ in range(12000) if not os.path.exists("go")]; t.FIFOQueue().push("end"); f.store.flush(120); print("ended", flush=True); time.sleep(600)
             if prompt == "late": f.store.flush(120); input_image.tobytes(); import time; print("in it", flush=True); time.sleep(600)
         except BaseException: traceback.print_exc()
         return "result"
@@ -158,6 +161,19 @@ class FramePack(unittest.TestCase):
             self.assertEqual(entries(s), [])
             # without an entry the numbers are the program's own
             self.assertNotEqual(s.run(program(s, text), "p", attempt=5, resume=True)[1], out)
+
+
+    def test_the_users_end_counts_though_the_worker_never_hears_of_it(self):
+        with Supervisor() as s:
+            process = s.start(program(s, FRAMEPACK), "end")
+            self.addCleanup(kill, process)
+            self.assertEqual(process.stdout.readline(), "in it\n")
+            self.assertEqual(len(entries(s)), 2, "what the worker says to its page is no such word")
+            with open(os.path.join(s.folder, "go"), "w"):
+                pass
+            self.assertEqual(process.stdout.readline(), "ended\n")
+            kill(process)
+            self.assertEqual(entries(s), [])
 
 
 class ComfyUI(unittest.TestCase):

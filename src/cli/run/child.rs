@@ -106,6 +106,7 @@ impl Shell {
     }
 
     fn exited(&mut self, attempt: u32, status: ExitStatus) {
+        self.stop_sending();
         // what the console tells of the end counts again
         self.agent_ended();
         // an end that we or a signal brought about says nothing about the job

@@ -33,6 +33,12 @@ impl Shell {
                     child.ask_survivors();
                 }
             }
+            Effect::FindLost { attempt } => self.find_lost(attempt),
+            Effect::SendAgain {
+                attempt,
+                job,
+                server,
+            } => self.send_again(attempt, job, server),
             Effect::Resolve { chosen, what } => self.replan(&chosen, what),
             Effect::SaveProfile { id, chosen } => self.save_profile(&id, &chosen),
             Effect::Finish(outcome) => self.finish(outcome),

@@ -9,6 +9,7 @@ pub(super) mod learned;
 pub(super) mod machine;
 mod outputs;
 pub(super) mod planner;
+mod resend;
 mod results;
 mod saving;
 pub(super) mod setup;

@@ -64,6 +64,7 @@ pub(super) struct Shell {
     /// It is not ours; whether the user says that a job is in flight.
     pub(super) attached: Option<bool>,
     pub(super) agent: super::agent::Side,
+    pub(super) sender: super::resend::Sender,
     /// What every bundle of evidence is asked for.
     pub(super) ask_always: EvidenceRequest,
     pub(super) attempt: Option<AttemptSpec>,
@@ -94,6 +95,8 @@ struct Inbox {
     evidence: mpsc::UnboundedReceiver<EvidenceReport>,
     saved: mpsc::UnboundedReceiver<Saved>,
     deadline: mpsc::UnboundedReceiver<String>,
+    /// What becomes of lost jobs.
+    resent: mpsc::UnboundedReceiver<Event>,
     signals: Signals,
     /// What agents say; absent: none is heard.
     agent: Option<mpsc::Receiver<Heard>>,
@@ -127,6 +130,7 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
     let (look_to, looks) = mpsc::channel(4);
     let (evidence_to, evidence) = mpsc::unbounded_channel();
     let (saved_to, saved) = mpsc::unbounded_channel();
+    let (resent_to, resent) = mpsc::unbounded_channel();
     let (deadline_to, deadline) = mpsc::unbounded_channel();
     let watchdog = Watchdog::start(Watchdog::LIMIT, move |fired| {
         // the loop reads it if it ever comes back; the words go out at once as well
@@ -161,6 +165,7 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         attached: setup.attachment.as_ref().map(|a| a.job),
         attachment: setup.attachment,
         agent,
+        sender: super::resend::Sender::new(resent_to),
         ask_always: EvidenceRequest {
             gdb: setup.gdb,
             ..EvidenceRequest::default()
@@ -187,6 +192,7 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         evidence,
         saved,
         deadline,
+        resent,
         signals: front.signals,
         agent: heard,
     };
@@ -257,6 +263,7 @@ impl Shell {
                 }
                 Some(report) = inbox.evidence.recv() => self.post(Event::EvidenceTaken(report)),
                 Some(saved) = inbox.saved.recv() => self.saved(saved),
+                Some(event) = inbox.resent.recv() => self.resend_heard(event),
                 Some(look) = inbox.looks.recv() => self.looked(&look),
                 Some(text) = inbox.deadline.recv() => {
                     self.post(Event::Notice { level: Level::Warn, text });

@@ -509,6 +509,7 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
         });
     }
     events.extend(switches());
+    events.extend(lost());
     events.push(finished());
     events
 }
@@ -553,6 +554,8 @@ pub(super) const fn kind(event: &Event) -> &'static str {
         Event::Command(_) => "command",
         Event::Replanned(_) => "replanned",
         Event::ProfileSaved { .. } => "profile_saved",
+        Event::LostJobs(_) => "lost_jobs",
+        Event::Resend(_) => "resend",
         Event::Source(_) => "source",
         Event::Standstill { .. } => "standstill",
         Event::Dropped { .. } => "dropped",
@@ -590,6 +593,7 @@ fn switches() -> Vec<Event> {
             id: "generic-amd".to_owned(),
         },
         Command::Leave,
+        Command::Resend,
         Command::ApplyNow,
         Command::TakeRung {
             rung: RungId("fast_find".to_owned()),
@@ -611,6 +615,71 @@ fn switches() -> Vec<Event> {
         id: "mine".to_owned(),
         path: "/home/me/.config/framepack-tui/profiles/mine.toml".to_owned(),
     });
+    events
+}
+
+/// What becomes of jobs that were lost with a server.
+fn lost() -> Vec<Event> {
+    let job = || "9dad78fcaa6dc4e0".to_owned();
+    let server = || "http://127.0.0.1:7860".to_owned();
+    let lost = LostJob {
+        entry: "job.20261127-2231-7f3a.9dad78fcaa6dc4e0.json".to_owned(),
+        program: JobProgram::FramePack,
+        job: job(),
+        attempt: Some(1),
+        failed: false,
+        prompts: 1,
+    };
+    let mut events = vec![Event::LostJobs(LostJobs {
+        attempt: 2,
+        jobs: vec![lost],
+        problem: Some("read /vault: denied".to_owned()),
+    })];
+    let (job, server) = (job(), server());
+    let words = [
+        ResendWord::Sending {
+            job: job.clone(),
+            server: server.clone(),
+        },
+        ResendWord::GivenUp {
+            job: None,
+            why: "the vault holds none".to_owned(),
+        },
+        ResendWord::Waiting {
+            prompts: 2,
+            entries: vec!["queue.20261127-2231-7f3a.1.json".to_owned()],
+            server: server.clone(),
+            command: "framepack-tui vault resend queue --port 7860".to_owned(),
+        },
+        ResendWord::Sent {
+            job: job.clone(),
+            server,
+        },
+        ResendWord::There { job: job.clone() },
+        ResendWord::Done {
+            job: job.clone(),
+            files: 3,
+        },
+        ResendWord::Ended {
+            job: job.clone(),
+            files: 1,
+            of: Some(3),
+        },
+        ResendWord::Queued {
+            job: job.clone(),
+            queued: 1,
+            there: 1,
+            refused: vec![RefusedPrompt {
+                prompt: "p1".to_owned(),
+                why: "no such node".to_owned(),
+            }],
+        },
+        ResendWord::Failed {
+            job,
+            why: "no server answers".to_owned(),
+        },
+    ];
+    events.extend(words.map(|word| Event::Resend(Resend { attempt: 2, word })));
     events
 }
 

@@ -20,8 +20,8 @@ use std::time::Duration;
 use crate::model::event::{Choice, Decision, RunStarted};
 use crate::model::time::clock;
 use crate::model::{
-    AgentRank, Envelope, Event, GpuId, Health, JobChange, Mono, Phase, Progress, RungId, Sample,
-    Verdict, VerdictId,
+    AgentRank, AgentWay, Envelope, Event, GpuId, Health, JobChange, Mono, Phase, Progress, RungId,
+    Sample, Verdict, VerdictId,
 };
 
 use super::diagnosis;
@@ -56,6 +56,8 @@ struct State {
     attempt: u32,
     /// The process was not started by us.
     attached: Option<u32>,
+    /// A lost job is sent again by itself, and told of.
+    resends: bool,
     rung: Option<RungId>,
     health: Option<(Health, VerdictId)>,
     health_since: Mono,
@@ -154,7 +156,7 @@ impl<W: Write> PlainWriter<W> {
                 self.diagnosis(at, v)
             }
             Event::Decision(d) => self.decision(at, d),
-            Event::Job(JobChange::Waiting) if self.state.attempt >= 2 => {
+            Event::Job(JobChange::Waiting) if self.state.attempt >= 2 && !self.state.resends => {
                 let text = "press Start again: the restarted server waits for a job";
                 self.say(at, "job", text)
             }
@@ -270,6 +272,7 @@ impl State {
                 self.gpu.clone_from(&r.gpu);
                 self.cap = r.vram_cap;
                 self.attached = r.attached.map(|a| a.pid);
+                self.resends = r.plan.agent == AgentWay::On;
                 self.last_status = at;
             }
             Event::AttemptStarted(a) => {
@@ -278,6 +281,7 @@ impl State {
                     gpu: self.gpu.take(),
                     cap: self.cap,
                     attached: self.attached,
+                    resends: self.resends,
                     sample: self.sample.take(),
                     trouble: std::mem::take(&mut self.trouble),
                     last_status: self.last_status,

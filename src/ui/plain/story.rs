@@ -167,6 +167,7 @@ fn command(c: &Command) -> String {
         Command::Kill => "kill",
         Command::TerminalLost => "the terminal is gone, the run goes on",
         Command::Leave => "leave the process alone",
+        Command::Resend => "send the lost queue again",
         Command::ApplyNow => "restart with what was chosen",
         Command::Set {
             setting,
@@ -210,6 +211,7 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
         Event::Job(JobChange::Failed { why: Some(why) }) => ("job", format!("failed: {why}")),
         Event::Job(JobChange::Failed { why: None }) => ("job", "failed without a word".to_owned()),
         Event::Replanned(r) => ("next attempt", r.what.clone()),
+        Event::Resend(r) => ("lost job", r.word.words()),
         Event::ProfileSaved { id, path } => ("profile", format!("{id} saved as {path}")),
         Event::Artefact(a) => (
             "written",

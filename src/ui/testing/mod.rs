@@ -10,7 +10,7 @@ use crate::model::{
     SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
-use crate::run::snapshot::{AgentView, JobState, Point, RungState, Stage, Working};
+use crate::run::snapshot::{AgentView, JobState, Point, ResendView, RungState, Stage, Working};
 
 mod agent;
 mod base;
@@ -32,6 +32,16 @@ pub(super) use find::{find_stalls, find_tunes};
 pub(super) use random::Dice;
 pub(super) use shelf::profiles;
 
+/// What the card reads at rest.
+const fn at_rest() -> IdleBaseline {
+    IdleBaseline {
+        busy: Some(0.0),
+        power_w: Some(24.0),
+        samples: 1,
+        in_use: None,
+    }
+}
+
 /// A run on its second attempt that advances.
 pub(super) fn healthy() -> Snapshot {
     let now = Mono::from_secs(872);
@@ -49,12 +59,7 @@ pub(super) fn healthy() -> Snapshot {
         pid: Some(41_822),
         gpus: vec![card()],
         gpu: Some(GpuId(CARD.to_owned())),
-        card_idle: Some(IdleBaseline {
-            busy: Some(0.0),
-            power_w: Some(24.0),
-            samples: 1,
-            in_use: None,
-        }),
+        card_idle: Some(at_rest()),
         busy_trust: BusyTrust::Trusted,
         vram_cap: Some(Bytes::gib(20)),
         process: Some(process()),
@@ -89,6 +94,7 @@ pub(super) fn healthy() -> Snapshot {
         job: JobState::InFlight(Mono::from_secs(740)),
         find: None,
         agent: AgentView::default(),
+        resend: ResendView::default(),
         verdict: advances(),
         verdict_since: Mono::from_secs(682),
         trail: trail::restarted(),

@@ -13,8 +13,8 @@ use crate::model::{
 use crate::model::{AgentOp, FaultKind, KernelFault};
 use crate::run::Snapshot;
 use crate::run::snapshot::{
-    AgentState, AgentView, JobState, LadderEntry, LogKind, LogLine, Point, RungState, SettingView,
-    Stage, Working,
+    AgentState, AgentView, JobState, LadderEntry, LogKind, LogLine, Point, ResendView, RungState,
+    SettingView, Stage, Working,
 };
 
 use super::base::{attempt, evidence};
@@ -273,6 +273,14 @@ impl Dice {
         }
     }
 
+    fn resend(&mut self) -> ResendView {
+        ResendView {
+            by_itself: self.below(2) == 0,
+            failed: self.below(2) == 0,
+            waiting: if self.below(4) == 0 { 3 } else { 0 },
+        }
+    }
+
     fn agent(&mut self) -> AgentView {
         use AgentState as A;
         AgentView {
@@ -397,6 +405,7 @@ impl Dice {
             job: self.job(),
             find: self.some(Self::find).map(Box::new),
             agent: self.agent(),
+            resend: self.resend(),
             verdict: self.verdict(),
             verdict_since: self.mono(),
             trail: self.trail(),

@@ -55,6 +55,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Profiles, &[Down], A::RowDown, "next row", "one row down"),
     bind(C::Profiles, &[Esc], A::ToList, "back", "to the list; from there to the dashboard"),
     told(WORD, bind(C::Log, &[Char('/')], A::Search, "search", "search the log; one more / begins a regular expression")),
+    bind(C::Everywhere, &[Char('r')], A::Resend, "send again", "send the lost queue of ComfyUI again; says how much waits"),
     bind(C::Everywhere, &[Char('s')], A::Stop, "stop", "stop the run gracefully"),
     bind(C::Everywhere, &[Char('k')], A::Kill, "kill", "kill at once; asks first"),
     bind(C::Everywhere, &[Char('q')], A::Quit, "quit", "quit; asks what becomes of the run"),

@@ -50,6 +50,8 @@ pub(super) enum Action {
     Hold,
     Wait,
     FalseAlarm,
+    /// The queue that was lost with a server.
+    Resend,
     Evidence,
     Stop,
     Kill,
@@ -462,6 +464,7 @@ pub(super) fn enabled(
         Action::Hold
             | Action::Wait
             | Action::FalseAlarm
+            | Action::Resend
             | Action::Evidence
             | Action::Stop
             | Action::Kill
@@ -486,7 +489,10 @@ pub(super) fn enabled(
     if s.attached {
         attached(action)?;
     }
-    let here = matches!(action, Action::Wait | Action::FalseAlarm | Action::Set(_));
+    let here = matches!(
+        action,
+        Action::Wait | Action::FalseAlarm | Action::Resend | Action::Set(_)
+    );
     if choices.follows && here {
         return Err(ELSEWHERE);
     }
@@ -500,6 +506,7 @@ pub(super) fn enabled(
     match action {
         Action::Hold if !announced => Err("no kill is announced"),
         Action::Wait if !in_doubt => Err("nothing is about to be done"),
+        Action::Resend if s.resend.waiting == 0 => Err("no queue was lost"),
         Action::FalseAlarm if !in_doubt => Err("there is no alarm"),
         Action::Evidence if s.pid.is_none() => Err("no process lives"),
         Action::ApplyNow | Action::ConfirmApply if !ends_something(s) => {

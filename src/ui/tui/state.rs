@@ -7,6 +7,7 @@ use crate::run::Snapshot;
 use crate::run::snapshot::{LogKind, Stage};
 use crate::ui::profiles::Profiles;
 use crate::ui::text::ago;
+use crate::ui::words;
 
 use super::choices::{Choices, Overlay, Screen};
 use super::keymap::{self, Action, Binding};
@@ -303,6 +304,10 @@ impl UiState {
                 Command::FalseAlarm,
                 "noted as a false alarm; the limit is raised",
             ),
+            Action::Resend => {
+                let waiting = snapshot.map_or(0, |s| s.resend.waiting);
+                send(Command::Resend, &words::prompts_sent(waiting))
+            }
             Action::Evidence => send(Command::Evidence, "evidence is being taken"),
             Action::Stop | Action::QuitStop => {
                 self.open(Overlay::None);

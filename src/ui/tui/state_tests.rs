@@ -474,3 +474,21 @@ fn a_stop_says_what_happens() {
         Some("stopping: SIGTERM sent, SIGKILL after 10 s")
     );
 }
+
+#[test]
+fn a_lost_queue_is_sent_by_one_key_where_there_is_one() {
+    let mut snapshot = testing::healthy();
+    let mut ui = UiState::default();
+    assert_eq!(ui.press(Key::Char('r'), Some(&snapshot), PANE), None);
+    assert_eq!(ui.toast.as_deref(), Some("r: no queue was lost"));
+    snapshot.resend.waiting = 3;
+    let sent = ui.press(Key::Char('r'), Some(&snapshot), PANE);
+    assert_eq!(sent, Some(Effect::Send(Command::Resend)));
+    assert_eq!(ui.toast.as_deref(), Some("3 prompts are being sent again"));
+    let mut reader = UiState::new(true);
+    assert_eq!(reader.press(Key::Char('r'), Some(&snapshot), PANE), None);
+    assert_eq!(
+        reader.toast.as_deref(),
+        Some("r: only where the run was started")
+    );
+}

@@ -11,4 +11,6 @@ pub(crate) use card::Card;
 pub(crate) use home::Home;
 pub(crate) use leftovers::assert_none_left;
 pub(crate) use run::{Finished, Running, Start};
-pub(crate) use tools::{BINARY, kill, kill_group, python, recorded_text, wait_until, workload};
+pub(crate) use tools::{
+    BINARY, free_port, kill, kill_group, python, recorded_text, root, wait_until, workload,
+};

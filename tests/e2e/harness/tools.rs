@@ -32,6 +32,12 @@ pub(crate) fn workload(name: &str) -> PathBuf {
     path
 }
 
+/// A port of this machine that nobody serves on.
+pub(crate) fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port().to_string()
+}
+
 /// The text of the record in this folder of a run; what is not there yet has nothing in it.
 pub(crate) fn recorded_text(run: &Path) -> String {
     let mut bytes = Vec::new();

@@ -42,6 +42,7 @@ class Handler(BaseHTTPRequestHandler):
                                                "details": ""}, "node_errors": {}})
         prompt_id = told.get("prompt_id") or uuid.uuid4().hex
         extra = dict(told.get("extra_data") or {}, client_id=told.get("client_id", ""))
+        print("got prompt", flush=True)
         queue.put((number, prompt_id, told["prompt"], extra, [], {}))
         number += 1
         return self.answer(200, {"prompt_id": prompt_id, "number": number, "node_errors": {}})

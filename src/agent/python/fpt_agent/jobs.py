@@ -49,6 +49,10 @@ def simple(value):
     return value.item() if hasattr(value, "item") else value
 
 
+#: Jobs of FramePack's page that are not over.
+going = set()
+
+
 class Job:
     """One job of FramePack's page; the same inputs give the same entry."""
 
@@ -67,6 +71,12 @@ class Job:
         message = {"what": "job", "shape": list(inputs[0].shape)}
         files.store.put(files.Task(self.base + ".png", [picture(inputs[0])], message=message))
         self.tell("queued")
+        going.add(self)
+
+    def stop(self):
+        """Its user has pressed End. A decode that hangs never hears of it, so it counts at once."""
+        self.stopped = True
+        self.tell("stopped")
 
     def known(self):
         """`random` of the entry that an earlier attempt has left; None."""
@@ -101,16 +111,18 @@ class Job:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            self.error, self.stopped = fenced("job", phases.words, error), isinstance(error, KeyboardInterrupt)
+            self.error = fenced("job", phases.words, error)
+            self.stopped = self.stopped or isinstance(error, KeyboardInterrupt)
             raise
         finally:
             fenced("job", self.over)
 
     def over(self):
         """The program's function is done. FramePack's worker prints what went wrong and lives on: the phases know."""
+        going.discard(self)
         running = phases.job()
         if self.error is None and running is not None and running.failed is not None:
-            self.error, self.stopped = running.failed, phases.is_stop(running.failed)
+            self.error, self.stopped = running.failed, self.stopped or phases.is_stop(running.failed)
         self.tell("ended" if self.error is None else "stopped" if self.stopped else "failed")
 
 
@@ -139,6 +151,26 @@ def framepack(module):
         return async_run
 
     wrap(module, "async_run", make)
+
+    def listen(plain):
+        def push(self, item, *args, **kwargs):
+            result = plain(self, item, *args, **kwargs)
+            # the page's word to its worker; what the worker says to the page are pairs
+            if isinstance(item, str) and item == "end":
+                fenced("FIFOQueue", stop_all)
+            return result
+
+        return push
+
+    queues = getattr(module, "FIFOQueue", None)
+    if isinstance(queues, type):
+        wrap(queues, "push", listen)
+
+
+def stop_all():
+    """The page has one job at a time, and its End means that."""
+    for job in list(going):
+        job.stop()
 
 
 def body(item):

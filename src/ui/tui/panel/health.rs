@@ -157,6 +157,10 @@ fn next(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     if s.outcome.is_some() || announced || s.is_foreign() {
         return Vec::new();
     }
+    if s.resend.waiting > 0 {
+        let text = words::waiting_prompts(s.resend.waiting);
+        return paragraph(theme, "queue", Tone::Warn, &text, columns, 2, rank::KEEP);
+    }
     let (text, tone) = match &s.verdict.next {
         Some(n) => {
             let room = columns.saturating_sub(LABEL);

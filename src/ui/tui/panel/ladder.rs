@@ -57,7 +57,11 @@ fn resume(s: &Snapshot, theme: Theme, columns: usize, rank: u8) -> Option<Row> {
     if s.outcome.is_some() || s.attached {
         return None;
     }
-    let how = if s.server {
+    let how = if s.resend.by_itself && s.adapter == "comfyui" {
+        "its queue waits for your word"
+    } else if s.resend.by_itself {
+        "the lost job is sent again"
+    } else if s.server {
         "press Start again"
     } else {
         "from the beginning"
