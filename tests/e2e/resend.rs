@@ -1,6 +1,6 @@
 //! A server is started again: the job that was lost with it is sent again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -32,6 +32,10 @@ answers = ["silent_hang", "spin_hang", "find_stall", "killed"]
 cost = "none"
 source = "guess"
 "#;
+
+fn is_video(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|e| e == "mp4")
+}
 
 fn run<'a>(home: &'a Home, words: &[String]) -> Running<'a> {
     let profile = home.path("resend.toml");
@@ -210,7 +214,7 @@ fn a_job_of_a_server_that_is_killed_is_sent_again() {
     run.wait_for(
         "first video",
         LIMIT,
-        |e| matches!(e, Event::Artefact(a) if a.path.ends_with(".mp4")),
+        |e| matches!(e, Event::Artefact(a) if is_video(&a.path)),
     );
     std::thread::sleep(Duration::from_secs(1));
     kill(pid, Signal::KILL).unwrap();
@@ -238,7 +242,7 @@ fn a_job_that_its_user_has_stopped_is_not_sent_again() {
     run.wait_for(
         "first video",
         LIMIT,
-        |e| matches!(e, Event::Artefact(a) if a.path.ends_with(".mp4")),
+        |e| matches!(e, Event::Artefact(a) if is_video(&a.path)),
     );
     std::thread::sleep(Duration::from_secs(8));
     // the decode hangs already, and never sees it
