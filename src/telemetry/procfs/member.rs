@@ -40,7 +40,15 @@ pub(super) struct Member {
     threads: Option<Told>,
     /// What `status` told when it was last read; none yet.
     status: Option<Status>,
+    /// What `io` told in the round before, and what `stat` told then.
+    io: Option<(Io, Worked)>,
 }
+
+/// Bytes read and written, and characters.
+type Io = [ReadResult<u64>; 4];
+
+/// Clock ticks and page faults of both kinds: who has worked has more of them.
+type Worked = [u64; 3];
 
 /// What changes slowly, and only `status` tells: it costs as much as all else of a process.
 #[derive(Debug, Clone)]
@@ -131,9 +139,7 @@ impl Member {
         let known = self.status.take().filter(|_| !look.status);
         let status = known.unwrap_or_else(|| self.files.status(dir, look.keep));
         self.status = Some(status.clone());
-        let keys = ["read_bytes", "write_bytes", "rchar", "wchar"];
-        let [read_bytes, write_bytes, rchar, wchar] =
-            values(&mut self.files.io, &|| dir.join("io"), look.keep, keys);
+        let [read_bytes, write_bytes, rchar, wchar] = self.io(dir, &stat, look);
         let mut threads = stat.threads;
         let mut per_thread = Vec::new();
         if look.threads != LookAt::Nothing {
@@ -177,6 +183,21 @@ impl Member {
             threads,
             waiting: told.waiting,
             per_thread,
+        }
+    }
+
+    /// One that rests is asked every other round: most of a tree does, and `io` costs more
+    /// than `stat`. What little it may have moved without a tick of the clock is told then.
+    fn io(&mut self, dir: &Path, stat: &Stat, look: &Look) -> Io {
+        let worked = [stat.ticks, stat.minor, stat.major];
+        match self.io.take() {
+            Some((told, then)) if then == worked && look.threads != LookAt::WaitChannels => told,
+            _ => {
+                let keys = ["read_bytes", "write_bytes", "rchar", "wchar"];
+                let told = values(&mut self.files.io, &|| dir.join("io"), look.keep, keys);
+                self.io = Some((told.clone(), worked));
+                told
+            }
         }
     }
 

@@ -21,10 +21,10 @@ const SCAN_PERIOD: Duration = Duration::from_millis(900);
 /// The threads one by one, where nobody asks for them each time.
 const SLOW_ROUND: Duration = Duration::from_secs(5);
 /// `status` of the processes is read this often.
-const STATUS_ROUND: Duration = Duration::from_millis(1900);
+const STATUS_ROUND: Duration = Duration::from_millis(2900);
 /// What the threads told is fresh for so long, and what `status` told.
 const THREADS_FRESH: Duration = Duration::from_millis(1500);
-const STATUS_FRESH: Duration = Duration::from_secs(3);
+const STATUS_FRESH: Duration = Duration::from_secs(4);
 /// Processes of which the files stay open, three of each.
 const KEPT: usize = 64;
 /// Threads of which the files stay open, two of each. With those of the processes that is
