@@ -40,6 +40,7 @@ mod tests {
     }
 
     struct Fixture {
+        folder: PathBuf,
         model: Model,
         cases: Vec<Case>,
         tensors: HashMap<String, Tensor>,
@@ -57,6 +58,7 @@ mod tests {
                     .unwrap();
             Self {
                 model: Model::open(&folder).unwrap(),
+                folder,
                 cases: cases.cases,
                 tensors,
             }
@@ -94,6 +96,21 @@ mod tests {
                 .encode(&self.tensors["encode.x"], &tiling, &mut Unobserved)
                 .unwrap();
             compare("moments", &moments, &self.tensors["encode.moments"], BOUND);
+        }
+
+        /// Encodes in tiles, and in runs of frames where the model cross-fades them.
+        fn encodes_in_tiles(&self, space: Run, time: Option<Run>) {
+            let file = self.folder.join("encode_tiled.safetensors");
+            let tensors = candle_core::safetensors::load(file, &Device::Cpu).unwrap();
+            let encoder = self.model.encoder(Arc::new(Cpu)).unwrap();
+            let tiling = Tiling {
+                space: Some(space),
+                time,
+            };
+            let moments = encoder
+                .encode(&tensors["x"], &tiling, &mut Unobserved)
+                .unwrap();
+            compare("moments of tiles", &moments, &tensors["moments"], BOUND);
         }
 
         /// What the modules gave on the way, relative to the largest number of each.
@@ -180,6 +197,14 @@ mod tests {
     #[test]
     fn hunyuan_encodes_as_the_reference() {
         Fixture::open("hunyuan_vae_tiny").encodes(Tiling::default());
+    }
+
+    #[test]
+    fn tiles_are_encoded_and_joined_as_the_reference_does() {
+        let run = |length: usize, stride: usize| Run { length, stride };
+        Fixture::open("hunyuan_vae_tiny").encodes_in_tiles(run(32, 24), Some(run(8, 4)));
+        Fixture::open("wan21_vae_tiny").encodes_in_tiles(run(32, 24), None);
+        Fixture::open("wan22_vae_tiny").encodes_in_tiles(run(48, 32), None);
     }
 
     #[test]

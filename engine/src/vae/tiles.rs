@@ -226,6 +226,7 @@ fn blend(before: &Tensor, next: Tensor, axis: usize, overlap: usize) -> Result<T
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_precision_loss, reason = "small integers are exact")]
 mod tests {
     use candle_core::Device;
     use proptest::prelude::*;

@@ -101,6 +101,11 @@ pub(super) fn product(
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "small integers are exact"
+)]
 mod tests {
     use proptest::prelude::*;
 

@@ -8,6 +8,11 @@ mod norm;
 mod pixel;
 mod taps;
 #[cfg(test)]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "small numbers, and sums that are exact"
+)]
 mod tests;
 
 use std::ops::Deref;
@@ -36,11 +41,11 @@ impl Backend for Cpu {
         {
             return argument(format!("a bias {:?} for {outputs} channels", bias.dims()));
         }
+        let weight = weight.to_dtype(DType::F32)?.contiguous()?;
+        let taps = kt * kh * kw;
+        let by_tap = taps::by_tap(&Numbers::of(&weight)?, [outputs, inputs, taps]);
         Ok(Conv3d {
-            weight: weight
-                .to_dtype(DType::F32)?
-                .permute((2, 3, 4, 1, 0))?
-                .contiguous()?,
+            weight: Tensor::from_vec(by_tap, (kt, kh, kw, inputs, outputs), &Device::Cpu)?,
             bias: bias.map(|bias| bias.to_dtype(DType::F32)).transpose()?,
             kernel: [kt, kh, kw],
             stride: [1; 3],
@@ -73,7 +78,7 @@ impl Backend for Cpu {
         }
         let clip = clip.contiguous()?;
         Ok(norm::group_sums(
-            &*Numbers::of(&clip)?,
+            &Numbers::of(&clip)?,
             batch,
             channels,
             groups,
@@ -86,11 +91,8 @@ impl Backend for Cpu {
             return argument(format!("{wide} channels are not queries, keys and values"));
         }
         let qkv = qkv.contiguous()?;
-        let out = attention::attention(
-            &*Numbers::of(&qkv)?,
-            [batch, frames, h * w, wide / 3],
-            sight,
-        );
+        let out =
+            attention::attention(&Numbers::of(&qkv)?, [batch, frames, h * w, wide / 3], sight);
         Ok(Tensor::from_vec(
             out,
             (batch, frames, h, w, wide / 3),

@@ -124,6 +124,7 @@ impl MulAddPlain for f32 {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "what is compared is exact")]
 mod tests {
     use proptest::prelude::*;
 

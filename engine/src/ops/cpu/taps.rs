@@ -82,9 +82,42 @@ impl<'a> Taps<'a> {
     }
 }
 
+/// A weight (O, I, taps) as (taps, I, O).
+pub(super) fn by_tap(weight: &[f32], [outputs, inputs, taps]: [usize; 3]) -> Vec<f32> {
+    /// Numbers in a line of the cache: each is written whole.
+    const LINE: usize = 16;
+    let mut out = vec![0f32; weight.len()];
+    for first in (0..outputs).step_by(LINE) {
+        let count = LINE.min(outputs - first);
+        for input in 0..inputs {
+            for tap in 0..taps {
+                let to = &mut out[(tap * inputs + input) * outputs + first..][..count];
+                for (output, to) in (first..).zip(to) {
+                    *to = weight[(output * inputs + input) * taps + tap];
+                }
+            }
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weights_are_turned_round() {
+        let (o, i, k) = (19, 3, 4);
+        let weight: Vec<f32> = (0u8..228).map(f32::from).collect();
+        let out = by_tap(&weight, [o, i, k]);
+        let at = |tap: usize, input: usize, output: usize| out[(tap * i + input) * o + output];
+        for (output, input, tap) in [(0, 0, 0), (0, 0, 3), (18, 2, 3), (16, 1, 2), (7, 2, 0)] {
+            assert!(
+                (at(tap, input, output) - weight[(output * i + input) * k + tap]).abs()
+                    < f32::EPSILON
+            );
+        }
+    }
 
     #[test]
     fn taps_of_one_source_are_one() {

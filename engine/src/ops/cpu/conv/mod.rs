@@ -125,7 +125,7 @@ impl Task<'_> {
             let groups = self.frames_of(job.t + at);
             let wanted: Vec<usize> = groups.iter().map(|(frame, _)| *frame).collect();
             let bands = ring.hold(&wanted, |band, at| {
-                filler.fill(band, frames.get(at), first_row)
+                filler.fill(band, frames.get(at), first_row);
             });
             for part in &plan.parts {
                 let terms: Vec<Term<'_>> = bands
