@@ -229,7 +229,7 @@ impl Inputs {
         let (pixels, weight) = (self.pixels(case), flat(&self.weight));
         let bias = self.bias.as_ref().map(flat);
         let mut out = Vec::new();
-        for b in 0..case.batch {
+        for pixels in &pixels {
             for at in 0..size.iter().product() {
                 let place = [at / size[2] / size[1], at / size[2] % size[1], at % size[2]];
                 for channel in 0..o {
@@ -241,7 +241,7 @@ impl Inputs {
                         let [Some(t), Some(y), Some(x)] = from else {
                             continue;
                         };
-                        for (i, value) in pixels[b][(t * h + y) * w + x].iter().enumerate() {
+                        for (i, value) in pixels[(t * h + y) * w + x].iter().enumerate() {
                             sum +=
                                 value * f64::from(weight[(channel * c + i) * kt * kh * kw + tap]);
                         }
