@@ -1,0 +1,49 @@
+//! What can go wrong, in words that fit after "failed to …: ".
+
+use std::path::PathBuf;
+
+/// The result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why the engine could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be opened or read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not what its name promises: cut short, damaged or of another kind.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what may be done.
+        reason: String,
+    },
+    /// A weight that the model needs is missing or of another shape.
+    #[error("{}: weight {name}: {reason}", path.display())]
+    Weight {
+        /// The file that has it, or the folder where it was looked for.
+        path: PathBuf,
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An argument that does not fit the model or the operation.
+    #[error("{0}")]
+    Argument(String),
+    /// The tensor library refused.
+    #[error("{0}")]
+    Tensor(#[from] candle_core::Error),
+}
+
+/// Shorthand for [`Error::Argument`].
+pub(crate) fn argument<T>(reason: impl Into<String>) -> Result<T> {
+    Err(Error::Argument(reason.into()))
+}

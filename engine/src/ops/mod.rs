@@ -1,0 +1,224 @@
+//! The operations that the models are made of, behind one trait.
+//!
+//! Data is channels-last from end to end: a clip is (B, T, H, W, C), so that a pixel's channels lie
+//! together. Padding, upsampling, normalisation and activation are not operations of their own but
+//! the *prologue* of the convolution that reads their result, and the sum with a shortcut is its
+//! *epilogue*: a device is free to fuse them, and the processor does.
+
+mod axis;
+pub mod cpu;
+
+pub use axis::Axis;
+
+use candle_core::{Device, Tensor};
+
+use crate::error::{Result, argument};
+
+/// The weights of a convolution, in the layout that a [`Backend`] has chosen.
+#[derive(Clone, Debug)]
+pub struct Conv3d {
+    /// For the processor (kt, kh, kw, I, O).
+    pub(crate) weight: Tensor,
+    /// (O).
+    pub(crate) bias: Option<Tensor>,
+    /// Taps in time, height and width.
+    pub(crate) kernel: [usize; 3],
+    /// Steps in time, height and width.
+    pub(crate) stride: [usize; 3],
+    /// Channels in.
+    pub(crate) inputs: usize,
+    /// Channels out.
+    pub(crate) outputs: usize,
+}
+
+impl Conv3d {
+    /// Taps in time, height and width.
+    pub fn kernel(&self) -> [usize; 3] {
+        self.kernel
+    }
+
+    /// Channels in and out.
+    pub fn channels(&self) -> (usize, usize) {
+        (self.inputs, self.outputs)
+    }
+
+    /// The same weights, read every `stride`-th position in time, height and width.
+    #[must_use]
+    pub fn with_stride(mut self, stride: [usize; 3]) -> Self {
+        self.stride = stride;
+        self
+    }
+}
+
+/// What a convolution reads: a clip, and the frames kept from the chunk before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Clip<'a> {
+    /// Frames in front of `body`, of the same batch, size and channels.
+    pub front: Option<&'a Tensor>,
+    /// (B, T, H, W, C).
+    pub body: &'a Tensor,
+}
+
+impl<'a> From<&'a Tensor> for Clip<'a> {
+    fn from(body: &'a Tensor) -> Self {
+        Self { front: None, body }
+    }
+}
+
+impl Clip<'_> {
+    /// (B, T, H, W, C) with the frames in front counted.
+    pub fn dims(&self) -> Result<(usize, usize, usize, usize, usize)> {
+        let (b, t, h, w, c) = self.body.dims5()?;
+        let Some(front) = self.front else {
+            return Ok((b, t, h, w, c));
+        };
+        let (fb, ft, fh, fw, fc) = front.dims5()?;
+        if (fb, fh, fw, fc) != (b, h, w, c) {
+            return argument(format!(
+                "frames {:?} cannot stand in front of a clip {:?}",
+                front.dims(),
+                self.body.dims()
+            ));
+        }
+        Ok((b, ft + t, h, w, c))
+    }
+}
+
+/// Numbers that a group norm comes down to once its statistics are known.
+#[derive(Clone, Debug)]
+pub struct Affine {
+    /// (B, C): what a channel is multiplied by.
+    pub scale: Tensor,
+    /// (B, C): what is then added.
+    pub shift: Tensor,
+}
+
+/// Sums of a group norm: they add up over the pieces of a clip, so that the statistics of the
+/// whole are had without the whole in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupSums {
+    /// Batch entries.
+    pub batch: usize,
+    /// Numbers in a group.
+    pub count: f64,
+    /// For each batch entry and group: the sum, and the sum of squares.
+    pub sums: Vec<(f64, f64)>,
+}
+
+impl GroupSums {
+    /// Adds another piece of the same clip.
+    pub fn add(&mut self, other: &Self) -> Result<()> {
+        if self.sums.len() != other.sums.len() || self.batch != other.batch {
+            return argument("group sums of different clips do not add up");
+        }
+        self.count += other.count;
+        for (a, b) in self.sums.iter_mut().zip(&other.sums) {
+            a.0 += b.0;
+            a.1 += b.1;
+        }
+        Ok(())
+    }
+
+    /// Scale and shift of each channel: `gamma` and `beta` are (C), `eps` is added to the variance.
+    pub fn affine(&self, gamma: &Tensor, beta: &Tensor, eps: f64) -> Result<Affine> {
+        let groups = self.sums.len() / self.batch.max(1);
+        let channels = gamma.elem_count();
+        let device = gamma.device();
+        let (gamma, beta) = (gamma.to_vec1::<f32>()?, beta.to_vec1::<f32>()?);
+        if groups == 0 || !channels.is_multiple_of(groups) || beta.len() != channels {
+            return argument(format!("{channels} channels do not make {groups} groups"));
+        }
+        let wide = channels / groups;
+        let (mut scale, mut shift) = (Vec::new(), Vec::new());
+        for batch in self.sums.chunks(groups) {
+            for (channel, (g, b)) in gamma.iter().zip(&beta).enumerate() {
+                let (sum, squares) = batch[channel / wide];
+                let mean = sum / self.count;
+                let variance = (squares / self.count - mean * mean).max(0.0);
+                let factor = f64::from(*g) / (variance + eps).sqrt();
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "single precision is what is computed in"
+                )]
+                {
+                    scale.push(factor as f32);
+                    shift.push((f64::from(*b) - mean * factor) as f32);
+                }
+            }
+        }
+        let shape = (self.batch, channels);
+        Ok(Affine {
+            scale: Tensor::from_vec(scale, shape, device)?,
+            shift: Tensor::from_vec(shift, shape, device)?,
+        })
+    }
+}
+
+/// The normalisation in front of a convolution.
+#[derive(Clone, Debug)]
+pub enum Norm<'a> {
+    /// None.
+    None,
+    /// Scale and shift by channel: a group norm whose statistics are known.
+    Affine(&'a Affine),
+    /// x / max(|x| over the channels of the pixel, 1e-12) * sqrt(C) * gamma, gamma being (C).
+    Rms(&'a Tensor),
+}
+
+/// What happens to the input of a convolution, in this order: normalise, activate, index.
+#[derive(Clone, Debug)]
+pub struct Prologue<'a> {
+    /// The normalisation.
+    pub norm: Norm<'a>,
+    /// Whether x * sigmoid(x) follows it.
+    pub silu: bool,
+    /// Padding and upsampling in time, height and width. Zeros are zeros after the activation.
+    pub axes: [Axis; 3],
+}
+
+impl Prologue<'_> {
+    /// Nothing at all, for a clip of `t`, `h`, `w`.
+    pub fn none(t: usize, h: usize, w: usize) -> Self {
+        Self {
+            norm: Norm::None,
+            silu: false,
+            axes: [Axis::identity(t), Axis::identity(h), Axis::identity(w)],
+        }
+    }
+}
+
+/// Which tokens a token sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// Those of its own frame and of the frames before it.
+    Causal,
+    /// Those of its own frame.
+    Frame,
+}
+
+/// What a device must be able to do. Tensors are candle's, on [`Backend::device`].
+pub trait Backend: Send + Sync + std::fmt::Debug {
+    /// Where the tensors live.
+    fn device(&self) -> &Device;
+
+    /// Takes a weight (O, I, kt, kh, kw) and a bias (O) into the layout that this device wants.
+    fn load_conv(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Conv3d>;
+
+    /// The convolution without padding of what the prologue makes of `clip`, plus bias, plus `add`.
+    ///
+    /// `add` has the shape of the result (B, T', H', W', O).
+    fn conv3d(
+        &self,
+        clip: Clip<'_>,
+        prologue: &Prologue<'_>,
+        conv: &Conv3d,
+        add: Option<&Tensor>,
+    ) -> Result<Tensor>;
+
+    /// The sums over (T, H, W, C / groups) of a clip (B, T, H, W, C).
+    fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums>;
+
+    /// Attention with one head: `qkv` is (B, T, H, W, 3C), queries, keys and values in this order, the scale
+    /// 1/sqrt(C), the result (B, T, H, W, C). The scores of all tokens are never held at once.
+    fn attention(&self, qkv: &Tensor, sight: Sight) -> Result<Tensor>;
+}

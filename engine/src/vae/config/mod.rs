@@ -1,0 +1,174 @@
+//! `config.json` as diffusers writes it.
+
+mod hunyuan;
+mod wan;
+
+use std::path::Path;
+
+pub use self::hunyuan::HunyuanConfig;
+pub use self::wan::WanConfig;
+
+use crate::error::{Error, Result};
+
+/// The largest configuration that is read.
+const MAX_CONFIG: u64 = 1 << 20;
+
+/// Beyond these no model is: a configuration that asks for more is damaged or hostile.
+const MAX_BLOCKS: usize = 8;
+const MAX_LAYERS: usize = 16;
+const MAX_CHANNELS: usize = 8192;
+
+/// What a folder's model is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Config {
+    /// `AutoencoderKLHunyuanVideo`.
+    Hunyuan(HunyuanConfig),
+    /// `AutoencoderKLWan`.
+    Wan(WanConfig),
+}
+
+/// The one field that says what the others mean.
+#[derive(serde::Deserialize)]
+struct Class {
+    #[serde(rename = "_class_name")]
+    name: String,
+}
+
+impl Config {
+    /// Reads and checks a `config.json`.
+    pub fn read(path: &Path) -> Result<Self> {
+        let io = |source| Error::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let size = std::fs::metadata(path).map_err(io)?.len();
+        if size > MAX_CONFIG {
+            return Err(Error::File {
+                path: path.to_owned(),
+                reason: format!("{size} bytes are no configuration"),
+            });
+        }
+        let text = std::fs::read(path).map_err(io)?;
+        Self::parse(&text).map_err(|reason| Error::File {
+            path: path.to_owned(),
+            reason,
+        })
+    }
+
+    /// Reads and checks the text of a `config.json`; an error fits after the file's name.
+    pub fn parse(text: &[u8]) -> std::result::Result<Self, String> {
+        let class: Class = serde_json::from_slice(text)
+            .map_err(|error| format!("not the configuration of a diffusers model: {error}"))?;
+        let field = |error: serde_json::Error| error.to_string();
+        match class.name.as_str() {
+            "AutoencoderKLHunyuanVideo" => {
+                let config: HunyuanConfig = serde_json::from_slice(text).map_err(field)?;
+                config.check()?;
+                Ok(Self::Hunyuan(config))
+            }
+            "AutoencoderKLWan" => {
+                let config: WanConfig = serde_json::from_slice(text).map_err(field)?;
+                config.check()?;
+                Ok(Self::Wan(config))
+            }
+            other => Err(format!(
+                "_class_name is {other:?}; AutoencoderKLHunyuanVideo and AutoencoderKLWan can be loaded: give the folder `vae`"
+            )),
+        }
+    }
+}
+
+/// Refuses a field whose value is outside of `range`.
+fn within(
+    field: &str,
+    value: usize,
+    range: std::ops::RangeInclusive<usize>,
+) -> std::result::Result<(), String> {
+    if range.contains(&value) {
+        Ok(())
+    } else {
+        Err(format!(
+            "{field} is {value}, outside of {} to {}",
+            range.start(),
+            range.end()
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Config::parse(text.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn the_real_models_are_the_defaults() {
+        let parse = |text: &str| Config::parse(text.as_bytes()).unwrap();
+        assert_eq!(
+            parse(r#"{"_class_name":"AutoencoderKLHunyuanVideo"}"#),
+            Config::Hunyuan(HunyuanConfig::default())
+        );
+        assert_eq!(
+            parse(r#"{"_class_name":"AutoencoderKLWan"}"#),
+            Config::Wan(WanConfig::default())
+        );
+        let config = HunyuanConfig::default();
+        assert_eq!(
+            [0, 1, 2, 3].map(|at| config.changes(at)),
+            [(false, true), (true, true), (true, true), (false, false)]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_is_said() {
+        assert!(refused("{}").starts_with(
+            "not the configuration of a diffusers model: missing field `_class_name`"
+        ));
+        assert!(refused(r#"{"_class_name":"UNet2D"}"#).contains("give the folder `vae`"));
+        let hunyuan = |field: &str| {
+            refused(&format!(
+                r#"{{"_class_name":"AutoencoderKLHunyuanVideo",{field}}}"#
+            ))
+        };
+        assert_eq!(
+            hunyuan(r#""norm_num_groups":7"#),
+            "128 channels do not make 7 groups (norm_num_groups)"
+        );
+        assert_eq!(
+            hunyuan(r#""act_fn":"gelu""#),
+            "act_fn is \"gelu\"; silu can be computed"
+        );
+        assert_eq!(
+            hunyuan(r#""layers_per_block":100000"#),
+            "layers_per_block is 100000, outside of 1 to 16"
+        );
+        assert_eq!(
+            hunyuan(r#""block_out_channels":[]"#),
+            "the number of block_out_channels is 0, outside of 1 to 8"
+        );
+        assert!(
+            hunyuan(r#""temporal_compression_ratio":8"#).contains("4 over 3 or more can be loaded")
+        );
+        assert!(hunyuan(r#""spatial_compression_ratio":0"#).contains("cannot be made by 4 blocks"));
+        assert!(hunyuan(r#""scaling_factor":0"#).contains("scales nothing"));
+        assert!(hunyuan(r#""up_block_types":["X"]"#).contains("a block of the kind \"X\""));
+        assert!(hunyuan(r#""latent_channels":-1"#).contains("invalid value"));
+        let wan =
+            |field: &str| refused(&format!(r#"{{"_class_name":"AutoencoderKLWan",{field}}}"#));
+        assert_eq!(
+            wan(r#""dim_mult":[1,2]"#),
+            "temperal_downsample has 3 entries for 2 levels"
+        );
+        assert_eq!(
+            wan(r#""latents_mean":[1]"#),
+            "latents_mean has 1 entries for 16 channels (z_dim)"
+        );
+        assert!(wan(r#""patch_size":2"#).contains("patches of 2 make 16"));
+        assert!(
+            wan(r#""temperal_downsample":[true,true,true]"#).contains("time is compressed by 8")
+        );
+        assert!(wan(r#""attn_scales":[0.5]"#).contains("attn_scales"));
+    }
+}

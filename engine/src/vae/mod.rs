@@ -1,0 +1,158 @@
+//! The autoencoders of HunyuanVideo and WAN, loaded from what diffusers saves.
+//!
+//! Outside, videos and latents are (B, C, T, H, W) as everywhere else; inside, clips are channels-last.
+
+mod config;
+pub mod hunyuan;
+mod layers;
+mod tiles;
+pub mod wan;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use candle_core::Tensor;
+
+pub use self::config::{Config, HunyuanConfig, WanConfig};
+pub use self::tiles::{Run, Tiling};
+
+use crate::error::{Result, argument};
+use crate::ops::Backend;
+use crate::weights::{Scope, Weights};
+
+/// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
+/// to stop (an error ends the run).
+pub trait Observer {
+    /// `clip` is what the module of this name gave: (B, T, H, W, C).
+    fn after(&mut self, module: &str, clip: &Tensor) -> Result<()>;
+}
+
+/// Sees nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn after(&mut self, _: &str, _: &Tensor) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A model on disk: what it is, and where its weights are.
+#[derive(Clone, Debug)]
+pub struct Model {
+    config: Config,
+    weights: Arc<Weights>,
+}
+
+impl Model {
+    /// Opens a folder as diffusers saves it: `config.json` and safetensors files. Reads no weights yet.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let config = Config::read(&folder.join("config.json"))?;
+        Ok(Self {
+            config,
+            weights: Weights::open(folder)?,
+        })
+    }
+
+    /// What `config.json` says.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Loads the half that makes videos of latents.
+    pub fn decoder(&self, backend: Arc<dyn Backend>) -> Result<Decoder> {
+        let scope = Scope::new(Arc::clone(&self.weights));
+        Ok(match &self.config {
+            Config::Hunyuan(config) => {
+                Decoder::Hunyuan(hunyuan::Decoder::load(config, &scope, backend)?)
+            }
+            Config::Wan(config) => Decoder::Wan(wan::Decoder::load(config, &scope, backend)?),
+        })
+    }
+
+    /// Loads the half that makes latents of videos.
+    pub fn encoder(&self, backend: Arc<dyn Backend>) -> Result<Encoder> {
+        let scope = Scope::new(Arc::clone(&self.weights));
+        Ok(match &self.config {
+            Config::Hunyuan(config) => {
+                Encoder::Hunyuan(hunyuan::Encoder::load(config, &scope, backend)?)
+            }
+            Config::Wan(config) => Encoder::Wan(wan::Encoder::load(config, &scope, backend)?),
+        })
+    }
+}
+
+/// The half that makes videos of latents.
+#[derive(Debug)]
+pub enum Decoder {
+    /// `AutoencoderKLHunyuanVideo`.
+    Hunyuan(hunyuan::Decoder),
+    /// `AutoencoderKLWan`, 2.1 and 2.2.
+    Wan(wan::Decoder),
+}
+
+impl Decoder {
+    /// Decodes `latents` (B, C, t, h, w), as the autoencoder takes them (see [`Decoder::unscale`]), to a video
+    /// (B, 3, T, H, W), about -1 to 1.
+    pub fn decode(
+        &self,
+        latents: &Tensor,
+        tiling: &Tiling,
+        observer: &mut dyn Observer,
+    ) -> Result<Tensor> {
+        match self {
+            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, observer),
+            Self::Wan(decoder) => decoder.decode(latents, tiling, observer),
+        }
+    }
+
+    /// Latents as a diffusion model leaves them, brought to what the autoencoder takes.
+    pub fn unscale(&self, latents: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Hunyuan(decoder) => decoder.unscale(latents),
+            Self::Wan(decoder) => decoder.unscale(latents),
+        }
+    }
+}
+
+/// The half that makes latents of videos.
+#[derive(Debug)]
+pub enum Encoder {
+    /// `AutoencoderKLHunyuanVideo`.
+    Hunyuan(hunyuan::Encoder),
+    /// `AutoencoderKLWan`, 2.1 and 2.2.
+    Wan(wan::Encoder),
+}
+
+impl Encoder {
+    /// Encodes a video (B, 3, T, H, W) of -1 to 1 to moments (B, 2C, t, h, w): the mean, then the
+    /// logarithm of the variance.
+    pub fn encode(
+        &self,
+        video: &Tensor,
+        tiling: &Tiling,
+        observer: &mut dyn Observer,
+    ) -> Result<Tensor> {
+        match self {
+            Self::Hunyuan(encoder) => encoder.encode(video, tiling, observer),
+            Self::Wan(encoder) => encoder.encode(video, tiling, observer),
+        }
+    }
+}
+
+/// (B, C, T, H, W) with this many channels to a clip; empty ones are refused.
+fn to_clip(tensor: &Tensor, channels: usize, what: &str) -> Result<Tensor> {
+    match tensor.dims() {
+        [b, c, t, h, w] if *c == channels && b * t * h * w > 0 => {
+            Ok(tensor.permute((0, 2, 3, 4, 1))?.contiguous()?)
+        }
+        other => argument(format!(
+            "{what} of shape {other:?} where [batch, {channels}, frames, height, width] is needed"
+        )),
+    }
+}
+
+/// The way back.
+fn from_clip(clip: &Tensor) -> Result<Tensor> {
+    Ok(clip.permute((0, 4, 1, 2, 3))?.contiguous()?)
+}

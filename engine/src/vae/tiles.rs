@@ -1,0 +1,319 @@
+//! Tiles of pixels and runs of frames, joined as the reference joins them.
+//!
+//! Clips are channels-last. Neighbours overlap and are cross-faded over the overlap; group norms and
+//! attention see only their tile, so a tiled result is compared with a tiled one.
+
+use candle_core::Tensor;
+
+use crate::error::{Result, argument};
+
+/// Axes of a clip.
+pub(super) const TIME: usize = 1;
+const HEIGHT: usize = 2;
+const WIDTH: usize = 3;
+
+/// A length and the distance from one beginning to the next, in pixels or frames of the video.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Pixels or frames in one.
+    pub length: usize,
+    /// From the beginning of one to that of the next; the rest of the length overlaps.
+    pub stride: usize,
+}
+
+impl Run {
+    /// Refuses what would leave gaps, or cannot be counted in units of `unit`.
+    fn check(self, unit: usize, what: &str) -> Result<()> {
+        let Self { length, stride } = self;
+        if stride == 0
+            || stride > length
+            || !length.is_multiple_of(unit)
+            || !stride.is_multiple_of(unit)
+        {
+            return argument(format!(
+                "{what} of {length} every {stride}: both must be multiples of {unit}, and the second not the larger"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// How a video is cut. Nothing set: not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tiling {
+    /// Squares of pixels.
+    pub space: Option<Run>,
+    /// Runs of frames. HunyuanVideo cross-fades them; WAN's are exact, carry caches instead of
+    /// overlapping, and take `length` alone.
+    pub time: Option<Run>,
+}
+
+/// What a model makes of sizes: the video's pixels and frames for one of the latents.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ratio {
+    pub(super) space: usize,
+    pub(super) time: usize,
+}
+
+/// Sizes along one axis of what goes in (`from`) and comes out (`to`): one of them pixels, the other
+/// latents.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    pub(super) from: Run,
+    pub(super) to: Run,
+}
+
+impl Tiling {
+    /// The tiles of a decoder whose own grid (before patches are taken apart) is `patch` times coarser than the video.
+    pub(super) fn decoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
+        self.space
+            .map(|run| {
+                run.check(ratio.space, "tiles")?;
+                Ok(Steps {
+                    from: run.over(ratio.space),
+                    to: run.over(patch),
+                })
+            })
+            .transpose()
+    }
+
+    /// The tiles of an encoder.
+    pub(super) fn encoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
+        let steps = self.decoder_space(ratio, patch)?;
+        Ok(steps.map(|Steps { from, to }| Steps { from: to, to: from }))
+    }
+
+    /// The runs of frames that are cross-faded: (in latents, in frames).
+    pub(super) fn time(&self, ratio: Ratio) -> Result<Option<(Run, Run)>> {
+        self.time
+            .map(|run| {
+                run.check(ratio.time, "runs of frames")?;
+                Ok((run.over(ratio.time), run))
+            })
+            .transpose()
+    }
+}
+
+impl Run {
+    fn over(self, unit: usize) -> Self {
+        Self {
+            length: self.length / unit,
+            stride: self.stride / unit,
+        }
+    }
+}
+
+/// Runs `each` over tiles of `clip` and joins what comes out; over the whole where one tile holds it.
+pub(super) fn in_space(
+    clip: &Tensor,
+    steps: Option<Steps>,
+    mut each: impl FnMut(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let (_, _, h, w, _) = clip.dims5()?;
+    let Some(Steps { from, to }) =
+        steps.filter(|steps| h > steps.from.length || w > steps.from.length)
+    else {
+        return each(clip);
+    };
+    let overlap = to.length - to.stride;
+    let (mut above, mut bands): (Vec<Tensor>, Vec<Tensor>) = (Vec::new(), Vec::new());
+    for y in (0..h).step_by(from.stride) {
+        let (mut row, mut parts): (Vec<Tensor>, Vec<Tensor>) = (Vec::new(), Vec::new());
+        for (at, x) in (0..w).step_by(from.stride).enumerate() {
+            let tile = clip.narrow(HEIGHT, y, from.length.min(h - y))?.narrow(
+                WIDTH,
+                x,
+                from.length.min(w - x),
+            )?;
+            let mut tile = each(&tile.contiguous()?)?;
+            if let Some(above) = above.get(at) {
+                tile = blend(above, tile, HEIGHT, overlap)?;
+            }
+            if let Some(left) = row.last() {
+                tile = blend(left, tile, WIDTH, overlap)?;
+            }
+            let kept = tile.narrow(HEIGHT, 0, to.stride.min(tile.dim(HEIGHT)?))?;
+            parts.push(
+                kept.narrow(WIDTH, 0, to.stride.min(kept.dim(WIDTH)?))?
+                    .contiguous()?,
+            );
+            row.push(tile);
+        }
+        bands.push(Tensor::cat(&parts, WIDTH)?);
+        above = row;
+    }
+    let whole = Tensor::cat(&bands, HEIGHT)?;
+    let size = |len: usize| len * to.stride / from.stride;
+    Ok(whole
+        .narrow(HEIGHT, 0, size(h))?
+        .narrow(WIDTH, 0, size(w))?)
+}
+
+/// The frames of a piece that the run before it has given already.
+const SHARED: usize = 1;
+
+/// Runs `each` over runs of frames of `clip` and cross-fades what comes out, `frames` in all. Each
+/// run has one frame more than `from.length`, and gives its first again, which is dropped.
+pub(super) fn in_time(
+    clip: &Tensor,
+    from: Run,
+    to: Run,
+    frames: usize,
+    mut each: impl FnMut(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let t = clip.dim(TIME)?;
+    let overlap = to.length - to.stride;
+    let mut before: Option<Tensor> = None;
+    let mut parts = Vec::new();
+    for start in (0..t).step_by(from.stride) {
+        let run = each(
+            &clip
+                .narrow(TIME, start, (from.length + SHARED).min(t - start))?
+                .contiguous()?,
+        )?;
+        let Some(last) = &before else {
+            parts.push(
+                run.narrow(TIME, 0, (to.stride + SHARED).min(run.dim(TIME)?))?
+                    .contiguous()?,
+            );
+            before = Some(run);
+            continue;
+        };
+        let own = run.dim(TIME)? - SHARED;
+        if own == 0 {
+            break;
+        }
+        let run = blend(
+            last,
+            run.narrow(TIME, SHARED, own)?.contiguous()?,
+            TIME,
+            overlap,
+        )?;
+        parts.push(run.narrow(TIME, 0, to.stride.min(own))?.contiguous()?);
+        before = Some(run);
+    }
+    let whole = Tensor::cat(&parts, TIME)?;
+    Ok(whole.narrow(TIME, 0, frames.min(whole.dim(TIME)?))?)
+}
+
+/// Cross-fades the beginning of `next` with the end of `before` along `axis` over `overlap`: position k of
+/// the overlap is before * (1 - k/n) + next * k/n.
+fn blend(before: &Tensor, next: Tensor, axis: usize, overlap: usize) -> Result<Tensor> {
+    let n = overlap.min(before.dim(axis)?).min(next.dim(axis)?);
+    if n == 0 {
+        return Ok(next);
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "an overlap is some hundred pixels"
+    )]
+    let weights: Vec<f32> = (0..n).map(|k| k as f32 / n as f32).collect();
+    let mut shape = [1; 5];
+    shape[axis] = n;
+    let weights = Tensor::from_vec(weights, &shape, next.device())?.to_dtype(next.dtype())?;
+    let tail = before
+        .narrow(axis, before.dim(axis)? - n, n)?
+        .broadcast_mul(&weights.affine(-1.0, 1.0)?)?;
+    let head = (next.narrow(axis, 0, n)?.broadcast_mul(&weights)? + tail)?;
+    let rest = next.dim(axis)? - n;
+    if rest == 0 {
+        return Ok(head);
+    }
+    Ok(Tensor::cat(
+        &[&head, &next.narrow(axis, n, rest)?.contiguous()?],
+        axis,
+    )?)
+}
+
+#[cfg(test)]
+#[expect(clippy::cast_precision_loss, reason = "small integers are exact")]
+mod tests {
+    use candle_core::Device;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Doubles each pixel along both sides: what a decoder does to sizes.
+    fn enlarge(tile: &Tensor) -> Result<Tensor> {
+        let twice = |len: usize| {
+            (0..2 * u32::try_from(len).unwrap())
+                .map(|i| i / 2)
+                .collect::<Vec<_>>()
+        };
+        let index = |len: usize| Tensor::new(twice(len), &Device::Cpu).unwrap();
+        let tile = tile.index_select(&index(tile.dim(HEIGHT)?), HEIGHT)?;
+        Ok(tile.index_select(&index(tile.dim(WIDTH)?), WIDTH)?)
+    }
+
+    fn ramp(dims: [usize; 5]) -> Tensor {
+        let all: Vec<f32> = (0..dims.iter().product::<usize>())
+            .map(|i| (i % 251) as f32)
+            .collect();
+        Tensor::from_vec(all, &dims, &Device::Cpu).unwrap()
+    }
+
+    fn difference(a: &Tensor, b: &Tensor) -> f32 {
+        assert_eq!(a.dims(), b.dims());
+        (a - b)
+            .unwrap()
+            .abs()
+            .unwrap()
+            .flatten_all()
+            .unwrap()
+            .max(0)
+            .unwrap()
+            .to_scalar()
+            .unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn tiles_of_what_sees_only_its_own_pixel_join_to_the_whole(
+            h in 1..14usize, w in 1..14usize, length in 1..7usize, less in 0..6usize, batch in 1..3usize,
+        ) {
+            let stride = (length - less.min(length - 1)).max(1);
+            let clip = ramp([batch, 2, h, w, 3]);
+            let from = Run { length, stride };
+            let steps = Steps { from, to: Run { length: 2 * length, stride: 2 * stride } };
+            let joined = in_space(&clip, Some(steps), enlarge).unwrap();
+            prop_assert!(difference(&joined, &enlarge(&clip).unwrap()) < 1e-3);
+        }
+
+        #[test]
+        fn runs_of_what_sees_only_its_own_frame_join_to_the_whole(
+            t in 1..20usize, length in 1..6usize, less in 0..5usize,
+        ) {
+            let stride = (length - less.min(length - 1)).max(1);
+            let clip = ramp([1, t, 2, 3, 2]);
+            // four frames a latent, the first alone
+            let decode = |run: &Tensor| {
+                let t = u32::try_from(run.dim(TIME)?).unwrap();
+                let index: Vec<u32> = (0..4 * t - 3).map(|i| i.div_ceil(4)).collect();
+                Ok(run.index_select(&Tensor::new(index, &Device::Cpu)?, TIME)?)
+            };
+            let (from, to) = (Run { length, stride }, Run { length: 4 * length, stride: 4 * stride });
+            let joined = in_time(&clip, from, to, 4 * t - 3, decode).unwrap();
+            prop_assert!(difference(&joined, &decode(&clip).unwrap()) < 1e-3);
+        }
+    }
+
+    #[test]
+    fn sizes_that_leave_gaps_are_refused() {
+        let ratio = Ratio { space: 8, time: 4 };
+        let say = |length, stride| {
+            let tiling = Tiling {
+                space: Some(Run { length, stride }),
+                time: None,
+            };
+            tiling.decoder_space(ratio, 1).unwrap_err().to_string()
+        };
+        for (length, stride) in [(64, 0), (64, 72), (60, 48), (64, 50)] {
+            assert_eq!(
+                say(length, stride),
+                format!(
+                    "tiles of {length} every {stride}: both must be multiples of 8, and the second not the larger"
+                )
+            );
+        }
+    }
+}

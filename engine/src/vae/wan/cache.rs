@@ -1,0 +1,77 @@
+//! What a chunk leaves for the next.
+
+use candle_core::Tensor;
+
+use crate::error::Result;
+
+/// Axis of time.
+const TIME: usize = 1;
+
+/// Where a convolution keeps its frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(usize);
+
+/// Gives every convolution of a model its own slot while it is loaded.
+#[derive(Debug, Default)]
+pub(super) struct Slots(usize);
+
+impl Slots {
+    pub(super) fn next(&mut self) -> Slot {
+        self.0 += 1;
+        Slot(self.0 - 1)
+    }
+}
+
+/// The frames kept, one entry a slot.
+#[derive(Debug)]
+pub(super) struct Caches {
+    frames: Vec<Option<Tensor>>,
+    /// Whether no chunk has gone through yet.
+    pub(super) first: bool,
+}
+
+impl Caches {
+    /// Before the first chunk.
+    pub(super) fn new(slots: &Slots) -> Self {
+        Self {
+            frames: vec![None; slots.0],
+            first: true,
+        }
+    }
+
+    /// What the last chunk left.
+    pub(super) fn get(&self, slot: Slot) -> Option<Tensor> {
+        self.frames[slot.0].clone()
+    }
+
+    /// Keeps the last `count` frames of what stands in `slot` and of `clip` after it.
+    pub(super) fn keep(&mut self, slot: Slot, clip: &Tensor, count: usize) -> Result<()> {
+        let own = clip.dim(TIME)?;
+        let kept = if own >= count {
+            last(clip, count)?
+        } else {
+            match &self.frames[slot.0] {
+                Some(old) => {
+                    let old = old.narrow(
+                        TIME,
+                        old.dim(TIME)?.saturating_sub(count - own),
+                        (count - own).min(old.dim(TIME)?),
+                    )?;
+                    Tensor::cat(&[&old, clip], TIME)?
+                }
+                None => clip.clone(),
+            }
+        };
+        self.frames[slot.0] = Some(kept);
+        Ok(())
+    }
+}
+
+/// The last `count` frames, in memory of their own, so that the rest of the clip can go.
+fn last(clip: &Tensor, count: usize) -> Result<Tensor> {
+    let own = clip.dim(TIME)?;
+    if own == count {
+        return Ok(clip.clone());
+    }
+    Ok(clip.narrow(TIME, own - count, count)?.force_contiguous()?)
+}

@@ -1,0 +1,166 @@
+//! One safetensors file: the header when it is opened, the tensors when they are asked for.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use candle_core::{Device, Tensor};
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+
+use crate::error::{Error, Result};
+
+/// The largest header that is read. The format allows 100 MB; the largest models have below 1 MiB.
+const MAX_HEADER: u64 = 16 << 20;
+
+/// Bytes read and converted at once.
+const PIECE: usize = 1 << 20;
+
+/// The file, open, with what its header says.
+#[derive(Debug)]
+pub(super) struct TensorFile {
+    path: PathBuf,
+    file: File,
+    metadata: Metadata,
+    /// Where the tensors begin.
+    start: u64,
+}
+
+impl TensorFile {
+    /// Opens `path`, and checks that the header fits the file, so that no read goes astray and no
+    /// shape asks for more memory than the file has bytes.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let io = |source| Error::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let wrong = |reason: String| Error::File {
+            path: path.to_owned(),
+            reason,
+        };
+        let file = File::open(path).map_err(io)?;
+        let about = file.metadata().map_err(io)?;
+        if !about.is_file() {
+            return Err(wrong("not a file".to_owned()));
+        }
+        let size = about.len();
+        if size < 8 {
+            return Err(wrong(format!("{size} bytes are no safetensors file")));
+        }
+        let mut length = [0; 8];
+        file.read_exact_at(&mut length, 0).map_err(io)?;
+        let length = u64::from_le_bytes(length);
+        if length > MAX_HEADER || length > size - 8 {
+            return Err(wrong(format!(
+                "not a safetensors file, or cut short: its header would be {length} bytes long, the file has {size}"
+            )));
+        }
+        let mut header = vec![0; usize::try_from(length).unwrap_or_default()];
+        file.read_exact_at(&mut header, 8).map_err(io)?;
+        let metadata: Metadata = serde_json::from_slice(&header)
+            .map_err(|error| wrong(format!("damaged header: {error}")))?;
+        let start = 8 + length;
+        let (promised, has) = (metadata.data_len() as u64, size - start);
+        if promised != has {
+            let cure = if promised > has {
+                "cut short: download it again"
+            } else {
+                "longer than its header says"
+            };
+            return Err(wrong(format!(
+                "{cure} ({has} bytes of tensors, the header says {promised})"
+            )));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            metadata,
+            start,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        self.metadata.offset_keys()
+    }
+
+    pub(super) fn shape(&self, name: &str) -> Result<&[usize]> {
+        Ok(&self.info(name)?.shape)
+    }
+
+    /// Reads a tensor into memory, in single precision.
+    pub(super) fn read(&self, name: &str) -> Result<Tensor> {
+        let info = self.info(name)?;
+        let (begin, end) = info.data_offsets;
+        let wide = match info.dtype {
+            Dtype::F32 => 4,
+            Dtype::F16 | Dtype::BF16 => 2,
+            other => {
+                return Err(self.weight(
+                    name,
+                    format!("is stored as {other:?}; F32, F16 and BF16 can be read"),
+                ));
+            }
+        };
+        let mut numbers = Vec::with_capacity((end - begin) / wide);
+        let mut piece = vec![0; PIECE.min(end - begin)];
+        let mut at = begin;
+        while at < end {
+            let piece = &mut piece[..PIECE.min(end - at)];
+            self.file
+                .read_exact_at(piece, self.start + at as u64)
+                .map_err(|error| {
+                    let reason = match error.kind() {
+                        std::io::ErrorKind::UnexpectedEof => {
+                            "the file was cut short while it was read".to_owned()
+                        }
+                        _ => error.to_string(),
+                    };
+                    self.weight(name, reason)
+                })?;
+            extend(&mut numbers, piece, info.dtype);
+            at += piece.len();
+        }
+        Ok(Tensor::from_vec(
+            numbers,
+            info.shape.as_slice(),
+            &Device::Cpu,
+        )?)
+    }
+
+    fn info(&self, name: &str) -> Result<&TensorInfo> {
+        self.metadata
+            .info(name)
+            .ok_or_else(|| self.weight(name, "missing".to_owned()))
+    }
+
+    fn weight(&self, name: &str, reason: String) -> Error {
+        Error::Weight {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            reason,
+        }
+    }
+}
+
+/// Adds the little-endian numbers in `bytes`.
+fn extend(numbers: &mut Vec<f32>, bytes: &[u8], dtype: Dtype) {
+    let (pairs, _) = bytes.as_chunks::<2>();
+    let (quads, _) = bytes.as_chunks::<4>();
+    match dtype {
+        Dtype::F16 => numbers.extend(
+            pairs
+                .iter()
+                .map(|pair| half::f16::from_le_bytes(*pair).to_f32()),
+        ),
+        Dtype::BF16 => numbers.extend(
+            pairs
+                .iter()
+                .map(|pair| half::bf16::from_le_bytes(*pair).to_f32()),
+        ),
+        _ => numbers.extend(quads.iter().map(|quad| f32::from_le_bytes(*quad))),
+    }
+}

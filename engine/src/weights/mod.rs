@@ -1,0 +1,203 @@
+//! Weights as diffusers saves them: one safetensors file, or several and an index.
+//!
+//! Tensors are read when they are asked for, each by its own reads at its place in the file. A memory
+//! map would save no copy, since every weight is brought into another layout or precision anyway, and
+//! a file that shrinks under a map kills the process where a read fails with an error.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use candle_core::{DType, Device, Tensor};
+
+use self::file::TensorFile;
+use crate::error::{Error, Result};
+
+/// The name under which diffusers saves a model that fits one file.
+const SINGLE: &str = "diffusion_pytorch_model.safetensors";
+
+/// The index of a model in several files.
+const INDEX: &str = "diffusion_pytorch_model.safetensors.index.json";
+
+/// The largest index that is read: 16 MiB name more tensors than any model has.
+const MAX_INDEX: u64 = 16 << 20;
+
+/// The tensors of a model, read on demand.
+#[derive(Debug)]
+pub struct Weights {
+    /// What was opened: the folder or the file.
+    path: PathBuf,
+    files: Vec<TensorFile>,
+    /// Tensor name to file.
+    places: BTreeMap<String, usize>,
+}
+
+/// The part of an index file that is needed.
+#[derive(serde::Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+impl Weights {
+    /// Opens a safetensors file, or a folder as diffusers saves it, and reads the headers.
+    pub fn open(path: &Path) -> Result<Arc<Self>> {
+        let weights = if path.is_dir() {
+            Self::open_folder(path)?
+        } else {
+            Self::open_files(path, &[path.to_owned()])?
+        };
+        Ok(Arc::new(weights))
+    }
+
+    fn open_folder(folder: &Path) -> Result<Self> {
+        let index = folder.join(INDEX);
+        if folder.join(SINGLE).exists() || !index.exists() {
+            return Self::open_files(folder, &[folder.join(SINGLE)]);
+        }
+        let wrong = |reason: String| Error::File {
+            path: index.clone(),
+            reason,
+        };
+        let io = |source| Error::Io {
+            path: index.clone(),
+            source,
+        };
+        let size = std::fs::metadata(&index).map_err(io)?.len();
+        if size > MAX_INDEX {
+            return Err(wrong(format!("{size} bytes are no index of weights")));
+        }
+        let text = std::fs::read(&index).map_err(io)?;
+        let map: Index = serde_json::from_slice(&text)
+            .map_err(|error| wrong(format!("not an index of weights: {error}")))?;
+        let mut names: Vec<&String> = map.weight_map.values().collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in &names {
+            // A name, not a path: an index must not make us read elsewhere.
+            if Path::new(name)
+                .file_name()
+                .is_none_or(|file| file != name.as_str())
+            {
+                return Err(wrong(format!(
+                    "{name:?} is not the name of a file beside it"
+                )));
+            }
+        }
+        let files: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+        let weights = Self::open_files(folder, &files)?;
+        for (tensor, file) in &map.weight_map {
+            if !weights.places.contains_key(tensor) {
+                return Err(Error::Weight {
+                    path: folder.join(file),
+                    name: tensor.clone(),
+                    reason: format!("missing, though {INDEX} promises it: download the file again"),
+                });
+            }
+        }
+        Ok(weights)
+    }
+
+    fn open_files(path: &Path, files: &[PathBuf]) -> Result<Self> {
+        let files: Vec<TensorFile> = files
+            .iter()
+            .map(|file| TensorFile::open(file))
+            .collect::<Result<_>>()?;
+        let mut places = BTreeMap::new();
+        for (at, file) in files.iter().enumerate() {
+            for name in file.names() {
+                places.insert(name, at);
+            }
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            files,
+            places,
+        })
+    }
+
+    /// The names of all tensors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.places.keys().map(String::as_str)
+    }
+
+    /// Whether there is a tensor of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    /// The shape of a tensor.
+    pub fn shape(&self, name: &str) -> Result<&[usize]> {
+        self.file(name)?.shape(name)
+    }
+
+    /// Reads a tensor of this shape, in single precision.
+    pub fn get(&self, name: &str, shape: &[usize], device: &Device) -> Result<Tensor> {
+        let file = self.file(name)?;
+        let found = file.shape(name)?;
+        if found != shape {
+            return Err(Error::Weight {
+                path: file.path().to_owned(),
+                name: name.to_owned(),
+                reason: format!("has the shape {found:?} where config.json says {shape:?}"),
+            });
+        }
+        let tensor = file.read(name)?;
+        Ok(tensor.to_device(device)?.to_dtype(DType::F32)?)
+    }
+
+    fn file(&self, name: &str) -> Result<&TensorFile> {
+        self.places
+            .get(name)
+            .and_then(|&at| self.files.get(at))
+            .ok_or_else(|| Error::Weight {
+                path: self.path.clone(),
+                name: name.to_owned(),
+                reason: "missing: the file is of another model, or incomplete".to_owned(),
+            })
+    }
+}
+
+/// A place in the tree of names: `scope.under("decoder").get("weight", …)`.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    weights: Arc<Weights>,
+    prefix: String,
+}
+
+impl Scope {
+    /// The root.
+    pub fn new(weights: Arc<Weights>) -> Self {
+        Self {
+            weights,
+            prefix: String::new(),
+        }
+    }
+
+    /// The place `name` below this one.
+    #[must_use]
+    pub fn under(&self, name: impl std::fmt::Display) -> Self {
+        Self {
+            weights: Arc::clone(&self.weights),
+            prefix: self.name(&name.to_string()),
+        }
+    }
+
+    /// The full name of `name` here.
+    pub fn name(&self, name: &str) -> String {
+        if self.prefix.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.prefix)
+        }
+    }
+
+    /// Reads a tensor of this shape, in single precision.
+    pub fn get(&self, name: &str, shape: &[usize], device: &Device) -> Result<Tensor> {
+        self.weights.get(&self.name(name), shape, device)
+    }
+}
+
+#[cfg(test)]
+mod tests;

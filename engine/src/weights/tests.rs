@@ -1,0 +1,227 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use safetensors::tensor::{Dtype, TensorView};
+
+use super::*;
+
+fn file(tensors: &[(&str, Dtype, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
+    let views: HashMap<&str, TensorView<'_>> = tensors
+        .iter()
+        .map(|(name, dtype, shape, bytes)| {
+            (
+                *name,
+                TensorView::new(*dtype, shape.clone(), bytes).unwrap(),
+            )
+        })
+        .collect();
+    safetensors::serialize(&views, None).unwrap()
+}
+
+fn small() -> Vec<u8> {
+    let numbers = [1.0f32, -2.5, 3.0, 0.125, -0.0, 65504.0];
+    file(&[
+        (
+            "a",
+            Dtype::F32,
+            vec![2, 3],
+            numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        ),
+        (
+            "b",
+            Dtype::F16,
+            vec![6],
+            numbers
+                .iter()
+                .flat_map(|x| half::f16::from_f32(*x).to_le_bytes())
+                .collect(),
+        ),
+        (
+            "c",
+            Dtype::BF16,
+            vec![4],
+            numbers[..4]
+                .iter()
+                .flat_map(|x| half::bf16::from_f32(*x).to_le_bytes())
+                .collect(),
+        ),
+        ("d", Dtype::I64, vec![1], vec![0; 8]),
+    ])
+}
+
+fn write(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(SINGLE);
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+fn refused(bytes: &[u8]) -> String {
+    let (_folder, path) = write(bytes);
+    Weights::open(&path).unwrap_err().to_string()
+}
+
+#[test]
+fn every_precision_is_read_as_it_was_written() {
+    let (folder, _) = write(&small());
+    let weights = Weights::open(folder.path()).unwrap();
+    let get = |name: &str, shape: &[usize]| -> Vec<f32> {
+        weights
+            .get(name, shape, &Device::Cpu)
+            .unwrap()
+            .flatten_all()
+            .unwrap()
+            .to_vec1()
+            .unwrap()
+    };
+    assert_eq!(get("a", &[2, 3]), [1.0, -2.5, 3.0, 0.125, 0.0, 65504.0]);
+    assert_eq!(get("b", &[6]), [1.0, -2.5, 3.0, 0.125, 0.0, 65504.0]);
+    assert_eq!(get("c", &[4]), [1.0, -2.5, 3.0, 0.125]);
+    assert_eq!(weights.names().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+}
+
+#[test]
+fn errors_name_file_and_tensor() {
+    let (folder, path) = write(&small());
+    let weights = Weights::open(folder.path()).unwrap();
+    let say = |name: &str, shape: &[usize]| {
+        weights
+            .get(name, shape, &Device::Cpu)
+            .unwrap_err()
+            .to_string()
+    };
+    let path = path.display();
+    assert_eq!(
+        say("a", &[3, 2]),
+        format!("{path}: weight a: has the shape [2, 3] where config.json says [3, 2]")
+    );
+    assert_eq!(
+        say("d", &[1]),
+        format!("{path}: weight d: is stored as I64; F32, F16 and BF16 can be read")
+    );
+    assert_eq!(
+        say("e", &[1]),
+        format!(
+            "{}: weight e: missing: the file is of another model, or incomplete",
+            folder.path().display()
+        )
+    );
+}
+
+#[test]
+fn a_file_that_is_cut_short_is_refused_when_it_is_opened_and_when_it_is_read() {
+    let whole = small();
+    assert!(refused(&whole[..whole.len() - 3]).contains("cut short: download it again"));
+    assert!(refused(&whole[..20]).contains("or cut short"));
+    assert!(refused(&whole[..5]).contains("5 bytes are no safetensors file"));
+    assert!(refused(&[whole.as_slice(), &[0]].concat()).contains("longer than its header says"));
+    let (_folder, path) = write(&whole);
+    let weights = Weights::open(&path).unwrap();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(whole.len() as u64 - 40)
+        .unwrap();
+    let error = ["a", "b", "c", "d"]
+        .map(|name| weights.get(name, weights.shape(name).unwrap(), &Device::Cpu));
+    let cut = error
+        .into_iter()
+        .filter_map(Result::err)
+        .map(|error| error.to_string());
+    assert!(
+        cut.into_iter()
+            .any(|error| error.contains("the file was cut short while it was read"))
+    );
+}
+
+#[test]
+fn a_header_that_promises_too_much_costs_no_memory() {
+    let with = |header: &str| {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        refused(&bytes)
+    };
+    assert!(
+        with(r#"{"a":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}}"#)
+            .contains("cut short")
+    );
+    assert!(
+        with(r#"{"a":{"dtype":"F32","shape":[18446744073709551615,2],"data_offsets":[0,8]}}"#)
+            .contains("damaged header")
+    );
+    assert!(
+        with(r#"{"a":{"dtype":"F32","shape":[4],"data_offsets":[8,0]}}"#)
+            .contains("damaged header")
+    );
+    assert!(with("[]").contains("damaged header"));
+    assert!(refused(&u64::MAX.to_le_bytes()).contains("not a safetensors file"));
+}
+
+#[test]
+fn shards_are_found_by_their_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = |x: f32| x.to_le_bytes().to_vec();
+    let one = file(&[("a", Dtype::F32, vec![1], bytes(1.0))]);
+    let two = file(&[("b", Dtype::F32, vec![1], bytes(2.0))]);
+    std::fs::write(folder.path().join("m-00001-of-00002.safetensors"), one).unwrap();
+    std::fs::write(folder.path().join("m-00002-of-00002.safetensors"), two).unwrap();
+    let index = |map: &str| {
+        std::fs::write(
+            folder.path().join(INDEX),
+            format!(r#"{{"metadata":{{"total_size":8}},"weight_map":{map}}}"#),
+        )
+        .unwrap();
+        Weights::open(folder.path())
+    };
+    let map = r#"{"a":"m-00001-of-00002.safetensors","b":"m-00002-of-00002.safetensors"}"#;
+    let weights = index(map).unwrap();
+    assert_eq!(
+        weights
+            .get("b", &[1], &Device::Cpu)
+            .unwrap()
+            .to_vec1::<f32>()
+            .unwrap(),
+        [2.0]
+    );
+    let error = index(&map.replace("\"b\"", "\"c\""))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("weight c: missing, though"), "{error}");
+    let error = index(&map.replace("m-00002-of-00002", "../../etc/passwd"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("is not the name of a file beside it"),
+        "{error}"
+    );
+    let error = index(&map.replace("00002-of", "00003-of"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("m-00003-of-00002.safetensors"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), header in any::<bool>()) {
+        if header && bytes.len() >= 8 {
+            bytes[0] %= 64;
+            bytes[1..8].fill(0);
+        }
+        let (_folder, path) = write(&bytes);
+        let _ = Weights::open(&path);
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed_or_harmless(at in 0usize..400, with in any::<u8>()) {
+        let mut bytes = small();
+        let at = at % bytes.len();
+        bytes[at] = with;
+        let (_folder, path) = write(&bytes);
+        if let Ok(weights) = Weights::open(&path) {
+            for name in weights.names() {
+                let _ = weights.get(name, weights.shape(name).unwrap(), &Device::Cpu);
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What does not fit is refused in words that say where to look.
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use candle_core::{DType, Device, Tensor};
+    use framepack_engine::ops::cpu::Cpu;
+    use framepack_engine::vae::{Model, Observer, Run, Tiling, Unobserved};
+    use framepack_engine::{Error, Result};
+
+    fn fixture(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(name)
+    }
+
+    /// The model `name` with a text of its configuration replaced.
+    fn changed(name: &str, from: &str, to: &str) -> (tempfile::TempDir, Result<Model>) {
+        let folder = tempfile::tempdir().unwrap();
+        let config = std::fs::read_to_string(fixture(name).join("config.json")).unwrap();
+        assert!(config.contains(from), "{config}");
+        std::fs::write(folder.path().join("config.json"), config.replace(from, to)).unwrap();
+        let weights = "diffusion_pytorch_model.safetensors";
+        std::fs::copy(fixture(name).join(weights), folder.path().join(weights)).unwrap();
+        let model = Model::open(folder.path());
+        (folder, model)
+    }
+
+    fn refused<T>(result: Result<T>) -> String {
+        match result {
+            Ok(_) => panic!("it was taken"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn weights_of_another_model_are_told_by_the_first_that_differs() {
+        let (folder, model) = changed("wan21_vae_tiny", "\"base_dim\": 4", "\"base_dim\": 6");
+        assert_eq!(
+            refused(model.unwrap().decoder(Arc::new(Cpu))),
+            format!(
+                "{}/diffusion_pytorch_model.safetensors: weight decoder.up_blocks.0.resnets.0.norm1.gamma: has the shape \
+                 [16, 1, 1, 1] where config.json says [24, 1, 1, 1]",
+                folder.path().display()
+            )
+        );
+        let (_folder, model) = changed(
+            "hunyuan_vae_tiny",
+            "\"layers_per_block\": 2",
+            "\"layers_per_block\": 3",
+        );
+        let said = refused(model.unwrap().decoder(Arc::new(Cpu)));
+        assert!(
+            said.contains("weight decoder.up_blocks.0.resnets.3.norm1.weight: missing"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_folder_without_a_model_is_told_by_its_missing_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = refused(Model::open(folder.path()));
+        assert!(said.contains("config.json: No such file"), "{said}");
+        let (folder, model) = changed(
+            "hunyuan_vae_tiny",
+            "AutoencoderKLHunyuanVideo",
+            "AutoencoderKLMochi",
+        );
+        assert!(refused(model).contains("_class_name is \"AutoencoderKLMochi\""));
+        std::fs::copy(
+            fixture("wan21_vae_tiny").join("config.json"),
+            folder.path().join("config.json"),
+        )
+        .unwrap();
+        std::fs::remove_file(folder.path().join("diffusion_pytorch_model.safetensors")).unwrap();
+        let said = refused(Model::open(folder.path()));
+        assert!(
+            said.contains("diffusion_pytorch_model.safetensors: No such file"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn shapes_that_the_model_cannot_take_are_refused() {
+        let model = Model::open(&fixture("hunyuan_vae_tiny")).unwrap();
+        let zeros = |dims: &[usize]| Tensor::zeros(dims, DType::F32, &Device::Cpu).unwrap();
+        let decoder = model.decoder(Arc::new(Cpu)).unwrap();
+        let decode = |dims: &[usize], tiling: Tiling| {
+            refused(decoder.decode(&zeros(dims), &tiling, &mut Unobserved))
+        };
+        let none = Tiling::default();
+        assert_eq!(
+            decode(&[1, 4, 1, 2, 2], none),
+            "latents of shape [1, 4, 1, 2, 2] where [batch, 16, frames, height, width] is needed"
+        );
+        assert!(decode(&[16, 2, 2], none).contains("is needed"));
+        assert!(decode(&[1, 16, 0, 2, 2], none).contains("is needed"));
+        let tiling = Tiling {
+            space: Some(Run {
+                length: 20,
+                stride: 16,
+            }),
+            time: None,
+        };
+        assert!(
+            decode(&[1, 16, 1, 2, 2], tiling)
+                .contains("tiles of 20 every 16: both must be multiples of 8")
+        );
+        let encoder = model.encoder(Arc::new(Cpu)).unwrap();
+        let said = refused(encoder.encode(&zeros(&[1, 3, 4, 16, 16]), &none, &mut Unobserved));
+        assert!(
+            said.contains("a video of 4 frames of 16 x 16: frames must be a multiple of 4 plus 1"),
+            "{said}"
+        );
+    }
+
+    /// Stops at the first module.
+    struct Stop;
+
+    impl Observer for Stop {
+        fn after(&mut self, module: &str, _: &Tensor) -> Result<()> {
+            Err(Error::Argument(format!("stopped after {module}")))
+        }
+    }
+
+    #[test]
+    fn an_observer_can_stop_a_run() {
+        let model = Model::open(&fixture("wan22_vae_tiny")).unwrap();
+        let decoder = model.decoder(Arc::new(Cpu)).unwrap();
+        let latents = Tensor::zeros((1, 12, 1, 2, 2), DType::F32, &Device::Cpu).unwrap();
+        assert_eq!(
+            refused(decoder.decode(&latents, &Tiling::default(), &mut Stop)),
+            "stopped after decoder.conv_in"
+        );
+    }
+}
