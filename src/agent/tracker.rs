@@ -378,16 +378,23 @@ impl Tracker {
 
     /// Those that can be asked for their stacks, the one that counts first.
     pub fn subjects(&self) -> Vec<Subject> {
-        let connected = self.processes.iter().filter(|(_, p)| p.closed.is_none());
-        let mut list: Vec<Subject> = connected
-            .map(|(pid, p)| Subject {
-                conn: p.conn,
-                pid: *pid,
-                by_signal: p.hello.stacks_by_signal && p.hello.protocol == PROTOCOL,
-            })
-            .collect();
+        let mut list: Vec<Subject> = self.connected().collect();
         list.sort_by_key(|s| self.main != Some(s.pid));
         list
+    }
+
+    /// The one that generates, while it is connected.
+    pub fn main(&self) -> Option<Subject> {
+        self.connected().find(|s| self.main == Some(s.pid))
+    }
+
+    fn connected(&self) -> impl Iterator<Item = Subject> {
+        let connected = self.processes.iter().filter(|(_, p)| p.closed.is_none());
+        connected.map(|(pid, p)| Subject {
+            conn: p.conn,
+            pid: *pid,
+            by_signal: p.hello.stacks_by_signal && p.hello.protocol == PROTOCOL,
+        })
     }
 
     /// The last heartbeat of each process, one JSON object each.

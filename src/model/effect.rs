@@ -89,6 +89,12 @@ pub enum Effect {
         /// Where it serves, as announced on its console.
         server: String,
     },
+    /// Ask the agent of the process that generates to end its job after this step; a
+    /// notice answers.
+    StopAfterStep {
+        /// Which attempt.
+        attempt: u32,
+    },
     /// Make the plan anew with these choices; [`Event::Replanned`] answers, or a
     /// notice that says why not.
     Resolve {

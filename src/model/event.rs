@@ -320,6 +320,8 @@ pub enum Command {
     },
     /// Send the queue of a ComfyUI again that was lost with the attempt before.
     Resend,
+    /// Ask the agent to end the job after the step that it is at.
+    StopAfterStep,
 }
 
 /// Everything that can happen. Closed: a new kind is a new minor version.

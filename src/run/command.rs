@@ -44,6 +44,7 @@ impl RunState {
             Command::ApplyNow => self.apply_now(out),
             Command::TakeRung { rung } => self.take_rung(rung, out),
             Command::Resend => self.user_resends(out),
+            Command::StopAfterStep => self.stop_after_step(out),
             Command::SaveProfile { id } => out.push(Effect::SaveProfile {
                 id: id.clone(),
                 chosen: self.plan.chosen.clone(),

@@ -5,7 +5,11 @@ use std::time::Duration;
 use crate::model::event::Level;
 use crate::model::{Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict};
 
+use crate::detect::Job;
+
+use super::live::refuse;
 use super::reduce::emit;
+use super::snapshot::AgentState;
 use super::state::{Next, Pending, Purpose, RunState, Stage, Step};
 
 /// Collectors have 10 s (R9); two more for the answer to come back.
@@ -92,6 +96,34 @@ impl RunState {
                 out,
             ),
         }
+    }
+
+    /// The user asks for the end of the job after the step that it is at: the agent raises
+    /// an exception there, by which a program cleans up and a server goes on.
+    pub(super) fn stop_after_step(&mut self, out: &mut Vec<Effect>) {
+        if self.stage != Stage::Watching || !self.process_lives() {
+            return refuse("no process runs that could be ended after a step", out);
+        }
+        if self.view_agent().state != AgentState::Connected {
+            return refuse(
+                "only the agent can end a job after a step, and it is not connected: stop the run instead",
+                out,
+            );
+        }
+        if matches!(self.detector.job(), Job::Waiting(_)) {
+            // it would end the next one at its first step
+            return refuse("no job runs", out);
+        }
+        self.step_stop = Some(self.attempt_number());
+        out.push(Effect::StopAfterStep {
+            attempt: self.attempt_number(),
+        });
+    }
+
+    /// Whether the process ended by the exception that the user's word raised in it.
+    fn ended_after_step(&self, status: ExitStatus) -> bool {
+        self.step_stop == Some(self.attempt_number())
+            && matches!(status, ExitStatus::Signal(2) | ExitStatus::Code(130))
     }
 
     /// The user asks for a kill.
@@ -300,6 +332,14 @@ impl RunState {
     fn conclude(&mut self, status: ExitStatus, out: &mut Vec<Effect>) {
         if self.ended_untold(status, out) {
             return;
+        }
+        if self.ended_after_step(status) {
+            self.note_end("ended by the user");
+            return self.finish(
+                Outcome::Interrupted { terminated: false },
+                "ended by the user, after a step".to_owned(),
+                out,
+            );
         }
         let verdict = self.detector.end(Some(status), self.now);
         self.latched = None;

@@ -203,6 +203,8 @@ pub struct RunState {
     pub(super) tracks: Tracks,
     /// Jobs of a server that were lost with an attempt.
     pub(super) resend: Resending,
+    /// Attempt of which the user asked the end after a step.
+    pub(super) step_stop: Option<u32>,
     /// Warnings from before the first attempt.
     pub(super) warnings: Vec<String>,
 }
@@ -277,6 +279,7 @@ impl RunState {
             faults: Faults::default(),
             tracks: Tracks::default(),
             resend: Resending::default(),
+            step_stop: None,
             warnings: Vec::new(),
             plan,
         }

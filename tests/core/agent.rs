@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use framepack_tui::model::agent::{AgentFinding, AgentHello};
 use framepack_tui::model::{
-    ActionId, AgentBeat, AgentNote, AgentOp, AgentWay, AgentWord, Event, Health, JobChange, Phase,
-    PhaseChange, Progress, RungId, Speaker, VerdictId,
+    ActionId, AgentBeat, AgentNote, AgentOp, AgentWay, AgentWord, Command, Effect, Event,
+    ExitStatus, Health, JobChange, Outcome, Phase, PhaseChange, Progress, RungId, Speaker,
+    VerdictId,
 };
 use framepack_tui::run::snapshot::AgentState;
 
@@ -354,4 +355,57 @@ fn bars_count_as_the_console_reads_them_while_the_agent_knows_no_phase() {
     sim.feed_from(agent, bar(3.0, true));
     sim.feed(bar(4.0, true));
     assert_eq!(shown(&sim), Some((3.0, true)));
+}
+
+#[test]
+fn the_end_after_a_step_is_the_users_own() {
+    let asked = |effects: &[Effect]| {
+        let to = |e: &&Effect| matches!(e, Effect::StopAfterStep { attempt: 1 });
+        effects.iter().filter(to).count()
+    };
+    for (status, outcome) in [
+        (
+            ExitStatus::Signal(2),
+            Outcome::Interrupted { terminated: false },
+        ),
+        (
+            ExitStatus::Code(130),
+            Outcome::Interrupted { terminated: false },
+        ),
+        (ExitStatus::Code(0), Outcome::Finished { restarts: 0 }),
+    ] {
+        let mut sim = decoding();
+        sim.feed(Event::Command(Command::StopAfterStep));
+        assert_eq!(asked(&sim.effects), 1);
+        sim.exit(status);
+        sim.run_for(Duration::from_secs(30));
+        let end = sim.state.snapshot().outcome.map(|(end, ..)| end);
+        assert_eq!(end, Some(outcome), "{status:?}");
+    }
+    // a crash stays one, and a Ctrl-C that nobody asked for here too
+    for (command, status) in [
+        (Some(Command::StopAfterStep), ExitStatus::Signal(11)),
+        (None, ExitStatus::Signal(2)),
+    ] {
+        let mut sim = decoding();
+        if let Some(command) = command {
+            sim.feed(Event::Command(command));
+        }
+        sim.exit(status);
+        sim.run_for(Duration::from_secs(30));
+        let outcome = sim.state.snapshot().outcome.map(|(end, ..)| end);
+        assert!(
+            !matches!(
+                outcome,
+                Some(Outcome::Interrupted { .. } | Outcome::Finished { .. })
+            ),
+            "{status:?}: {outcome:?}"
+        );
+    }
+    // nobody there who could do it
+    let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
+    sim.feed(Event::Command(Command::StopAfterStep));
+    assert_eq!(asked(&sim.effects), 0);
+    let said = |e: &Effect| matches!(e, Effect::Emit(Event::Notice { text, .. }) if text.contains("not connected"));
+    assert!(sim.effects.iter().any(said));
 }

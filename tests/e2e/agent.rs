@@ -1,6 +1,8 @@
 //! The agent inside the program's Python: real binary, real Python.
 
 #[cfg(test)]
+mod step;
+#[cfg(test)]
 mod ways;
 
 use std::path::{Path, PathBuf};

@@ -120,6 +120,13 @@ impl Side {
         }))
     }
 
+    /// The process that generates, and the way to it.
+    fn main(&self) -> Option<(Door, Subject)> {
+        let door = self.channel.as_ref()?.door();
+        let main = self.tracker.main()?;
+        Some((door, main))
+    }
+
     /// The last heartbeats.
     pub(super) fn beats(&self) -> Vec<String> {
         self.tracker.beats()
@@ -204,6 +211,41 @@ impl Shell {
             self.post(Event::Notice {
                 level: Level::Info,
                 text,
+            });
+        }
+    }
+
+    /// Asks for the end of the job after this step; the answer comes as a notice.
+    pub(super) fn stop_after_step(&mut self, attempt: u32) {
+        let main = self.agent.main();
+        let present = self.attempt.as_ref().is_some_and(|a| a.number == attempt);
+        let Some((door, subject)) = main.filter(|_| present) else {
+            return self.post(Event::Notice {
+                level: Level::Warn,
+                text: "nobody is there to end the job after a step: stop the run instead"
+                    .to_owned(),
+            });
+        };
+        let to = self.inbox();
+        let ask = move || {
+            let (level, text) = match door.ask(subject.conn, "stop_after_step", BY_SOCKET) {
+                Ok(_) => (
+                    Level::Info,
+                    "the job ends after this step, once its progress bar moves".to_owned(),
+                ),
+                Err(e) => (
+                    Level::Warn,
+                    format!("failed to end the job after this step: {e}; stop the run instead"),
+                ),
+            };
+            // the loop may be over
+            let _ = to.send(Event::Notice { level, text });
+        };
+        let thread = std::thread::Builder::new().name("end after step".to_owned());
+        if let Err(e) = thread.spawn(ask) {
+            self.post(Event::Notice {
+                level: Level::Warn,
+                text: format!("failed to start a thread: {e}; stop the run instead"),
             });
         }
     }

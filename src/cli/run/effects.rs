@@ -39,6 +39,7 @@ impl Shell {
                 job,
                 server,
             } => self.send_again(attempt, job, server),
+            Effect::StopAfterStep { attempt } => self.stop_after_step(attempt),
             Effect::Resolve { chosen, what } => self.replan(&chosen, what),
             Effect::SaveProfile { id, chosen } => self.save_profile(&id, &chosen),
             Effect::Finish(outcome) => self.finish(outcome),

@@ -49,6 +49,11 @@ struct Errand {
 }
 
 impl Shell {
+    /// Where a thread puts its word.
+    pub(super) fn inbox(&self) -> mpsc::UnboundedSender<Event> {
+        self.sender.to.clone()
+    }
+
     /// Asks the vault; the answer comes through the inbox.
     pub(super) fn find_lost(&mut self, attempt: u32) {
         self.sender.present.store(attempt, Ordering::Release);
@@ -99,6 +104,7 @@ impl Shell {
     /// being ended, are nobody's any more.
     pub(super) fn resend_heard(&mut self, event: Event) {
         let of = match &event {
+            Event::Notice { .. } => return self.post(event),
             Event::LostJobs(lost) => lost.attempt,
             Event::Resend(resend) => resend.attempt,
             _ => return,

@@ -594,6 +594,7 @@ fn switches() -> Vec<Event> {
         },
         Command::Leave,
         Command::Resend,
+        Command::StopAfterStep,
         Command::ApplyNow,
         Command::TakeRung {
             rung: RungId("fast_find".to_owned()),

@@ -168,6 +168,7 @@ fn command(c: &Command) -> String {
         Command::TerminalLost => "the terminal is gone, the run goes on",
         Command::Leave => "leave the process alone",
         Command::Resend => "send the lost queue again",
+        Command::StopAfterStep => "end the job after this step",
         Command::ApplyNow => "restart with what was chosen",
         Command::Set {
             setting,

@@ -57,6 +57,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     told(WORD, bind(C::Log, &[Char('/')], A::Search, "search", "search the log; one more / begins a regular expression")),
     bind(C::Everywhere, &[Char('r')], A::Resend, "send again", "send the lost queue of ComfyUI again; says how much waits"),
     bind(C::Everywhere, &[Char('s')], A::Stop, "stop", "stop the run gracefully"),
+    bind(C::Everywhere, &[Char('S')], A::StopAfterStep, "after step", "end the job after this step; a server goes on"),
     bind(C::Everywhere, &[Char('k')], A::Kill, "kill", "kill at once; asks first"),
     bind(C::Everywhere, &[Char('q')], A::Quit, "quit", "quit; asks what becomes of the run"),
     bind(C::Everywhere, &[Char(':')], A::Palette, "command", "find a command by its words and run it"),

@@ -3,7 +3,7 @@
 
 use crate::model::{Health, Setting};
 use crate::run::Snapshot;
-use crate::run::snapshot::Stage;
+use crate::run::snapshot::{AgentState, Stage};
 
 use super::argument::{Argument, Value};
 use super::bindings::BINDINGS;
@@ -52,6 +52,8 @@ pub(super) enum Action {
     FalseAlarm,
     /// The queue that was lost with a server.
     Resend,
+    /// The end of the job after its step.
+    StopAfterStep,
     Evidence,
     Stop,
     Kill,
@@ -465,6 +467,7 @@ pub(super) fn enabled(
             | Action::Wait
             | Action::FalseAlarm
             | Action::Resend
+            | Action::StopAfterStep
             | Action::Evidence
             | Action::Stop
             | Action::Kill
@@ -491,7 +494,7 @@ pub(super) fn enabled(
     }
     let here = matches!(
         action,
-        Action::Wait | Action::FalseAlarm | Action::Resend | Action::Set(_)
+        Action::Wait | Action::FalseAlarm | Action::Resend | Action::StopAfterStep | Action::Set(_)
     );
     if choices.follows && here {
         return Err(ELSEWHERE);
@@ -507,6 +510,9 @@ pub(super) fn enabled(
         Action::Hold if !announced => Err("no kill is announced"),
         Action::Wait if !in_doubt => Err("nothing is about to be done"),
         Action::Resend if s.resend.waiting == 0 => Err("no queue was lost"),
+        Action::StopAfterStep if s.agent.state != AgentState::Connected => {
+            Err("the agent is not connected")
+        }
         Action::FalseAlarm if !in_doubt => Err("there is no alarm"),
         Action::Evidence if s.pid.is_none() => Err("no process lives"),
         Action::ApplyNow | Action::ConfirmApply if !ends_something(s) => {

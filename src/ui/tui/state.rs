@@ -308,6 +308,10 @@ impl UiState {
                 let waiting = snapshot.map_or(0, |s| s.resend.waiting);
                 send(Command::Resend, &words::prompts_sent(waiting))
             }
+            Action::StopAfterStep => send(
+                Command::StopAfterStep,
+                "the agent is asked to end the job after this step",
+            ),
             Action::Evidence => send(Command::Evidence, "evidence is being taken"),
             Action::Stop | Action::QuitStop => {
                 self.open(Overlay::None);
