@@ -5,7 +5,7 @@ use std::time::Duration;
 use framepack_tui::model::agent::{AgentFinding, AgentHello};
 use framepack_tui::model::{
     ActionId, AgentBeat, AgentNote, AgentOp, AgentWay, AgentWord, Command, Effect, Event,
-    ExitStatus, Health, JobChange, Outcome, Phase, PhaseChange, Progress, RungId, Speaker,
+    ExitStatus, Health, JobChange, Mono, Outcome, Phase, PhaseChange, Progress, RungId, Speaker,
     VerdictId,
 };
 use framepack_tui::run::snapshot::AgentState;
@@ -359,9 +359,9 @@ fn bars_count_as_the_console_reads_them_while_the_agent_knows_no_phase() {
 
 #[test]
 fn the_end_after_a_step_is_the_users_own() {
-    let asked = |effects: &[Effect]| {
-        let to = |e: &&Effect| matches!(e, Effect::StopAfterStep { attempt: 1 });
-        effects.iter().filter(to).count()
+    let asked = |sim: &Sim| {
+        let to = |(_, e): &&(Mono, Effect)| matches!(e, Effect::StopAfterStep { attempt: 1 });
+        sim.effects.iter().filter(to).count()
     };
     for (status, outcome) in [
         (
@@ -376,7 +376,7 @@ fn the_end_after_a_step_is_the_users_own() {
     ] {
         let mut sim = decoding();
         sim.feed(Event::Command(Command::StopAfterStep));
-        assert_eq!(asked(&sim.effects), 1);
+        assert_eq!(asked(&sim), 1);
         sim.exit(status);
         sim.run_for(Duration::from_secs(30));
         let end = sim.state.snapshot().outcome.map(|(end, ..)| end);
@@ -405,7 +405,8 @@ fn the_end_after_a_step_is_the_users_own() {
     // nobody there who could do it
     let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
     sim.feed(Event::Command(Command::StopAfterStep));
-    assert_eq!(asked(&sim.effects), 0);
-    let said = |e: &Effect| matches!(e, Effect::Emit(Event::Notice { text, .. }) if text.contains("not connected"));
-    assert!(sim.effects.iter().any(said));
+    assert_eq!(asked(&sim), 0);
+    let said =
+        |e: &Event| matches!(e, Event::Notice { text, .. } if text.contains("not connected"));
+    assert!(sim.find(said).is_some());
 }
