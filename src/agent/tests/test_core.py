@@ -104,6 +104,34 @@ class Channel(unittest.TestCase):
             s.connections[0].sendall(b"x" * (1 << 17))  # none of ours: hung up, and looked for again
             s.wait("hello", count=2)
 
+    def test_stacks_name_each_frame_and_read_no_file(self):
+        text = """
+            import linecache, threading
+            from fpt_agent import stacks
+            def outer(): inner()
+            def inner(): ready.set(); go.wait()
+            ready, go = threading.Event(), threading.Event()
+            thread = threading.Thread(target=outer, name="generation")
+            thread.start(); ready.wait()
+            read, linecache.getlines = [], lambda name, *_: read.append(name) or []
+            told = stacks.command(); go.set(); thread.join()
+            one = next(t for t in told if t["thread"] == "generation")
+            print([f.split()[-1] for f in one["frames"]][-4:-2], one["ident"] == thread.ident, read)
+        """
+        with Supervisor() as s:
+            code, out, err = s.run(write(s.folder, "p.py", text))
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(out, "['outer', 'inner'] True []\n")
+            deep = """
+                import threading
+                from fpt_agent import stacks
+                def down(n): return down(n - 1) if n else stacks.command()
+                frames = down(200)[0]["frames"]
+                print(len(frames), frames[-1].split()[-1], frames[-2].split()[-1], frames[0].split()[-1])
+            """
+            code, out, _ = s.run(write(s.folder, "deep.py", deep))
+            self.assertEqual((code, out), (0, "64 command down down\n"))
+
     def test_a_socket_number_above_1023(self):
         with Supervisor() as s:
             code = ("import os, resource, time\nresource.setrlimit(resource.RLIMIT_NOFILE, (3000, 3000))\n"
