@@ -126,7 +126,7 @@ class Channel(unittest.TestCase):
                 import threading
                 from fpt_agent import stacks
                 def down(n): return down(n - 1) if n else stacks.command()
-                frames = down(200)[0]["frames"]
+                frames = next(t for t in down(200) if t["thread"] == "MainThread")["frames"]
                 print(len(frames), frames[-1].split()[-1], frames[-2].split()[-1], frames[0].split()[-1])
             """
             code, out, _ = s.run(write(s.folder, "deep.py", deep))
