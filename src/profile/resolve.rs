@@ -177,7 +177,7 @@ fn unheeded(profile: &Profile) -> Vec<String> {
         && resume.value != Resume::None
     {
         notices.push(format!(
-            "profile {id} says that the workload can resume: this version starts it from the beginning"
+            "profile {id} says that the workload can resume: this version does not ask it to; the command starts again, and the agent hands it what the vault kept"
         ));
     }
     notices

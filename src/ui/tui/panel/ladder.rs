@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use crate::model::time::clock;
 use crate::run::Snapshot;
-use crate::run::snapshot::RungState;
+use crate::run::snapshot::{AgentState, RungState};
 use crate::ui::text::{self, ago};
 use crate::ui::tui::parts::{LABEL, Parts, Row, later};
 use crate::ui::tui::theme::Theme;
@@ -52,7 +52,8 @@ fn minutes(d: Duration) -> String {
     }
 }
 
-/// What a restart would go on with. Nothing is resumed: the command starts again.
+/// What a restart would go on with: the command starts again, and the agent hands it what
+/// the vault kept.
 fn resume(s: &Snapshot, theme: Theme, columns: usize, rank: u8) -> Option<Row> {
     if s.outcome.is_some() || s.attached {
         return None;
@@ -63,6 +64,8 @@ fn resume(s: &Snapshot, theme: Theme, columns: usize, rank: u8) -> Option<Row> {
         "the lost job is sent again"
     } else if s.server {
         "press Start again"
+    } else if s.agent.state == AgentState::Connected {
+        "what the vault kept"
     } else {
         "from the beginning"
     };
