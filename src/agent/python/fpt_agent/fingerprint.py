@@ -11,7 +11,7 @@ import types
 from . import safetensors
 from .state import torch
 
-#: Values looked at of each parameter and buffer. A key of 1100 tensors in 1700 modules takes 32 ms on one core of a CPU (bench/vault_cost.py).
+#: Values looked at of each parameter and buffer. A key of 1100 tensors in 1140 modules takes 32 ms on a CPU (bench/vault_cost.py).
 VALUES = 64
 #: Items of an attribute, and levels of one within another: what has more cannot be told in bounded time, and has no key.
 ITEMS, LEVELS = 4096, 8
