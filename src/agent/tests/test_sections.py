@@ -1,4 +1,5 @@
 """FramePack's sections: what was finished before a death is not sampled again, and nobody sees the difference."""
+import json
 import os
 import re
 import time
@@ -70,6 +71,44 @@ class Sections(unittest.TestCase):
             self.assertEqual((code, steps(out)), (0, 0))
             code, out, _ = self.run_app(s, "f", "--sections", "1", "--steps", "3", resume=True, settings={"replay": "false"})
             self.assertEqual((code, steps(out)), (0, 3))
+
+    def test_only_entries_of_the_own_run_are_handed_back(self):
+        with Supervisor() as s:
+            for run in ("r1", "r.1", None):
+                code, out, err = self.run_app(s, "a", "--sections", "1", "--steps", "2", run=run, resume=True)
+                self.assertEqual((code, steps(out)), (0, 2), (run, err))
+            code, out, err = self.run_app(s, "a", "--sections", "1", "--steps", "2", run=None, resume=True)
+            self.assertEqual((code, steps(out)), (0, 2), "without a run there is no own one")
+            # names of two runs that are one in a file's name
+            code, out, err = self.run_app(s, "a", "--sections", "1", "--steps", "2", run="r-1", resume=True)
+            self.assertEqual((code, steps(out)), (0, 2), err)
+            code, out, err = self.run_app(s, "a", "--sections", "1", "--steps", "2", run="r1", attempt=2, resume=True)
+            self.assertEqual((code, steps(out)), (0, 0), err)
+
+    def test_a_damaged_section_is_sampled_anew_and_told(self):
+        with Supervisor() as s:
+            code, _, err = self.run_app(s, "want", "--sections", "1", "--steps", "2")
+            self.assertEqual(code, 0, err)
+            (name,) = entries(s, "section")
+            path = os.path.join(s.vault, name)
+            with open(path, "r+b") as file:
+                length = int.from_bytes(file.read(8), "little")
+                begin = json.loads(file.read(length))["latents"]["data_offsets"][0]
+                file.seek(8 + length + begin + 3)
+                byte = file.read(1)[0]
+                file.seek(-1, os.SEEK_CUR)
+                file.write(bytes([byte ^ 0x40]))
+            code, out, err = self.run_app(s, "have", "--sections", "1", "--steps", "2", attempt=2, resume=True)
+            self.assertEqual((code, steps(out)), (0, 2), err)
+            s.wait("bye", count=2)
+            (failed,) = s.of("vault", event="failed")
+            self.assertEqual((failed["what"], failed["path"]), ("section", path))
+            self.assertIn("not what was written", failed["message"])
+            self.assertFalse(s.of("hook_failed") + s.of("vault", event="replayed"))
+            self.assertEqual(films(os.path.join(s.folder, "want")), films(os.path.join(s.folder, "have")))
+            # what was sampled has taken the place of the damaged one
+            code, out, err = self.run_app(s, "again", "--sections", "1", "--steps", "2", attempt=3, resume=True)
+            self.assertEqual((code, steps(out)), (0, 0), err)
 
     def test_a_vault_that_takes_nothing_costs_only_the_vault(self):
         with Supervisor() as s:

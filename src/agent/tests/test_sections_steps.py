@@ -48,6 +48,92 @@ class Steps(unittest.TestCase):
             code, out, err = s.run("-c", code, settings={"replay_steps": "true"})
             self.assertEqual((code, out), (0, "True True\n"), err)
 
+    def program(self, body):
+        """A loop over a small transformer whose steps take 0.15 s and are worth a file from 0.05 s on."""
+        return """if 1:
+            import os, sys, time
+            import torch
+            from diffusers import WanTransformer3DModel
+            from fpt_agent import steps, store
+            steps.WORTH_S = 0.05
+            torch.manual_seed(0)
+            model = WanTransformer3DModel(num_attention_heads=2, attention_head_dim=12, in_channels=4, out_channels=4, text_dim=8,
+                                          freq_dim=8, ffn_dim=16, num_layers=1).eval()
+            class Lora(torch.nn.Module):
+                def __init__(self, base):
+                    super().__init__()
+                    self.base, self.strength = base, 0.0
+                def forward(self, x):
+                    return self.base(x) + self.strength * x[..., :1].sum(-1, keepdim=True)
+            lora = model.blocks[0].ffn = Lora(model.blocks[0].ffn)
+            computed = 0
+            def slow(*_):
+                global computed
+                computed += 1
+                time.sleep(0.15)
+            model.condition_embedder.register_forward_pre_hook(slow)
+            start, text = torch.randn(1, 4, 1, 4, 4), torch.randn(1, 5, 8)
+            def film():
+                x = start
+                with torch.no_grad():
+                    for t in (900, 700, 500, 300, 100):
+                        x = x - 0.3 * model(hidden_states=x, timestep=torch.tensor([t]), encoder_hidden_states=text, return_dict=False)[0]
+                return x.double().sum().item()
+            def die():
+                if store.store is not None:
+                    store.store.flush(60)
+                sys.stdout.flush()
+                os._exit(9)
+        """ + body
+
+    def test_steps_that_were_handed_back_keep_their_worth(self):
+        code = self.program("""
+            print(film(), computed)
+            die()
+        """)
+        with Supervisor() as s:
+            died, first, err = s.run("-c", code)
+            self.assertEqual((died, first.split()[1]), (9, "5"), err)
+            died, second, err = s.run("-c", code, attempt=2, resume=True)
+            self.assertEqual((died, second.split()), (9, [first.split()[0], "0"]), err)
+
+    def test_another_strength_of_a_lora_is_another_model(self):
+        code = self.program("""
+            for lora.strength in map(float, os.environ["STRENGTHS"].split()):
+                print(film(), computed)
+            die()
+        """)
+        with Supervisor() as s:
+            def run(strengths, **told):
+                died, out, err = s.run("-c", code, env=dict(s.environment(**told), STRENGTHS=strengths))
+                self.assertEqual(died, 9, err)
+                return [line.split() for line in out.splitlines()]
+
+            ((zero, _),) = run("0")
+            (again, zeroed), (half, computed) = run("0 0.5", attempt=2, resume=True)
+            self.assertEqual((again, zeroed, computed), (zero, "0", "5"))
+            ((want, _),) = run("0.5", vault=None)
+            self.assertEqual(half, want)
+
+    def test_a_damaged_step_is_computed_anew_and_told(self):
+        code = self.program("""
+            print(film(), computed)
+            die()
+        """)
+        with Supervisor() as s:
+            _, first, _ = s.run("-c", code)
+            path = os.path.join(s.vault, sorted(n for n in os.listdir(s.vault) if n.startswith("step."))[0])
+            with open(path, "r+b") as file:
+                file.seek(-1, os.SEEK_END)
+                byte = file.read(1)[0]
+                file.seek(-1, os.SEEK_END)
+                file.write(bytes([byte ^ 0x40]))
+            _, second, err = s.run("-c", code, attempt=2, resume=True)
+            self.assertEqual(second.split(), [first.split()[0], "1"], err)
+            self.assertEqual([m["path"] for m in s.wait("vault", seconds=20, event="failed")], [path])
+            _, other, _ = s.run("-c", code, run="r2", attempt=2, resume=True)
+            self.assertEqual(other.split(), [first.split()[0], "5"], "another run's steps are none of ours")
+
     def test_a_loop_of_its_own(self):
         self.through("tiny_framepack.py", 2, 16)
 

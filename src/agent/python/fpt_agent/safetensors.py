@@ -4,6 +4,7 @@ A file is 8 bytes (length of the header, little-endian), a JSON header (`name` -
 from the end of the header; `__metadata__`: text -> text), and the tensors' bytes one behind the other.
 """
 import ctypes
+import hashlib
 import json
 import os
 
@@ -73,21 +74,26 @@ def read_header(file):
     return head, metadata, 8 + length
 
 
-def read(path, torch):
-    """(name -> CPU tensor, metadata) of a file. `torch` is the program's module. ValueError, OSError: as it says."""
+def read(path, torch, sealed=False):
+    """(name -> CPU tensor, metadata) of a file. `torch` is the program's module. `sealed`: only where `sha256` of the
+    metadata is the digest of all data behind the header. ValueError, OSError: as it says."""
     with open(path, "rb") as file:
         head, metadata, start = read_header(file)
-        tensors = {}
-        for name, entry in head.items():
+        tensors, digest = {}, hashlib.sha256()
+        for name, entry in sorted(head.items(), key=lambda item: item[1]["data_offsets"]):
             begin, end = entry["data_offsets"]
             file.seek(start + begin)
             data = bytearray(end - begin)
             if file.readinto(data) != end - begin:
                 raise ValueError("the file is cut short")
+            if sealed:
+                digest.update(data)
             dtype = getattr(torch, DTYPES[entry["dtype"]])
             shape = entry["shape"]
             if not data:
                 tensors[name] = torch.empty(shape, dtype=dtype)
             else:
                 tensors[name] = torch.frombuffer(data, dtype=dtype).reshape(shape)
+    if sealed and metadata.get("sha256") != digest.hexdigest():
+        raise ValueError("its data are not what was written")
     return tensors, metadata

@@ -7,6 +7,7 @@ bytes again; where it does not, the key is another one and the section is sample
 is never stored.
 """
 import json
+import os
 import random
 import sys
 import threading
@@ -93,6 +94,20 @@ def read_back(told):
     put_back(tensors, {name + "_random": told[name] for name in ("python", "numpy") if name in told}, module)
 
 
+def entry(what, key):
+    """(path, tensors, metadata) of the own run's entry with this key; None, also where it is damaged, which is told."""
+    path = files.store.find(what, key[:40] + ".safetensors")
+    if path is None:
+        return None
+    try:
+        tensors, metadata = safetensors.read(path, torch(), sealed=True)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        files.store.fail({"what": what, "path": path}, "%s is not used: %s" % (os.path.basename(path), error))
+        return None
+    # two runs' names may be the same in a file's
+    return (path, tensors, metadata) if (metadata.get("key"), metadata.get("run")) == (key, str(config.run)) else None
+
+
 class Section:
     """One call of the sampler."""
 
@@ -107,16 +122,15 @@ class Section:
 
     def stored(self):
         """(result,) of this very section from the vault, the generators set to what they were after it; None."""
-        path = files.store.find("section", self.key[:40] + ".safetensors")
-        if path is None:
-            return None
         module, began = torch(), time.monotonic()
-        tensors, metadata = safetensors.read(path, module)
-        if metadata.get("key") != self.key:
+        found = entry("section", self.key)
+        if found is None:
             return None
+        path, tensors, metadata = found
         result = tensors["latents"].to(metadata["device"])  # raises, and is sampled anew, where there is no such device
-        for name, generator in self.own.items():
-            generator.set_state(tensors["generator_" + name])
+        states = [(generator, tensors["generator_" + name]) for name, generator in self.own.items()]
+        for generator, left in states:
+            generator.set_state(left)
         put_back(tensors, metadata, module)
         link.send("vault", event="replayed", what="section", path=path, shape=list(result.shape),
                   bytes=result.numel() * result.element_size(), took_s=round(time.monotonic() - began, 3))

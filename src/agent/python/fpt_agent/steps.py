@@ -10,10 +10,10 @@ import atexit
 import threading
 import time
 
-from . import fingerprint, safetensors, store as files, vault
+from . import fingerprint, store as files, vault
 from .config import config
 from .hooks import fenced, on, wrap
-from .sections import inside, replays
+from .sections import entry, inside, replays
 from .state import link, torch
 
 #: Steps shorter than this are not worth a file each, unless the setting `replay_steps` says so.
@@ -28,16 +28,13 @@ class Step:
 
     def __init__(self, model, args, kwargs):
         self.key = fingerprint.key_of(model, list(args), kwargs)
-        self.rest = self.key[:40] + ".safetensors"
 
     def stored(self):
         """The model's result from the vault; None."""
-        path = files.store.find("step", self.rest)
-        if path is None:
+        found = entry("step", self.key)
+        if found is None:
             return None
-        tensors, metadata = safetensors.read(path, torch())
-        if metadata.get("key") != self.key:
-            return None
+        path, tensors, metadata = found
         result = tensors["out"].to(metadata["device"])
         _written.append(files.os.path.basename(path))
         link.send("vault", event="replayed", what="step", path=path, shape=list(result.shape))
@@ -48,7 +45,7 @@ class Step:
         if type(result) is not tuple or len(result) != 1 or not vault.real(result[0]):
             return
         tensor = vault.copied(result[0])
-        name = "step.%s.%s" % (files.store.run, self.rest)
+        name = "step.%s.%s.safetensors" % (files.store.run, self.key[:40])
         # not synced: it must outlive the process, not the machine
         task = vault.task(name, {"out": tensor}, dict(vault.common(result[0]), key=self.key), "step", tensor.shape, sync=False)
         task.message["what"] = None  # some hundred a run: told when they are handed back
@@ -57,13 +54,14 @@ class Step:
 
 
 def worth(model):
-    """The call is to be kept: steps of this model take long enough. Its first is, as nothing is known yet."""
+    """The call is to be kept: steps of this model take long enough. Its first is, as nothing is known yet, and so is
+    the one after a step that was handed back, which was worth it and takes no time now."""
     said = config.flag("replay_steps")
-    now, last = time.monotonic(), getattr(_inside, "last", None)
-    _inside.last = (id(model), now)
+    now, last, replayed = time.monotonic(), getattr(_inside, "last", None), getattr(_inside, "replayed", False)
+    _inside.last, _inside.replayed = (id(model), now), False
     if said is not None:
         return said
-    return last is None or last[0] != id(model) or now - last[1] >= WORTH_S
+    return last is None or last[0] != id(model) or replayed or now - last[1] >= WORTH_S
 
 
 def kept(is_compiling):
@@ -78,6 +76,7 @@ def kept(is_compiling):
                 step = fenced(WHERE, begin, self, args, kwargs)
                 found = fenced(WHERE, step.stored) if step is not None and replays() else None
                 if found is not None:
+                    _inside.replayed = True
                     return found
                 result = plain(self, *args, **kwargs)
                 if step is not None:

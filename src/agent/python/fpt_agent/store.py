@@ -182,11 +182,10 @@ class Store:
             raise OSError(28, "too little space on the disk of %s" % self.folder)
 
     def find(self, what, rest):
-        """Path of the newest entry with this end of its name, of whatever run; None."""
-        for name, _, _ in reversed(self.entries()):
-            if name.startswith(what + ".") and name.endswith("." + rest):
-                return os.path.join(self.folder, name)
-        return None
+        """Path of this run's entry `WHAT.RUN.REST`; None. Another run's is never used: its program may be another one."""
+        path = os.path.join(self.folder, "%s.%s.%s" % (what, self.run, rest))
+        told = self.run != plain(None)
+        return path if told and os.path.isfile(path) and not os.path.islink(path) else None
 
     def forget(self, *names):
         """Queues the removal of entries, behind what is still to be written; one that is not there is no error."""
