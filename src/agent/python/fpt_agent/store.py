@@ -9,6 +9,7 @@ import os
 import threading
 import time
 
+from . import threads
 from .config import config
 from .state import link
 
@@ -70,12 +71,11 @@ class Store:
                 full = True
             else:
                 full = False
+                if self.thread is None:  # first: where there can be no thread, nothing may wait for it
+                    self.thread = threads.start(self._work, "fpt-vault")
                 self.waiting += task.size
                 self.open += 1
                 self.tasks.append(task)
-                if self.thread is None:
-                    self.thread = threading.Thread(target=self._work, name="fpt-vault", daemon=True)
-                    self.thread.start()
                 self.ready.notify()
         if full:
             self.fail(task.message, "the disk is too slow: %d MiB wait to be written" % (self.waiting >> 20))
@@ -116,6 +116,7 @@ class Store:
                     self.waiting -= task.size
                     self.open -= 1
                 task.parts = task.keep = task.finish = None  # a waiting caller must not hold the tensors
+                threads.unlist()
 
     def write(self, task, parts):
         """Writes one file; its path. OSError: the disk's."""
