@@ -46,7 +46,7 @@ class Descriptors(unittest.TestCase):
         for name, way in WAYS.items():
             with self.subTest(name), Supervisor() as s:
                 code = textwrap.dedent(DAEMON % way)
-                self.assertEqual(s.run("-W", "ignore", "-c", code, vault=None), (0, "whole\n", ""))
+                self.assertEqual(s.run("-W", "ignore", "-c", code, vault=None, timeout=150), (0, "whole\n", ""))
                 if name in ("beats", "reads"):
                     s.wait("hello", count=2)
                     s.wait("bye")
