@@ -1,4 +1,4 @@
-"""The socket to the supervisor: a bounded queue, drained by one daemon thread.
+"""The socket to the supervisor: a bounded queue, drained by one thread.
 
 Whoever sends only appends to a deque, so a slow or dead reader never slows the generation: what
 does not fit is dropped, oldest first, and counted (`dropped`).
@@ -9,7 +9,7 @@ import select
 import threading
 import time
 
-from . import wire
+from . import threads, wire
 
 try:
     import _socket as socket  # what `socket` is made of: half the start-up time goes without its wrapping
@@ -51,7 +51,7 @@ class Link:
         self.dropped = 0
         self.seq = 0
         self.thread = None
-        self.sock = None
+        self.sock = self.who = None
         self.pending = b""
         self.received = b""
 
@@ -76,15 +76,13 @@ class Link:
         if self.thread is not None or self.path is None:
             return
         self._connect(0)  # a short program has ended before a busy machine lets another thread run
-        self.thread = threading.Thread(target=self._run, name="fpt-agent", daemon=True)
-        self.thread.start()
+        self.thread = threads.start(self._run, "fpt-agent")
 
     def forked(self):
         """In the child of a fork: nothing of the parent's link may be used."""
-        sock, started = self.sock, self.thread is not None
+        started = self.thread is not None
+        self._lose()  # closes only this process' copy of the descriptor
         self._fresh()
-        if sock is not None:
-            sock.close()  # only this process' copy of the descriptor
         if started:
             self.start()
 
@@ -117,23 +115,25 @@ class Link:
                     self._put("beat", self.heartbeat())
                 self._write()
                 self._wait()
+                threads.unlist()
             except Exception:  # nothing here may end the thread
                 time.sleep(0.2)
 
     def _connect(self, seconds):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        who = identity(sock)
         try:
             sock.settimeout(seconds)
             sock.connect(self.path)
             sock.setblocking(False)
         except OSError:
-            sock.close()
+            let_go(sock, who)
             return
         self.pending, self.received = b"", b""
         if self.greeting is not None:
             # a supervisor that was away must know whom it hears
             self.pending = self._line(dict({"type": "hello", "t": round(time.time(), 3)}, **self.greeting()))
-        self.sock = sock
+        self.who, self.sock = who, sock
 
     def _line(self, message):
         self.seq += 1
@@ -163,7 +163,7 @@ class Link:
             if not self.pending:
                 return
             try:
-                sent = self.sock.send(self.pending, NO_SIGNAL)
+                sent = self._ours().send(self.pending, NO_SIGNAL)
             except BlockingIOError:
                 return
             except OSError:
@@ -186,7 +186,7 @@ class Link:
 
     def _read(self):
         try:
-            data = self.sock.recv(1 << 14)
+            data = self._ours().recv(1 << 14)
         except BlockingIOError:
             return
         except OSError:
@@ -201,11 +201,18 @@ class Link:
         if len(self.received) > LONGEST_COMMAND:
             self._lose()
 
+    def _ours(self):
+        """The socket. OSError: the program has closed it, and its number may be that of a file of the program's."""
+        sock = self.sock
+        if identity(sock) != self.who:
+            raise OSError("the socket was closed")
+        return sock
+
     def _lose(self):
         sock, self.sock = self.sock, None
         self.pending = b""
         if sock is not None:
-            sock.close()
+            let_go(sock, self.who)
 
     def _obey(self, line):
         number = name = None
@@ -218,6 +225,23 @@ class Link:
             self._put("reply", {"id": number, "cmd": name, "ok": True, "value": function(command)})
         except Exception as error:
             self._put("reply", {"id": number, "cmd": name, "ok": False, "error": str(error) or repr(error)})
+
+
+def identity(sock):
+    """Device and inode of what is behind the socket's number; None: nothing."""
+    try:
+        about = os.fstat(sock.fileno())
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+def let_go(sock, who):
+    """Closes the socket, unless its number is another's now: what daemons do, `os.closerange`, closes ours as well."""
+    if identity(sock) == who:
+        sock.close()
+    else:
+        sock.detach()
 
 
 def finite(value):

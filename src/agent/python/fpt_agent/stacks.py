@@ -4,15 +4,17 @@ By signal they come even where a native call holds the interpreter lock: faultha
 from the handler, without the interpreter.
 """
 import faulthandler
+import os
 import sys
 import threading
+
+from . import threads
 
 try:
     import _signal as signal  # what `signal` is made of, without its enums
 except ImportError:
     import signal
 
-_file = None  # stays open: faulthandler writes to its descriptor
 _stop = threading.Event()
 #: What ends a job in this program. A server may have a class of its own, which it catches: another one would end the
 #: thread that takes its jobs, and no later job would ever begin.
@@ -23,14 +25,15 @@ DEEPEST = 64
 
 def arm(path):
     """Lets SIGUSR2 write all stacks to the file at `path`. False: it does not, and must not be sent."""
-    global _file
     if not path or not hasattr(faulthandler, "register"):
         return False
     try:
         if signal.getsignal(signal.SIGUSR2) not in (signal.SIG_DFL, None):
             return False  # the program's own
-        _file = open(path, "a")
-        faulthandler.register(signal.SIGUSR2, _file, all_threads=True, chain=False)
+        # a bare number, never closed: where the program has closed it, it may be that of a file of the program's
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        descriptor = os.open(path, flags, 0o600)
+        faulthandler.register(signal.SIGUSR2, descriptor, all_threads=True, chain=False)
         return True
     except (OSError, ValueError, RuntimeError):
         return False
@@ -42,7 +45,8 @@ def command(_message=None):
     Read off the frames alone: to look up source lines, as `traceback` does, costs a tenth of a second of CPU and
     reads files, and a program that hangs would seem to work again because it was asked.
     """
-    names = {t.ident: t.name for t in threading.enumerate()}
+    names = dict(threads.names)
+    names.update((t.ident, t.name) for t in threading.enumerate())
     return [
         {"thread": names.get(ident, "?"), "ident": ident, "frames": _frames(frame)}
         for ident, frame in sys._current_frames().items()
@@ -65,7 +69,7 @@ def interrupt(message):
     ident = message.get("ident")
     if not isinstance(ident, int):
         raise ValueError("`ident` of a thread is needed (see `stacks`)")
-    if ident not in sys._current_frames():
+    if ident not in sys._current_frames() or ident in threads.names:  # an end of the agent's own ends nothing
         raise ValueError("no such thread")
     hit = ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(ending))
     return {"threads": hit}

@@ -9,7 +9,9 @@ import os
 import threading
 import time
 
+from . import threads
 from .config import config
+from .living import lives, records
 from .state import link
 
 #: Bytes of tensors that wait for the disk at most; what comes beyond is told as failed.
@@ -25,6 +27,8 @@ GRACE_S = 0.25
 LAST_S = 2.0
 PIECE = 4 << 20
 TEMP = ".part-"
+#: What an entry may be; another file in the folder is none of the vault's.
+WORDS = ("latents", "section", "step", "job", "queue")
 
 
 def plain(text):
@@ -48,8 +52,9 @@ class Task:
 class Store:
     """See the module. One in a process; the folder is shared with other processes and runs."""
 
-    def __init__(self, folder, limit=None, run=None):
+    def __init__(self, folder, limit=None, run=None, records=()):
         self.folder, self.limit = folder, limit or LIMIT
+        self.records = records  # folders with the records of runs
         self.run = plain(run)
         self._fresh()
 
@@ -70,12 +75,11 @@ class Store:
                 full = True
             else:
                 full = False
+                if self.thread is None:  # first: where there can be no thread, nothing may wait for it
+                    self.thread = threads.start(self._work, "fpt-vault")
                 self.waiting += task.size
                 self.open += 1
                 self.tasks.append(task)
-                if self.thread is None:
-                    self.thread = threading.Thread(target=self._work, name="fpt-vault", daemon=True)
-                    self.thread.start()
                 self.ready.notify()
         if full:
             self.fail(task.message, "the disk is too slow: %d MiB wait to be written" % (self.waiting >> 20))
@@ -116,6 +120,7 @@ class Store:
                     self.waiting -= task.size
                     self.open -= 1
                 task.parts = task.keep = task.finish = None  # a waiting caller must not hold the tensors
+                threads.unlist()
 
     def write(self, task, parts):
         """Writes one file; its path. OSError: the disk's."""
@@ -159,27 +164,39 @@ class Store:
         return sorted(found, key=lambda entry: entry[2])
 
     def make_room(self, size):
-        """Prunes the oldest entries until `size` more bytes keep to the limit: those of other runs first, then this
-        run's latents and steps, then the rest; never its newest. OSError: there is no room."""
+        """Prunes the oldest entries until `size` more bytes keep to the limit: those of runs that are over first, then
+        this run's latents and steps, then the rest; never its newest, nor one of another run that goes on. OSError:
+        there is no room, and nothing was removed."""
         if size > self.limit:
             raise OSError("%d MiB are more than vault_limit" % (size >> 20))
-        entries = self.entries()
+        entries = [e for e in self.entries() if e[0].split(".")[0] in WORDS]
         total = sum(entry[1] for entry in entries)
         if total + size > self.limit:
             mine = [e for e in entries if e[0].split(".")[1] == self.run]
-            order = [e for e in entries if e[0].split(".")[1] != self.run]
+            order, living = self.of_others(entries)
             order += sorted(mine[:-1], key=lambda e: ("latents", "step").count(e[0].split(".")[0]) == 0)
+            if total - sum(entry[1] for entry in order) + size > self.limit:
+                others = ": other runs that go on keep %d MiB" % (living >> 20) if living else ""
+                raise OSError("vault_limit leaves no room for %d MiB%s" % (size >> 20, others))
             for name, bytes_, _ in order:
                 if total + size <= self.limit:
                     break
                 quietly_remove(os.path.join(self.folder, name))
                 total -= bytes_
                 link.send("vault", event="pruned", what=name.split(".")[0], path=os.path.join(self.folder, name), bytes=bytes_)
-            if total + size > self.limit:
-                raise OSError("vault_limit leaves no room for %d MiB" % (size >> 20))
         about = os.statvfs(self.folder)
         if about.f_bavail * about.f_frsize < size + SPARE:
             raise OSError(28, "too little space on the disk of %s" % self.folder)
+
+    def of_others(self, entries):
+        """Those of the entries that are of other runs which are over, and the bytes of runs that go on."""
+        runs = {}
+        for entry in entries:
+            runs.setdefault(entry[0].split(".")[1], []).append(entry)
+        runs.pop(self.run, None)
+        living = {run for run, own in runs.items() if lives(run, [e[0] for e in own], self.folder, self.records)}
+        over = [e for e in entries if e[0].split(".")[1] in runs.keys() - living]
+        return over, sum(e[1] for run in living for e in runs[run])
 
     def find(self, what, rest):
         """Path of this run's entry `WHAT.RUN.REST`; None. Another run's is never used: its program may be another one."""
@@ -256,7 +273,7 @@ def sha256(parts):
 #: The store of this process; None: the supervisor wants no vault.
 store = None
 if config.vault:
-    store = Store(config.vault, config.size("vault_limit"), config.run)
+    store = Store(config.vault, config.size("vault_limit"), config.run, records(config.stacks_file))
     atexit.register(store.flush, LAST_S)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=store._fresh)

@@ -1,0 +1,84 @@
+"""Descriptors that the program closes under the agent's feet, and the mode of the file of stacks."""
+import os
+import signal
+import stat
+import textwrap
+import unittest
+
+from support_vault import Supervisor, kill, until
+
+#: A daemon closes all that it does not know, and opens files and sockets of its own under the same numbers.
+DAEMON = """
+    import os, socket, sys, time
+    import fpt_agent.state as st
+    end = time.monotonic() + 120
+    def until(what):
+        while not what() and time.monotonic() < end: time.sleep(0.01)
+    until(lambda: st.link.sock is not None and not st.link.queue and not st.link.pending)  # hello has left
+    number, lost = st.link.sock.fileno(), st.link.sock
+    os.closerange(3, 64)
+    pairs = [socket.socketpair() for _ in range(4)]
+    assert number in {x.fileno() for pair in pairs for x in pair}
+    %s
+    del lost  # its finalizer
+    for pair in pairs:
+        for one, other in (pair, pair[::-1]):
+            one.setblocking(False)
+            try: print("came", one.recv(1000))
+            except BlockingIOError: pass
+            other.sendall(b"mine")
+            assert one.recv(10) == b"mine"
+    print("whole")
+"""
+WAYS = {
+    "beats": "until(lambda: st.link.sock is not None and st.link.sock is not lost)",
+    # a command for us cannot come there, but what comes for the program must stay
+    "reads": "for p in pairs:\n        for x in p: x.sendall(b'{}')\n"
+             "    until(lambda: st.link.sock is not None and st.link.sock is not lost)\n"
+             "    for p in pairs:\n        for x in p: assert x.recv(10) == b'{}'",
+    "fork": "pid = os.fork()\n    if pid: os._exit(os.waitpid(pid, 0)[1])\n    pairs[0][0].fileno()",
+    "end": "st.link.flush(1)",
+}
+
+
+class Descriptors(unittest.TestCase):
+    def test_nothing_of_ours_goes_into_a_socket_of_the_programs(self):
+        for name, way in WAYS.items():
+            with self.subTest(name), Supervisor() as s:
+                code = textwrap.dedent(DAEMON % way)
+                self.assertEqual(s.run("-W", "ignore", "-c", code, vault=None, timeout=150), (0, "whole\n", ""))
+                if name in ("beats", "reads"):
+                    s.wait("hello", count=2)
+                    s.wait("bye")
+
+    def test_the_file_of_stacks_closes_nothing_of_the_programs(self):
+        code = """
+            import faulthandler, os, signal, sys
+            from fpt_agent import stacks
+            os.closerange(3, 64)
+            mine = [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]
+            vars(stacks).clear()
+            faulthandler.unregister(signal.SIGUSR2)  # nobody holds the file now
+            for number in mine: os.fstat(number)
+        """
+        with Supervisor(listens=False) as s:
+            path = os.path.join(s.folder, "stacks-1.txt")
+            self.assertEqual(s.run("-X", "dev", "-c", textwrap.dedent(code), vault=None, stacks_file=path), (0, "", ""))
+
+    def test_the_file_of_stacks_is_its_owners_alone(self):
+        with Supervisor() as s:
+            path = os.path.join(s.folder, "stacks-1.txt")
+            old = os.umask(0)
+            try:
+                process = s.start("-c", "import time\nprint('on')\ntime.sleep(600)", stacks_file=path)
+            finally:
+                os.umask(old)
+            self.addCleanup(kill, process)
+            self.assertEqual(process.stdout.readline(), "on\n")
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+            process.send_signal(signal.SIGUSR2)
+            until(lambda: os.stat(path).st_size)
+
+
+if __name__ == "__main__":
+    unittest.main()
