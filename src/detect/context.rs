@@ -172,15 +172,7 @@ impl Context {
     fn observe_words(&mut self, now: Mono, seq: u64, line: &Line, error: Option<Reported>) {
         let text = line.text.as_str();
         let said = self.frames.refine(text, error);
-        let reported = match said {
-            Some(r) if r.verdict == VerdictId::GpuOom && self.cards.runs_out_of_gtt(text) => {
-                Some(Reported {
-                    verdict: VerdictId::GttExhausted,
-                    rank: r.rank,
-                })
-            }
-            other => other,
-        };
+        let reported = self.of_our_card(text, said);
         match reported {
             Some(r) => {
                 if r.verdict == VerdictId::NanOutput && self.errors.spoilt().is_none() {
@@ -290,6 +282,34 @@ impl Context {
                 // without words the way it ended is all there is
                 self.exception = why.as_ref().map(|text| self.said(now, seq, text));
             }
+        }
+    }
+
+    /// The agent's words of a failed job that name an error of which nothing is known any
+    /// more: they come by another way than the console's line, and a bar that was told late
+    /// has buried it.
+    pub(super) fn failed_by_agent(&mut self, now: Mono, why: &str) {
+        let Some(cite) = self.exception.clone() else {
+            return;
+        };
+        if let Some(reported) = self.of_our_card(why, signature::of_line(why))
+            && !self.errors.knows(reported.verdict)
+        {
+            self.errors.note(reported, cite);
+            self.errors.exception(now, true);
+        }
+    }
+
+    /// A lack of memory is one of the GTT where the card has that for its memory.
+    fn of_our_card(&self, text: &str, said: Option<Reported>) -> Option<Reported> {
+        match said {
+            Some(r) if r.verdict == VerdictId::GpuOom && self.cards.runs_out_of_gtt(text) => {
+                Some(Reported {
+                    verdict: VerdictId::GttExhausted,
+                    rank: r.rank,
+                })
+            }
+            other => other,
         }
     }
 

@@ -102,6 +102,11 @@ impl Errors {
         }
     }
 
+    /// Whether an error of this kind was reported and nothing has outlived it.
+    pub(super) fn knows(&self, verdict: VerdictId) -> bool {
+        self.entries.iter().any(|e| e.seen.verdict == verdict)
+    }
+
     /// A line that reports none.
     pub(super) const fn plain_line(&mut self) {
         self.after = self.after.saturating_add(1);

@@ -39,8 +39,8 @@ use std::collections::BTreeMap;
 
 use crate::forecast::Card;
 use crate::model::{
-    AgentBeat, AgentOp, Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, Limits, Mono,
-    Vendor, VerdictId,
+    AgentBeat, AgentOp, Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, JobChange,
+    Limits, Mono, Speaker, Vendor, VerdictId,
 };
 
 use agent::Agent;
@@ -251,6 +251,11 @@ impl Detector {
         self.agent.observe(env);
         self.placement.observe(now, env.seq, &env.event);
         self.context.observe(now, env.seq, &env.event, error);
+        if env.from == Some(Speaker::Agent)
+            && let Event::Job(JobChange::Failed { why: Some(why) }) = &env.event
+        {
+            self.context.failed_by_agent(now, why);
+        }
         let active = self.channels.last_activity();
         if active > before {
             self.learned.moved(active.since(before));

@@ -410,3 +410,36 @@ fn the_end_after_a_step_is_the_users_own() {
         |e: &Event| matches!(e, Event::Notice { text, .. } if text.contains("not connected"));
     assert!(sim.find(said).is_some());
 }
+
+/// The agent's words and the console's lines come by two ways: a bar that is told after the
+/// line of the error must not bury it.
+#[test]
+fn words_of_a_failed_job_name_its_error_though_a_late_bar_buried_the_line() {
+    let mut plan = plan();
+    plan.agent = AgentWay::On;
+    let mut sim = Sim::running_in(plan, Phase::VaeDecode);
+    sim.feed(hello());
+    sim.feed(note(AgentWord::Main));
+    sim.feed_from(Some(Speaker::Agent), phase(Phase::VaeDecode));
+    sim.line("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.53 GiB");
+    sim.feed_from(
+        Some(Speaker::Agent),
+        Event::Progress(Progress {
+            what: None,
+            done: 4.0,
+            total: Some(4.0),
+            seconds_per_step: Some(0.1),
+            sampling: true,
+        }),
+    );
+    sim.feed_from(
+        Some(Speaker::Agent),
+        Event::Job(JobChange::Failed {
+            why: Some("OutOfMemoryError: HIP out of memory. Tried to allocate 2.53 GiB".to_owned()),
+        }),
+    );
+    sim.exit(ExitStatus::Code(1));
+    sim.run_for(Duration::from_secs(60));
+    assert!(sim.first_verdict(VerdictId::GpuOom).is_some());
+    assert!(sim.first_verdict(VerdictId::AppError).is_none());
+}
