@@ -439,7 +439,7 @@ fn words_of_a_failed_job_name_its_error_though_a_late_bar_buried_the_line() {
         }),
     );
     sim.exit(ExitStatus::Code(1));
-    sim.run_for(Duration::from_secs(60));
+    sim.run_for(Duration::from_mins(1));
     assert!(sim.first_verdict(VerdictId::GpuOom).is_some());
     assert!(sim.first_verdict(VerdictId::AppError).is_none());
 }
