@@ -9,7 +9,8 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::harness::{
-    BINARY, Finished, Home, Running, Start, free_port, kill, python, root, wait_until, workload,
+    BINARY, Finished, Home, Running, Start, comfyui, free_port, kill, python, submit, wait_until,
+    workload,
 };
 use crate::terminal::Terminal;
 
@@ -60,6 +61,14 @@ fn framepack<'a>(home: &'a Home, port: &str, more: &[&str]) -> Running<'a> {
     run(home, &words)
 }
 
+/// The same, whose decode of section 2 hangs once.
+fn hanging<'a>(home: &'a Home, port: &str) -> Running<'a> {
+    let once = home.path("once").display().to_string();
+    let fault = ["--fault", "hang-idle", "--fault-section", "2"];
+    let more: Vec<&str> = fault.into_iter().chain(["--fault-once", &once]).collect();
+    framepack(home, port, &more)
+}
+
 /// Who pressed Start in the browser.
 struct Page(Child);
 
@@ -93,6 +102,14 @@ fn words(run: &Finished) -> Vec<ResendWord> {
         Event::Resend(r) => Some(r.word.clone()),
         _ => None,
     })
+}
+
+fn assert_nothing_was_sent(run: &Finished) {
+    let sent = words(run);
+    assert!(
+        !sent.iter().any(|w| matches!(w, ResendWord::Sending { .. })),
+        "{sent:?}"
+    );
 }
 
 fn count(run: &Finished, is_it: impl Fn(&Event) -> bool) -> usize {
@@ -187,19 +204,7 @@ fn replays(home: &Home) {
 fn a_job_that_hangs_is_sent_again_and_its_frames_are_the_same() {
     let home = Home::new();
     let port = free_port();
-    let once = home.path("once").display().to_string();
-    let run = framepack(
-        &home,
-        &port,
-        &[
-            "--fault",
-            "hang-idle",
-            "--fault-section",
-            "2",
-            "--fault-once",
-            &once,
-        ],
-    );
+    let run = hanging(&home, &port);
     let page = Page::submit(&home, &port);
     comes_home(&home, run, page);
 }
@@ -225,19 +230,7 @@ fn a_job_of_a_server_that_is_killed_is_sent_again() {
 fn a_job_that_its_user_has_stopped_is_not_sent_again() {
     let home = Home::new();
     let port = free_port();
-    let once = home.path("once").display().to_string();
-    let mut run = framepack(
-        &home,
-        &port,
-        &[
-            "--fault",
-            "hang-idle",
-            "--fault-section",
-            "2",
-            "--fault-once",
-            &once,
-        ],
-    );
+    let mut run = hanging(&home, &port);
     let _page = Page::submit(&home, &port);
     run.wait_for(
         "first video",
@@ -264,12 +257,7 @@ fn a_job_that_its_user_has_stopped_is_not_sent_again() {
         |e| matches!(e, Event::Line(l) if l.attempt == 2 && l.text.contains("local URL")),
     );
     std::thread::sleep(Duration::from_secs(3));
-    let run = stop(run);
-    let sent = words(&run);
-    assert!(
-        !sent.iter().any(|w| matches!(w, ResendWord::Sending { .. })),
-        "{sent:?}"
-    );
+    assert_nothing_was_sent(&stop(run));
 }
 
 /// The queue of a ComfyUI that is killed waits for the user, who sends it by the command
@@ -278,7 +266,7 @@ fn a_job_that_its_user_has_stopped_is_not_sent_again() {
 fn a_queue_of_comfyui_waits_for_the_users_word() {
     let home = Home::new();
     let port = free_port();
-    let main = root().join("tests/tools/comfyui-queue/main.py");
+    let main = comfyui();
     let words_ = [
         python().display().to_string(),
         main.display().to_string(),
@@ -321,12 +309,7 @@ fn a_queue_of_comfyui_waits_for_the_users_word() {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(queue(&port), json!(["a", "b", "c"]));
-    let run = stop(run);
-    let sent = words(&run);
-    assert!(
-        !sent.iter().any(|w| matches!(w, ResendWord::Sending { .. })),
-        "{sent:?}"
-    );
+    assert_nothing_was_sent(&stop(run));
 }
 
 /// The screen says how many prompts wait, and one key sends them in their order.
@@ -336,7 +319,7 @@ fn a_key_sends_the_queue() {
     let port = free_port();
     let profile = home.path("resend.toml");
     std::fs::write(&profile, PROFILE).unwrap();
-    let main = root().join("tests/tools/comfyui-queue/main.py");
+    let main = comfyui();
     let program: Vec<std::ffi::OsString> = vec![
         BINARY.into(),
         "run".into(),
@@ -381,17 +364,6 @@ fn keeper(home: &Home) -> Option<u32> {
     });
     let told = queues.find(|q| q["items"].as_array().is_some_and(|i| i.len() == 3))?;
     u32::try_from(told["pid"].as_u64()?).ok()
-}
-
-/// Posts a graph of this name.
-fn submit(port: &str, id: &str) {
-    let graph =
-        json!({"prompt": {"1": {"class_type": "VAEDecode", "inputs": {}}}, "prompt_id": id});
-    let answer = ureq::post(format!("http://127.0.0.1:{port}/prompt"))
-        .header("content-type", "application/json")
-        .send(graph.to_string())
-        .unwrap();
-    assert!(answer.status().is_success());
 }
 
 /// Names of what runs and waits, front to back.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{BINARY, Home, free_port, python, wait_until, workload};
+use crate::harness::{BINARY, Home, comfyui, free_port, python, submit, wait_until, workload};
 
 const LIMIT: Duration = Duration::from_mins(3);
 
@@ -195,7 +195,7 @@ fn a_latent_is_checked_and_removed(home: &Home) {
 fn a_queue_of_comfyui_is_sent_again() {
     let home = Home::new();
     let port = free_port();
-    let main = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/comfyui-queue/main.py");
+    let main = comfyui();
     let words = [main.display().to_string(), port.clone()];
     let server = Server::start(&home, 1, &words);
     let up = || console(&home).contains("To see the GUI");
@@ -227,15 +227,4 @@ fn a_queue_of_comfyui_is_sent_again() {
     };
     assert!(wait_until(LIMIT, in_order), "{:?}", listed(&home));
     server.kill();
-}
-
-/// Posts a graph of this name.
-fn submit(port: &str, id: &str) {
-    let graph =
-        json!({"prompt": {"1": {"class_type": "VAEDecode", "inputs": {}}}, "prompt_id": id});
-    let answer = ureq::post(format!("http://127.0.0.1:{port}/prompt"))
-        .header("content-type", "application/json")
-        .send(graph.to_string())
-        .unwrap();
-    assert!(answer.status().is_success());
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::Tensor;
 
 use crate::error::Result;
-use crate::ops::{Affine, Backend, Conv3d};
+use crate::ops::{Affine, Backend, Conv3d, Norm, Prologue, Sight};
 use crate::weights::Scope;
 
 /// Loads the weights of a model onto a device.
@@ -66,6 +66,27 @@ fn five(weight: &Tensor) -> Result<Tensor> {
         weight = weight.unsqueeze(2)?;
     }
     Ok(weight)
+}
+
+/// Attention of a clip after a norm, plus the clip: `qkv` makes queries, keys and values in one, `out` reads the result.
+pub(super) fn attend(
+    backend: &dyn Backend,
+    clip: &Tensor,
+    norm: Norm<'_>,
+    qkv: &Conv3d,
+    out: &Conv3d,
+    sight: Sight,
+) -> Result<Tensor> {
+    let (_, t, h, w, _) = clip.dims5()?;
+    let plain = Prologue::none(t, h, w);
+    let prologue = Prologue {
+        norm,
+        ..plain.clone()
+    };
+    let qkv = backend.conv3d(clip.into(), &prologue, qkv, None)?;
+    let seen = backend.attention(&qkv, sight)?;
+    drop(qkv);
+    backend.conv3d((&seen).into(), &plain, out, Some(clip))
 }
 
 /// A group norm over the clip.

@@ -55,6 +55,20 @@ pub(super) struct Ratio {
     pub(super) time: usize,
 }
 
+impl Ratio {
+    /// Refuses a video (B, T, H, W, C) that no latents stand for.
+    pub(super) fn check(self, video: &Tensor) -> Result<()> {
+        let (_, t, h, w, _) = video.dims5()?;
+        let Self { space, time } = self;
+        if !(t - 1).is_multiple_of(time) || !h.is_multiple_of(space) || !w.is_multiple_of(space) {
+            return argument(format!(
+                "a video of {t} frames of {h} x {w}: frames must be a multiple of {time} plus 1, sides multiples of {space}"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Sizes along one axis of what goes in (`from`) and comes out (`to`): one of them pixels, the other
 /// latents.
 #[derive(Clone, Copy, Debug)]

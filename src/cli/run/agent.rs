@@ -241,13 +241,10 @@ impl Shell {
             // the loop may be over
             let _ = to.send(Event::Notice { level, text });
         };
-        let thread = std::thread::Builder::new().name("end after step".to_owned());
-        if let Err(e) = thread.spawn(ask) {
-            self.post(Event::Notice {
-                level: Level::Warn,
-                text: format!("failed to start a thread: {e}; stop the run instead"),
-            });
-        }
+        self.beside("end after step", ask, |e| Event::Notice {
+            level: Level::Warn,
+            text: format!("failed to start a thread: {e}; stop the run instead"),
+        });
     }
 
     /// Something came from a process.

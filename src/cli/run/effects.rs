@@ -46,6 +46,19 @@ impl Shell {
         }
     }
 
+    /// Does what may block in a thread of its own; `failed` says that there is none.
+    pub(super) fn beside(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+        failed: impl FnOnce(std::io::Error) -> Event,
+    ) {
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        if let Err(e) = thread.spawn(work) {
+            self.post(failed(e));
+        }
+    }
+
     /// Makes the plan anew; nothing here touches a disk.
     fn replan(&mut self, chosen: &Chosens, what: String) {
         let planned = match self.planner.plan(chosen) {

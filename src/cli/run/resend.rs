@@ -71,15 +71,13 @@ impl Shell {
                 problem,
             }));
         };
-        let thread = std::thread::Builder::new().name("lost jobs".to_owned());
-        if let Err(e) = thread.spawn(look) {
-            let problem = Some(format!("start a thread: {e}"));
-            self.post(Event::LostJobs(LostJobs {
+        self.beside("lost jobs", look, |e| {
+            Event::LostJobs(LostJobs {
                 attempt,
                 jobs: Vec::new(),
-                problem,
-            }));
-        }
+                problem: Some(format!("start a thread: {e}")),
+            })
+        });
     }
 
     /// Begins to send; what becomes of it comes through the inbox.
@@ -92,12 +90,12 @@ impl Shell {
             server,
         };
         let name = errand.job.job.clone();
-        let thread = std::thread::Builder::new().name("send again".to_owned());
-        if let Err(e) = thread.spawn(move || errand.run(Vault::open_default())) {
+        let send = move || errand.run(Vault::open_default());
+        self.beside("send again", send, |e| {
             let why = format!("no thread could be started: {e}");
             let word = ResendWord::Failed { job: name, why };
-            self.post(Event::Resend(Resend { attempt, word }));
-        }
+            Event::Resend(Resend { attempt, word })
+        });
     }
 
     /// Something came of a look or of an errand; words of an attempt that is over, or is

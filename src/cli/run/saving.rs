@@ -29,19 +29,16 @@ impl Shell {
         let (id, chosen) = (id.to_owned(), chosen.clone());
         let (planner, to) = (self.planner.clone(), self.saved_to.clone());
         let name = id.clone();
-        let thread = std::thread::Builder::new().name("save profile".to_owned());
-        let spawned = thread.spawn(move || {
+        let save = move || {
             let done = planner.save(&id, &chosen);
             let catalog = Catalog::load();
             // the loop is gone only when the run is over
             let _ = to.send(Saved { id, done, catalog });
+        };
+        self.beside("save profile", save, |e| Event::Notice {
+            level: Level::Warn,
+            text: format!("profile {name} was not saved: no thread could be started: {e}"),
         });
-        if let Err(e) = spawned {
-            self.post(Event::Notice {
-                level: Level::Warn,
-                text: format!("profile {name} was not saved: no thread could be started: {e}"),
-            });
-        }
     }
 
     /// Tells what became of it, and shows the profiles anew.

@@ -2,7 +2,7 @@
 
 use candle_core::Tensor;
 
-use super::super::layers::{GroupNorm, Loader};
+use super::super::layers::{GroupNorm, Loader, attend};
 use crate::error::Result;
 use crate::ops::{Affine, Axis, Backend, Clip, Conv3d, Norm, Prologue, Sight};
 
@@ -89,6 +89,26 @@ impl Resnet {
         })
     }
 
+    /// The `count` blocks `resnets.…` of a level; the first changes the width.
+    pub(super) fn row(
+        at: &Loader,
+        count: usize,
+        inputs: usize,
+        width: usize,
+        groups: usize,
+    ) -> Result<Vec<Self>> {
+        let each = |j: usize| {
+            let inputs = if j == 0 { inputs } else { width };
+            Self::load(
+                &at.under(format_args!("resnets.{j}")),
+                inputs,
+                width,
+                groups,
+            )
+        };
+        (0..count).map(each).collect()
+    }
+
     pub(super) fn run(&self, backend: &dyn Backend, clip: Tensor) -> Result<Tensor> {
         let norm = self.norm1.of(backend, &clip)?;
         let inner = self
@@ -124,21 +144,9 @@ impl Attention {
     }
 
     fn run(&self, backend: &dyn Backend, clip: &Tensor) -> Result<Tensor> {
-        let (_, t, h, w, _) = clip.dims5()?;
         let norm = self.norm.of(backend, clip)?;
-        let prologue = Prologue {
-            norm: Norm::Affine(&norm),
-            ..Prologue::none(t, h, w)
-        };
-        let qkv = backend.conv3d(clip.into(), &prologue, &self.qkv, None)?;
-        let seen = backend.attention(&qkv, Sight::Causal)?;
-        drop(qkv);
-        backend.conv3d(
-            (&seen).into(),
-            &Prologue::none(t, h, w),
-            &self.out,
-            Some(clip),
-        )
+        let norm = Norm::Affine(&norm);
+        attend(backend, clip, norm, &self.qkv, &self.out, Sight::Causal)
     }
 }
 

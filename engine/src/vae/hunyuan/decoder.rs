@@ -69,18 +69,7 @@ impl Decoder {
         let mut inputs = top;
         for (i, &width) in widths.iter().enumerate() {
             let at = at.under(format_args!("up_blocks.{i}"));
-            let resnet = |j: usize| {
-                let inputs = if j == 0 { inputs } else { width };
-                Resnet::load(
-                    &at.under(format_args!("resnets.{j}")),
-                    inputs,
-                    width,
-                    groups,
-                )
-            };
-            let resnets = (0..=config.layers_per_block)
-                .map(resnet)
-                .collect::<Result<_>>()?;
+            let resnets = Resnet::row(&at, config.layers_per_block + 1, inputs, width, groups)?;
             let (time, space) = config.changes(i);
             let conv = at.under("upsamplers.0.conv.conv");
             let upsample = (time || space).then(|| {

@@ -6,10 +6,10 @@ use candle_core::Tensor;
 
 use super::super::config::HunyuanConfig;
 use super::super::layers::{GroupNorm, Loader};
-use super::super::tiles::{self, Ratio};
+use super::super::tiles::{self, Ratio, TIME};
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, axes};
-use crate::error::{Result, argument};
+use crate::error::Result;
 use crate::ops::Backend;
 use crate::weights::Scope;
 
@@ -46,18 +46,7 @@ impl Encoder {
         let mut inputs = first;
         for (i, &width) in widths.iter().enumerate() {
             let at = at.under(format_args!("down_blocks.{i}"));
-            let resnet = |j: usize| {
-                let inputs = if j == 0 { inputs } else { width };
-                Resnet::load(
-                    &at.under(format_args!("resnets.{j}")),
-                    inputs,
-                    width,
-                    groups,
-                )
-            };
-            let resnets = (0..config.layers_per_block)
-                .map(resnet)
-                .collect::<Result<_>>()?;
+            let resnets = Resnet::row(&at, config.layers_per_block, inputs, width, groups)?;
             let (time, space) = config.changes(i);
             let step = |changes: bool| if changes { 2 } else { 1 };
             let conv = at.under("downsamplers.0.conv.conv");
@@ -101,20 +90,15 @@ impl Encoder {
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
         let clip = to_clip(video, self.channels, "a video")?;
-        let (_, t, h, w, _) = clip.dims5()?;
-        let Ratio { space, time } = self.ratio;
-        if !(t - 1).is_multiple_of(time) || !h.is_multiple_of(space) || !w.is_multiple_of(space) {
-            return argument(format!(
-                "a video of {t} frames of {h} x {w}: frames must be a multiple of {time} plus 1, sides multiples of {space}"
-            ));
-        }
+        self.ratio.check(&clip)?;
         let steps = tiling.encoder_space(self.ratio, 1)?;
         let runs = tiling.time(self.ratio)?;
         let mut each =
             |clip: &Tensor| tiles::in_space(clip, steps, |tile| self.piece(tile, observer));
+        let t = clip.dim(TIME)?;
         let moments = match runs {
             Some((to, from)) if t > from.length => {
-                tiles::in_time(&clip, from, to, (t - 1) / time + 1, each)?
+                tiles::in_time(&clip, from, to, (t - 1) / self.ratio.time + 1, each)?
             }
             _ => each(&clip)?,
         };

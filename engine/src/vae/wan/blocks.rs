@@ -2,7 +2,7 @@
 
 use candle_core::Tensor;
 
-use super::super::layers::Loader;
+use super::super::layers::{Loader, attend};
 use super::cache::{Caches, Slot, Slots};
 use crate::error::Result;
 use crate::ops::{Axis, Backend, Clip, Conv3d, Norm, Prologue, Sight};
@@ -140,20 +140,8 @@ impl Attention {
     }
 
     fn run(&self, backend: &dyn Backend, clip: &Tensor) -> Result<Tensor> {
-        let (_, t, h, w, _) = clip.dims5()?;
-        let prologue = Prologue {
-            norm: Norm::Rms(&self.norm),
-            ..Prologue::none(t, h, w)
-        };
-        let qkv = backend.conv3d(clip.into(), &prologue, &self.qkv, None)?;
-        let seen = backend.attention(&qkv, Sight::Frame)?;
-        drop(qkv);
-        backend.conv3d(
-            (&seen).into(),
-            &Prologue::none(t, h, w),
-            &self.out,
-            Some(clip),
-        )
+        let norm = Norm::Rms(&self.norm);
+        attend(backend, clip, norm, &self.qkv, &self.out, Sight::Frame)
     }
 }
 

@@ -2,10 +2,8 @@
 
 use candle_core::Tensor;
 
+use super::super::tiles::TIME;
 use crate::error::Result;
-
-/// Axis of time.
-const TIME: usize = 1;
 
 /// Where a convolution keeps its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

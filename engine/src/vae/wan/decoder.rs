@@ -6,12 +6,12 @@ use candle_core::Tensor;
 
 use super::super::config::WanConfig;
 use super::super::layers::Loader;
-use super::super::tiles::{self, Ratio, TIME};
+use super::super::tiles::{self, Ratio};
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, gamma};
 use super::cache::{Caches, Slots};
 use super::resample::{Spread, Upsample};
-use super::{step, unpatch};
+use super::{in_chunks, step, unpatch};
 use crate::error::{Result, argument};
 use crate::ops::{Backend, Conv3d, Prologue};
 use crate::weights::Scope;
@@ -169,21 +169,9 @@ impl Decoder {
             &self.post_quant,
             None,
         )?;
-        let mut caches = Caches::new(&self.slots);
-        let mut chunks = Vec::new();
-        let mut start = 0;
-        while start < frames {
-            let count = if start == 0 {
-                1
-            } else {
-                step.min(frames - start)
-            };
-            let chunk = clip.narrow(TIME, start, count)?.contiguous()?;
-            chunks.push(self.chunk(&chunk, &mut caches, observer)?);
-            caches.first = false;
-            start += count;
-        }
-        Ok(Tensor::cat(&chunks, TIME)?)
+        in_chunks(&clip, step, &self.slots, |chunk, caches| {
+            self.chunk(chunk, caches, observer)
+        })
     }
 
     fn chunk(

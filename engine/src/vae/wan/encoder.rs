@@ -6,13 +6,13 @@ use candle_core::Tensor;
 
 use super::super::config::WanConfig;
 use super::super::layers::Loader;
-use super::super::tiles::{self, Ratio, TIME};
+use super::super::tiles::{self, Ratio};
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, gamma};
 use super::cache::{Caches, Slots};
 use super::resample::{Downsample, Gather};
-use super::{patch, step};
-use crate::error::{Result, argument};
+use super::{in_chunks, patch, step};
+use crate::error::Result;
 use crate::ops::{Backend, Conv3d, Prologue};
 use crate::weights::Scope;
 
@@ -148,14 +148,8 @@ impl Encoder {
     ) -> Result<Tensor> {
         let p = self.config.patch();
         let clip = to_clip(video, self.config.in_channels / p / p, "a video")?;
-        let (_, t, h, w, _) = clip.dims5()?;
-        let Ratio { space, time } = self.ratio;
-        if !(t - 1).is_multiple_of(time) || !h.is_multiple_of(space) || !w.is_multiple_of(space) {
-            return argument(format!(
-                "a video of {t} frames of {h} x {w}: frames must be a multiple of {time} plus 1, sides multiples of {space}"
-            ));
-        }
-        let step = step(tiling, self.ratio)? * time;
+        self.ratio.check(&clip)?;
+        let step = step(tiling, self.ratio)? * self.ratio.time;
         let steps = tiling.encoder_space(self.ratio, p)?;
         let moments = tiles::in_space(&patch(&clip, p)?, steps, |tile| {
             self.piece(tile, step, observer)
@@ -165,22 +159,9 @@ impl Encoder {
 
     /// One tile, all its frames, `step` at a time after the first.
     fn piece(&self, clip: &Tensor, step: usize, observer: &mut dyn Observer) -> Result<Tensor> {
-        let frames = clip.dim(TIME)?;
-        let mut caches = Caches::new(&self.slots);
-        let mut chunks = Vec::new();
-        let mut start = 0;
-        while start < frames {
-            let count = if start == 0 {
-                1
-            } else {
-                step.min(frames - start)
-            };
-            let chunk = clip.narrow(TIME, start, count)?.contiguous()?;
-            chunks.push(self.chunk(&chunk, &mut caches, observer)?);
-            caches.first = false;
-            start += count;
-        }
-        let moments = Tensor::cat(&chunks, TIME)?;
+        let moments = in_chunks(clip, step, &self.slots, |chunk, caches| {
+            self.chunk(chunk, caches, observer)
+        })?;
         let (_, t, h, w, _) = moments.dims5()?;
         self.backend.conv3d(
             (&moments).into(),

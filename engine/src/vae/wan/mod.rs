@@ -14,7 +14,8 @@ pub use self::encoder::Encoder;
 
 use candle_core::Tensor;
 
-use super::tiles::{Ratio, Tiling};
+use self::cache::{Caches, Slots};
+use super::tiles::{Ratio, TIME, Tiling};
 use crate::error::{Result, argument};
 
 /// Latent frames of a chunk after the first: the reference's 1 unless frames of video are asked for.
@@ -29,6 +30,32 @@ fn step(tiling: &Tiling, ratio: Ratio) -> Result<usize> {
         ));
     }
     Ok(run.length / ratio.time)
+}
+
+/// Runs `each` over the first frame, then over `step` frames at a time, with the caches between them, and
+/// joins what comes out.
+fn in_chunks(
+    clip: &Tensor,
+    step: usize,
+    slots: &Slots,
+    mut each: impl FnMut(&Tensor, &mut Caches) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let frames = clip.dim(TIME)?;
+    let mut caches = Caches::new(slots);
+    let mut chunks = Vec::new();
+    let mut start = 0;
+    while start < frames {
+        let count = if start == 0 {
+            1
+        } else {
+            step.min(frames - start)
+        };
+        let chunk = clip.narrow(TIME, start, count)?.contiguous()?;
+        chunks.push(each(&chunk, &mut caches)?);
+        caches.first = false;
+        start += count;
+    }
+    Ok(Tensor::cat(&chunks, TIME)?)
 }
 
 /// Patches of `p` x `p` pixels to channels: (B, T, H, W, C) to (B, T, H/p, W/p, C p p). The pixel's place in the
