@@ -62,3 +62,10 @@ pub(in crate::ui) fn agent_lost() -> Snapshot {
     };
     s
 }
+
+/// The server's prompts were lost with it: they go out again on the user's word.
+pub(in crate::ui) fn queue_lost() -> Snapshot {
+    let mut s = with_agent();
+    s.resend.waiting = 3;
+    s
+}

@@ -27,7 +27,7 @@ use base::{
     settings, source,
 };
 
-pub(super) use agent::{agent_lost, with_agent};
+pub(super) use agent::{agent_lost, queue_lost, with_agent};
 pub(super) use find::{find_stalls, find_tunes};
 pub(super) use random::Dice;
 pub(super) use shelf::profiles;

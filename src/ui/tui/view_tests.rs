@@ -37,6 +37,7 @@ fn the_dashboard_in_every_state() {
         ("find_stalls", testing::find_stalls()),
         ("agent", testing::with_agent()),
         ("agent_lost", testing::agent_lost()),
+        ("queue_lost", testing::queue_lost()),
     ];
     for (name, s) in testing::states().into_iter().chain(more) {
         keep(name, &s, &Choices::default());
