@@ -86,6 +86,11 @@ class Sections(unittest.TestCase):
             self.assertEqual((code, steps(out)), (0, 0), err)
 
     def test_a_damaged_section_is_sampled_anew_and_told(self):
+        for part in ("latents", "generator_generator", "the header"):
+            with self.subTest(part):
+                self.damaged(part)
+
+    def damaged(self, part):
         with Supervisor() as s:
             code, _, err = self.run_app(s, "want", "--sections", "1", "--steps", "2")
             self.assertEqual(code, 0, err)
@@ -93,11 +98,20 @@ class Sections(unittest.TestCase):
             path = os.path.join(s.vault, name)
             with open(path, "r+b") as file:
                 length = int.from_bytes(file.read(8), "little")
-                begin = json.loads(file.read(length))["latents"]["data_offsets"][0]
-                file.seek(8 + length + begin + 3)
-                byte = file.read(1)[0]
-                file.seek(-1, os.SEEK_CUR)
-                file.write(bytes([byte ^ 0x40]))
+                text = file.read(length)
+                if part == "the header":
+                    at, mask = 8 + text.index(b"BF16" if b'"BF16"' in text else b'"program":"f') + 11, 0x20
+                    if b'"BF16"' in text:  # of the same size, and another number
+                        file.seek(8)
+                        file.write(text.replace(b'"BF16"', b'"F16" ', 1))
+                        at = None
+                else:
+                    at, mask = 8 + length + json.loads(text)[part]["data_offsets"][0] + 3, 0x40
+                if at is not None:
+                    file.seek(at)
+                    byte = file.read(1)[0]
+                    file.seek(-1, os.SEEK_CUR)
+                    file.write(bytes([byte ^ mask]))
             code, out, err = self.run_app(s, "have", "--sections", "1", "--steps", "2", attempt=2, resume=True)
             self.assertEqual((code, steps(out)), (0, 2), err)
             s.wait("bye", count=2)

@@ -7,9 +7,11 @@ the convolution library and lack of memory are answered; after an error of the d
 dead, and every further call would fail.
 """
 import os
+import sys
 import threading
 import time
 
+from . import errors
 from .config import TIERS, config
 from .hooks import on
 from .plans import Plan, desk
@@ -21,11 +23,6 @@ MODE = config.word("conv", MODES) or "fallback"
 START = config.word("conv_tier", TIERS) or "native"
 START_2D = config.word("conv2d_tier", ("native", "nocudnn", "cpu")) or "native"
 
-#: Errors of a convolution library, in lower case.
-LIBRARY = ("miopen", "no suitable algorithm", "cudnn_status", "cudnn error", "unable to find an engine")
-#: Errors after which the context is dead, whatever else the message says.
-DEAD = ("hip error", "cuda error", "hsa_status", "illegal memory access", "device-side assert", "launch failure",
-        "device lost")
 #: Calls that are known to be fine, for each function.
 MOST_KNOWN = 4096
 
@@ -48,15 +45,13 @@ class Conv:
         """True: another tier may help."""
         if self.dead(error):
             return False
-        text = str(error).lower()
-        return isinstance(error, self.no_memory) or any(part in text for part in LIBRARY)
+        if isinstance(error, self.no_memory):
+            return True
+        return errors.of_library(error) and not errors.theirs(error, self.native, self.conv2d)
 
     def dead(self, error):
         """True: the device's context is lost, nothing on it will work again."""
-        if isinstance(error, self.dead_type):
-            return True
-        text = str(error).lower()
-        return any(part in text for part in DEAD)
+        return isinstance(error, self.dead_type) or errors.names_dead(error)
 
     def foreign(self, args):
         """True: only the native function can be right: subclasses, meta, functorch, tracing to a graph."""
@@ -75,8 +70,10 @@ class Conv:
             return False
 
     def key(self, args):
-        """Key of the call, or None where its parameters are none."""
+        """Key of the call, or None where its parameters are none: torch's own words for that are the native call's."""
         x, weight = args[:2]
+        if not all(map(errors.parameter, args[3:])):
+            return None
         try:
             from .remember import Memory
 
@@ -84,19 +81,20 @@ class Conv:
         except (TypeError, ValueError):
             return None
 
-    def slow(self, args):
-        """A call that must be looked up: new parameters, a lower tier to begin with, a scope."""
+    def slow(self, args, given, named):
+        """A call that must be looked up: new parameters, a lower tier to begin with, a scope. The native call is made
+        as the program has written it, so that what is wrong is refused in the words for that."""
         plan, outer = desk.plans()
         key = None if plan is None or plan.mode != "fallback" or self.foreign(args) else self.key(args)
         if key is None:
-            return self.native(*args)
+            return self.native(*given, **named)
         floor = outer.begin(self.op, key) if outer is not None and outer.mode == "fallback" else 0
         first = plan.begin(self.op, key, floor)
         if first:
             return self.lower(args, plan, key, first, None)
         noted = self.first_time(0, key)
         try:
-            out = self.native(*args)
+            out = self.native(*given, **named)
         except RuntimeError as error:
             if not self.rescuable(error):
                 raise
@@ -161,7 +159,7 @@ class Conv:
                 except Exception as error:
                     desk.count(self.op, tier, "failed")
                     desk.tell("failed", key, tier, message=str(error)[:300])
-                    if self.dead(error):
+                    if self.dead(error) or errors.theirs(error, self.native, self.conv2d):
                         raise
                     if isinstance(error, self.no_memory):
                         lasting = False
@@ -177,7 +175,7 @@ class Conv:
                 return out
             if original is None:
                 raise last
-            chain(original, last)
+            errors.chain(original, last)
             raise original
         finally:
             del last, original
@@ -222,17 +220,38 @@ class Conv:
                 noted.land()
 
 
-def chain(error, later):
-    """Makes `later` the context of `error`, without a ring: `later` came up while `error` was handled."""
-    if later is None or later is error:
-        return
-    node = later
-    while node.__context__ is not None:
-        if node.__context__ is error:
-            node.__context__ = None
-            break
-        node = node.__context__
-    error.__context__ = later
+class Function:
+    """Stands in for a function of torch. It is equal to that, as a key too: tables of `__torch_function__` are made
+    of what stands in torch.nn.functional and asked for what torch passes on, the native one. Like that, it
+    does not become a method where it is an attribute of a class, and has no signature."""
+
+    def __init__(self, op, native, conv):
+        self.__name__ = self.__qualname__ = op
+        self.__module__ = "torch.nn.functional"  # by which pickle finds it
+        self.__doc__ = native.__doc__
+        self._fpt_plain = native
+        self._fpt_conv = conv
+
+    def __hash__(self):
+        return hash(self._fpt_plain)
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        # dynamo has a table of functions as well, by which it would take this one into its graph instead of tracing it
+        asker = sys._getframe(1).f_globals.get("__name__") or ""
+        return other is self._fpt_plain and not asker.startswith("torch._dynamo")
+
+    def __reduce__(self):
+        return self.__name__
+
+    def __repr__(self):
+        return repr(self._fpt_plain)
+
+
+def bound(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """The arguments of a call by position."""
+    return input, weight, bias, stride, padding, dilation, groups
 
 
 def wrap(torch, op, native):
@@ -246,9 +265,18 @@ def wrap(torch, op, native):
     tracing = torch._C._get_tracing_state
     ops, ident, now, number, shared = state.ops, threading.get_ident, time.monotonic, id, desk
 
-    def wrapper(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        if compiling() or (type(input) is not Tensor and type(input) is not Parameter):
-            return native(input, weight, bias, stride, padding, dilation, groups)
+    def __call__(_, *args, **kwargs):
+        if compiling():
+            return native(*args, **kwargs)
+        full = args
+        if kwargs or len(args) != 7:
+            try:
+                full = bound(*args, **kwargs)
+            except TypeError:  # torch has its own words for that
+                return native(*args, **kwargs)
+        input, weight = full[0], full[1]
+        if type(input) is not Tensor and type(input) is not Parameter:
+            return native(*args, **kwargs)
         me = ident()
         # the tensors themselves: to ask for shapes costs more than all the rest, and the heartbeat can
         ops[me] = (op, input, weight, None, None, "native", now())
@@ -256,32 +284,28 @@ def wrap(torch, op, native):
         looked_up = False
         try:
             if shared.quick:
-                return native(input, weight, bias, stride, padding, dilation, groups)
+                return native(*args, **kwargs)
             try:
                 if shared.fresh:
                     fine = (number(weight), input.numel()) in known
                 else:
                     # under jit.trace the questions would be recorded
                     fine = tracing() is None and (
-                        input.shape, weight.shape, input.dtype, input.device, stride, padding, dilation, groups) in known
+                        input.shape, weight.shape, input.dtype, input.device, *full[3:]) in known
             except Exception:  # parameters in lists, or no tensor at all: seen to in there
                 fine = False
             if fine:
-                return native(input, weight, bias, stride, padding, dilation, groups)
+                return native(*args, **kwargs)
             looked_up = True
-            return slow((input, weight, bias, stride, padding, dilation, groups))
+            return slow(full, args, kwargs)
         except RuntimeError as error:
             if looked_up or not rescuable(error):
                 raise
-            return answer(error, (input, weight, bias, stride, padding, dilation, groups))
+            return answer(error, full)
         finally:
             ops.pop(me, None)
 
-    wrapper.__name__ = wrapper.__qualname__ = op
-    wrapper.__module__ = "torch.nn.functional"  # by which pickle finds it
-    wrapper.__doc__ = native.__doc__
-    wrapper._fpt_plain = native
-    wrapper._fpt_conv = conv
+    wrapper = type("Function", (Function,), {"__call__": __call__})(op, native, conv)
     builtin(torch, op, native, wrapper)
     return wrapper
 

@@ -10,19 +10,20 @@ import threading
 from .state import link, state
 
 _table = {}
-_prefixes = []
+#: Top-level package -> (prefix, function) for the names below it.
+_prefixes = {}
 #: Top-level package -> functions that register hooks, called once when the program first asks for it.
 _waiting = {}
 
 
 def on(*names):
     """Decorator: calls the function with the module when one of `names` has been imported; a name that ends
-    in `*` stands for all that begin so."""
+    in `.*` stands for all below that package."""
 
     def register(function):
         for name in names:
             if name.endswith("*"):
-                _prefixes.append((name[:-1], function))
+                _prefixes.setdefault(name.partition(".")[0], []).append((name[:-1], function))
             else:
                 _table.setdefault(name, []).append(function)
         return function
@@ -38,12 +39,15 @@ def when(function, *tops):
 
 
 def _wanted(name):
-    if _waiting:
-        for function in _waiting.pop(name.partition(".")[0], ()):
+    """The functions for the module. Asked of each name that is imported, of which torch alone has thousands."""
+    top = name.partition(".")[0]
+    if top in _waiting:
+        for function in _waiting.pop(top):
             function()
-    found = list(_table.get(name, ()))
-    found.extend(function for prefix, function in _prefixes if name.startswith(prefix))
-    return found
+    found = _table.get(name)
+    if top not in _prefixes:
+        return found and list(found)
+    return (found or []) + [function for prefix, function in _prefixes[top] if name.startswith(prefix)]
 
 
 def _run(module, functions):

@@ -121,7 +121,7 @@ class Link:
 
     def _connect(self, seconds):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        who = identity(sock)
+        who = identity(sock.fileno())
         try:
             sock.settimeout(seconds)
             sock.connect(self.path)
@@ -204,7 +204,7 @@ class Link:
     def _ours(self):
         """The socket. OSError: the program has closed it, and its number may be that of a file of the program's."""
         sock = self.sock
-        if identity(sock) != self.who:
+        if identity(sock.fileno()) != self.who:
             raise OSError("the socket was closed")
         return sock
 
@@ -227,10 +227,10 @@ class Link:
             self._put("reply", {"id": number, "cmd": name, "ok": False, "error": str(error) or repr(error)})
 
 
-def identity(sock):
-    """Device and inode of what is behind the socket's number; None: nothing."""
+def identity(descriptor):
+    """Device and inode of what is behind the number; None: nothing."""
     try:
-        about = os.fstat(sock.fileno())
+        about = os.fstat(descriptor)
     except OSError:
         return None
     return about.st_dev, about.st_ino
@@ -238,7 +238,7 @@ def identity(sock):
 
 def let_go(sock, who):
     """Closes the socket, unless its number is another's now: what daemons do, `os.closerange`, closes ours as well."""
-    if identity(sock) == who:
+    if identity(sock.fileno()) == who:
         sock.close()
     else:
         sock.detach()

@@ -9,6 +9,7 @@ import sys
 import threading
 
 from . import threads
+from .link import identity
 
 try:
     import _signal as signal  # what `signal` is made of, without its enums
@@ -23,20 +24,62 @@ ending = KeyboardInterrupt
 DEEPEST = 64
 
 
+class Dump:
+    """The file that SIGUSR2 writes to, and whether it is still behind its number: faulthandler writes to a bare number,
+    and where the program closes all descriptors, what it opens next may get that one."""
+
+    path = descriptor = who = None
+
+
+_dump = Dump()
+#: Descriptors are given out from the lowest free number on: whoever closes them all does not come to have these again
+#: before hundreds are open.
+HIGH = range(1000, 900, -1)
+
+
 def arm(path):
     """Lets SIGUSR2 write all stacks to the file at `path`. False: it does not, and must not be sent."""
     if not path or not hasattr(faulthandler, "register"):
         return False
     try:
-        if signal.getsignal(signal.SIGUSR2) not in (signal.SIG_DFL, None):
-            return False  # the program's own
+        if not _free():
+            return False
         # a bare number, never closed: where the program has closed it, it may be that of a file of the program's
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = _high(os.open(path, flags, 0o600))
+        _dump.path, _dump.descriptor, _dump.who = path, descriptor, identity(descriptor)
         faulthandler.register(signal.SIGUSR2, descriptor, all_threads=True, chain=False)
         return True
     except (OSError, ValueError, RuntimeError):
         return False
+
+
+def keep():
+    """To be called now and then: where the number is no longer that of the file, SIGUSR2 gets another one."""
+    if _dump.path is None or identity(_dump.descriptor) == _dump.who:
+        return
+    path, _dump.path = _dump.path, None
+    if _free():
+        faulthandler.unregister(signal.SIGUSR2)
+        arm(path)
+
+
+def _free():
+    """The program has no handler of its own."""
+    return signal.getsignal(signal.SIGUSR2) in (signal.SIG_DFL, None)
+
+
+def _high(descriptor):
+    """The descriptor under a number that is not given out soon; itself where there is none."""
+    for number in HIGH:
+        if identity(number) is None:
+            try:
+                os.dup2(descriptor, number, inheritable=False)
+            except OSError:  # above what this process may have
+                return descriptor
+            os.close(descriptor)
+            return number
+    return descriptor
 
 
 def command(_message=None):
