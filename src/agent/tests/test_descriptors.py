@@ -74,7 +74,7 @@ class Descriptors(unittest.TestCase):
             mine = os.path.join(os.path.dirname(path), "mine")
             def dumped(count):
                 os.kill(os.getpid(), signal.SIGUSR2)
-                return os.path.getsize(path) > 0, os.path.getsize(mine)
+                return os.path.getsize(mine) if count == 1 else (os.path.getsize(path) > 0, os.path.getsize(mine))
             limit = min(os.sysconf("SC_OPEN_MAX"), 4096)
             os.closerange(3, limit)
             files = [os.open(mine, os.O_CREAT | os.O_RDWR) for _ in range(100)]
@@ -90,7 +90,7 @@ class Descriptors(unittest.TestCase):
         for way in ("low", "same"):
             with self.subTest(way), Supervisor() as s:
                 path = os.path.join(s.folder, "stacks-1.txt")
-                want = "False (False, 0)\n(True, 0)\n" + ("1\n" if way == "same" else "")
+                want = "False 0\n(True, 0)\n" + ("1\n" if way == "same" else "")
                 self.assertEqual(s.run("-c", textwrap.dedent(code), path, way, vault=None, stacks_file=path), (0, want, ""))
 
     def test_a_handler_of_the_programs_stays(self):

@@ -72,7 +72,7 @@ class Conv:
     def key(self, args):
         """Key of the call, or None where its parameters are none: torch's own words for that are the native call's."""
         x, weight = args[:2]
-        if not all(map(errors.parameter, args[3:])):
+        if not errors.parameters(*args[3:]):
             return None
         try:
             from .remember import Memory
@@ -223,7 +223,7 @@ class Conv:
 class Function:
     """Stands in for a function of torch. It is equal to that, as a key too: tables of `__torch_function__` are made
     of what stands in torch.nn.functional and asked for what torch passes on, the native one. Like that, it
-    does not become a method where it is an attribute of a class, and has no signature."""
+    does not become a method where it is an attribute of a class."""
 
     def __init__(self, op, native, conv):
         self.__name__ = self.__qualname__ = op
@@ -244,6 +244,12 @@ class Function:
 
     def __reduce__(self):
         return self.__name__
+
+    @property
+    def __signature__(self):
+        import inspect
+
+        return inspect.signature(bound)
 
     def __repr__(self):
         return repr(self._fpt_plain)

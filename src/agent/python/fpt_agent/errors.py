@@ -43,13 +43,13 @@ def theirs(error, *natives):
                and code is not getattr(getattr(type(function), "__call__", None), "__code__", None) for function in natives)
 
 
-def parameter(value):
-    """Whether torch would take the value for a stride, a padding, a dilation or a count of groups: it knows no other
-    kinds of numbers than whole ones, which the lower tiers would round."""
-    if type(value) in (int, str):
-        return True
-    several = value if isinstance(value, (tuple, list)) else (value,)
-    return not any(isinstance(one, (bool, float)) for one in several)
+def parameters(stride, padding, dilation, groups):
+    """Whether torch would take the values for what they are to be: a word for the padding alone, and no numbers but whole
+    ones, to which the lower tiers would round."""
+    several = []
+    for value in (stride, () if isinstance(padding, str) else padding, dilation, (groups,)):
+        several += value if isinstance(value, (tuple, list)) else (value,)
+    return not any(isinstance(one, (bool, float, str)) for one in several)
 
 
 def chain(error, later):

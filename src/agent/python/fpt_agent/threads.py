@@ -37,7 +37,8 @@ class Quiet:
     Python counts the threads that the kernel knows. Where these are the calling one and the agent's, it would say nothing
     without the agent: the warning of this one fork is then taken out. Of a process with threads of its own it is
     said as ever. An item of `warnings.filters` whose `match` is asked for the text does that: in front of the
-    program's own, which may turn a warning into an error, and there no longer than the fork lasts."""
+    program's own, which may turn a warning into an error, and until the first text that it is asked for. (3.12 warns
+    before, 3.13 after the functions that are called after a fork in the parent.)"""
 
     def __init__(self):
         self.item = ("ignore", self, DeprecationWarning, None, 0)
@@ -54,13 +55,13 @@ class Quiet:
 
     def match(self, text):
         """Asked by `warnings`, of any text that it tells meanwhile."""
-        if self.armed != get_ident() or "is multi-threaded, use of " not in text:
+        if self.armed != get_ident():
             return False
         self.after()
-        return True
+        return "is multi-threaded, use of " in text
 
     def after(self):
-        """After a fork, in both processes."""
+        """Once it is over."""
         if self.armed is not None:
             self.armed = None
             found = filters()
@@ -87,4 +88,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=names.clear)  # the numbers may be those of the child's own threads
     if sys.version_info >= (3, 12):
         _quiet = Quiet()
-        os.register_at_fork(before=_quiet.before, after_in_parent=_quiet.after, after_in_child=_quiet.after)
+        os.register_at_fork(before=_quiet.before, after_in_child=_quiet.after)
