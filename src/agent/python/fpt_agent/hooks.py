@@ -3,9 +3,8 @@
 A finder at the front of `sys.meta_path` looks each imported name up in a table; for a watched one
 it takes the spec that the program would have got and wraps its loader's `exec_module`.
 """
-import functools
 import sys
-import threading
+from _thread import _local
 
 from .state import link, state
 
@@ -63,7 +62,7 @@ class Finder:
     """See the module."""
 
     def __init__(self):
-        self._busy = threading.local()
+        self._busy = _local()
 
     def find_spec(self, name, path=None, target=None):
         """The spec of the other finders, with its loader wrapped where the module is watched."""
@@ -113,6 +112,8 @@ def wrap(owner, name, make, part=None):
     """Puts `make(plain)` in the place of the callable `owner.name`, once for each part of the agent: wrappers of
     several parts stack, the later one outside. `part` is the calling module where it is left out. A class' own
     method only (a class method stays one), never an inherited one. False: there is nothing to wrap, or this part has done so already."""
+    import functools
+
     plain = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
     of_class = isinstance(plain, classmethod)
     if of_class:

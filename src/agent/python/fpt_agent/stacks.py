@@ -6,7 +6,6 @@ from the handler, without the interpreter.
 import faulthandler
 import os
 import sys
-import threading
 
 from . import threads
 from .link import identity
@@ -16,7 +15,7 @@ try:
 except ImportError:
     import signal
 
-_stop = threading.Event()
+_stop = False
 #: What ends a job in this program. A server may have a class of its own, which it catches: another one would end the
 #: thread that takes its jobs, and no later job would ever begin.
 ending = KeyboardInterrupt
@@ -89,7 +88,11 @@ def command(_message=None):
     reads files, and a program that hangs would seem to work again because it was asked.
     """
     names = dict(threads.names)
-    names.update((t.ident, t.name) for t in threading.enumerate())
+    threading = sys.modules.get("threading")
+    if hasattr(threading, "enumerate"):
+        names.update((t.ident, t.name) for t in threading.enumerate())
+    else:
+        names.setdefault(threads.FIRST, "MainThread")
     return [
         {"thread": names.get(ident, "?"), "ident": ident, "frames": _frames(frame)}
         for ident, frame in sys._current_frames().items()
@@ -120,12 +123,14 @@ def interrupt(message):
 
 def stop_after_step(_message=None):
     """Ends the job with `ending` at the next step that a progress bar shows."""
-    _stop.set()
+    global _stop
+    _stop = True
     return {}
 
 
 def step():
     """To be called at each step, in the thread that takes it."""
-    if _stop.is_set():
-        _stop.clear()
+    global _stop
+    if _stop:
+        _stop = False
         raise ending("the user asked for the end after this step")

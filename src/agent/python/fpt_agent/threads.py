@@ -1,10 +1,14 @@
-"""Threads of the agent. `threading` does not know them: a program may join all that it lists, or wait until one is left."""
+"""Threads of the agent. `threading` does not know them: a program may join all that it lists, or wait until one is left.
+
+Nor does a start import it: it takes as long as all the rest, and whoever imports it first is the main thread to it.
+"""
 import os
 import sys
-import threading
 import time
-from _thread import get_ident, start_new_thread
+from _thread import allocate_lock, get_ident, start_new_thread
 
+#: Ident of the thread in which the agent has started.
+FIRST = get_ident()
 #: Ident of each of them -> its name.
 names = {}
 
@@ -25,10 +29,30 @@ def start(function, name):
     return ident
 
 
+class Bell:
+    """What one thread waits for until another rings."""
+
+    def __init__(self):
+        self._lock = allocate_lock()
+        self._lock.acquire()
+
+    def ring(self):
+        """Lets the waiting thread, or the next that waits, go on. May be rung again."""
+        if self._lock.locked():
+            try:
+                self._lock.release()
+            except RuntimeError:
+                return  # another has rung at the same moment
+
+    def wait(self, seconds):
+        """Until it rings, or so long at most; then it is silent again."""
+        self._lock.acquire(True, seconds)
+
+
 def unlist():
     """Takes the calling thread off `threading`'s list again: a finalizer of the program's that happens to run in it and
     asks for `current_thread`, as logging does, puts it there for good."""
-    getattr(threading, "_active", {}).pop(get_ident(), None)
+    getattr(sys.modules.get("threading"), "_active", {}).pop(get_ident(), None)
 
 
 class Quiet:
