@@ -94,6 +94,34 @@ class Format(unittest.TestCase):
             with self.assertRaises(ValueError):
                 safetensors.read(path, torch)
 
+    def test_the_digest_vouches_for_every_byte(self):
+        path = self.file({"latents": torch.arange(3), "global_torch": torch.arange(3, dtype=torch.uint8)}, {})
+        with open(path, "rb") as file:
+            data = file.read()[-27:]
+        path = self.file({"latents": torch.arange(3), "global_torch": torch.arange(3, dtype=torch.uint8)},
+                         {"sha256": files.sha256([data]), "device": "cuda:0", "key": "\u00e4"})
+        _, metadata = safetensors.read(path, torch, sealed=True)
+        with open(path, "rb") as file:
+            whole = file.read()
+        length = int.from_bytes(whole[:8], "little")
+        for at in range(8, len(whole)):
+            if whole[at:8 + length].strip() == b"" and at < 8 + length:
+                continue  # blanks at the header's end
+            for mask in (0x01, 0x40):
+                with open(path, "wb") as file:
+                    file.write(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1:])
+                with self.assertRaises((ValueError, LookupError, TypeError, AttributeError), msg=(at, whole[at - 9:at + 9])):
+                    if "seal" not in safetensors.read(path, torch, sealed=True)[1]:
+                        raise ValueError("its name was hit: an entry without one, and the digest of the data holds")
+
+    def test_an_entry_without_a_seal_is_read(self):
+        data = safetensors.data_of(torch.arange(3))
+        head = {"__metadata__": {"sha256": files.sha256([data])}, "latents": {"dtype": "I64", "shape": [3], "data_offsets": [0, 24]}}
+        text, path = json.dumps(head).encode(), os.path.join(self.folder, "old.safetensors")
+        with open(path, "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text + bytes(data))
+        self.assertEqual(safetensors.read(path, torch, sealed=True)[0]["latents"].tolist(), [0, 1, 2])
+
     def test_a_view_keeps_its_tensor(self):
         views = [safetensors.data_of(torch.full((1000,), i, dtype=torch.uint8)) for i in range(50)]
         self.assertEqual([bytes(v) for v in views], [bytes([i]) * 1000 for i in range(50)])

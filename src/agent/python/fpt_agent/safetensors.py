@@ -90,6 +90,8 @@ def read(path, torch, sealed=False):
     ValueError, OSError: as it says."""
     with open(path, "rb") as file:
         head, metadata, start = read_header(file)
+        if sealed and "seal" in metadata and metadata["seal"] != seal_of(dict(head, __metadata__=metadata)):
+            raise ValueError("its header is not what was written")
         tensors, digest = {}, hashlib.sha256()
         for name, entry in sorted(head.items(), key=lambda item: item[1]["data_offsets"]):
             begin, end = entry["data_offsets"]
@@ -107,6 +109,4 @@ def read(path, torch, sealed=False):
                 tensors[name] = torch.frombuffer(data, dtype=dtype).reshape(shape)
     if sealed and metadata.get("sha256") != digest.hexdigest():
         raise ValueError("its data are not what was written")
-    if sealed and "seal" in metadata and metadata["seal"] != seal_of(dict(head, __metadata__=metadata)):
-        raise ValueError("its header is not what was written")
     return tensors, metadata
