@@ -81,20 +81,19 @@ class Conv:
         except (TypeError, ValueError):
             return None
 
-    def slow(self, args, given, named):
-        """A call that must be looked up: new parameters, a lower tier to begin with, a scope. The native call is made
-        as the program has written it, so that what is wrong is refused in the words for that."""
+    def slow(self, args):
+        """A call that must be looked up: new parameters, a lower tier to begin with, a scope."""
         plan, outer = desk.plans()
         key = None if plan is None or plan.mode != "fallback" or self.foreign(args) else self.key(args)
         if key is None:
-            return self.native(*given, **named)
+            return self.native(*args)
         floor = outer.begin(self.op, key) if outer is not None and outer.mode == "fallback" else 0
         first = plan.begin(self.op, key, floor)
         if first:
             return self.lower(args, plan, key, first, None)
         noted = self.first_time(0, key)
         try:
-            out = self.native(*given, **named)
+            out = self.native(*args)
         except RuntimeError as error:
             if not self.rescuable(error):
                 raise
@@ -114,7 +113,7 @@ class Conv:
         if len(self.known) >= MOST_KNOWN:
             self.known.clear()
         if desk.fresh:
-            self.known.add((id(weight), x.numel()))
+            self.known.add(id(weight) ^ x.numel())
             return
         try:
             self.known.add((x.shape, weight.shape, x.dtype, x.device) + args[3:])
@@ -255,9 +254,36 @@ class Function:
         return repr(self._fpt_plain)
 
 
+#: Stands for an argument that was not given.
+NONE = object()
+
+
 def bound(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """The arguments of a call by position."""
     return input, weight, bias, stride, padding, dilation, groups
+
+
+def other(full, native, plain_types, compiling):
+    """`call(given, named)`: a call with fewer arguments than all, or with names. Where torch refuses it, that is in the
+    words for how it was written."""
+
+    def call(given, named):
+        if compiling():
+            return native(*given, **named)
+        try:
+            args = bound(*given, **named)
+        except TypeError:
+            return native(*given, **named)
+        if type(args[0]) not in plain_types:
+            return native(*given, **named)
+        try:
+            return full(None, *args)
+        except TypeError as error:
+            if errors.theirs(error, native):
+                raise
+        return native(*given, **named)
+
+    return call
 
 
 def wrap(torch, op, native):
@@ -269,20 +295,15 @@ def wrap(torch, op, native):
     # the second one does more than is needed here: tensors of torch.export are of another type
     compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None) or (lambda: False)
     tracing = torch._C._get_tracing_state
-    ops, ident, now, number, shared = state.ops, threading.get_ident, time.monotonic, id, desk
+    ops, ident, now, number, shared, none = state.ops, threading.get_ident, time.monotonic, id, desk, NONE
 
-    def __call__(_, *args, **kwargs):
-        if compiling():
-            return native(*args, **kwargs)
-        full = args
-        if kwargs or len(args) != 7:
-            try:
-                full = bound(*args, **kwargs)
-            except TypeError:  # torch has its own words for that
-                return native(*args, **kwargs)
-        input, weight = full[0], full[1]
-        if type(input) is not Tensor and type(input) is not Parameter:
-            return native(*args, **kwargs)
+    # by position alone, so that names are seen as such
+    def __call__(_, input=none, weight=none, bias=none, stride=none, padding=none, dilation=none, groups=none, /, *rest, **named):
+        if groups is none or rest or named:
+            given = tuple([one for one in (input, weight, bias, stride, padding, dilation, groups) if one is not none])
+            return short(given + rest, named)
+        if compiling() or (type(input) is not Tensor and type(input) is not Parameter):
+            return native(input, weight, bias, stride, padding, dilation, groups)
         me = ident()
         # the tensors themselves: to ask for shapes costs more than all the rest, and the heartbeat can
         ops[me] = (op, input, weight, None, None, "native", now())
@@ -290,27 +311,28 @@ def wrap(torch, op, native):
         looked_up = False
         try:
             if shared.quick:
-                return native(*args, **kwargs)
+                return native(input, weight, bias, stride, padding, dilation, groups)
             try:
                 if shared.fresh:
-                    fine = (number(weight), input.numel()) in known
+                    fine = number(weight) ^ input.numel() in known  # a pair would take longer
                 else:
                     # under jit.trace the questions would be recorded
                     fine = tracing() is None and (
-                        input.shape, weight.shape, input.dtype, input.device, *full[3:]) in known
+                        input.shape, weight.shape, input.dtype, input.device, stride, padding, dilation, groups) in known
             except Exception:  # parameters in lists, or no tensor at all: seen to in there
                 fine = False
             if fine:
-                return native(*args, **kwargs)
+                return native(input, weight, bias, stride, padding, dilation, groups)
             looked_up = True
-            return slow(full, args, kwargs)
+            return slow((input, weight, bias, stride, padding, dilation, groups))
         except RuntimeError as error:
             if looked_up or not rescuable(error):
                 raise
-            return answer(error, full)
+            return answer(error, (input, weight, bias, stride, padding, dilation, groups))
         finally:
             ops.pop(me, None)
 
+    short = other(__call__, native, (Tensor, Parameter), compiling)
     wrapper = type("Function", (Function,), {"__call__": __call__})(op, native, conv)
     builtin(torch, op, native, wrapper)
     return wrapper
