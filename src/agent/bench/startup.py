@@ -76,7 +76,7 @@ def main():
             compare(version, python, "pass", 31, with_, without)
             compare(version, python, "import json, re", 31, with_, without)
             if subprocess.run([python, "-c", "import torch"], env=without, stderr=subprocess.DEVNULL).returncode == 0:
-                compare(version, python, "import torch", 5, with_, without)
+                compare(version, python, "import torch", 11, with_, without)
 
 
 if __name__ == "__main__":

@@ -279,7 +279,7 @@ def other(full, native, plain_types, compiling):
         try:
             return full(None, *args)
         except TypeError as error:
-            if errors.theirs(error, native):
+            if errors.theirs(error):
                 raise
         return native(*given, **named)
 
