@@ -40,13 +40,13 @@ class Failing:
     def __init__(self, native, error, times=None, when=None):
         self.native, self.error, self.times, self.when, self.calls = native, error, times, when, 0
 
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
         self.calls += 1
         if (self.when is None or self.when(args[0])) and (self.times is None or self.times > 0):
             if self.times is not None:
                 self.times -= 1
             raise self.error() if callable(self.error) else self.error
-        return self.native(*args)
+        return self.native(*args, **kwargs)
 
 
 def run(code, **environ):

@@ -183,6 +183,44 @@ class Native(WithWrapper):
         self.assertEqual(seen.count(torch.conv3d), 2)
         self.assertEqual(counts(), {})
 
+    def test_tables_of_functions(self):
+        from torch.overrides import TorchFunctionMode
+
+        for key in (F.conv3d, torch.conv3d):
+            table = {key: lambda *args, **kwargs: "mine", F.conv2d: None}
+
+            class Mine(torch.Tensor):
+                @classmethod
+                def __torch_function__(cls, func, types, args=(), kwargs=None):
+                    if func in table:
+                        return table[func](*args, **(kwargs or {}))
+                    return super().__torch_function__(func, types, args, kwargs or {})
+
+            class Mode(TorchFunctionMode):
+                def __torch_function__(self, func, types, args=(), kwargs=None):
+                    if func == F.conv3d and func in [F.conv3d] and func is torch.conv3d:
+                        return table[func](*args, **(kwargs or {}))
+                    return func(*args, **(kwargs or {}))
+
+            w = self.model.deep.weight.detach()
+            self.assertEqual(F.conv3d(self.x.as_subclass(Mine), w), "mine")
+            self.assertEqual(torch.conv3d(self.x.as_subclass(Mine), w), "mine")
+            self.take(torch)
+            self.put()
+            with Mode():
+                self.assertEqual(F.conv3d(self.x, w), "mine")
+            self.put(start=1)
+        self.assertNotEqual(F.conv3d, F.conv2d)
+        self.assertNotEqual(F.conv3d, torch.conv2d)
+        self.assertEqual(len({F.conv3d, torch.conv3d, F.conv2d, torch.conv2d}), 2)
+
+    def test_an_attribute_of_a_class_is_no_method(self):
+        class Layer:
+            function = F.conv3d
+
+        self.assertIs(Layer().function, F.conv3d)
+        self.assertEqual(Layer().function(self.x, self.model.deep.weight).shape, (1, 3, 2, 6, 6))
+
     def test_dispatch_mode_below_sees_the_tiers(self):
         from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -205,6 +243,7 @@ class Native(WithWrapper):
         self.assertEqual((F.conv3d.__name__, F.conv3d.__doc__), ("conv3d", torch.conv3d.__doc__ or F.conv3d.__doc__))
         self.assertEqual(str(inspect.signature(F.conv3d)),
                          "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)")
+        self.assertEqual(repr(F.conv3d), repr(torch.conv3d))
 
     def test_autocast(self):
         for start in range(4):

@@ -247,7 +247,7 @@ class Hooks(unittest.TestCase):
         code = """
             import fpt_agent.agent as a, fpt_agent.hooks as h
             a.load("progress", *a.PARTS)
-            names = list(h._table) + [p for p, _ in h._prefixes]
+            names = list(h._table) + [p for below in h._prefixes.values() for p, _ in below]
             print([n for n in names if n.split(".")[0] not in a.PACKAGES + a.PROGRESS], len(names) > 5)
         """
         with Supervisor() as s:

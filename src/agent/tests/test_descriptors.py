@@ -65,6 +65,49 @@ class Descriptors(unittest.TestCase):
             path = os.path.join(s.folder, "stacks-1.txt")
             self.assertEqual(s.run("-X", "dev", "-c", textwrap.dedent(code), vault=None, stacks_file=path), (0, "", ""))
 
+    def test_stacks_go_into_no_file_of_the_programs(self):
+        code = """
+            import os, signal, sys, time
+            import fpt_agent.stacks as k
+            end = time.monotonic() + 120
+            number, path = k._dump.descriptor, sys.argv[1]
+            mine = os.path.join(os.path.dirname(path), "mine")
+            def dumped(count):
+                os.kill(os.getpid(), signal.SIGUSR2)
+                return os.path.getsize(mine) if count == 1 else (os.path.getsize(path) > 0, os.path.getsize(mine))
+            limit = min(os.sysconf("SC_OPEN_MAX"), 4096)
+            os.closerange(3, limit)
+            files = [os.open(mine, os.O_CREAT | os.O_RDWR) for _ in range(100)]
+            print(number in files, dumped(1))
+            if sys.argv[2] == "same":
+                os.dup2(files[0], number)
+            while k._dump.descriptor == number and k.identity(number) != k._dump.who and time.monotonic() < end: time.sleep(0.01)
+            print(dumped(2))
+            if sys.argv[2] == "same":
+                os.write(number, b"x")
+                print(os.path.getsize(mine))
+        """
+        for way in ("low", "same"):
+            with self.subTest(way), Supervisor() as s:
+                path = os.path.join(s.folder, "stacks-1.txt")
+                want = "False 0\n(True, 0)\n" + ("1\n" if way == "same" else "")
+                self.assertEqual(s.run("-c", textwrap.dedent(code), path, way, vault=None, stacks_file=path), (0, want, ""))
+
+    def test_a_handler_of_the_programs_stays(self):
+        code = """
+            import os, signal, sys, time
+            import fpt_agent.stacks as k
+            heard = []
+            signal.signal(signal.SIGUSR2, lambda *_: heard.append(1))
+            os.closerange(3, 4096)
+            k.keep()
+            os.kill(os.getpid(), signal.SIGUSR2)
+            print(heard, os.path.getsize(sys.argv[1]))
+        """
+        with Supervisor(listens=False) as s:
+            path = os.path.join(s.folder, "stacks-1.txt")
+            self.assertEqual(s.run("-c", textwrap.dedent(code), path, vault=None, stacks_file=path), (0, "[1] 0\n", ""))
+
     def test_the_file_of_stacks_is_its_owners_alone(self):
         with Supervisor() as s:
             path = os.path.join(s.folder, "stacks-1.txt")

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import textwrap
 import time
 import unittest
 
@@ -109,6 +110,35 @@ class Sections(unittest.TestCase):
             # what was sampled has taken the place of the damaged one
             code, out, err = self.run_app(s, "again", "--sections", "1", "--steps", "2", attempt=3, resume=True)
             self.assertEqual((code, steps(out)), (0, 0), err)
+
+    def test_the_random_sources_lie_under_the_digest(self):
+        code = """
+            import json, os, random, sys, numpy, torch
+            from fpt_agent import sections, safetensors, store as files
+            def plain(generator): return torch.rand(3, generator=generator) + random.random() + numpy.random.rand() + torch.rand(1)
+            sample = sections.kept(plain)
+            def once():
+                random.seed(1), numpy.random.seed(1), torch.manual_seed(1)
+                got = sample(generator=torch.Generator().manual_seed(2))
+                return got.tolist() + [random.random(), numpy.random.rand(), torch.rand(1).item()]
+            sections.config.resume = True
+            first = once()
+            assert files.store.flush(60)
+            (name,) = os.listdir(files.store.folder)
+            tensors, metadata = safetensors.read(os.path.join(files.store.folder, name), torch, sealed=True)
+            print(sorted(tensors), sorted(n for n in metadata if "random" in n))
+            print(once() == first)
+            # as an earlier version wrote them
+            for source in ("python", "numpy"): metadata[source + "_random"] = bytes(tensors.pop("global_" + source).tolist()).decode()
+            random.seed(9), numpy.random.seed(9)
+            sections.put_back(tensors, metadata, torch)
+            print([random.random(), numpy.random.rand()] == first[3:5])
+        """
+        with Supervisor() as s:
+            code, out, err = s.run("-c", textwrap.dedent(code))
+            self.assertEqual((code, out), (0, "['generator_generator', 'global_numpy', 'global_python', 'global_torch', 'latents'] []\n"
+                                              "True\nTrue\n"), err)
+            s.wait("vault", event="replayed", what="section")
 
     def test_a_vault_that_takes_nothing_costs_only_the_vault(self):
         with Supervisor() as s:

@@ -1,13 +1,19 @@
 """The start of a Python with the agent: what it imports, what it leaves on the disk."""
+import glob
 import json
 import os
 import shutil
+import subprocess
 import sys
 import unittest
 
 from support_vault import PACKAGE, Supervisor
 
 LAUNCHER = os.path.join(PACKAGE, "fpt_run.py")
+#: Interpreters that the agent is not for.
+OLDER = [python for version in ("2.7", "3.4", "3.6", "3.8")
+         for python in glob.glob(os.path.expanduser("~/.pyenv/versions/%s.*/bin/python" % version)) + [shutil.which("python" + version)]
+         if python]
 
 
 class Start(unittest.TestCase):
@@ -40,12 +46,42 @@ class Start(unittest.TestCase):
                 wire.dumps(value)
 
     def test_modules_of_a_start(self):
-        code = "import sys; print(sorted({'json', 're', 'enum', 'signal', 'importlib.util', 'typing', 'socket'} & set(sys.modules)))"
+        code = "import sys; print(sorted({'json', 're', 'enum', 'signal', 'importlib.util', 'typing', 'socket', 'threading', 'functools', 'collections'} & set(sys.modules)))"
         with Supervisor() as s:
             plain = s.run("-I", "-S", "-c", code)[1]
             self.assertEqual(plain, "[]\n")
             self.assertEqual(s.run("-I", "-S", LAUNCHER, "-c", code), (0, "[]\n", ""))
             s.wait("hello")
+
+    def test_an_older_python_finds_its_own_sitecustomize(self):
+        found = [python for python in OLDER if subprocess.run([python, "-c", ""], stderr=subprocess.DEVNULL).returncode == 0]
+        if not found:
+            self.skipTest("NOT RUN: no Python older than 3.9 here")
+        for python in found:
+            for there in (True, False):
+                with self.subTest(python, there=there), Supervisor() as s:
+                    home = os.path.join(s.folder, "agent")
+                    shutil.copytree(PACKAGE, home, ignore=shutil.ignore_patterns("__pycache__"))
+                    if there:
+                        with open(os.path.join(s.folder, "sitecustomize.py"), "w") as file:
+                            file.write("import sys\nname = 'theirs'\nsys.seen = __name__, __file__\n")
+                    env = dict(s.environment(), PYTHONPATH=home + os.pathsep + s.folder)
+                    code = ("import sys; m = sys.modules.get('sitecustomize'); print(getattr(m, 'name', None));"
+                            "print(getattr(sys, 'seen', '')[:1]); print('fpt_agent' in sys.modules);"
+                            "print([p for p in sys.path if p.endswith('agent')])")
+                    want = "theirs\n('sitecustomize',)\nFalse\n[]\n" if there else "None\n%s\nFalse\n[]\n" % ""
+                    self.assertEqual(s.run("-c", code, env=env, python=python), (0, want, ""))
+                    self.assertEqual([n for n in os.listdir(home) if n.endswith(".pyc")], [])
+                    self.assertFalse(s.of("hello"))
+
+    def test_the_first_file_is_one_that_python_2_understands(self):
+        try:
+            from lib2to3 import pygram, pytree
+            from lib2to3.pgen2 import driver
+        except ImportError:
+            self.skipTest("NOT RUN: lib2to3 has gone from this Python")
+        with open(os.path.join(PACKAGE, "sitecustomize.py")) as file:
+            driver.Driver(pygram.python_grammar, convert=pytree.convert).parse_string(file.read())
 
     def test_compiled_once_where_python_may_not(self):
         with Supervisor() as s:
@@ -61,6 +97,8 @@ class Start(unittest.TestCase):
             names = [n for n in os.listdir(package) if n.endswith(".py")]
             compiled = os.listdir(os.path.join(package, "__pycache__"))
             self.assertEqual(sorted(n.split(".")[0] + ".py" for n in compiled), sorted(names), "whole names, each once")
+            compiled = os.listdir(os.path.join(home, "__pycache__"))
+            self.assertEqual([n.split(".")[0] for n in compiled], ["sitecustomize"])
             # not made anew, and not in the way where nothing can be written
             code = "import sys; print('py_compile' in sys.modules)"
             self.assertEqual(s.run("-c", code, env=env), (0, "False\n", ""))

@@ -1,9 +1,17 @@
 """The agent's threads, descriptors and files are no business of the program's."""
+import glob
 import os
+import shutil
+import subprocess
+import sys
 import textwrap
 import unittest
+import warnings
 
-from support_vault import Supervisor
+from support_vault import PACKAGE, Supervisor
+
+sys.path.insert(0, PACKAGE)
+from fpt_agent import threads  # noqa: E402
 
 THREADS = """
     import os, sys, threading, time
@@ -62,6 +70,33 @@ RAISES = """
 """
 
 
+FORKS = """
+    import os, threading, time, warnings
+    import fpt_agent.state as st, fpt_agent.threads as t
+    if %s: threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    end = time.monotonic() + 60
+    while not t.names and time.monotonic() < end: time.sleep(0.01)
+    found = []
+    def fork():
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            pid = os.fork()
+            if pid == 0: os._exit(0)
+            os.waitpid(pid, 0)
+        found.append(any("multi-threaded" in str(w.message) for w in told))
+    for _ in range(3): fork()
+    # and under -W error, where there is nothing to be told
+    if not any(found):
+        pid = os.fork()
+        if pid == 0: os._exit(0 if not any("Quiet" in str(f) for f in warnings.filters) else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+    found.append(len(t.names))
+    assert not any("Quiet" in str(f) for f in warnings.filters)
+    print(found)
+    os._exit(0)
+"""
+
+
 class Threads(unittest.TestCase):
     def test_the_program_sees_its_own_only(self):
         with Supervisor() as s:
@@ -77,6 +112,41 @@ class Threads(unittest.TestCase):
         with Supervisor() as s:
             self.assertEqual(s.run("-c", textwrap.dedent(RAISES), timeout=240), (0, "True 1 ['latents.r1.2.x']\n", ""))
             s.wait("beat", count=2)
+
+    def test_a_fork_is_warned_of_only_where_it_would_be_without_us(self):
+        found = [sys.executable] if sys.version_info >= (3, 12) else []
+        for version in ("3.12", "3.13", "3.14"):
+            found += glob.glob(os.path.expanduser("~/.pyenv/versions/%s.*/bin/python3" % version))
+            found += filter(None, [shutil.which("python" + version)])
+        found = [python for python in found if subprocess.run([python, "-c", ""], stderr=subprocess.DEVNULL).returncode == 0]
+        if not found:
+            self.skipTest("NOT RUN: no Python 3.12 or later here")
+        for python in found:
+            for own in (False, True):
+                with self.subTest(python, own=own), Supervisor() as s:
+                    code = textwrap.dedent(FORKS % own)
+                    want = (0, "%s\n" % ([own] * 3 + [1]), "")
+                    self.assertEqual(s.run("-W", "error", "-c", code, python=python, timeout=120), want)
+
+    def test_the_item_among_the_filters(self):
+        self.addCleanup(threads.names.clear)
+        self.addCleanup(setattr, threads, "kernel_threads", threads.kernel_threads)
+        text = "This process (pid=1) is multi-threaded, use of fork() may lead to deadlocks in the child."
+        for count, quiet in ((3, True), (4, False), (0, False)):
+            threads.names.update({1: "a", 2: "b"})
+            threads.kernel_threads = lambda count=count: count
+            guard = threads.Quiet()
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                was = list(warnings.filters)
+                guard.before()
+                warnings.warn_explicit(text, DeprecationWarning, "f", 1)
+                self.assertEqual(warnings.filters, was)
+                warnings.warn_explicit(text, DeprecationWarning, "f", 1)
+                guard.before()
+                warnings.warn("another", DeprecationWarning)
+                self.assertEqual(warnings.filters, was)
+            self.assertEqual([str(w.message) for w in told], [text] * (1 if quiet else 2) + ["another"])
 
     def test_they_cannot_be_interrupted(self):
         with Supervisor() as s:

@@ -2,6 +2,7 @@
 import json
 import os
 import stat
+import subprocess
 import sys
 import textwrap
 import time
@@ -92,6 +93,34 @@ class Format(unittest.TestCase):
                 file.write(whole[:length])
             with self.assertRaises(ValueError):
                 safetensors.read(path, torch)
+
+    def test_the_digest_vouches_for_every_byte(self):
+        path = self.file({"latents": torch.arange(3), "global_torch": torch.arange(3, dtype=torch.uint8)}, {})
+        with open(path, "rb") as file:
+            data = file.read()[-27:]
+        path = self.file({"latents": torch.arange(3), "global_torch": torch.arange(3, dtype=torch.uint8)},
+                         {"sha256": files.sha256([data]), "device": "cuda:0", "key": "\u00e4"})
+        _, metadata = safetensors.read(path, torch, sealed=True)
+        with open(path, "rb") as file:
+            whole = file.read()
+        length = int.from_bytes(whole[:8], "little")
+        for at in range(8, len(whole)):
+            if whole[at:8 + length].strip() == b"" and at < 8 + length:
+                continue  # blanks at the header's end
+            for mask in (0x01, 0x40):
+                with open(path, "wb") as file:
+                    file.write(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1:])
+                with self.assertRaises((ValueError, LookupError, TypeError, AttributeError), msg=(at, whole[at - 9:at + 9])):
+                    if "seal" not in safetensors.read(path, torch, sealed=True)[1]:
+                        raise ValueError("its name was hit: an entry without one, and the digest of the data holds")
+
+    def test_an_entry_without_a_seal_is_read(self):
+        data = safetensors.data_of(torch.arange(3))
+        head = {"__metadata__": {"sha256": files.sha256([data])}, "latents": {"dtype": "I64", "shape": [3], "data_offsets": [0, 24]}}
+        text, path = json.dumps(head).encode(), os.path.join(self.folder, "old.safetensors")
+        with open(path, "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text + bytes(data))
+        self.assertEqual(safetensors.read(path, torch, sealed=True)[0]["latents"].tolist(), [0, 1, 2])
 
     def test_a_view_keeps_its_tensor(self):
         views = [safetensors.data_of(torch.full((1000,), i, dtype=torch.uint8)) for i in range(50)]
@@ -216,6 +245,41 @@ class Decodes(unittest.TestCase):
                     self.assertFalse(s.of("hook_failed"))
                     if os.path.isdir(s.vault):
                         self.assertEqual(os.listdir(s.vault), [])
+
+    def test_a_disk_that_is_full(self):
+        """A real file system of 72 MiB, filled between the look at its room and the writing: ENOSPC in mid-file."""
+        with Supervisor() as s:
+            want = self.plain(s)
+            s.messages.clear()
+            os.mkdir(s.vault)
+            mount = "mount -t tmpfs -o size=72m tmpfs '%s'" % s.vault
+            for inside in (["unshare", "-m"], ["unshare", "-rm"]):  # a mount of their own: nothing stays mounted
+                if subprocess.run([*inside, "sh", "-c", mount], stderr=subprocess.DEVNULL).returncode == 0:
+                    break
+            else:
+                self.skipTest("NOT RUN: no file system may be mounted here")
+            before = ("import os, sys\nimport fpt_agent.store as f\nroom = f.Store.make_room\nf.Store.full = 0\n"
+                      "def filled(self, size):\n    room(self, size)\n    self.full += 1\n    if self.full != 2: return\n"
+                      "    with open(os.path.join(self.folder, 'FULL'), 'wb') as file:\n"
+                      "        try:\n            while True: file.write(b'x' * 4096); file.flush()\n        except OSError: pass\n"
+                      "        file.truncate(file.tell() // 4096 * 4096 - 4096)\n"
+                      "f.Store.make_room = filled\n")
+            after = ("\nimport json, fpt_agent.safetensors as t\nf.store.flush(60)\nnames = sorted(os.listdir(f.store.folder))\n"
+                     "print([n.split('.')[0] for n in names])\n"
+                     "for n in names:\n    if n != 'FULL': print(tuple(t.read(os.path.join(f.store.folder, n), torch, sealed=True)[0]['latents'].shape))\n")
+            program = os.path.join(s.folder, "program.py")
+            with open(program, "w") as file:
+                file.write(decode(3, before) + after)
+            done = subprocess.run([*inside, "sh", "-c", "%s && exec '%s' '%s'" % (mount, sys.executable, program)], env=s.environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, cwd=s.folder)
+            self.assertEqual((done.returncode, done.stdout), (0, want + "['FULL', 'latents']\n(1, 16, 2, 8, 8)\n"), done.stderr)
+            s.wait("bye")
+            told = [(m["event"], m["what"]) for m in s.of("vault")]
+            self.assertEqual(told[:2], [("saved", "latents"), ("failed", "latents")])
+            messages = [m["message"] for m in s.of("vault", event="failed")]
+            self.assertIn("No space left on device", messages[0])
+            self.assertIn("too little space", messages[1])
+            self.assertFalse(s.of("hook_failed"))
 
     def test_a_disk_that_has_room_again_is_written_to_again(self):
         before = ("import fpt_agent.store as f\nwhole, left = f.write_all, [1, 1]\n"

@@ -21,7 +21,7 @@ def start():
     """See `fpt_agent.start`."""
     ready = stacks.arm(config.stacks_file)
     link.greeting = lambda: greeting(ready)
-    link.heartbeat = state.beat
+    link.heartbeat = beat
     link.commands.update(
         stacks=stacks.command, snapshot=lambda _: state.beat(), interrupt=stacks.interrupt,
         stop_after_step=stacks.stop_after_step,
@@ -73,6 +73,12 @@ def greeting(ready):
         "attempt": config.attempt,
         "stacks_signal": "SIGUSR2" if ready else None,
     }
+
+
+def beat():
+    """The fields of the heartbeat."""
+    stacks.keep()
+    return state.beat()
 
 
 def goodbye():

@@ -1,7 +1,7 @@
 """The package's compiled files, where the interpreter has been told to write none (PYTHONDONTWRITEBYTECODE, -B).
 
 Compiling takes longer than all the rest of a start. Python writes them itself where it may; where not, this does so
-once for each version of Python, into the package's own folder and nowhere else.
+once for each version of Python, beside the sources and nowhere else.
 """
 import os
 import sys
@@ -17,15 +17,16 @@ def missing():
 
 
 def write():
-    """Compiles every module of the package. What cannot be written costs time at each start, nothing else."""
+    """Compiles every module of the package, and `sitecustomize` beside it. What cannot be written costs time at each
+    start, nothing else."""
     import py_compile
 
-    for name in sorted(os.listdir(HERE)):
-        if not name.endswith(".py"):
+    start = os.path.join(os.path.dirname(HERE), "sitecustomize.py")
+    for path in [start] * os.path.exists(start) + [os.path.join(HERE, name) for name in sorted(os.listdir(HERE))]:
+        if not path.endswith(".py"):
             continue
         try:
             # beside and renamed: whoever starts at the same time reads a whole file or none
-            py_compile.compile(os.path.join(HERE, name), doraise=True, quiet=2,
-                               invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+            py_compile.compile(path, doraise=True, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
         except (OSError, py_compile.PyCompileError):
             return

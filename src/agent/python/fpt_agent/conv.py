@@ -7,9 +7,11 @@ the convolution library and lack of memory are answered; after an error of the d
 dead, and every further call would fail.
 """
 import os
+import sys
 import threading
 import time
 
+from . import errors
 from .config import TIERS, config
 from .hooks import on
 from .plans import Plan, desk
@@ -21,11 +23,6 @@ MODE = config.word("conv", MODES) or "fallback"
 START = config.word("conv_tier", TIERS) or "native"
 START_2D = config.word("conv2d_tier", ("native", "nocudnn", "cpu")) or "native"
 
-#: Errors of a convolution library, in lower case.
-LIBRARY = ("miopen", "no suitable algorithm", "cudnn_status", "cudnn error", "unable to find an engine")
-#: Errors after which the context is dead, whatever else the message says.
-DEAD = ("hip error", "cuda error", "hsa_status", "illegal memory access", "device-side assert", "launch failure",
-        "device lost")
 #: Calls that are known to be fine, for each function.
 MOST_KNOWN = 4096
 
@@ -48,15 +45,13 @@ class Conv:
         """True: another tier may help."""
         if self.dead(error):
             return False
-        text = str(error).lower()
-        return isinstance(error, self.no_memory) or any(part in text for part in LIBRARY)
+        if isinstance(error, self.no_memory):
+            return True
+        return errors.of_library(error) and not errors.theirs(error, self.native, self.conv2d)
 
     def dead(self, error):
         """True: the device's context is lost, nothing on it will work again."""
-        if isinstance(error, self.dead_type):
-            return True
-        text = str(error).lower()
-        return any(part in text for part in DEAD)
+        return isinstance(error, self.dead_type) or errors.names_dead(error)
 
     def foreign(self, args):
         """True: only the native function can be right: subclasses, meta, functorch, tracing to a graph."""
@@ -75,8 +70,10 @@ class Conv:
             return False
 
     def key(self, args):
-        """Key of the call, or None where its parameters are none."""
+        """Key of the call, or None where its parameters are none: torch's own words for that are the native call's."""
         x, weight = args[:2]
+        if not errors.parameters(*args[3:]):
+            return None
         try:
             from .remember import Memory
 
@@ -116,7 +113,7 @@ class Conv:
         if len(self.known) >= MOST_KNOWN:
             self.known.clear()
         if desk.fresh:
-            self.known.add((id(weight), x.numel()))
+            self.known.add(id(weight) ^ x.numel())
             return
         try:
             self.known.add((x.shape, weight.shape, x.dtype, x.device) + args[3:])
@@ -161,7 +158,7 @@ class Conv:
                 except Exception as error:
                     desk.count(self.op, tier, "failed")
                     desk.tell("failed", key, tier, message=str(error)[:300])
-                    if self.dead(error):
+                    if self.dead(error) or errors.theirs(error, self.native, self.conv2d):
                         raise
                     if isinstance(error, self.no_memory):
                         lasting = False
@@ -177,7 +174,7 @@ class Conv:
                 return out
             if original is None:
                 raise last
-            chain(original, last)
+            errors.chain(original, last)
             raise original
         finally:
             del last, original
@@ -222,17 +219,71 @@ class Conv:
                 noted.land()
 
 
-def chain(error, later):
-    """Makes `later` the context of `error`, without a ring: `later` came up while `error` was handled."""
-    if later is None or later is error:
-        return
-    node = later
-    while node.__context__ is not None:
-        if node.__context__ is error:
-            node.__context__ = None
-            break
-        node = node.__context__
-    error.__context__ = later
+class Function:
+    """Stands in for a function of torch. It is equal to that, as a key too: tables of `__torch_function__` are made
+    of what stands in torch.nn.functional and asked for what torch passes on, the native one. Like that, it
+    does not become a method where it is an attribute of a class."""
+
+    def __init__(self, op, native, conv):
+        self.__name__ = self.__qualname__ = op
+        self.__module__ = "torch.nn.functional"  # by which pickle finds it
+        self.__doc__ = native.__doc__
+        self._fpt_plain = native
+        self._fpt_conv = conv
+
+    def __hash__(self):
+        return hash(self._fpt_plain)
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        # dynamo has a table of functions as well, by which it would take this one into its graph instead of tracing it
+        asker = sys._getframe(1).f_globals.get("__name__") or ""
+        return other is self._fpt_plain and not asker.startswith("torch._dynamo")
+
+    def __reduce__(self):
+        return self.__name__
+
+    @property
+    def __signature__(self):
+        import inspect
+
+        return inspect.signature(bound)
+
+    def __repr__(self):
+        return repr(self._fpt_plain)
+
+
+#: Stands for an argument that was not given.
+NONE = object()
+
+
+def bound(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """The arguments of a call by position."""
+    return input, weight, bias, stride, padding, dilation, groups
+
+
+def other(full, native, plain_types, compiling):
+    """`call(given, named)`: a call with fewer arguments than all, or with names. Where torch refuses it, that is in the
+    words for how it was written."""
+
+    def call(given, named):
+        if compiling():
+            return native(*given, **named)
+        try:
+            args = bound(*given, **named)
+        except TypeError:
+            return native(*given, **named)
+        if type(args[0]) not in plain_types:
+            return native(*given, **named)
+        try:
+            return full(None, *args)
+        except TypeError as error:
+            if errors.theirs(error):
+                raise
+        return native(*given, **named)
+
+    return call
 
 
 def wrap(torch, op, native):
@@ -244,9 +295,13 @@ def wrap(torch, op, native):
     # the second one does more than is needed here: tensors of torch.export are of another type
     compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None) or (lambda: False)
     tracing = torch._C._get_tracing_state
-    ops, ident, now, number, shared = state.ops, threading.get_ident, time.monotonic, id, desk
+    ops, ident, now, number, shared, none = state.ops, threading.get_ident, time.monotonic, id, desk, NONE
 
-    def wrapper(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    # by position alone, so that names are seen as such
+    def __call__(_, input=none, weight=none, bias=none, stride=none, padding=none, dilation=none, groups=none, /, *rest, **named):
+        if groups is none or rest or named:
+            given = tuple([one for one in (input, weight, bias, stride, padding, dilation, groups) if one is not none])
+            return short(given + rest, named)
         if compiling() or (type(input) is not Tensor and type(input) is not Parameter):
             return native(input, weight, bias, stride, padding, dilation, groups)
         me = ident()
@@ -259,7 +314,7 @@ def wrap(torch, op, native):
                 return native(input, weight, bias, stride, padding, dilation, groups)
             try:
                 if shared.fresh:
-                    fine = (number(weight), input.numel()) in known
+                    fine = number(weight) ^ input.numel() in known  # a pair would take longer
                 else:
                     # under jit.trace the questions would be recorded
                     fine = tracing() is None and (
@@ -277,11 +332,8 @@ def wrap(torch, op, native):
         finally:
             ops.pop(me, None)
 
-    wrapper.__name__ = wrapper.__qualname__ = op
-    wrapper.__module__ = "torch.nn.functional"  # by which pickle finds it
-    wrapper.__doc__ = native.__doc__
-    wrapper._fpt_plain = native
-    wrapper._fpt_conv = conv
+    short = other(__call__, native, (Tensor, Parameter), compiling)
+    wrapper = type("Function", (Function,), {"__call__": __call__})(op, native, conv)
     builtin(torch, op, native, wrapper)
     return wrapper
 

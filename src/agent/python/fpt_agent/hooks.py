@@ -3,26 +3,26 @@
 A finder at the front of `sys.meta_path` looks each imported name up in a table; for a watched one
 it takes the spec that the program would have got and wraps its loader's `exec_module`.
 """
-import functools
 import sys
-import threading
+from _thread import _local
 
 from .state import link, state
 
 _table = {}
-_prefixes = []
+#: Top-level package -> (prefix, function) for the names below it.
+_prefixes = {}
 #: Top-level package -> functions that register hooks, called once when the program first asks for it.
 _waiting = {}
 
 
 def on(*names):
     """Decorator: calls the function with the module when one of `names` has been imported; a name that ends
-    in `*` stands for all that begin so."""
+    in `.*` stands for all below that package."""
 
     def register(function):
         for name in names:
             if name.endswith("*"):
-                _prefixes.append((name[:-1], function))
+                _prefixes.setdefault(name.partition(".")[0], []).append((name[:-1], function))
             else:
                 _table.setdefault(name, []).append(function)
         return function
@@ -38,12 +38,15 @@ def when(function, *tops):
 
 
 def _wanted(name):
-    if _waiting:
-        for function in _waiting.pop(name.partition(".")[0], ()):
+    """The functions for the module. Asked of each name that is imported, of which torch alone has thousands."""
+    top = name.partition(".")[0]
+    if top in _waiting:
+        for function in _waiting.pop(top):
             function()
-    found = list(_table.get(name, ()))
-    found.extend(function for prefix, function in _prefixes if name.startswith(prefix))
-    return found
+    found = _table.get(name)
+    if top not in _prefixes:
+        return found and list(found)
+    return (found or []) + [function for prefix, function in _prefixes[top] if name.startswith(prefix)]
 
 
 def _run(module, functions):
@@ -59,7 +62,7 @@ class Finder:
     """See the module."""
 
     def __init__(self):
-        self._busy = threading.local()
+        self._busy = _local()
 
     def find_spec(self, name, path=None, target=None):
         """The spec of the other finders, with its loader wrapped where the module is watched."""
@@ -109,6 +112,8 @@ def wrap(owner, name, make, part=None):
     """Puts `make(plain)` in the place of the callable `owner.name`, once for each part of the agent: wrappers of
     several parts stack, the later one outside. `part` is the calling module where it is left out. A class' own
     method only (a class method stays one), never an inherited one. False: there is nothing to wrap, or this part has done so already."""
+    import functools
+
     plain = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
     of_class = isinstance(plain, classmethod)
     if of_class:

@@ -3,11 +3,11 @@
 Whoever sends only appends to a deque, so a slow or dead reader never slows the generation: what
 does not fit is dropped, oldest first, and counted (`dropped`).
 """
-import collections
 import os
 import select
-import threading
 import time
+from _collections import deque
+from _thread import allocate_lock
 
 from . import threads, wire
 
@@ -43,11 +43,12 @@ class Link:
         self._fresh()
 
     def _fresh(self):
-        self.queue = collections.deque()
-        self.lock = threading.Lock()
-        self.wake = threading.Event()
-        self.writing = threading.Lock()
-        self.tried = threading.Event()
+        self.queue = deque()
+        self.lock = allocate_lock()
+        self.wake = threads.Bell()
+        self.writing = allocate_lock()
+        self.tried = threads.Bell()
+        self.waited = False  # for the first attempt to connect, by the end of the program
         self.dropped = 0
         self.seq = 0
         self.thread = None
@@ -60,7 +61,7 @@ class Link:
         if self.path is None:
             return
         self._put(kind, fields)
-        self.wake.set()
+        self.wake.ring()
 
     def _put(self, kind, fields):
         message = {"type": kind, "t": round(time.time(), 3)}
@@ -90,7 +91,8 @@ class Link:
         """Sends from the calling thread until nothing waits, for about so long at most: the link's own may sleep."""
         if self.thread is None:
             return
-        if self.sock is None:
+        if self.sock is None and not self.waited:
+            self.waited = True
             self.tried.wait(FIRST_S)
         end = time.monotonic() + seconds
         while self.sock is not None:
@@ -109,7 +111,7 @@ class Link:
                     try:
                         self._connect(1.0)
                     finally:
-                        self.tried.set()
+                        self.tried.ring()
                 if now - beat >= BEAT_S and self.sock is not None and self.heartbeat is not None:
                     beat = now
                     self._put("beat", self.heartbeat())
@@ -121,7 +123,7 @@ class Link:
 
     def _connect(self, seconds):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        who = identity(sock)
+        who = identity(sock.fileno())
         try:
             sock.settimeout(seconds)
             sock.connect(self.path)
@@ -174,7 +176,6 @@ class Link:
     def _wait(self):
         if self.sock is None:
             self.wake.wait(0.25)
-            self.wake.clear()
             return
         # commands and room for more to send; new messages wait at most a tenth of a second, which
         # gathers them into few writes. poll, as select refuses a descriptor above 1023
@@ -204,7 +205,7 @@ class Link:
     def _ours(self):
         """The socket. OSError: the program has closed it, and its number may be that of a file of the program's."""
         sock = self.sock
-        if identity(sock) != self.who:
+        if identity(sock.fileno()) != self.who:
             raise OSError("the socket was closed")
         return sock
 
@@ -227,10 +228,10 @@ class Link:
             self._put("reply", {"id": number, "cmd": name, "ok": False, "error": str(error) or repr(error)})
 
 
-def identity(sock):
-    """Device and inode of what is behind the socket's number; None: nothing."""
+def identity(descriptor):
+    """Device and inode of what is behind the number; None: nothing."""
     try:
-        about = os.fstat(sock.fileno())
+        about = os.fstat(descriptor)
     except OSError:
         return None
     return about.st_dev, about.st_ino
@@ -238,7 +239,7 @@ def identity(sock):
 
 def let_go(sock, who):
     """Closes the socket, unless its number is another's now: what daemons do, `os.closerange`, closes ours as well."""
-    if identity(sock) == who:
+    if identity(sock.fileno()) == who:
         sock.close()
     else:
         sock.detach()

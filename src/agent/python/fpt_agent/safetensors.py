@@ -39,12 +39,22 @@ def data_of(tensor):
     return memoryview(memory).cast("B")
 
 
+def seal_of(head):
+    """Digest of the header without its `seal`: SHA-256 of it as JSON in ASCII, keys in order, no blanks."""
+    told = {k: v for k, v in head["__metadata__"].items() if k != "seal"}
+    text = json.dumps(dict(head, __metadata__=told), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
 def header_of(tensors, metadata):
-    """The file's bytes before the data. `tensors`: name -> (dtype name, shape, bytes), in the order of the data."""
+    """The file's bytes before the data. `tensors`: name -> (dtype name, shape, bytes), in the order of the data. Where
+    the metadata hold the digest of the data, `seal` is added, by which the digest vouches for the header too."""
     head, at = {"__metadata__": {str(k): str(v) for k, v in metadata.items()}}, 0
     for name, (dtype, shape, size) in tensors.items():
         head[name] = {"dtype": dtype, "shape": [int(n) for n in shape], "data_offsets": [at, at + size]}
         at += size
+    if "sha256" in metadata:
+        head["__metadata__"]["seal"] = seal_of(head)
     text = json.dumps(head, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
@@ -76,9 +86,12 @@ def read_header(file):
 
 def read(path, torch, sealed=False):
     """(name -> CPU tensor, metadata) of a file. `torch` is the program's module. `sealed`: only where `sha256` of the
-    metadata is the digest of all data behind the header. ValueError, OSError: as it says."""
+    metadata is the digest of all data behind the header, and `seal` that of the header (older entries have none).
+    ValueError, OSError: as it says."""
     with open(path, "rb") as file:
         head, metadata, start = read_header(file)
+        if sealed and "seal" in metadata and metadata["seal"] != seal_of(dict(head, __metadata__=metadata)):
+            raise ValueError("its header is not what was written")
         tensors, digest = {}, hashlib.sha256()
         for name, entry in sorted(head.items(), key=lambda item: item[1]["data_offsets"]):
             begin, end = entry["data_offsets"]

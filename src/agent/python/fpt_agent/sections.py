@@ -62,6 +62,10 @@ def same(a, b):
 
 def put_back(tensors, metadata, module):
     """Sets those global sources that the sampler had used to what it left."""
+    metadata = dict(metadata)
+    for name in ("python", "numpy"):  # entries of older versions have them in the metadata
+        if "global_" + name in tensors:
+            metadata[name + "_random"] = bytes(tensors["global_" + name].tolist())
     if "global_torch" in tensors:
         module.set_rng_state(tensors["global_torch"])
     if "global_cuda" in tensors:
@@ -151,7 +155,8 @@ class Section:
                 tensors["global_" + name] = now[name]
         for name in ("python", "numpy"):
             if name in now and now[name] != self.before.get(name):
-                metadata[name + "_random"] = json.dumps(now[name])
+                # a tensor, as the digest is one of what is in tensors
+                tensors["global_" + name] = module.frombuffer(bytearray(json.dumps(now[name]), "ascii"), dtype=module.uint8)
         name = "section.%s.%s.safetensors" % (files.store.run, self.key[:40])
         job = vault.task(name, tensors, metadata, "section", result.shape)
         if files.store.put(job):

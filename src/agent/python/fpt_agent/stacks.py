@@ -6,16 +6,16 @@ from the handler, without the interpreter.
 import faulthandler
 import os
 import sys
-import threading
 
 from . import threads
+from .link import identity
 
 try:
     import _signal as signal  # what `signal` is made of, without its enums
 except ImportError:
     import signal
 
-_stop = threading.Event()
+_stop = False
 #: What ends a job in this program. A server may have a class of its own, which it catches: another one would end the
 #: thread that takes its jobs, and no later job would ever begin.
 ending = KeyboardInterrupt
@@ -23,20 +23,62 @@ ending = KeyboardInterrupt
 DEEPEST = 64
 
 
+class Dump:
+    """The file that SIGUSR2 writes to, and whether it is still behind its number: faulthandler writes to a bare number,
+    and where the program closes all descriptors, what it opens next may get that one."""
+
+    path = descriptor = who = None
+
+
+_dump = Dump()
+#: Descriptors are given out from the lowest free number on: whoever closes them all does not come to have these again
+#: before hundreds are open.
+HIGH = range(1000, 900, -1)
+
+
 def arm(path):
     """Lets SIGUSR2 write all stacks to the file at `path`. False: it does not, and must not be sent."""
     if not path or not hasattr(faulthandler, "register"):
         return False
     try:
-        if signal.getsignal(signal.SIGUSR2) not in (signal.SIG_DFL, None):
-            return False  # the program's own
+        if not _free():
+            return False
         # a bare number, never closed: where the program has closed it, it may be that of a file of the program's
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = _high(os.open(path, flags, 0o600))
+        _dump.path, _dump.descriptor, _dump.who = path, descriptor, identity(descriptor)
         faulthandler.register(signal.SIGUSR2, descriptor, all_threads=True, chain=False)
         return True
     except (OSError, ValueError, RuntimeError):
         return False
+
+
+def keep():
+    """To be called now and then: where the number is no longer that of the file, SIGUSR2 gets another one."""
+    if _dump.path is None or identity(_dump.descriptor) == _dump.who:
+        return
+    path, _dump.path = _dump.path, None
+    if _free():
+        faulthandler.unregister(signal.SIGUSR2)
+        arm(path)
+
+
+def _free():
+    """The program has no handler of its own."""
+    return signal.getsignal(signal.SIGUSR2) in (signal.SIG_DFL, None)
+
+
+def _high(descriptor):
+    """The descriptor under a number that is not given out soon; itself where there is none."""
+    for number in HIGH:
+        if identity(number) is None:
+            try:
+                os.dup2(descriptor, number, inheritable=False)
+            except OSError:  # above what this process may have
+                return descriptor
+            os.close(descriptor)
+            return number
+    return descriptor
 
 
 def command(_message=None):
@@ -46,7 +88,11 @@ def command(_message=None):
     reads files, and a program that hangs would seem to work again because it was asked.
     """
     names = dict(threads.names)
-    names.update((t.ident, t.name) for t in threading.enumerate())
+    threading = sys.modules.get("threading")
+    if hasattr(threading, "enumerate"):
+        names.update((t.ident, t.name) for t in threading.enumerate())
+    else:
+        names.setdefault(threads.FIRST, "MainThread")
     return [
         {"thread": names.get(ident, "?"), "ident": ident, "frames": _frames(frame)}
         for ident, frame in sys._current_frames().items()
@@ -77,12 +123,14 @@ def interrupt(message):
 
 def stop_after_step(_message=None):
     """Ends the job with `ending` at the next step that a progress bar shows."""
-    _stop.set()
+    global _stop
+    _stop = True
     return {}
 
 
 def step():
     """To be called at each step, in the thread that takes it."""
-    if _stop.is_set():
-        _stop.clear()
+    global _stop
+    if _stop:
+        _stop = False
         raise ending("the user asked for the end after this step")

@@ -1,7 +1,7 @@
 """What the program does now: phase, progress, operation in flight, counts. One in a process."""
 import sys
-import threading
 import time
+from _thread import _local
 
 from .link import Link
 from .config import config
@@ -29,7 +29,7 @@ class State:
         self.calls = 0
         #: Tier statistics: "conv3d.split.ok" -> count.
         self.tiers = {}
-        self._local = threading.local()
+        self._local = _local()
         #: Called with (phase, exception) for an exception that leaves a phase.
         self.watchers = []
 

@@ -1,9 +1,14 @@
-"""Threads of the agent. `threading` does not know them: a program may join all that it lists, or wait until one is left."""
-import os
-import threading
-import time
-from _thread import get_ident, start_new_thread
+"""Threads of the agent. `threading` does not know them: a program may join all that it lists, or wait until one is left.
 
+Nor does a start import it: it takes as long as all the rest, and whoever imports it first is the main thread to it.
+"""
+import os
+import sys
+import time
+from _thread import allocate_lock, get_ident, start_new_thread
+
+#: Ident of the thread in which the agent has started.
+FIRST = get_ident()
 #: Ident of each of them -> its name.
 names = {}
 
@@ -24,11 +29,87 @@ def start(function, name):
     return ident
 
 
+class Bell:
+    """What one thread waits for until another rings."""
+
+    def __init__(self):
+        self._lock = allocate_lock()
+        self._lock.acquire()
+
+    def ring(self):
+        """Lets the waiting thread, or the next that waits, go on. May be rung again."""
+        if self._lock.locked():
+            try:
+                self._lock.release()
+            except RuntimeError:
+                return  # another has rung at the same moment
+
+    def wait(self, seconds):
+        """Until it rings, or so long at most; then it is silent again."""
+        self._lock.acquire(True, seconds)
+
+
 def unlist():
     """Takes the calling thread off `threading`'s list again: a finalizer of the program's that happens to run in it and
     asks for `current_thread`, as logging does, puts it there for good."""
-    getattr(threading, "_active", {}).pop(get_ident(), None)
+    getattr(sys.modules.get("threading"), "_active", {}).pop(get_ident(), None)
+
+
+class Quiet:
+    """Keeps Python 3.12 and later from warning of a fork on account of the agent's threads alone.
+
+    Python counts the threads that the kernel knows. Where these are the calling one and the agent's, it would say nothing
+    without the agent: the warning of this one fork is then taken out. Of a process with threads of its own it is
+    said as ever. An item of `warnings.filters` whose `match` is asked for the text does that: in front of the
+    program's own, which may turn a warning into an error, and until the first text that it is asked for. (3.12 warns
+    before, 3.13 after the functions that are called after a fork in the parent.)"""
+
+    def __init__(self):
+        self.item = ("ignore", self, DeprecationWarning, None, 0)
+        self.armed = None
+
+    def before(self):
+        """Before a fork."""
+        self.after()
+        if not names or kernel_threads() != 1 + len(names):
+            return
+        self.armed = get_ident()
+        # not by `filterwarnings`: it has Python tell anew what is told once
+        filters().insert(0, self.item)
+
+    def match(self, text):
+        """Asked by `warnings`, of any text that it tells meanwhile."""
+        if self.armed != get_ident():
+            return False
+        self.after()
+        return "is multi-threaded, use of " in text
+
+    def after(self):
+        """Once it is over."""
+        if self.armed is not None:
+            self.armed = None
+            found = filters()
+            found[:] = [item for item in found if item is not self.item]
+
+
+def filters():
+    """The list that `warnings` goes by, where nobody has imported that too."""
+    import _warnings
+
+    return getattr(sys.modules.get("warnings"), "filters", _warnings.filters)
+
+
+def kernel_threads():
+    """Threads of this process as Python counts them for its warning; 0: unknown."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[17])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=names.clear)  # the numbers may be those of the child's own threads
+    if sys.version_info >= (3, 12):
+        _quiet = Quiet()
+        os.register_at_fork(before=_quiet.before, after_in_child=_quiet.after)
