@@ -45,9 +45,7 @@ class Conv:
         """True: another tier may help."""
         if self.dead(error):
             return False
-        if isinstance(error, self.no_memory):
-            return True
-        return errors.of_library(error) and not errors.theirs(error, self.native, self.conv2d)
+        return isinstance(error, self.no_memory) or errors.of_library(error)
 
     def dead(self, error):
         """True: the device's context is lost, nothing on it will work again."""
@@ -113,7 +111,7 @@ class Conv:
         if len(self.known) >= MOST_KNOWN:
             self.known.clear()
         if desk.fresh:
-            self.known.add(id(weight) ^ x.numel())
+            self.known.add(id(weight))
             return
         try:
             self.known.add((x.shape, weight.shape, x.dtype, x.device) + args[3:])
@@ -158,7 +156,7 @@ class Conv:
                 except Exception as error:
                     desk.count(self.op, tier, "failed")
                     desk.tell("failed", key, tier, message=str(error)[:300])
-                    if self.dead(error) or errors.theirs(error, self.native, self.conv2d):
+                    if self.dead(error):
                         raise
                     if isinstance(error, self.no_memory):
                         lasting = False
@@ -248,40 +246,38 @@ class Function:
     def __signature__(self):
         import inspect
 
-        return inspect.signature(bound)
+        return inspect.signature(shown)
 
     def __repr__(self):
         return repr(self._fpt_plain)
 
 
+def shown(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """How the function is called."""
+
+
 #: Stands for an argument that was not given.
 NONE = object()
-
-
-def bound(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """The arguments of a call by position."""
-    return input, weight, bias, stride, padding, dilation, groups
+NAMES = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+DEFAULTS = (NONE, NONE, None, 1, 0, 1, 1)
 
 
 def other(full, native, plain_types, compiling):
-    """`call(given, named)`: a call with fewer arguments than all, or with names. Where torch refuses it, that is in the
-    words for how it was written."""
+    """A call with fewer arguments than all. Where torch refuses it, that is in the words for how it was written."""
 
-    def call(given, named):
-        if compiling():
-            return native(*given, **named)
-        try:
-            args = bound(*given, **named)
-        except TypeError:
-            return native(*given, **named)
-        if type(args[0]) not in plain_types:
-            return native(*given, **named)
+    def call(given):
+        """`given`: the seven arguments, `NONE` in the place of those that were left out."""
+        left_out = next(at for at, one in enumerate(given) if one is NONE)  # not by `==`, which tensors answer
+        named = {name: one for name, one in zip(NAMES[left_out:], given[left_out:]) if one is not NONE}
+        args = tuple([default if one is NONE else one for one, default in zip(given, DEFAULTS)])
+        if compiling() or args[1] is NONE or type(args[0]) not in plain_types:
+            return native(*given[:left_out], **named)
         try:
             return full(None, *args)
         except TypeError as error:
             if errors.theirs(error):
                 raise
-        return native(*given, **named)
+        return native(*given[:left_out], **named)
 
     return call
 
@@ -297,11 +293,10 @@ def wrap(torch, op, native):
     tracing = torch._C._get_tracing_state
     ops, ident, now, number, shared, none = state.ops, threading.get_ident, time.monotonic, id, desk, NONE
 
-    # by position alone, so that names are seen as such
-    def __call__(_, input=none, weight=none, bias=none, stride=none, padding=none, dilation=none, groups=none, /, *rest, **named):
-        if groups is none or rest or named:
-            given = tuple([one for one in (input, weight, bias, stride, padding, dilation, groups) if one is not none])
-            return short(given + rest, named)
+    # no `*args, **kwargs`: to make both for every call takes longer than the rest of it
+    def __call__(_, input=none, weight=none, bias=none, stride=none, padding=none, dilation=none, groups=none):
+        if groups is none or dilation is none or padding is none or stride is none or bias is none:
+            return short((input, weight, bias, stride, padding, dilation, groups))
         if compiling() or (type(input) is not Tensor and type(input) is not Parameter):
             return native(input, weight, bias, stride, padding, dilation, groups)
         me = ident()
@@ -314,7 +309,7 @@ def wrap(torch, op, native):
                 return native(input, weight, bias, stride, padding, dilation, groups)
             try:
                 if shared.fresh:
-                    fine = number(weight) ^ input.numel() in known  # a pair would take longer
+                    fine = number(weight) in known  # to ask for the input's size as well doubles it
                 else:
                     # under jit.trace the questions would be recorded
                     fine = tracing() is None and (
@@ -330,9 +325,10 @@ def wrap(torch, op, native):
                 raise
             return answer(error, (input, weight, bias, stride, padding, dilation, groups))
         finally:
-            ops.pop(me, None)
+            ops[me] = None  # to take it out would take longer
 
     short = other(__call__, native, (Tensor, Parameter), compiling)
+    __call__.__name__ = op
     wrapper = type("Function", (Function,), {"__call__": __call__})(op, native, conv)
     builtin(torch, op, native, wrapper)
     return wrapper

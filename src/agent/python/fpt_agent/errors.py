@@ -23,9 +23,9 @@ def names_dead(error):
     return any(part in text for part in DEAD)
 
 
-def theirs(error, *natives):
-    """True: Python code of the program's has raised it, in a mode, a subclass or a hook below the call, whatever its
-    words. What torch raises comes out of a call; a function that somebody has put in the native one's place counts as it."""
+def theirs(error):
+    """True: Python code of the program's has raised it, in a mode, a subclass or a hook below the call. What torch raises
+    comes out of a call."""
     trace = error.__traceback__
     if trace is None:
         return False
@@ -33,14 +33,10 @@ def theirs(error, *natives):
 
     while trace.tb_next is not None:
         trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    if code.co_code[trace.tb_lasti] != opcode.opmap["RAISE_VARARGS"]:
+    if trace.tb_frame.f_code.co_code[trace.tb_lasti] != opcode.opmap["RAISE_VARARGS"]:
         return False
     name = trace.tb_frame.f_globals.get("__name__") or ""
-    if name.partition(".")[0] in ("torch", __package__):
-        return False
-    return all(code is not getattr(function, "__code__", None)
-               and code is not getattr(getattr(type(function), "__call__", None), "__code__", None) for function in natives)
+    return name.partition(".")[0] not in ("torch", __package__)
 
 
 def parameters(stride, padding, dilation, groups):

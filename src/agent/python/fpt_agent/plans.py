@@ -92,8 +92,8 @@ class Desk:
     def __init__(self):
         #: True: no call needs to be looked up.
         self.quick = True
-        #: True: nothing was learned, only shapes that were never tried are of interest; a cheap key that now and
-        #: then takes a new shape for an old one does for that, as `watch` sees what hangs then.
+        #: True: nothing was learned, only what was never tried is of interest; a layer is known by its weight for that,
+        #: whatever its input's shape, as `watch` sees what hangs then.
         self.fresh = False
         self.process = None
         self.scopes = 0
@@ -152,7 +152,10 @@ class Desk:
         if memory is None or memory.path is None or self.process.mode != "fallback":
             return
         now, long = time.monotonic(), {}
-        for thread, (op, x, weight, _, _, tier, since) in list(state.ops.items()):
+        for thread, flight in list(state.ops.items()):
+            if flight is None:
+                continue
+            op, x, weight, _, _, tier, since = flight
             if op in self.wrappers and now - since >= LONG_S:
                 key = memory.key(op, x.shape, weight.shape, x.dtype, x.device, ())
                 long[thread] = (key[:5] + (None,), TIERS.index(tier))

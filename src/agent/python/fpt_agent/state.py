@@ -24,7 +24,7 @@ class State:
         #: Prompt of the job, kept only where the setting `vault_prompt` asks for it.
         self.prompt = None
         #: Operation in flight of each thread: (name, input shape, weight shape, dtype, device, tier, since); or the
-        #: input and the weight themselves, then without dtype and device.
+        #: input and the weight themselves, then without dtype and device. None: nothing.
         self.ops = {}
         self.calls = 0
         #: Tier statistics: "conv3d.split.ok" -> count.
@@ -88,7 +88,7 @@ class State:
             {"name": op[0], "shape": list(getattr(op[1], "shape", op[1])), "weight": list(getattr(op[2], "shape", op[2])),
              "dtype": str(op[3] or op[1].dtype).replace("torch.", ""), "device": str(op[4] or op[1].device),
              "tier": op[5], "age_s": round(now - op[6], 3), "thread": thread}
-            for thread, op in list(self.ops.items())
+            for thread, op in list(self.ops.items()) if op is not None
         ]
         return {
             "phase": self.phase,
