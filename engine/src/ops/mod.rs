@@ -42,12 +42,35 @@ impl Conv3d {
         (self.inputs, self.outputs)
     }
 
+    /// Its sizes.
+    pub fn size(&self) -> ConvSize {
+        ConvSize {
+            kernel: self.kernel,
+            stride: self.stride,
+            inputs: self.inputs,
+            outputs: self.outputs,
+        }
+    }
+
     /// The same weights, read every `stride`-th position in time, height and width.
     #[must_use]
     pub fn with_stride(mut self, stride: [usize; 3]) -> Self {
         self.stride = stride;
         self
     }
+}
+
+/// What a plan of memory needs to know of a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvSize {
+    /// Taps in time, height and width.
+    pub kernel: [usize; 3],
+    /// Steps in time, height and width.
+    pub stride: [usize; 3],
+    /// Channels in.
+    pub inputs: usize,
+    /// Channels out.
+    pub outputs: usize,
 }
 
 /// What a convolution reads: a clip, and the frames kept from the chunk before it.
@@ -214,6 +237,24 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
         conv: &Conv3d,
         add: Option<&Tensor>,
     ) -> Result<Tensor>;
+
+    /// Bytes that [`Backend::conv3d`] takes at most beside what it reads and what it gives, for one batch entry
+    /// read through `axes`.
+    ///
+    /// Unless a backend knows better: the padded and normalised input, in single precision.
+    fn conv_scratch(&self, axes: &[Axis; 3], conv: ConvSize) -> u64 {
+        let padded: usize = axes.iter().map(Axis::len).product();
+        4 * (padded * conv.inputs) as u64
+    }
+
+    /// Bytes that [`Backend::attention`] takes at most beside what it reads and what it gives, for frames of `tokens`
+    /// tokens of `channels` numbers.
+    ///
+    /// Unless a backend knows better: the scores of 1024 queries, in single precision.
+    fn attention_scratch(&self, frames: usize, tokens: usize, channels: usize) -> u64 {
+        let _ = channels;
+        4 * (frames * tokens * tokens.min(1024)) as u64
+    }
 
     /// The sums over (T, H, W, C / groups) of a clip (B, T, H, W, C).
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums>;

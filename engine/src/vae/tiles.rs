@@ -9,7 +9,7 @@ use crate::error::{Result, argument};
 
 /// Axes of a clip.
 pub(super) const TIME: usize = 1;
-const HEIGHT: usize = 2;
+pub(super) const HEIGHT: usize = 2;
 const WIDTH: usize = 3;
 
 /// A length and the distance from one beginning to the next, in pixels or frames of the video.

@@ -1,5 +1,6 @@
 //! `AutoencoderKLHunyuanVideo`.
 
+use super::super::tiles::Ratio;
 use super::{MAX_BLOCKS, MAX_CHANNELS, MAX_LAYERS, within};
 
 /// `AutoencoderKLHunyuanVideo`: the arguments that change what is computed, with diffusers' defaults.
@@ -106,6 +107,14 @@ impl HunyuanConfig {
         {
             Some(kind) => Err(format!("a block of the kind {kind:?} is not known")),
             None => Ok(()),
+        }
+    }
+
+    /// What it makes of sizes.
+    pub(in crate::vae) fn ratio(&self) -> Ratio {
+        Ratio {
+            space: self.spatial_compression_ratio,
+            time: self.temporal_compression_ratio,
         }
     }
 

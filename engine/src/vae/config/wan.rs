@@ -1,5 +1,6 @@
 //! `AutoencoderKLWan`.
 
+use super::super::tiles::Ratio;
 use super::{MAX_BLOCKS, MAX_CHANNELS, MAX_LAYERS, within};
 
 /// `AutoencoderKLWan`: the arguments that change what is computed, with diffusers' defaults.
@@ -129,6 +130,14 @@ impl WanConfig {
             }
         }
         Ok(())
+    }
+
+    /// What it makes of sizes.
+    pub(in crate::vae) fn ratio(&self) -> Ratio {
+        Ratio {
+            space: self.scale_factor_spatial,
+            time: self.scale_factor_temporal,
+        }
     }
 
     pub(in crate::vae) fn decoder_base(&self) -> usize {

@@ -63,10 +63,7 @@ impl Encoder {
         let moments = 2 * config.latent_channels;
         Ok(Self {
             channels: config.in_channels,
-            ratio: Ratio {
-                space: config.spatial_compression_ratio,
-                time: config.temporal_compression_ratio,
-            },
+            ratio: config.ratio(),
             conv_in: Causal::load(&at.under("conv_in.conv"), config.in_channels, first, 3)?,
             levels,
             middle: Middle::load(

@@ -6,7 +6,7 @@ use candle_core::Tensor;
 
 use super::super::config::WanConfig;
 use super::super::layers::Loader;
-use super::super::tiles::{self, Ratio};
+use super::super::tiles;
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, gamma};
 use super::cache::{Caches, Slots};
@@ -46,7 +46,6 @@ impl Level {
 pub struct Decoder {
     backend: Arc<dyn Backend>,
     config: WanConfig,
-    ratio: Ratio,
     slots: Slots,
     post_quant: Conv3d,
     conv_in: Causal,
@@ -107,10 +106,6 @@ impl Decoder {
             inputs = if enlarges { narrow } else { width };
         }
         Ok(Self {
-            ratio: Ratio {
-                space: config.scale_factor_spatial,
-                time: config.scale_factor_temporal,
-            },
             post_quant: root.under("post_quant_conv").conv(&[z, z, 1, 1, 1])?,
             conv_in: Causal::load(&at.under("conv_in"), z, top, [3; 3], &mut slots)?,
             middle: Middle::load(&at.under("mid_block"), top, &mut slots)?,
@@ -154,8 +149,8 @@ impl Decoder {
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
         let clip = to_clip(latents, self.config.z_dim, "latents")?;
-        let step = step(tiling, self.ratio)?;
-        let space = tiling.decoder_space(self.ratio, self.config.patch())?;
+        let step = step(tiling, self.config.ratio())?;
+        let space = tiling.decoder_space(self.config.ratio(), self.config.patch())?;
         let video = tiles::in_space(&clip, space, |tile| self.piece(tile, step, observer))?;
         from_clip(&unpatch(&video, self.config.patch())?.clamp(-1f32, 1f32)?)
     }
