@@ -142,10 +142,11 @@ impl Encoder {
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
         let p = self.config.patch();
-        let clip = to_clip(video, self.config.in_channels / p / p, "a video")?;
-        self.config.ratio().check(&clip)?;
-        let step = step(tiling, self.config.ratio())? * self.config.ratio().time;
-        let steps = tiling.encoder_space(self.config.ratio(), p)?;
+        let clip = to_clip(video, self.config.in_channels / p / p, "a video", &*self.backend)?;
+        let ratio = self.config.ratio();
+        ratio.check(&clip)?;
+        let step = step(tiling, ratio)? * ratio.time;
+        let steps = tiling.encoder_space(ratio, p)?;
         let moments = tiles::in_space(&patch(&clip, p)?, steps, |tile| {
             self.piece(tile, step, observer)
         })?;

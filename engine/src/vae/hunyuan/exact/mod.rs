@@ -53,7 +53,12 @@ impl Decoder {
         observer: &mut dyn Observer,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let clip = to_clip(latents, self.config.latent_channels, "latents")?;
+        let clip = to_clip(
+            latents,
+            self.config.latent_channels,
+            "latents",
+            &*self.backend,
+        )?;
         for entry in 0..clip.dim(0)? {
             let clip = clip.narrow(0, entry, 1)?.contiguous()?;
             self.entry(clip, budget, observer, &mut |first, video| {
