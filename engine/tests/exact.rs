@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn more_memory_makes_fewer_and_larger_pieces() {
-        let latents = Tensor::ones((1, 16, 3, 6, 5), candle_core::DType::F32, &Device::Cpu).unwrap();
+        let latents =
+            Tensor::ones((1, 16, 3, 6, 5), candle_core::DType::F32, &Device::Cpu).unwrap();
         let pieces = |budget| {
             let mut seen = Seen::default();
             exact(&latents, budget, &mut seen);

@@ -275,13 +275,13 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
         add: Option<&Tensor>,
     ) -> Result<Tensor>;
 
-    /// Bytes that [`Backend::conv3d`] takes at most beside what it reads and what it gives, for one batch entry
+    /// Bytes that [`Backend::conv3d`] takes at most beside what it reads and what it gives, for `batch` entries
     /// read through `axes`.
     ///
     /// Unless a backend knows better: the padded and normalised input.
-    fn conv_scratch(&self, axes: &[Axis; 3], conv: ConvSize) -> u64 {
+    fn conv_scratch(&self, batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
         let padded: usize = axes.iter().map(Axis::len).product();
-        (self.dtype().size_in_bytes() * padded * conv.inputs) as u64
+        (self.dtype().size_in_bytes() * batch * padded * conv.inputs) as u64
     }
 
     /// Bytes that [`Backend::attention`] takes at most beside what it reads and what it gives, for frames of `tokens`

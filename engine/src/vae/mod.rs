@@ -2,10 +2,10 @@
 //!
 //! Outside, videos and latents are (B, C, T, H, W) as everywhere else; inside, clips are channels-last.
 
-mod config;
+pub(crate) mod config;
 pub mod hunyuan;
 mod layers;
-mod tiles;
+pub(crate) mod tiles;
 pub mod wan;
 
 use std::path::Path;

@@ -62,8 +62,8 @@ impl Backend for Cpu {
         convolve(clip, prologue, conv, add, None)
     }
 
-    fn conv_scratch(&self, axes: &[Axis; 3], conv: ConvSize) -> u64 {
-        conv::scratch(axes, conv)
+    fn conv_scratch(&self, batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
+        conv::scratch(batch, axes, conv)
     }
 
     fn attention_scratch(&self, _frames: usize, _tokens: usize, _channels: usize) -> u64 {

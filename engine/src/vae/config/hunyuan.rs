@@ -111,7 +111,7 @@ impl HunyuanConfig {
     }
 
     /// What it makes of sizes.
-    pub(in crate::vae) fn ratio(&self) -> Ratio {
+    pub(crate) fn ratio(&self) -> Ratio {
         Ratio {
             space: self.spatial_compression_ratio,
             time: self.temporal_compression_ratio,
@@ -119,7 +119,7 @@ impl HunyuanConfig {
     }
 
     /// Whether level `at` of the decoder (or the encoder, counted likewise) changes time, and whether space.
-    pub(in crate::vae) fn changes(&self, at: usize) -> (bool, bool) {
+    pub(crate) fn changes(&self, at: usize) -> (bool, bool) {
         let levels = self.block_out_channels.len();
         let time = self.temporal_compression_ratio.ilog2() as usize;
         let space = self.spatial_compression_ratio.ilog2() as usize;

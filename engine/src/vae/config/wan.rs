@@ -133,18 +133,18 @@ impl WanConfig {
     }
 
     /// What it makes of sizes.
-    pub(in crate::vae) fn ratio(&self) -> Ratio {
+    pub(crate) fn ratio(&self) -> Ratio {
         Ratio {
             space: self.scale_factor_spatial,
             time: self.scale_factor_temporal,
         }
     }
 
-    pub(in crate::vae) fn decoder_base(&self) -> usize {
+    pub(crate) fn decoder_base(&self) -> usize {
         self.decoder_base_dim.unwrap_or(self.base_dim)
     }
 
-    pub(in crate::vae) fn patch(&self) -> usize {
+    pub(crate) fn patch(&self) -> usize {
         self.patch_size.unwrap_or(1)
     }
 }

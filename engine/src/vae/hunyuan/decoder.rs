@@ -120,7 +120,12 @@ impl Decoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
-        let clip = to_clip(latents, self.config.latent_channels, "latents", &*self.backend)?;
+        let clip = to_clip(
+            latents,
+            self.config.latent_channels,
+            "latents",
+            &*self.backend,
+        )?;
         let ratio = self.config.ratio();
         let space = tiling.decoder_space(ratio, 1)?;
         let runs = tiling.time(ratio)?;

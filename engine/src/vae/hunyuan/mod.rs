@@ -3,7 +3,7 @@
 mod blocks;
 mod decoder;
 mod encoder;
-mod exact;
+pub(crate) mod exact;
 
 pub use self::decoder::Decoder;
 pub use self::encoder::Encoder;

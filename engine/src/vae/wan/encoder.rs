@@ -142,7 +142,12 @@ impl Encoder {
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
         let p = self.config.patch();
-        let clip = to_clip(video, self.config.in_channels / p / p, "a video", &*self.backend)?;
+        let clip = to_clip(
+            video,
+            self.config.in_channels / p / p,
+            "a video",
+            &*self.backend,
+        )?;
         let ratio = self.config.ratio();
         ratio.check(&clip)?;
         let step = step(tiling, ratio)? * ratio.time;

@@ -112,9 +112,9 @@ impl Plan {
     }
 }
 
-/// Bytes that a convolution of one batch entry takes beside its operands and its result: bands, windows and
+/// Bytes that a convolution of `batch` entries takes beside its operands and its result: bands, windows and
 /// blocks of all threads, and weights that are added up.
-pub(in crate::ops::cpu) fn scratch(axes: &[Axis; 3], conv: ConvSize) -> u64 {
+pub(in crate::ops::cpu) fn scratch(batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
     let Some([t, h, w]) = super::output_size(axes, conv.kernel, conv.stride) else {
         return 0;
     };
@@ -129,7 +129,7 @@ pub(in crate::ops::cpu) fn scratch(axes: &[Axis; 3], conv: ConvSize) -> u64 {
         Way::Shift => (0, (plan.rows - 1) * line + plan.w),
         Way::Tile => (plan.rows * plan.w * kw * conv.inputs, plan.rows * plan.w),
     };
-    let jobs = (h / plan.scale).div_ceil(plan.rows) * t;
+    let jobs = (h / plan.scale).div_ceil(plan.rows) * t * batch;
     let threads = rayon::current_num_threads().min(jobs);
     let each = conv.kernel[0] * band + windows + block * conv.outputs;
     let sums = needed(axes, conv, t)
@@ -182,14 +182,17 @@ impl Task<'_> {
         };
         let needed = needed(self.axes, self.size(), t);
         let sides: Vec<[Sides; 2]> = plan.parts.iter().map(|part| plan.sides(part)).collect();
-        plan.parts.par_iter_mut().zip(sides).for_each(|(part, [rows, columns])| {
-            for time in &needed {
-                // those that are used as they are stay where they are
-                if let Cow::Owned(sum) = taps.sum(time, &rows, &columns) {
-                    part.weights.insert((time.start, time.end), sum);
+        plan.parts
+            .par_iter_mut()
+            .zip(sides)
+            .for_each(|(part, [rows, columns])| {
+                for time in &needed {
+                    // those that are used as they are stay where they are
+                    if let Cow::Owned(sum) = taps.sum(time, &rows, &columns) {
+                        part.weights.insert((time.start, time.end), sum);
+                    }
                 }
-            }
-        });
+            });
     }
 
     /// The frames that frame `t` of the output reads, and the taps that read them.

@@ -185,7 +185,7 @@ impl Need<'_> {
             inputs,
             outputs,
         };
-        self.backend.conv_scratch(&axes, conv)
+        self.backend.conv_scratch(1, &axes, conv)
     }
 
     /// Bytes at the worst of all passes.
@@ -201,7 +201,8 @@ impl Need<'_> {
             if inputs == width && !mode.keep {
                 self.again()
             } else {
-                clip + self.whole(width) + self.first_held().max(self.second(inputs != width, false))
+                clip + self.whole(width)
+                    + self.first_held().max(self.second(inputs != width, false))
             }
         } else {
             self.below() + self.whole(width) + self.first_lazy().max(self.second(true, true))
@@ -253,7 +254,8 @@ impl Need<'_> {
         };
         let window = self.window(frames + FRONT, rows + 2 * EDGE);
         let own = [width, width];
-        let reading = window + out + self.scratch_of(self.frames(frames), self.rows(rows), 3, own, false);
+        let reading =
+            window + out + self.scratch_of(self.frames(frames), self.rows(rows), 3, own, false);
         self.above(EDGE) + add + making.max(reading)
     }
 
@@ -264,8 +266,8 @@ impl Need<'_> {
         let high = if self.banded() { rows + 2 * EDGE } else { rows };
         let inner = self.bytes(frames + FRONT, high, width);
         let (f, r) = (self.frames(frames + FRONT), self.rows(high));
-        let making = self.window(frames + 2 * FRONT, rows + 4 * EDGE)
-            + self.scratch_of(f, r, 3, own, false);
+        let making =
+            self.window(frames + 2 * FRONT, rows + 4 * EDGE) + self.scratch_of(f, r, 3, own, false);
         let out = self.bytes(frames, rows, width);
         let add = if self.banded() { out } else { 0 };
         let reading = self.scratch_of(self.frames(frames), self.rows(rows), 3, own, false);

@@ -20,12 +20,13 @@ use candle_core::Tensor;
 use self::memory::{Mode, choose, levels};
 use self::passes::{Input, Lazy, Passes};
 use self::region::{Conv, Part};
+use super::super::config::HunyuanConfig;
 use super::super::layers::{GroupNorm, Loader};
 use super::super::{Observer, from_clip, to_clip};
 use super::blocks::{Causal, Resnet};
 use super::decoder::{Decoder, Level, Upsample};
 use crate::error::{Result, argument};
-use crate::ops::{ConvSize, GroupSums};
+use crate::ops::{Backend, ConvSize, GroupSums};
 
 /// Decoded frames, as soon as there are any.
 #[derive(Clone, Debug)]
@@ -80,7 +81,11 @@ impl Decoder {
         each: &mut dyn FnMut(usize, &Tensor) -> Result<()>,
     ) -> Result<()> {
         let (_, t, h, w, _) = latents.dims5()?;
-        if self.levels.last().is_none_or(|last| last.upsample.is_some()) {
+        if self
+            .levels
+            .last()
+            .is_none_or(|last| last.upsample.is_some())
+        {
             return argument("the exact mode knows no decoder that ends with an upsampling");
         }
         let mut clip = self.begin(&latents, observer)?;
@@ -157,6 +162,21 @@ impl Decoder {
             conv: self.backend.load_conv(&weight, Some(&bias))?,
         })
     }
+}
+
+/// Bytes that the levels take at their worst within `budget`.
+pub(crate) fn levels_peak(
+    config: &HunyuanConfig,
+    latents: [usize; 3],
+    backend: &dyn Backend,
+    budget: u64,
+) -> u64 {
+    let element = backend.dtype().size_in_bytes() as u64;
+    let mut peak = 0;
+    for sizes in levels(config, latents) {
+        peak = peak.max(choose(&sizes, backend, element, budget).peak);
+    }
+    peak
 }
 
 /// Runs the residual blocks of a level; gives the sums for `next`, the norm after them.

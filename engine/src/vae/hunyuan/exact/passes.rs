@@ -210,9 +210,9 @@ impl Passes<'_> {
                 };
                 let add = self.shortcut(resnet, input, &region)?;
                 let from = above.window(inner, &region.read(self.conv.size[1]))?;
-                let piece =
-                    self.conv
-                        .run(&resnet.conv2, &from, &region, Some(norm), Some(&add))?;
+                let piece = self
+                    .conv
+                    .run(&resnet.conv2, &from, &region, Some(norm), Some(&add))?;
                 drop((from, add));
                 self.finish((at, &piece, &region), inner, next, &mut total)?;
             }
@@ -227,9 +227,7 @@ impl Passes<'_> {
                 let from = Part::whole(clip)?;
                 self.conv.run(shortcut, &from, region, None, None)
             }
-            (Input::Held(clip), None) => {
-                rows_of(clip, region.frames.clone(), region.rows.clone())
-            }
+            (Input::Held(clip), None) => rows_of(clip, region.frames.clone(), region.rows.clone()),
             (Input::Lazy(lazy), Some(_)) => match &lazy.fused {
                 Some(fused) => lazy.piece(self.conv, fused, region),
                 None => argument("an upsampling without its shortcut"),
@@ -280,9 +278,9 @@ impl Passes<'_> {
                     (Some(kept), true) => kept,
                     (kept, _) => {
                         let from = above.window(clip, &inner.read(h))?;
-                        let new =
-                            self.conv
-                                .run(&resnet.conv1, &from, &inner, Some(norm1), None)?;
+                        let new = self
+                            .conv
+                            .run(&resnet.conv1, &from, &inner, Some(norm1), None)?;
                         let new = Part::new(new, inner);
                         match kept {
                             Some(kept) => new.before(kept),
