@@ -60,11 +60,20 @@ mod tests {
 
     fn compare(what: &str, want: u64, got: f64) {
         let want = f64::from(u32::try_from(want).unwrap());
-        println!("{what}: predicted {want:.0}, measured {got:.0}, {:+.1} %", (want / got - 1.0) * 100.0);
-        assert!((want / got - 1.0).abs() < 0.05, "{what}: predicted {want}, measured {got}");
+        println!(
+            "{what}: predicted {want:.0}, measured {got:.0}, {:+.1} %",
+            (want / got - 1.0) * 100.0
+        );
+        assert!(
+            (want / got - 1.0).abs() < 0.05,
+            "{what}: predicted {want}, measured {got}"
+        );
     }
 
-    const WHOLE: Tiling = Tiling { space: None, time: None };
+    const WHOLE: Tiling = Tiling {
+        space: None,
+        time: None,
+    };
 
     fn cut(space: Option<(usize, usize)>, time: Option<(usize, usize)>) -> Way {
         let run = |(length, stride)| Run { length, stride };
@@ -80,16 +89,26 @@ mod tests {
         // threads and what the matrix product keeps for them are there from now on
         let model = open("hunyuan_vae_tiny");
         let decoder = model.decoder(Arc::new(Cpu)).unwrap();
-        decoder.decode(&zeros((1, 16, 2, 8, 8)), &WHOLE, &mut Unobserved).unwrap();
+        decoder
+            .decode(&zeros((1, 16, 2, 8, 8)), &WHOLE, &mut Unobserved)
+            .unwrap();
         let whole = Way::Tiled(WHOLE);
         decodes(&model, &decoder, [5, 24, 24], whole);
         decodes(&model, &decoder, [1, 40, 32], whole);
         decodes(&model, &decoder, [9, 24, 24], cut(None, Some((16, 12))));
-        decodes(&model, &decoder, [5, 48, 40], cut(Some((192, 144)), Some((8, 4))));
+        decodes(
+            &model,
+            &decoder,
+            [5, 48, 40],
+            cut(Some((192, 144)), Some((8, 4))),
+        );
         for budget in [0, 12_000_000, u64::MAX] {
             decodes(&model, &decoder, [5, 24, 24], Way::Exact { budget });
         }
-        for (name, size) in [("wan21_vae_tiny", [4, 32, 32]), ("wan22_vae_tiny", [4, 24, 24])] {
+        for (name, size) in [
+            ("wan21_vae_tiny", [4, 32, 32]),
+            ("wan22_vae_tiny", [4, 24, 24]),
+        ] {
             let model = open(name);
             let decoder = model.decoder(Arc::new(Cpu)).unwrap();
             decodes(&model, &decoder, size, cut(None, Some((4, 4))));
@@ -102,7 +121,11 @@ mod tests {
     fn encoders() {
         for (name, size, way) in [
             ("hunyuan_vae_tiny", [9, 192, 160], Way::Tiled(WHOLE)),
-            ("hunyuan_vae_tiny", [9, 192, 160], cut(Some((128, 96)), None)),
+            (
+                "hunyuan_vae_tiny",
+                [9, 192, 160],
+                cut(Some((128, 96)), None),
+            ),
             ("wan21_vae_tiny", [9, 192, 160], cut(None, None)),
             ("wan22_vae_tiny", [9, 192, 160], cut(None, Some((8, 8)))),
         ] {
@@ -147,7 +170,10 @@ mod tests {
             peaks.push(choice.peak);
             next = plan::retreat(&job, &Cpu, &choice);
         }
-        assert!(peaks.len() > 3 && peaks.is_sorted_by(|a, b| a > b), "{peaks:?}");
+        assert!(
+            peaks.len() > 3 && peaks.is_sorted_by(|a, b| a > b),
+            "{peaks:?}"
+        );
         assert_eq!(plan::choose(&job, &Cpu, &room(Some(1 << 20))), None);
         // what is held, what comes and what others have taken all count
         let tight = Room {

@@ -125,5 +125,8 @@ pub(super) fn in_time(
     }
     let total = parts.iter().map(|part| part.size[0]).sum();
     let [_, oh, ow] = parts.first().map_or([0; 3], |part| part.size);
-    shadow.clip([total, oh, ow], parts.first().map_or(0, |part| part.channels))
+    shadow.clip(
+        [total, oh, ow],
+        parts.first().map_or(0, |part| part.channels),
+    )
 }

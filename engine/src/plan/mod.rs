@@ -96,7 +96,9 @@ pub struct Choice {
 /// model than HunyuanVideo's decoder.
 pub fn peak(job: &Job<'_>, backend: &dyn Backend, way: &Way) -> Result<u64> {
     match (job.config, way) {
-        (Config::Hunyuan(config), Way::Tiled(tiling)) => hunyuan_tiled(job, config, backend, tiling),
+        (Config::Hunyuan(config), Way::Tiled(tiling)) => {
+            hunyuan_tiled(job, config, backend, tiling)
+        }
         (Config::Wan(config), Way::Tiled(tiling)) => wan_tiled(job, config, backend, tiling),
         (Config::Hunyuan(config), Way::Exact { budget }) if job.half == Half::Decoder => {
             Ok(hunyuan_exact(job, config, backend, *budget))
@@ -122,13 +124,11 @@ pub fn retreat(job: &Job<'_>, backend: &dyn Backend, failed: &Choice) -> Option<
 
 /// The first of several places, in order of preference (the wished precision, a lower one, the processor), where
 /// something fits.
-pub fn choose_among(
-    job: &Job<'_>,
-    places: &[(&dyn Backend, Room)],
-) -> Option<(usize, Choice)> {
-    places.iter().enumerate().find_map(|(at, (backend, room))| {
-        choose(job, *backend, room).map(|choice| (at, choice))
-    })
+pub fn choose_among(job: &Job<'_>, places: &[(&dyn Backend, Room)]) -> Option<(usize, Choice)> {
+    places
+        .iter()
+        .enumerate()
+        .find_map(|(at, (backend, room))| choose(job, *backend, room).map(|choice| (at, choice)))
 }
 
 fn first_below(job: &Job<'_>, backend: &dyn Backend, room: u64) -> Option<Choice> {
@@ -301,7 +301,11 @@ fn wan_tiled(
     });
     let out = joins::in_space(&shadow, size, channels, steps, &mut pieces);
     if job.half == Half::Decoder {
-        let unpatched = if p > 1 { shadow.copy(&out) } else { out.clone() };
+        let unpatched = if p > 1 {
+            shadow.copy(&out)
+        } else {
+            out.clone()
+        };
         let clamped = shadow.copy(&unpatched);
         drop(unpatched);
         finish(&shadow, &clip, &clamped);
@@ -312,12 +316,7 @@ fn wan_tiled(
     Ok(shadow.peak())
 }
 
-fn hunyuan_exact(
-    job: &Job<'_>,
-    config: &HunyuanConfig,
-    backend: &dyn Backend,
-    budget: u64,
-) -> u64 {
+fn hunyuan_exact(job: &Job<'_>, config: &HunyuanConfig, backend: &dyn Backend, budget: u64) -> u64 {
     let shadow = Shadow::new(backend, job.batch);
     let _clip = shadow.clip(job.size, config.latent_channels);
     // entries go one after the other

@@ -5,6 +5,7 @@
 pub(crate) mod config;
 pub mod hunyuan;
 mod layers;
+mod single;
 pub(crate) mod tiles;
 pub mod wan;
 
@@ -45,16 +46,20 @@ pub struct Model {
 }
 
 impl Model {
-    /// Opens a folder as diffusers saves it: `config.json` and safetensors files. Reads no weights yet.
-    pub fn open(folder: &Path) -> Result<Self> {
-        let config = Config::read(&folder.join("config.json"))?;
+    /// Opens a folder as diffusers saves it (`config.json` and safetensors files), or a checkpoint of one file with
+    /// diffusers', the authors' or ComfyUI's names. Reads no weights yet.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path.is_file() {
+            let (config, weights) = single::open(path)?;
+            return Ok(Self { config, weights });
+        }
         Ok(Self {
-            config,
-            weights: Weights::open(folder)?,
+            config: Config::read(&path.join("config.json"))?,
+            weights: Weights::open(path)?,
         })
     }
 
-    /// What `config.json` says.
+    /// What `config.json` says, or the tensors' shapes where there is none.
     pub fn config(&self) -> &Config {
         &self.config
     }

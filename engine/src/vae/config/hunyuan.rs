@@ -56,7 +56,7 @@ impl Default for HunyuanConfig {
 }
 
 impl HunyuanConfig {
-    pub(super) fn check(&self) -> std::result::Result<(), String> {
+    pub(in crate::vae) fn check(&self) -> std::result::Result<(), String> {
         let levels = self.block_out_channels.len();
         within("the number of block_out_channels", levels, 1..=MAX_BLOCKS)?;
         within("layers_per_block", self.layers_per_block, 1..=MAX_LAYERS)?;

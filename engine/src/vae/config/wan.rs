@@ -62,7 +62,7 @@ impl Default for WanConfig {
 }
 
 impl WanConfig {
-    pub(super) fn check(&self) -> std::result::Result<(), String> {
+    pub(in crate::vae) fn check(&self) -> std::result::Result<(), String> {
         let levels = self.dim_mult.len();
         within("the number of dim_mult", levels, 2..=MAX_BLOCKS)?;
         within("num_res_blocks", self.num_res_blocks, 1..=MAX_LAYERS)?;
