@@ -5,6 +5,7 @@
 mod config;
 pub mod hunyuan;
 mod layers;
+mod stream;
 mod tiles;
 pub mod wan;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use candle_core::Tensor;
 
 pub use self::config::{Config, HunyuanConfig, WanConfig};
+pub use self::stream::{Carry, Chunk};
 pub use self::tiles::{Run, Tiling};
 
 use crate::error::{Result, argument};
@@ -25,6 +27,11 @@ use crate::weights::{Scope, Weights};
 pub trait Observer {
     /// `clip` is what the module of this name gave: (B, T, H, W, C).
     fn after(&mut self, module: &str, clip: &Tensor) -> Result<()>;
+
+    /// `done` pieces of `total` have gone through; a piece is one tile of one chunk.
+    fn pieces(&mut self, _done: usize, _total: usize) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Sees nothing.
@@ -57,6 +64,11 @@ impl Model {
     /// What `config.json` says.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
     }
 
     /// Loads the half that makes videos of latents.
@@ -100,9 +112,24 @@ impl Decoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
+        stream::whole(|sink| self.decode_stream(latents, tiling, None, observer, sink))
+    }
+
+    /// The same, given to `sink` chunk by chunk: HunyuanVideo's are the runs of frames of `tiling.time` after their
+    /// cross-fade (all frames where there are none), WAN's those that its caches carry over. `from` is what an
+    /// earlier decode with the same arguments left: only the frames after it are made. An error of `sink` ends the
+    /// decode.
+    pub fn decode_stream(
+        &self,
+        latents: &Tensor,
+        tiling: &Tiling,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
         match self {
-            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, observer),
-            Self::Wan(decoder) => decoder.decode(latents, tiling, observer),
+            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
+            Self::Wan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
         }
     }
 
