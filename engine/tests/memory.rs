@@ -7,7 +7,7 @@ mod tests {
 
     use candle_core::{DType, Device, Tensor};
     use framepack_engine::ops::cpu::Cpu;
-    use framepack_engine::plan::{self, Half, Job, Room, Way};
+    use framepack_engine::plan::{self, Half, Job, Way};
     use framepack_engine::vae::{Decoder, Model, Run, Tiling, Unobserved};
     use peak_alloc::PeakAlloc;
 
@@ -48,7 +48,9 @@ mod tests {
         let latents = zeros((1, channels, t, h, w));
         let got = measured(|| match (&way, decoder) {
             (Way::Tiled(tiling), _) => {
-                decoder.decode(&latents, tiling, &mut Unobserved).unwrap();
+                decoder
+                    .decode_stream(&latents, tiling, None, &mut Unobserved, &mut |_| Ok(()))
+                    .unwrap();
             }
             (Way::Exact { budget }, Decoder::Hunyuan(decoder)) => decoder
                 .decode_exact(&latents, *budget, &mut Unobserved, &mut |_| Ok(()))
@@ -145,43 +147,5 @@ mod tests {
             });
             compare(&format!("{name}: encode {size:?} {way:?}"), want, got);
         }
-    }
-
-    #[test]
-    fn what_fits_is_chosen_and_retreats_are_smaller() {
-        let model = open("hunyuan_vae_tiny");
-        let job = Job {
-            config: model.config(),
-            half: Half::Decoder,
-            batch: 1,
-            size: [9, 68, 90],
-        };
-        let room = |cap| Room {
-            cap,
-            ..Room::default()
-        };
-        let all = plan::choose(&job, &Cpu, &room(None)).unwrap();
-        assert_eq!(all.way, Way::Tiled(WHOLE));
-        let less = plan::choose(&job, &Cpu, &room(Some(all.peak))).unwrap();
-        assert!(matches!(less.way, Way::Exact { .. }), "{less:?}");
-        let mut peaks = vec![all.peak];
-        let mut next = plan::retreat(&job, &Cpu, &all);
-        while let Some(choice) = next {
-            peaks.push(choice.peak);
-            next = plan::retreat(&job, &Cpu, &choice);
-        }
-        assert!(
-            peaks.len() > 3 && peaks.is_sorted_by(|a, b| a > b),
-            "{peaks:?}"
-        );
-        assert_eq!(plan::choose(&job, &Cpu, &room(Some(1 << 20))), None);
-        // what is held, what comes and what others have taken all count
-        let tight = Room {
-            cap: Some(10 << 20),
-            free: Some(6 << 20),
-            held: 3 << 20,
-            coming: 1 << 20,
-        };
-        assert_eq!(tight.left(), Some((5 << 20) - (5 << 20) / 20));
     }
 }

@@ -7,6 +7,7 @@
 
 mod axis;
 pub mod cpu;
+pub mod tiered;
 
 pub use axis::Axis;
 
@@ -263,6 +264,11 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
 
     /// Takes a weight (O, I, kt, kh, kw) and a bias (O) into the layout that this device wants.
     fn load_conv(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Conv3d>;
+
+    /// The way back: (O, I, kt, kh, kw) and (O), so that another backend can take over.
+    fn unload_conv(&self, _conv: &Conv3d) -> Result<(Tensor, Option<Tensor>)> {
+        argument("the weights of this device cannot be brought back")
+    }
 
     /// The convolution without padding of what the prologue makes of `clip`, plus bias, plus `add`.
     ///

@@ -31,7 +31,7 @@ impl<F: FnMut([usize; 3]) -> Piece> Pieces<F> {
         }
     }
 
-    fn run(&mut self, shadow: &Shadow<'_>, size: [usize; 3]) -> Clip {
+    pub(super) fn run(&mut self, shadow: &Shadow<'_>, size: [usize; 3]) -> Clip {
         let piece = *self
             .known
             .entry(size)
@@ -43,23 +43,24 @@ impl<F: FnMut([usize; 3]) -> Piece> Pieces<F> {
 
 /// Cross-fades the beginning of `next`: the blended head, the rest and both joined.
 fn blend(shadow: &Shadow<'_>, next: Clip) -> Clip {
+    let rest = shadow.copy(&next);
     let out = shadow.copy(&next);
-    drop(shadow.copy(&next));
+    drop((next, rest));
     out
 }
 
-pub(super) fn in_space<F: FnMut([usize; 3]) -> Piece>(
+pub(super) fn in_space(
     shadow: &Shadow<'_>,
     clip: [usize; 3],
     channels: usize,
     steps: Option<Steps>,
-    pieces: &mut Pieces<F>,
+    mut each: impl FnMut(&Shadow<'_>, [usize; 3]) -> Clip,
 ) -> Clip {
     let [t, h, w] = clip;
     let Some(Steps { from, to }) =
         steps.filter(|steps| h > steps.from.length || w > steps.from.length)
     else {
-        return pieces.run(shadow, clip);
+        return each(shadow, clip);
     };
     let (mut above, mut bands): (Vec<Clip>, Vec<Clip>) = (Vec::new(), Vec::new());
     let mut last = (t, 0);
@@ -69,7 +70,7 @@ pub(super) fn in_space<F: FnMut([usize; 3]) -> Piece>(
         for (at, x) in (0..w).step_by(from.stride).enumerate() {
             let size = [t, from.length.min(h - y), from.length.min(w - x)];
             let tile = shadow.clip(size, channels);
-            let mut out = pieces.run(shadow, size);
+            let mut out = each(shadow, size);
             drop(tile);
             if at < above.len() {
                 out = blend(shadow, out);
@@ -96,37 +97,34 @@ pub(super) fn in_space<F: FnMut([usize; 3]) -> Piece>(
 /// Frames of a piece that the run before has given already.
 const SHARED: usize = 1;
 
+/// Runs of frames that are cross-faded; `given` gets each finished part with the frames kept for the next beside it.
 pub(super) fn in_time(
     shadow: &Shadow<'_>,
     [t, h, w]: [usize; 3],
     channels: usize,
     (from, to): (Run, Run),
     mut each: impl FnMut(&Shadow<'_>, [usize; 3]) -> Clip,
-) -> Clip {
-    let mut before: Option<Clip> = None;
-    let mut parts: Vec<Clip> = Vec::new();
+    mut given: impl FnMut(Clip),
+) {
+    let overlap = to.length - to.stride;
+    let mut tail: Option<Clip> = None;
     for start in (0..t).step_by(from.stride) {
         let size = [(from.length + SHARED).min(t - start), h, w];
-        let own = shadow.clip(size, channels);
-        let run = each(shadow, size);
+        // frames of one entry lie together: no copy
+        let own = (shadow.batch() > 1).then(|| shadow.clip(size, channels));
+        let mut run = each(shadow, size);
         drop(own);
-        let [frames, oh, ow] = run.size;
-        if before.is_none() {
-            parts.push(shadow.clip([(to.stride + SHARED).min(frames), oh, ow], run.channels));
-            before = Some(run);
-            continue;
-        }
-        if frames <= SHARED {
+        let frames = run.size[0];
+        let kept = if tail.is_none() {
+            (to.stride + SHARED).min(frames)
+        } else if frames <= SHARED {
             break;
-        }
-        let run = blend(shadow, run.frames(frames - SHARED));
-        parts.push(shadow.clip([to.stride.min(frames - SHARED), oh, ow], run.channels));
-        before = Some(run);
+        } else {
+            run = blend(shadow, run.frames(frames - SHARED));
+            to.stride.min(frames - SHARED)
+        };
+        let [frames, oh, ow] = run.size;
+        tail = Some(shadow.clip([overlap.min(frames), oh, ow], run.channels));
+        given(run.frames(kept));
     }
-    let total = parts.iter().map(|part| part.size[0]).sum();
-    let [_, oh, ow] = parts.first().map_or([0; 3], |part| part.size);
-    shadow.clip(
-        [total, oh, ow],
-        parts.first().map_or(0, |part| part.channels),
-    )
 }

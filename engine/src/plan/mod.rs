@@ -238,7 +238,7 @@ fn hunyuan_tiled(
         (tiling.encoder_space(ratio, 1)?, runs, config.in_channels)
     };
     let shadow = Shadow::new(backend, job.batch);
-    let clip = shadow.clip(job.size, channels);
+    let _clip = shadow.clip(job.size, channels);
     let mut pieces = Pieces::new(|size| {
         piece(job, backend, (size, channels), |shadow, tile| {
             if decodes {
@@ -248,22 +248,36 @@ fn hunyuan_tiled(
             }
         })
     });
-    let mut each = |shadow: &Shadow<'_>, size: [usize; 3]| {
-        joins::in_space(shadow, size, channels, steps, &mut pieces)
+    let each = |shadow: &Shadow<'_>, size: [usize; 3]| {
+        joins::in_space(shadow, size, channels, steps, |shadow, size| {
+            pieces.run(shadow, size)
+        })
     };
-    let out = match runs {
-        Some(runs) if job.size[0] > runs.0.length => {
-            joins::in_time(&shadow, job.size, channels, runs, each)
+    let t = job.size[0];
+    let whole = run(t, t);
+    let frames = if decodes {
+        t.max(1) * ratio.time
+    } else {
+        t / ratio.time + 1
+    };
+    let runs = runs
+        .filter(|(from, _)| t > from.length)
+        .unwrap_or((whole, run(frames, frames)));
+    let mut parts: Vec<Clip> = Vec::new();
+    joins::in_time(&shadow, job.size, channels, runs, each, |part| {
+        if decodes {
+            shadow.give(&part);
+        } else {
+            parts.push(part);
         }
-        _ => each(&shadow, job.size),
-    };
-    finish(&shadow, &clip, &out);
+    });
+    if let Some(last) = parts.last() {
+        let total = parts.iter().map(|part| part.size[0]).sum();
+        let [_, h, w] = last.size;
+        let all = shadow.clip([total, h, w], last.channels);
+        shadow.give(&all);
+    }
     Ok(shadow.peak())
-}
-
-/// The result once more, in the order of the outside.
-fn finish(shadow: &Shadow<'_>, _clip: &Clip, out: &Clip) {
-    drop(shadow.copy(out));
 }
 
 fn wan_tiled(
@@ -274,45 +288,56 @@ fn wan_tiled(
 ) -> Result<u64> {
     let (ratio, p) = (config.ratio(), config.patch());
     let step = crate::vae::wan::step(tiling, ratio)?;
-    let (half, steps, step, channels) = match job.half {
-        Half::Decoder => {
-            let steps = tiling.decoder_space(ratio, p)?;
-            (wan::Half::Decoder, steps, step, config.z_dim)
-        }
-        Half::Encoder => {
-            let steps = tiling.encoder_space(ratio, p)?;
-            let channels = config.in_channels;
-            (wan::Half::Encoder, steps, step * ratio.time, channels)
-        }
-    };
     let shadow = Shadow::new(backend, job.batch);
     let [t, h, w] = job.size;
-    let size = match job.half {
-        Half::Decoder => job.size,
-        Half::Encoder => [t, h / p, w / p],
-    };
-    let clip = shadow.clip(size, channels);
-    // patches are a copy
-    let video = (job.half == Half::Encoder && p > 1).then(|| shadow.copy(&clip));
-    let mut pieces = Pieces::new(|size| {
-        piece(job, backend, (size, channels), |shadow, tile| {
-            wan::tile(shadow, config, half, tile, step)
-        })
-    });
-    let out = joins::in_space(&shadow, size, channels, steps, &mut pieces);
-    if job.half == Half::Decoder {
+    if job.half == Half::Encoder {
+        let steps = tiling.encoder_space(ratio, p)?;
+        let channels = config.in_channels;
+        let (size, step) = ([t, h / p, w / p], step * ratio.time);
+        let video = shadow.clip(size, channels);
+        // patches are a copy
+        let _patches = (p > 1).then(|| shadow.copy(&video));
+        let mut pieces = Pieces::new(|size| {
+            piece(job, backend, (size, channels), |shadow, tile| {
+                wan::encode(shadow, config, tile, step)
+            })
+        });
+        let moments = joins::in_space(&shadow, size, channels, steps, |shadow, size| {
+            pieces.run(shadow, size)
+        });
+        shadow.give(&moments);
+        return Ok(shadow.peak());
+    }
+    let steps = tiling.decoder_space(ratio, p)?;
+    let _latents = shadow.clip(job.size, config.z_dim);
+    // each tile has caches of its own, kept from chunk to chunk
+    let mut caches: Vec<wan::Caches> = Vec::new();
+    for count in wan::chunks(t, step) {
+        let mut at = 0;
+        let _chunk = (job.batch > 1).then(|| shadow.clip([count, h, w], config.z_dim));
+        let video = joins::in_space(
+            &shadow,
+            [count, h, w],
+            config.z_dim,
+            steps,
+            |shadow, size| {
+                if caches.len() == at {
+                    caches.push(wan::Caches::new());
+                }
+                let tile = shadow.clip(size, config.z_dim);
+                at += 1;
+                wan::decode(shadow, config, &tile, &mut caches[at - 1])
+            },
+        );
         let unpatched = if p > 1 {
-            shadow.copy(&out)
+            shadow.copy(&video)
         } else {
-            out.clone()
+            video.clone()
         };
         let clamped = shadow.copy(&unpatched);
         drop(unpatched);
-        finish(&shadow, &clip, &clamped);
-    } else {
-        finish(&shadow, &clip, &out);
+        shadow.give(&clamped);
     }
-    drop(video);
     Ok(shadow.peak())
 }
 

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use candle_core::DType;
+
 use crate::ops::{Axis, Backend, ConvSize};
 
 /// Bytes taken now, and at most so far.
@@ -91,6 +93,19 @@ impl<'a> Shadow<'a> {
                 bytes,
                 meter: Rc::clone(&self.meter),
             }),
+        }
+    }
+
+    /// Entries of the batch.
+    pub(super) fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// A result brought to the order of the outside and to single precision, and then given away.
+    pub(super) fn give(&self, clip: &Clip) {
+        let copy = self.copy(clip);
+        if self.backend.dtype() != DType::F32 {
+            self.scratch(copy.bytes() * 4 / self.backend.dtype().size_in_bytes() as u64);
         }
     }
 

@@ -7,14 +7,14 @@ use crate::vae::WanConfig;
 
 /// The frames kept, one entry a convolution, in the order of the calls.
 #[derive(Debug, Default)]
-struct Caches {
+pub(super) struct Caches {
     frames: Vec<Option<Clip>>,
     next: usize,
     first: bool,
 }
 
 impl Caches {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             first: true,
             ..Self::default()
@@ -241,60 +241,51 @@ fn encode_chunk(shadow: &Shadow<'_>, config: &WanConfig, clip: &Clip, caches: &m
     causal(shadow, &clip, [3; 3], 2 * config.z_dim, caches)
 }
 
-/// Which way a clip goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Half {
-    Decoder,
-    Encoder,
+/// Chunks after which nothing new happens.
+const STEADY: usize = 3;
+
+/// The frames of each chunk as far as they differ.
+pub(super) fn chunks(frames: usize, step: usize) -> impl Iterator<Item = usize> {
+    let steps = (1..frames).step_by(step.max(1));
+    std::iter::once(1)
+        .chain(steps.map(move |start| step.min(frames - start)))
+        .take(STEADY)
 }
 
-/// Chunks after which nothing new happens but that the result grows.
-const STEADY: usize = 4;
-
-/// One tile, all its frames, `step` at a time after the first; gives the joined result.
-pub(super) fn tile(
+/// One tile of one chunk through the decoder.
+pub(super) fn decode(
     shadow: &Shadow<'_>,
     config: &WanConfig,
-    half: Half,
-    clip: &Clip,
-    step: usize,
+    latents: &Clip,
+    caches: &mut Caches,
 ) -> Clip {
-    let [frames, h, w] = clip.size;
-    let clip = match half {
-        Half::Decoder => shadow.linear(clip, config.z_dim),
-        Half::Encoder => clip.clone(),
-    };
+    let clip = shadow.linear(latents, config.z_dim);
+    let video = decode_chunk(shadow, config, &clip, caches);
+    caches.first = false;
+    video
+}
+
+/// One tile through the encoder, all its frames, `step` at a time after the first.
+pub(super) fn encode(shadow: &Shadow<'_>, config: &WanConfig, video: &Clip, step: usize) -> Clip {
+    let [frames, h, w] = video.size;
     let mut caches = Caches::new();
-    let mut results: Vec<Clip> = Vec::new();
-    let (mut start, mut chunks) = (0, 0);
-    while start < frames {
-        let count = if start == 0 {
-            1
+    let mut moments: Vec<Clip> = Vec::new();
+    for count in chunks(frames, step) {
+        let chunk = if shadow.batch() > 1 {
+            shadow.clip([count, h, w], video.channels)
         } else {
-            step.min(frames - start)
+            video.frames(count)
         };
-        let result = match (half, chunks < STEADY || start + count == frames) {
-            (Half::Decoder, true) => decode_chunk(shadow, config, &clip.frames(count), &mut caches),
-            (Half::Encoder, true) => encode_chunk(shadow, config, &clip.frames(count), &mut caches),
-            // as the one before
-            (_, false) => match results.last() {
-                Some(last) => shadow.copy(last),
-                None => break,
-            },
-        };
-        results.push(result);
+        moments.push(encode_chunk(shadow, config, &chunk, &mut caches));
         caches.first = false;
-        start += count;
-        chunks += 1;
     }
     drop(caches);
-    let [_, oh, ow] = results.last().map_or([0, h, w], |last| last.size);
-    let total = results.iter().map(|result| result.size[0]).sum();
-    let channels = results.last().map_or(0, |last| last.channels);
-    let whole = shadow.clip([total, oh, ow], channels);
-    drop(results);
-    match half {
-        Half::Decoder => whole,
-        Half::Encoder => shadow.linear(&whole, channels),
-    }
+    let [_, h, w] = moments.last().map_or([0; 3], |last| last.size);
+    let size = [(frames - 1) / config.scale_factor_temporal + 1, h, w];
+    // the chunks, and all of them as one
+    let parts = shadow.clip(size, 2 * config.z_dim);
+    drop(moments);
+    let whole = shadow.copy(&parts);
+    drop(parts);
+    shadow.linear(&whole, 2 * config.z_dim)
 }

@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub mod hunyuan;
 mod layers;
 mod single;
+mod stream;
 pub(crate) mod tiles;
 pub mod wan;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use candle_core::{DType, Tensor};
 
 pub use self::config::{Config, HunyuanConfig, WanConfig};
+pub use self::stream::{Carry, Chunk};
 pub use self::tiles::{Run, Tiling};
 
 use crate::error::{Result, argument};
@@ -26,6 +28,11 @@ use crate::weights::{Scope, Weights};
 pub trait Observer {
     /// `clip` is what the module of this name gave: (B, T, H, W, C).
     fn after(&mut self, module: &str, clip: &Tensor) -> Result<()>;
+
+    /// `done` pieces of `total` have gone through; a piece is one tile of one chunk.
+    fn pieces(&mut self, _done: usize, _total: usize) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Sees nothing.
@@ -62,6 +69,11 @@ impl Model {
     /// What `config.json` says, or the tensors' shapes where there is none.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
     }
 
     /// Loads the half that makes videos of latents.
@@ -105,9 +117,24 @@ impl Decoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
+        stream::whole(|sink| self.decode_stream(latents, tiling, None, observer, sink))
+    }
+
+    /// The same, given to `sink` chunk by chunk: HunyuanVideo's are the runs of frames of `tiling.time` after their
+    /// cross-fade (all frames where there are none), WAN's those that its caches carry over. `from` is what an
+    /// earlier decode with the same arguments left: only the frames after it are made. An error of `sink` ends the
+    /// decode.
+    pub fn decode_stream(
+        &self,
+        latents: &Tensor,
+        tiling: &Tiling,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
         match self {
-            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, observer),
-            Self::Wan(decoder) => decoder.decode(latents, tiling, observer),
+            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
+            Self::Wan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
         }
     }
 

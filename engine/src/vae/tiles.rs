@@ -163,51 +163,83 @@ pub(super) fn in_space(
         .narrow(WIDTH, 0, size(w))?)
 }
 
+/// How many tiles of (h, w) there are.
+pub(super) fn count(h: usize, w: usize, steps: Option<Steps>) -> usize {
+    match steps {
+        Some(Steps { from, .. }) if h > from.length || w > from.length => {
+            h.div_ceil(from.stride) * w.div_ceil(from.stride)
+        }
+        _ => 1,
+    }
+}
+
 /// The frames of a piece that the run before it has given already.
 const SHARED: usize = 1;
 
-/// Runs `each` over runs of frames of `clip` and cross-fades what comes out, `frames` in all. Each
-/// run has one frame more than `from.length`, and gives its first again, which is dropped.
+/// Where a cross-faded decode stands: what the next run of frames needs of those before it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seam {
+    /// Where the next run begins, in what goes in.
+    pub(super) start: usize,
+    /// Frames that were given.
+    pub(super) given: usize,
+    /// The last frames of the run before, as many as overlap.
+    pub(super) tail: Option<Tensor>,
+}
+
+/// Runs `each` over runs of frames of `clip`, cross-fades what comes out, `frames` in all, and gives it to
+/// `sink` run by run, with what the next one needs. Each run has one frame more than `from.length`, and gives
+/// its first again, which is dropped.
 pub(super) fn in_time(
     clip: &Tensor,
-    from: Run,
-    to: Run,
+    (from, to): (Run, Run),
     frames: usize,
+    mut seam: Seam,
     mut each: impl FnMut(&Tensor) -> Result<Tensor>,
-) -> Result<Tensor> {
+    mut sink: impl FnMut(Tensor, &Seam) -> Result<()>,
+) -> Result<()> {
     let t = clip.dim(TIME)?;
     let overlap = to.length - to.stride;
-    let mut before: Option<Tensor> = None;
-    let mut parts = Vec::new();
-    for start in (0..t).step_by(from.stride) {
+    while seam.start < t {
         let run = each(
             &clip
-                .narrow(TIME, start, (from.length + SHARED).min(t - start))?
+                .narrow(TIME, seam.start, (from.length + SHARED).min(t - seam.start))?
                 .contiguous()?,
         )?;
-        let Some(last) = &before else {
-            parts.push(
-                run.narrow(TIME, 0, (to.stride + SHARED).min(run.dim(TIME)?))?
-                    .contiguous()?,
-            );
-            before = Some(run);
-            continue;
+        let (run, kept) = match &seam.tail {
+            None => {
+                let kept = (to.stride + SHARED).min(run.dim(TIME)?);
+                (run, kept)
+            }
+            Some(tail) => {
+                let own = run.dim(TIME)? - SHARED;
+                if own == 0 {
+                    break;
+                }
+                let own_frames = run.narrow(TIME, SHARED, own)?.contiguous()?;
+                (blend(tail, own_frames, TIME, overlap)?, to.stride.min(own))
+            }
         };
-        let own = run.dim(TIME)? - SHARED;
-        if own == 0 {
-            break;
+        let kept = kept.min(frames - seam.given);
+        let part = run.narrow(TIME, 0, kept)?.contiguous()?;
+        seam = Seam {
+            start: seam.start + from.stride,
+            given: seam.given + kept,
+            tail: Some(last(&run, overlap)?),
+        };
+        drop(run);
+        if kept > 0 {
+            sink(part, &seam)?;
         }
-        let run = blend(
-            last,
-            run.narrow(TIME, SHARED, own)?.contiguous()?,
-            TIME,
-            overlap,
-        )?;
-        parts.push(run.narrow(TIME, 0, to.stride.min(own))?.contiguous()?);
-        before = Some(run);
     }
-    let whole = Tensor::cat(&parts, TIME)?;
-    Ok(whole.narrow(TIME, 0, frames.min(whole.dim(TIME)?))?)
+    Ok(())
+}
+
+/// The last `count` frames, or all, in memory of their own, so that the rest can go.
+fn last(run: &Tensor, count: usize) -> Result<Tensor> {
+    let own = run.dim(TIME)?;
+    let count = count.min(own);
+    Ok(run.narrow(TIME, own - count, count)?.force_contiguous()?)
 }
 
 /// Cross-fades the beginning of `next` with the end of `before` along `axis` over `overlap`: position k of
@@ -306,8 +338,27 @@ mod tests {
                 Ok(run.index_select(&Tensor::new(index, &Device::Cpu)?, TIME)?)
             };
             let (from, to) = (Run { length, stride }, Run { length: 4 * length, stride: 4 * stride });
-            let joined = in_time(&clip, from, to, 4 * t - 3, decode).unwrap();
+            let mut parts = Vec::new();
+            let mut seams = Vec::new();
+            in_time(&clip, (from, to), 4 * t - 3, Seam::default(), decode, |part, seam| {
+                parts.push(part);
+                seams.push(seam.clone());
+                Ok(())
+            }).unwrap();
+            let joined = Tensor::cat(&parts, TIME).unwrap();
             prop_assert!(difference(&joined, &decode(&clip).unwrap()) < 1e-3);
+            // from each seam on the rest is the same to the bit
+            for (at, seam) in seams.into_iter().enumerate() {
+                let mut rest = Vec::new();
+                in_time(&clip, (from, to), 4 * t - 3, seam, decode, |part, _| {
+                    rest.push(part);
+                    Ok(())
+                }).unwrap();
+                prop_assert_eq!(rest.len(), parts.len() - at - 1);
+                for (again, part) in rest.iter().zip(&parts[at + 1..]) {
+                    prop_assert_eq!(difference(again, part), 0.0);
+                }
+            }
         }
     }
 

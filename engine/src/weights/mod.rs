@@ -142,6 +142,16 @@ impl Weights {
         self.places.contains_key(name)
     }
 
+    /// What the first file's `__metadata__` says under this name.
+    pub fn says(&self, name: &str) -> Option<&str> {
+        self.files.first()?.says(name)
+    }
+
+    /// The files, each with its size and when it was written last.
+    pub fn files(&self) -> Result<Vec<(PathBuf, u64, Option<std::time::SystemTime>)>> {
+        self.files.iter().map(|file| file.about()).collect()
+    }
+
     /// The shape of a tensor.
     pub fn shape(&self, name: &str) -> Result<&[usize]> {
         let (file, own) = self.place(name)?;

@@ -52,6 +52,11 @@ impl Backend for Cpu {
         ))
     }
 
+    fn unload_conv(&self, conv: &Conv3d) -> Result<(Tensor, Option<Tensor>)> {
+        let weight = conv.weight.permute((4, 3, 0, 1, 2))?.contiguous()?;
+        Ok((weight, conv.bias.clone()))
+    }
+
     fn conv3d(
         &self,
         clip: Clip<'_>,

@@ -6,8 +6,8 @@ use candle_core::Tensor;
 
 use super::super::config::HunyuanConfig;
 use super::super::layers::{GroupNorm, Loader};
-use super::super::tiles::{self, TIME};
-use super::super::{Observer, Tiling, from_clip, to_clip};
+use super::super::tiles::{self, Run, Seam, TIME};
+use super::super::{Carry, Chunk, Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, axes};
 use crate::error::Result;
 use crate::ops::{Axis, Backend};
@@ -113,13 +113,15 @@ impl Decoder {
         Ok(latents.affine(1.0 / self.config.scaling_factor, 0.0)?)
     }
 
-    /// Latents (B, C, t, h, w) to video (B, 3, 4t-3, 8h, 8w), not clamped.
-    pub fn decode(
+    /// Latents (B, C, t, h, w) to video (B, 3, 4t-3, 8h, 8w), not clamped, run by run.
+    pub(in super::super) fn decode(
         &self,
         latents: &Tensor,
         tiling: &Tiling,
+        from: Option<&Carry>,
         observer: &mut dyn Observer,
-    ) -> Result<Tensor> {
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
         let clip = to_clip(
             latents,
             self.config.latent_channels,
@@ -127,18 +129,52 @@ impl Decoder {
             &*self.backend,
         )?;
         let ratio = self.config.ratio();
+        let (_, t, h, w, _) = clip.dims5()?;
         let space = tiling.decoder_space(ratio, 1)?;
+        let frames = (t - 1) * ratio.time + 1;
+        // one run where there are no others: it is longer than the clip, and never cross-faded
+        let all = (
+            Run {
+                length: t,
+                stride: t,
+            },
+            Run {
+                length: frames,
+                stride: frames,
+            },
+        );
         let runs = tiling.time(ratio)?;
-        let mut each =
-            |clip: &Tensor| tiles::in_space(clip, space, |tile| self.piece(tile, observer));
-        let t = clip.dim(TIME)?;
-        let video = match runs {
-            Some((from, to)) if t > from.length => {
-                tiles::in_time(&clip, from, to, (t - 1) * ratio.time + 1, each)?
-            }
-            _ => each(&clip)?,
-        };
-        from_clip(&video)
+        let runs = runs.filter(|(run, _)| t > run.length).unwrap_or(all);
+        let seam = from.map_or(Ok(Seam::default()), |carry| seam(carry, t))?;
+        let tiles = tiles::count(h, w, space);
+        let total = runs_in(t, runs.0) * tiles;
+        let mut done = seam.start / runs.0.stride * tiles;
+        tiles::in_time(
+            &clip,
+            runs,
+            frames,
+            seam,
+            |clip| {
+                tiles::in_space(clip, space, |tile| {
+                    let video = self.piece(tile, observer)?;
+                    done += 1;
+                    observer.pieces(done, total)?;
+                    Ok(video)
+                })
+            },
+            |video, seam| {
+                let tail = seam.tail.iter().map(|tail| (TAIL.to_owned(), tail.clone()));
+                sink(Chunk {
+                    first: seam.given - video.dim(TIME)?,
+                    video: from_clip(&video)?,
+                    carry: Carry {
+                        given: seam.given,
+                        next: seam.start.min(t),
+                        tensors: tail.collect(),
+                    },
+                })
+            },
+        )
     }
 
     /// What comes before the levels, at the latents' own size.
@@ -173,4 +209,25 @@ impl Decoder {
         observer.after("decoder.conv_out", &video)?;
         Ok(video)
     }
+}
+
+/// Name of the frames that the next run is cross-faded with.
+const TAIL: &str = "tail";
+
+/// Runs of a clip of `t` latent frames; one that would only give a frame again is none.
+fn runs_in(t: usize, run: Run) -> usize {
+    (0..t)
+        .step_by(run.stride)
+        .filter(|start| *start == 0 || start + 1 < t)
+        .count()
+}
+
+/// Where an earlier decode of `t` latent frames stopped.
+fn seam(carry: &Carry, t: usize) -> Result<Seam> {
+    carry.check(t)?;
+    Ok(Seam {
+        start: carry.next,
+        given: carry.given,
+        tail: carry.tensors.get(TAIL).cloned(),
+    })
 }
