@@ -8,7 +8,10 @@ mod tests {
     use candle_core::{Device, Tensor};
     use framepack_engine::Result;
     use framepack_engine::ops::cpu::Cpu;
-    use framepack_engine::vae::{Decoder, Model, Observer, Tiling, Unobserved, hunyuan};
+    use framepack_engine::plan::Way;
+    use framepack_engine::vae::{
+        Carry, Chunk, Decoder, Model, Observer, Tiling, Unobserved, hunyuan,
+    };
     use proptest::prelude::*;
 
     /// The largest difference from the reference, and from the plain decode.
@@ -77,13 +80,18 @@ mod tests {
         }
     }
 
-    /// What the names of the modules that were seen say of the way that was gone.
+    /// The pieces, done and in all.
     #[derive(Default)]
-    struct Seen(std::collections::BTreeMap<String, usize>);
+    struct Seen(usize, usize);
 
     impl Observer for Seen {
-        fn after(&mut self, module: &str, _: &Tensor) -> Result<()> {
-            *self.0.entry(module.to_owned()).or_default() += 1;
+        fn after(&mut self, _: &str, _: &Tensor) -> Result<()> {
+            Ok(())
+        }
+
+        fn pieces(&mut self, done: usize, total: usize) -> Result<()> {
+            assert_eq!(done, self.0 + 1);
+            (self.0, self.1) = (done, total);
             Ok(())
         }
     }
@@ -95,10 +103,37 @@ mod tests {
         let pieces = |budget| {
             let mut seen = Seen::default();
             exact(&latents, budget, &mut seen);
-            seen.0.values().sum::<usize>()
+            assert_eq!(seen.0, seen.1);
+            seen.1
         };
         let (most, some, least) = (pieces(0), pieces(500_000), pieces(u64::MAX));
         assert!(most > some && some > least, "{most} {some} {least}");
+    }
+
+    #[test]
+    fn frames_that_are_given_are_left_out() {
+        let latents =
+            Tensor::ones((1, 16, 4, 4, 4), candle_core::DType::F32, &Device::Cpu).unwrap();
+        let run = |from: Option<&Carry>| {
+            let mut chunks: Vec<Chunk> = Vec::new();
+            let way = Way::Exact { budget: 0 };
+            DECODER
+                .decode_way(&latents, &way, from, &mut Unobserved, &mut |chunk| {
+                    chunks.push(chunk);
+                    Ok(())
+                })
+                .unwrap();
+            chunks
+        };
+        let all = run(None);
+        assert!(all.len() > 3);
+        let rest = run(Some(&all[1].carry));
+        assert_eq!(rest.len(), all.len() - 2);
+        for (again, before) in rest.iter().zip(&all[2..]) {
+            assert_eq!(again.first, before.first);
+            assert!(difference(&again.video, &before.video) == 0.0);
+        }
+        assert_eq!(run(Some(&all[all.len() - 1].carry)).len(), 0);
     }
 
     proptest! {

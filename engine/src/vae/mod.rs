@@ -5,6 +5,7 @@
 pub(crate) mod config;
 pub mod hunyuan;
 mod layers;
+pub mod precision;
 mod single;
 mod stream;
 pub(crate) mod tiles;
@@ -21,6 +22,7 @@ pub use self::tiles::{Run, Tiling};
 
 use crate::error::{Result, argument};
 use crate::ops::Backend;
+use crate::plan::Way;
 use crate::weights::{Scope, Weights};
 
 /// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
@@ -29,7 +31,12 @@ pub trait Observer {
     /// `clip` is what the module of this name gave: (B, T, H, W, C).
     fn after(&mut self, module: &str, clip: &Tensor) -> Result<()>;
 
-    /// `done` pieces of `total` have gone through; a piece is one tile of one chunk.
+    /// Numbers came out that are none: all is done again in a higher precision.
+    fn stepped_up(&mut self, _from: DType, _to: DType) -> Result<()> {
+        Ok(())
+    }
+
+    /// `done` pieces of `total` have gone through; a piece is one tile of one chunk, or of one pass of the exact mode.
     fn pieces(&mut self, _done: usize, _total: usize) -> Result<()> {
         Ok(())
     }
@@ -135,6 +142,34 @@ impl Decoder {
         match self {
             Self::Hunyuan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
             Self::Wan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
+        }
+    }
+
+    /// The same, in the way that a plan says. The exact way takes a batch of one; its `from` tells which frames are given
+    /// already, the rest is gone through all the same.
+    pub fn decode_way(
+        &self,
+        latents: &Tensor,
+        way: &Way,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
+        match (way, self) {
+            (Way::Tiled(tiling), _) => self.decode_stream(latents, tiling, from, observer, sink),
+            (Way::Exact { budget }, Self::Hunyuan(decoder)) => {
+                if latents.dim(0)? != 1 {
+                    return argument("the exact mode gives the frames of one video at a time");
+                }
+                let given = from.map_or(0, Carry::frames);
+                let next = latents.dim(2)?;
+                decoder.decode_exact(latents, *budget, observer, &mut |frames| {
+                    stream::after(&frames, given, next).map_or(Ok(()), &mut *sink)
+                })
+            }
+            (Way::Exact { .. }, Self::Wan(_)) => {
+                argument("only HunyuanVideo's decoder has an exact low-memory mode")
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use candle_core::Tensor;
 
 use super::super::config::HunyuanConfig;
 use super::super::layers::{GroupNorm, Loader};
+use super::super::precision::finite;
 use super::super::tiles::{self, Run, Seam, TIME};
 use super::super::{Carry, Chunk, Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, axes};
@@ -163,6 +164,7 @@ impl Decoder {
                 })
             },
             |video, seam| {
+                finite("the decoder", &video)?;
                 let tail = seam.tail.iter().map(|tail| (TAIL.to_owned(), tail.clone()));
                 sink(Chunk {
                     first: seam.given - video.dim(TIME)?,

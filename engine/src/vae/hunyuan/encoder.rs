@@ -6,6 +6,7 @@ use candle_core::Tensor;
 
 use super::super::config::HunyuanConfig;
 use super::super::layers::{GroupNorm, Loader};
+use super::super::precision::finite;
 use super::super::tiles::{self, Ratio, Seam, TIME};
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, axes};
@@ -106,6 +107,7 @@ impl Encoder {
             }
             _ => each(&clip)?,
         };
+        finite("the encoder", &moments)?;
         from_clip(&moments)
     }
 

@@ -6,6 +6,7 @@ use candle_core::Tensor;
 
 use super::super::config::WanConfig;
 use super::super::layers::Loader;
+use super::super::precision::finite;
 use super::super::tiles::{self, TIME};
 use super::super::{Carry, Chunk, Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, gamma};
@@ -183,6 +184,8 @@ impl Decoder {
                 Ok(video)
             })?;
             drop(chunk);
+            // before the clamp, which makes numbers of what is none
+            finite("the decoder", &video)?;
             let video = unpatch(&video, self.config.patch())?.clamp(-1f32, 1f32)?;
             let first = carry.given;
             carry.given += video.dim(TIME)?;

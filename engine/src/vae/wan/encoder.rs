@@ -6,6 +6,7 @@ use candle_core::Tensor;
 
 use super::super::config::WanConfig;
 use super::super::layers::Loader;
+use super::super::precision::finite;
 use super::super::tiles;
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, gamma};
@@ -155,6 +156,7 @@ impl Encoder {
         let moments = tiles::in_space(&patch(&clip, p)?, steps, |tile| {
             self.piece(tile, step, observer)
         })?;
+        finite("the encoder", &moments)?;
         from_clip(&moments)
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 
-use self::memory::{Mode, choose, levels};
+use self::memory::{LevelPlan, Mode, Sizes, choose, levels};
 use self::passes::{Input, Lazy, Passes};
 use self::region::{Conv, Part};
 use super::super::config::HunyuanConfig;
@@ -92,9 +92,14 @@ impl Decoder {
         drop(latents);
         let element = clip.dtype().size_in_bytes() as u64;
         let mut before: Option<&Level> = None;
-        for (at, sizes) in levels(&self.config, [t, h, w]).iter().enumerate() {
+        let sizes = levels(&self.config, [t, h, w]);
+        let plans: Vec<LevelPlan> = sizes
+            .iter()
+            .map(|sizes| choose(sizes, &*self.backend, element, budget))
+            .collect();
+        let mut done = (0, pieces(&self.levels, &sizes, &plans));
+        for (at, (sizes, plan)) in sizes.iter().zip(plans).enumerate() {
             let level = &self.levels[at];
-            let plan = choose(sizes, &*self.backend, element, budget);
             let mut passes = Passes {
                 conv: Conv {
                     backend: &*self.backend,
@@ -103,6 +108,7 @@ impl Decoder {
                 grid: plan.grid,
                 observer: &mut *observer,
                 module: format!("decoder.up_blocks.{at}"),
+                done: &mut done,
             };
             let upsample = before.and_then(|before| before.upsample.as_ref());
             let input = match upsample {
@@ -162,6 +168,21 @@ impl Decoder {
             conv: self.backend.load_conv(&weight, Some(&bias))?,
         })
     }
+}
+
+/// How many pieces all passes have.
+fn pieces(levels: &[Level], sizes: &[Sizes], plans: &[LevelPlan]) -> usize {
+    let (mut upsampled, mut total, mut last) = (false, 0, 0);
+    for ((level, sizes), plan) in levels.iter().zip(sizes).zip(plans) {
+        let [t, h, _] = sizes.size;
+        let (runs, bands) = (plan.grid.runs(t).count(), plan.grid.bands(h).count());
+        let passes = usize::from(upsampled) + 2 * level.resnets.len();
+        total += passes * runs * bands;
+        upsampled = level.upsample.is_some();
+        last = runs;
+    }
+    // the frames that are given
+    total + last
 }
 
 /// Bytes that the levels take at their worst within `budget`.

@@ -6,6 +6,7 @@ use candle_core::Tensor;
 
 use super::super::super::Observer;
 use super::super::super::layers::GroupNorm;
+use super::super::super::precision::finite;
 use super::super::super::tiles::{HEIGHT, TIME};
 use super::super::blocks::{Causal, Resnet};
 use super::super::decoder::Upsample;
@@ -70,6 +71,8 @@ pub(super) struct Passes<'a> {
     pub(super) observer: &'a mut dyn Observer,
     /// The level's name.
     pub(super) module: String,
+    /// Pieces that have gone through, and how many there are in all.
+    pub(super) done: &'a mut (usize, usize),
 }
 
 impl Passes<'_> {
@@ -79,7 +82,13 @@ impl Passes<'_> {
 
     fn see(&mut self, module: std::fmt::Arguments<'_>, piece: &Tensor) -> Result<()> {
         self.observer
-            .after(&format!("{}.{module}", self.module), piece)
+            .after(&format!("{}.{module}", self.module), piece)?;
+        self.count()
+    }
+
+    fn count(&mut self) -> Result<()> {
+        self.done.0 += 1;
+        self.observer.pieces(self.done.0, self.done.1)
     }
 
     /// The pieces, band by band and forward in time.
@@ -325,6 +334,8 @@ impl Passes<'_> {
                 several => Tensor::cat(several, HEIGHT)?,
             };
             self.observer.after("decoder.conv_out", &video)?;
+            finite("the decoder", &video)?;
+            self.count()?;
             each(frames.start, &video)?;
         }
         Ok(())
