@@ -334,8 +334,10 @@ fn wan_tiled(
         } else {
             video.clone()
         };
-        let clamped = shadow.copy(&unpatched);
-        drop(unpatched);
+        // from below, then from above
+        let below = shadow.copy(&unpatched);
+        let clamped = shadow.copy(&below);
+        drop((unpatched, below));
         shadow.give(&clamped);
     }
     Ok(shadow.peak())
