@@ -77,9 +77,7 @@ impl Tiered {
         }
         let (weight, bias) = self.first.1.unload_conv(conv)?;
         let there = |tensor: &Tensor| -> Result<Tensor> {
-            Ok(tensor
-                .to_device(backend.device())?
-                .to_dtype(DType::F32)?)
+            Ok(tensor.to_device(backend.device())?.to_dtype(DType::F32)?)
         };
         let bias = bias.as_ref().map(there).transpose()?;
         let copy = backend.load_conv(&there(&weight)?, bias.as_ref())?;
@@ -186,7 +184,11 @@ impl Backend for Tiered {
             let worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner);
             worked.get(&key).copied()
         };
-        let begin = if self.others.is_empty() { None } else { known() };
+        let begin = if self.others.is_empty() {
+            None
+        } else {
+            known()
+        };
         let mut first_error = None;
         if begin.is_none() {
             let native = self.told(op(self.first.0), || {

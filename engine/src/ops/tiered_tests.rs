@@ -52,7 +52,10 @@ impl Backend for Broken {
 
 fn ramp(shape: &[usize]) -> Tensor {
     let count: usize = shape.iter().product();
-    let numbers: Vec<f32> = (0u16..).take(count).map(|i| f32::from(i % 23) - 11.0).collect();
+    let numbers: Vec<f32> = (0u16..)
+        .take(count)
+        .map(|i| f32::from(i % 23) - 11.0)
+        .collect();
     Tensor::from_vec(numbers, shape, &Device::Cpu).unwrap()
 }
 

@@ -203,11 +203,7 @@ pub(super) fn in_time(
     while seam.start < t {
         let run = each(
             &clip
-                .narrow(
-                    TIME,
-                    seam.start,
-                    (from.length + SHARED).min(t - seam.start),
-                )?
+                .narrow(TIME, seam.start, (from.length + SHARED).min(t - seam.start))?
                 .contiguous()?,
         )?;
         let (run, kept) = match &seam.tail {
@@ -221,10 +217,7 @@ pub(super) fn in_time(
                     break;
                 }
                 let own_frames = run.narrow(TIME, SHARED, own)?.contiguous()?;
-                (
-                    blend(tail, own_frames, TIME, overlap)?,
-                    to.stride.min(own),
-                )
+                (blend(tail, own_frames, TIME, overlap)?, to.stride.min(own))
             }
         };
         let kept = kept.min(frames - seam.given);

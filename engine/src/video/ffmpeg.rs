@@ -254,7 +254,10 @@ fn header(from: &mut impl Read) -> Result<Option<Size>> {
     let side = |at: usize| words[at].parse().ok().filter(|n| (1..=1 << 16).contains(n));
     match (words[0].as_str(), side(1), side(2), words[3].as_str()) {
         ("P6", Some(width), Some(height), "255") => Ok(Some(Size { width, height })),
-        _ => Err(failed(format!("pictures of another form: {}", words.join(" ")))),
+        _ => Err(failed(format!(
+            "pictures of another form: {}",
+            words.join(" ")
+        ))),
     }
 }
 
@@ -273,7 +276,12 @@ mod tests {
             })
         );
         assert_eq!(size("").unwrap(), None);
-        for bad in ["P6\n4 2\n255", "P5\n4 2\n255\n", "P6\n0 2\n255\n", "\u{1b}garbage without end"] {
+        for bad in [
+            "P6\n4 2\n255",
+            "P5\n4 2\n255\n",
+            "P6\n0 2\n255\n",
+            "\u{1b}garbage without end",
+        ] {
             assert!(size(bad).is_err(), "{bad}");
         }
     }

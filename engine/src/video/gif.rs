@@ -65,7 +65,9 @@ impl Writer for Gif {
             reason = "a gif of years is none"
         )]
         let end = end.round() as u32;
-        picture.delay = u16::try_from(end.saturating_sub(self.shown)).unwrap_or(u16::MAX).max(1);
+        picture.delay = u16::try_from(end.saturating_sub(self.shown))
+            .unwrap_or(u16::MAX)
+            .max(1);
         self.shown = end;
         self.encoder
             .write_frame(&picture)

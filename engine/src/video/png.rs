@@ -59,7 +59,10 @@ pub(super) fn names(folder: &Path) -> Result<Vec<PathBuf>> {
         .map_err(io(folder))?
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png")))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|e| e.eq_ignore_ascii_case("png"))
+        })
         .collect();
     if names.is_empty() {
         return Err(wrong(folder, &"there is no png picture in it"));
@@ -109,7 +112,10 @@ fn picture(path: &Path) -> Result<(Size, Vec<u8>)> {
     bytes.truncate(info.buffer_size());
     let rgb: Vec<u8> = match info.color_type {
         ColorType::Rgb => bytes,
-        ColorType::Rgba => bytes.chunks_exact(4).flat_map(|p| [p[0], p[1], p[2]]).collect(),
+        ColorType::Rgba => bytes
+            .chunks_exact(4)
+            .flat_map(|p| [p[0], p[1], p[2]])
+            .collect(),
         ColorType::Grayscale => bytes.iter().flat_map(|g| [*g; 3]).collect(),
         ColorType::GrayscaleAlpha => bytes.chunks_exact(2).flat_map(|p| [p[0]; 3]).collect(),
         ColorType::Indexed => return Err(wrong(path, &"its palette is missing")),

@@ -99,7 +99,11 @@ fn forms_are_told_by_the_name() {
 fn pictures_of_two_sizes_and_folders_without_any_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let say = || read(folder.path()).unwrap_err().to_string();
-    assert!(say().ends_with("there is no png picture in it"), "{}", say());
+    assert!(
+        say().ends_with("there is no png picture in it"),
+        "{}",
+        say()
+    );
     for (name, width) in [("a2.png", 2), ("a10.png", 3)] {
         let size = Size { width, height: 1 };
         let one = folder.path().join("one");
@@ -110,7 +114,10 @@ fn pictures_of_two_sizes_and_folders_without_any_are_refused() {
     }
     let text = say();
     // a10 comes after a2
-    assert!(text.contains("a10.png: 3 x 1 pixels, where the frames before have 2 x 1"), "{text}");
+    assert!(
+        text.contains("a10.png: 3 x 1 pixels, where the frames before have 2 x 1"),
+        "{text}"
+    );
 }
 
 /// A program in the place of ffmpeg.
@@ -125,7 +132,10 @@ fn program(folder: &Path, text: &str) -> PathBuf {
 fn what_a_writing_program_complains_of_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let list = "case \"$*\" in *-encoders*) echo ' V....D mpeg4 MPEG-4'; exit;; esac";
-    let path = program(folder.path(), &format!("{list}\necho 'no room' >&2\nexit 1"));
+    let path = program(
+        folder.path(),
+        &format!("{list}\necho 'no room' >&2\nexit 1"),
+    );
     let e = ffmpeg::with(&path, || written(&folder.path().join("o.mp4"), false)).unwrap_err();
     assert!(e.to_string().starts_with("ffmpeg: no room"), "{e}");
     let path = program(folder.path(), "exit 0");

@@ -85,7 +85,11 @@ impl TensorFile {
 
     /// What `__metadata__` says under this name.
     pub(super) fn says(&self, name: &str) -> Option<&str> {
-        self.metadata.metadata().as_ref()?.get(name).map(String::as_str)
+        self.metadata
+            .metadata()
+            .as_ref()?
+            .get(name)
+            .map(String::as_str)
     }
 
     /// Path, size, and when it was written last.

@@ -45,7 +45,10 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     }
     let (done, carry) = parts.resume(plan.frames, &Device::Cpu)?;
     if done > 0 {
-        say(&format!("{done} of {} frames are there from an earlier attempt", plan.frames));
+        say(&format!(
+            "{done} of {} frames are there from an earlier attempt",
+            plan.frames
+        ));
     }
     if done < plan.frames {
         plan.decode(work, carry.as_ref(), &mut parts)?;
@@ -70,7 +73,9 @@ impl Plan {
         };
         let scaling = job.scaling_applied.or(file.scaling_applied());
         if scaling.is_none() {
-            say("the latents are taken as a diffusion model leaves them (else: --scaling-applied true)");
+            say(
+                "the latents are taken as a diffusion model leaves them (else: --scaling-applied true)",
+            );
         }
         Ok(Self {
             latents: file.read(channels, job.item)?,
@@ -213,7 +218,9 @@ fn cut(tiling: &Tiling) -> String {
 fn eight_bit(video: &Tensor, first: usize) -> Result<Vec<u8>> {
     let (_, channels, _, _, _) = video.dims5()?;
     if channels != 3 {
-        return argument(format!("the model gives {channels} channels, a video has 3"));
+        return argument(format!(
+            "the model gives {channels} channels, a video has 3"
+        ));
     }
     let frames = video
         .to_device(&Device::Cpu)?
@@ -246,7 +253,10 @@ mod tests {
                 .reshape((1, 3, 1, 1, 1))
                 .unwrap()
         };
-        assert_eq!(eight_bit(&video([-1.5, 0.0, 1.0]), 0).unwrap(), [0, 128, 255]);
+        assert_eq!(
+            eight_bit(&video([-1.5, 0.0, 1.0]), 0).unwrap(),
+            [0, 128, 255]
+        );
         let e = eight_bit(&video([0.0, f32::NAN, 0.0]), 4).unwrap_err();
         assert!(e.to_string().contains("from frame 4 on"), "{e}");
     }

@@ -63,11 +63,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
 }
 
 /// The frames as (1, 3, T, H, W) of -1 to 1, as many as the model takes, and (T, H, W).
-fn fitting(
-    frames: &Frames,
-    grid: &Grid,
-    input: &std::path::Path,
-) -> Result<(Tensor, [usize; 3])> {
+fn fitting(frames: &Frames, grid: &Grid, input: &std::path::Path) -> Result<(Tensor, [usize; 3])> {
     let (width, height) = (frames.size.width, frames.size.height);
     let space = grid.space;
     if !width.is_multiple_of(space) || !height.is_multiple_of(space) {
@@ -93,7 +89,10 @@ fn fitting(
 /// As the vault writes latents (docs/vault.md), whole or not at all.
 fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> Result<()> {
     let job = work.job;
-    let path = job.model.canonicalize().unwrap_or_else(|_| job.model.clone());
+    let path = job
+        .model
+        .canonicalize()
+        .unwrap_or_else(|_| job.model.clone());
     let mut told: HashMap<String, String> = [
         ("format", "framepack-tui".to_owned()),
         ("version", "1".to_owned()),
@@ -116,8 +115,8 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
         path: job.output.clone(),
         reason: e.to_string(),
     };
-    let view = TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes)
-        .map_err(wrong)?;
+    let view =
+        TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes).map_err(wrong)?;
     let part = job.output.with_extension("safetensors.part");
     safetensors::serialize_to_file([("latents", view)], Some(told), &part).map_err(wrong)?;
     let file = File::open(&part).map_err(io(&part))?;

@@ -301,8 +301,14 @@ mod tests {
             ("decode --model m --output o", "decode needs a file to read"),
             ("decode a --output o", "decode needs --model"),
             ("decode a b", "`b` is one file too many"),
-            ("decode a --fps x", "--fps takes a number from 0.1 to 1000, not `x`"),
-            ("decode a --device tpu", "--device takes auto, cpu or cuda, not `tpu`"),
+            (
+                "decode a --fps x",
+                "--fps takes a number from 0.1 to 1000, not `x`",
+            ),
+            (
+                "decode a --device tpu",
+                "--device takes auto, cpu or cuda, not `tpu`",
+            ),
             ("decode a --sped 1", "--sped is no option"),
             ("decode a --model", "--model needs a value"),
         ] {

@@ -30,7 +30,9 @@ impl Latents {
             reason,
         };
         if path.is_dir() {
-            return Err(wrong("a folder, where a safetensors file is needed".to_owned()));
+            return Err(wrong(
+                "a folder, where a safetensors file is needed".to_owned(),
+            ));
         }
         let weights = Weights::open(path)?;
         let fits = |name: &str| weights.shape(name).is_ok_and(|s| matches!(s.len(), 4 | 5));
@@ -79,7 +81,9 @@ impl Latents {
 
     /// Whether they are as the decoder takes them, as far as the file tells.
     pub(super) fn scaling_applied(&self) -> Option<bool> {
-        let told = self.says("scaling_applied").and_then(|text| text.parse().ok());
+        let told = self
+            .says("scaling_applied")
+            .and_then(|text| text.parse().ok());
         told.or((self.name == COMFYUI).then_some(true))
     }
 
@@ -107,9 +111,9 @@ impl Latents {
         match (shape[0], item) {
             (1, None) => Ok(shape),
             (n, None) => wrong(format!("holds {n} videos: choose one with --item 1 to {n}")),
-            (n, Some(item)) if item > n => {
-                wrong(format!("holds {n} videos, and --item {item} is none of them"))
-            }
+            (n, Some(item)) if item > n => wrong(format!(
+                "holds {n} videos, and --item {item} is none of them"
+            )),
             _ => Ok(shape),
         }
     }
@@ -118,7 +122,9 @@ impl Latents {
     pub(super) fn read(&self, channels: usize, item: Option<usize>) -> Result<Tensor> {
         let shape = self.fits(channels, item)?;
         let all = self.weights.get(&self.name, &self.shape, &Device::Cpu)?;
-        let one = all.reshape(&shape[..])?.narrow(0, item.unwrap_or(1) - 1, 1)?;
+        let one = all
+            .reshape(&shape[..])?
+            .narrow(0, item.unwrap_or(1) - 1, 1)?;
         Ok(one.force_contiguous()?)
     }
 }
@@ -174,18 +180,39 @@ mod tests {
                 .to_owned()
         };
         for (tensors, item, want) in [
-            (&[("a", &[1, 4, 1, 1][..]), ("b", &[1, 4, 1, 1])][..], None, "several tensors"),
+            (
+                &[("a", &[1, 4, 1, 1][..]), ("b", &[1, 4, 1, 1])][..],
+                None,
+                "several tensors",
+            ),
             (&[("a", &[3])], None, "no tensor of four or five"),
             (&[("latents", &[3])], None, "has the shape [3]"),
-            (&[("latents", &[1, 16, 3, 2, 2])], None, "takes latents of 4 channels"),
-            (&[("z", &[2, 4, 3, 2, 2])], None, "choose one with --item 1 to 2"),
-            (&[("z", &[2, 4, 3, 2, 2])], Some(3), "--item 3 is none of them"),
+            (
+                &[("latents", &[1, 16, 3, 2, 2])],
+                None,
+                "takes latents of 4 channels",
+            ),
+            (
+                &[("z", &[2, 4, 3, 2, 2])],
+                None,
+                "choose one with --item 1 to 2",
+            ),
+            (
+                &[("z", &[2, 4, 3, 2, 2])],
+                Some(3),
+                "--item 3 is none of them",
+            ),
         ] {
             let text = say(tensors, item);
             assert!(text.contains(want), "{text}");
         }
         let text = folder.path().join("t.safetensors");
         std::fs::write(&text, "no latents at all").unwrap();
-        assert!(Latents::look(&text).unwrap_err().to_string().contains("not a safetensors file"));
+        assert!(
+            Latents::look(&text)
+                .unwrap_err()
+                .to_string()
+                .contains("not a safetensors file")
+        );
     }
 }

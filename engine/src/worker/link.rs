@@ -331,14 +331,20 @@ mod tests {
         told.extend(lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()));
         let kinds: Vec<&str> = told.iter().filter_map(|m| m["type"].as_str()).collect();
         assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("hello", "bye"));
-        assert!(kinds.contains(&"job") && kinds.contains(&"beat"), "{kinds:?}");
+        assert!(
+            kinds.contains(&"job") && kinds.contains(&"beat"),
+            "{kinds:?}"
+        );
         for (at, message) in told.iter().enumerate() {
             assert_eq!(message["seq"], at + 1);
             assert_eq!(message["pid"], std::process::id());
         }
         let replies: Vec<&Value> = told.iter().filter(|m| m["type"] == "reply").collect();
         assert_eq!(replies[0]["value"]["phase"], "vae_decode");
-        assert_eq!((&replies[0]["id"], &replies[0]["ok"]), (&json!(7), &json!(true)));
+        assert_eq!(
+            (&replies[0]["id"], &replies[0]["ok"]),
+            (&json!(7), &json!(true))
+        );
         assert_eq!(replies[1]["ok"], false);
     }
 

@@ -173,10 +173,7 @@ fn say(text: &str) {
 }
 
 /// Says which card there is.
-fn probe(
-    job: &Job,
-    card: Option<MakeCard<'_>>,
-) -> std::result::Result<(), (&'static str, Error)> {
+fn probe(job: &Job, card: Option<MakeCard<'_>>) -> std::result::Result<(), (&'static str, Error)> {
     let made = made(job.place, &Wanted::default(), card);
     let made = made.map_err(|e| ("use the device", e))?;
     say(&json!({ "device": made.device, "name": made.name }).to_string());
@@ -193,7 +190,8 @@ fn made(place: Place, wanted: &Wanted, card: Option<MakeCard<'_>>) -> Result<Mad
         }),
         (Place::Card, Some(make)) => make(wanted),
         (Place::Card, None) => Err(Error::Device(
-            "this program computes on the processor alone; framepack-tui-cuda has the card".to_owned(),
+            "this program computes on the processor alone; framepack-tui-cuda has the card"
+                .to_owned(),
         )),
     }
 }

@@ -58,8 +58,9 @@ impl Parts {
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::File {
                     path: root,
-                    reason: "another process is decoding to this output: wait for it, or name another"
-                        .to_owned(),
+                    reason:
+                        "another process is decoding to this output: wait for it, or name another"
+                            .to_owned(),
                 });
             }
             Err(TryLockError::Error(source)) => return Err(io(&path)(source)),
@@ -203,8 +204,8 @@ impl Parts {
             let numbers = name
                 .strip_prefix("frames-")
                 .and_then(|rest| rest.strip_suffix(".rgb")?.split_once('-'));
-            let Some((first, count)) = numbers
-                .and_then(|(first, count)| Some((first.parse().ok()?, count.parse().ok()?)))
+            let Some((first, count)) =
+                numbers.and_then(|(first, count)| Some((first.parse().ok()?, count.parse().ok()?)))
             else {
                 continue;
             };
@@ -263,8 +264,14 @@ impl Digest {
             .map_err(io(path))?;
         self.add("size", &about.len().to_le_bytes());
         self.add("head", &head);
-        let since = about.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        self.add("time", &since.map_or(0, |since| since.as_nanos()).to_le_bytes());
+        let since = about
+            .modified()
+            .ok()
+            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        self.add(
+            "time",
+            &since.map_or(0, |since| since.as_nanos()).to_le_bytes(),
+        );
         Ok(())
     }
 
@@ -333,6 +340,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let _first = open(folder.path());
         let second = Parts::open(&folder.path().join("o.mp4"), "other", SIZE).unwrap_err();
-        assert!(second.to_string().contains("another process is decoding"), "{second}");
+        assert!(
+            second.to_string().contains("another process is decoding"),
+            "{second}"
+        );
     }
 }

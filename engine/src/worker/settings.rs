@@ -149,8 +149,14 @@ mod tests {
             "vae_chunk": "4", "vae_dtype": "float32", "vae_device": "cpu", "vram_cap": "1000", "full_unload": "true"}}"#,
         );
         assert_eq!(s.problems, Vec::<String>::new());
-        assert_eq!((s.attempt, s.tile(), s.overlap(), s.chunk()), (Some(2), Some(256), Some(0), Some(4)));
-        assert_eq!((s.dtype(), s.on_cpu(), s.cap()), (Some("float32"), true, Some(1000)));
+        assert_eq!(
+            (s.attempt, s.tile(), s.overlap(), s.chunk()),
+            (Some(2), Some(256), Some(0), Some(4))
+        );
+        assert_eq!(
+            (s.dtype(), s.on_cpu(), s.cap()),
+            (Some("float32"), true, Some(1000))
+        );
         let s = Settings::parse(
             r#"{"settings": {"vae_tile": "big", "vae_dtype": "fp8", "conv_tier": "split", "weather": "fair"}}"#,
         );

@@ -142,7 +142,8 @@ impl Told {
             now.module.clear();
             was
         };
-        let mut message = json!({ "phase": phase, "was": was, "was_s": was_s, "memory": self.memory() });
+        let mut message =
+            json!({ "phase": phase, "was": was, "was_s": was_s, "memory": self.memory() });
         if let (Value::Object(message), Value::Object(more)) = (&mut message, fields) {
             message.extend(more);
         }
@@ -191,7 +192,11 @@ impl Told {
                 .progress
                 .map(|(done, total, unit)| format!("{done} of {total} {unit}"));
             let op = now.op.as_ref().map(|op| {
-                format!("{}, for {:.1} s", op.words, op.since.elapsed().as_secs_f64())
+                format!(
+                    "{}, for {:.1} s",
+                    op.words,
+                    op.since.elapsed().as_secs_f64()
+                )
             });
             let module = Some(now.module.clone()).filter(|module| !module.is_empty());
             let module = module.map(|module| format!("after {module}"));

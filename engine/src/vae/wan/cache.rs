@@ -68,9 +68,7 @@ impl Caches {
     pub(super) fn tensors(all: &[Self]) -> BTreeMap<String, Tensor> {
         let named = all.iter().enumerate().flat_map(|(tile, caches)| {
             let kept = caches.frames.iter().enumerate();
-            kept.filter_map(move |(slot, frames)| {
-                Some((format!("{tile}.{slot}"), frames.clone()?))
-            })
+            kept.filter_map(move |(slot, frames)| Some((format!("{tile}.{slot}"), frames.clone()?)))
         });
         named.collect()
     }

@@ -173,7 +173,8 @@ impl Decoder {
             } else {
                 step.min(frames - carry.next)
             };
-            let mut done = total - (usize::from(carry.next == 0) + chunks(carry.next.max(1))) * tiles;
+            let mut done =
+                total - (usize::from(carry.next == 0) + chunks(carry.next.max(1))) * tiles;
             let chunk = clip.narrow(TIME, carry.next, count)?.contiguous()?;
             let mut each = caches.iter_mut();
             let video = tiles::in_space(&chunk, space, |tile| {
