@@ -35,6 +35,17 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// Numbers came out that are none.
+    #[error(
+        "numbers that are none (NaN or infinite) came out of {half} in {dtype}{}",
+        if *dtype == "float32" { ": the weights or what went in are damaged" } else { "" }
+    )]
+    NotFinite {
+        /// The decoder or the encoder.
+        half: &'static str,
+        /// What was computed in: `float32`, `float16` or `bfloat16`.
+        dtype: &'static str,
+    },
     /// An argument that does not fit the model or the operation.
     #[error("{0}")]
     Argument(String),

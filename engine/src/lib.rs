@@ -3,6 +3,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`ops`] | the operations, behind one trait, and the processor's way of doing them |
+//! | [`plan`] | how much memory a run takes, and which way of running fits |
 //! | [`vae`] | the autoencoders: HunyuanVideo, WAN 2.1 and 2.2; chunks and tiles |
 //! | [`weights`] | safetensors files, read on demand |
 //! | [`video`] | videos as files: mp4, gif, pictures |
@@ -27,6 +28,7 @@
 
 pub mod error;
 pub mod ops;
+pub mod plan;
 pub mod vae;
 pub mod video;
 pub mod weights;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{DType, Device, Tensor, TensorId};
 
-use super::{Affine, Backend, Clip, Conv3d, GroupSums, Norm, Prologue, Sight};
+use super::{Affine, Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Norm, Prologue, Sight};
 use crate::error::{Error, Result};
 
 /// An operation that begins.
@@ -151,6 +151,18 @@ impl Moved {
 impl Backend for Tiered {
     fn device(&self) -> &Device {
         self.first.1.device()
+    }
+
+    fn dtype(&self) -> DType {
+        self.first.1.dtype()
+    }
+
+    fn conv_scratch(&self, batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
+        self.first.1.conv_scratch(batch, axes, conv)
+    }
+
+    fn attention_scratch(&self, frames: usize, tokens: usize, channels: usize) -> u64 {
+        self.first.1.attention_scratch(frames, tokens, channels)
     }
 
     fn load_conv(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Conv3d> {

@@ -2,17 +2,19 @@
 //!
 //! Outside, videos and latents are (B, C, T, H, W) as everywhere else; inside, clips are channels-last.
 
-mod config;
+pub(crate) mod config;
 pub mod hunyuan;
 mod layers;
+pub mod precision;
+mod single;
 mod stream;
-mod tiles;
+pub(crate) mod tiles;
 pub mod wan;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use candle_core::Tensor;
+use candle_core::{DType, Tensor};
 
 pub use self::config::{Config, HunyuanConfig, WanConfig};
 pub use self::stream::{Carry, Chunk};
@@ -20,6 +22,7 @@ pub use self::tiles::{Run, Tiling};
 
 use crate::error::{Result, argument};
 use crate::ops::Backend;
+use crate::plan::Way;
 use crate::weights::{Scope, Weights};
 
 /// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
@@ -28,7 +31,12 @@ pub trait Observer {
     /// `clip` is what the module of this name gave: (B, T, H, W, C).
     fn after(&mut self, module: &str, clip: &Tensor) -> Result<()>;
 
-    /// `done` pieces of `total` have gone through; a piece is one tile of one chunk.
+    /// Numbers came out that are none: all is done again in a higher precision.
+    fn stepped_up(&mut self, _from: DType, _to: DType) -> Result<()> {
+        Ok(())
+    }
+
+    /// `done` pieces of `total` have gone through; a piece is one tile of one chunk, or of one pass of the exact mode.
     fn pieces(&mut self, _done: usize, _total: usize) -> Result<()> {
         Ok(())
     }
@@ -52,16 +60,20 @@ pub struct Model {
 }
 
 impl Model {
-    /// Opens a folder as diffusers saves it: `config.json` and safetensors files. Reads no weights yet.
-    pub fn open(folder: &Path) -> Result<Self> {
-        let config = Config::read(&folder.join("config.json"))?;
+    /// Opens a folder as diffusers saves it (`config.json` and safetensors files), or a checkpoint of one file with
+    /// diffusers', the authors' or ComfyUI's names. Reads no weights yet.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path.is_file() {
+            let (config, weights) = single::open(path)?;
+            return Ok(Self { config, weights });
+        }
         Ok(Self {
-            config,
-            weights: Weights::open(folder)?,
+            config: Config::read(&path.join("config.json"))?,
+            weights: Weights::open(path)?,
         })
     }
 
-    /// What `config.json` says.
+    /// What `config.json` says, or the tensors' shapes where there is none.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -133,6 +145,34 @@ impl Decoder {
         }
     }
 
+    /// The same, in the way that a plan says. The exact way takes a batch of one; its `from` tells which frames are given
+    /// already, the rest is gone through all the same.
+    pub fn decode_way(
+        &self,
+        latents: &Tensor,
+        way: &Way,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
+        match (way, self) {
+            (Way::Tiled(tiling), _) => self.decode_stream(latents, tiling, from, observer, sink),
+            (Way::Exact { budget }, Self::Hunyuan(decoder)) => {
+                if latents.dim(0)? != 1 {
+                    return argument("the exact mode gives the frames of one video at a time");
+                }
+                let given = from.map_or(0, Carry::frames);
+                let next = latents.dim(2)?;
+                decoder.decode_exact(latents, *budget, observer, &mut |frames| {
+                    stream::after(&frames, given, next).map_or(Ok(()), &mut *sink)
+                })
+            }
+            (Way::Exact { .. }, Self::Wan(_)) => {
+                argument("only HunyuanVideo's decoder has an exact low-memory mode")
+            }
+        }
+    }
+
     /// Latents as a diffusion model leaves them, brought to what the autoencoder takes.
     pub fn unscale(&self, latents: &Tensor) -> Result<Tensor> {
         match self {
@@ -167,11 +207,13 @@ impl Encoder {
     }
 }
 
-/// (B, C, T, H, W) with this many channels to a clip; empty ones are refused.
-fn to_clip(tensor: &Tensor, channels: usize, what: &str) -> Result<Tensor> {
+/// (B, C, T, H, W) with this many channels to a clip where and as `backend` computes; empty ones are refused.
+fn to_clip(tensor: &Tensor, channels: usize, what: &str, backend: &dyn Backend) -> Result<Tensor> {
     match tensor.dims() {
         [b, c, t, h, w] if *c == channels && b * t * h * w > 0 => {
-            Ok(tensor.permute((0, 2, 3, 4, 1))?.contiguous()?)
+            let tensor = tensor.to_device(backend.device())?;
+            let clip = tensor.permute((0, 2, 3, 4, 1))?.contiguous()?;
+            Ok(clip.to_dtype(backend.dtype())?)
         }
         other => argument(format!(
             "{what} of shape {other:?} where [batch, {channels}, frames, height, width] is needed"
@@ -179,7 +221,8 @@ fn to_clip(tensor: &Tensor, channels: usize, what: &str) -> Result<Tensor> {
     }
 }
 
-/// The way back.
+/// The way back, to single precision.
 fn from_clip(clip: &Tensor) -> Result<Tensor> {
-    Ok(clip.permute((0, 4, 1, 2, 3))?.contiguous()?)
+    let tensor = clip.permute((0, 4, 1, 2, 3))?.contiguous()?;
+    Ok(tensor.to_dtype(DType::F32)?)
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use candle_core::{Device, Tensor};
 
+use super::hunyuan::Frames;
 use crate::error::{Error, Result, argument};
 
 /// Frames that are finished.
@@ -108,6 +109,24 @@ impl Carry {
         }
         Ok(())
     }
+}
+
+/// The frames of an exact decode of `latents` frames as a chunk, if not all of them are `given` already.
+pub(super) fn after(frames: &Frames, given: usize, latents: usize) -> Option<Chunk> {
+    let count = frames.video.dim(2).ok()?;
+    let skip = given.saturating_sub(frames.first);
+    if skip >= count {
+        return None;
+    }
+    Some(Chunk {
+        first: frames.first + skip,
+        video: frames.video.narrow(2, skip, count - skip).ok()?,
+        carry: Carry {
+            given: frames.first + count,
+            next: latents,
+            tensors: BTreeMap::new(),
+        },
+    })
 }
 
 /// Puts the chunks of a decode together.

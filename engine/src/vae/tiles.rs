@@ -9,7 +9,7 @@ use crate::error::{Result, argument};
 
 /// Axes of a clip.
 pub(super) const TIME: usize = 1;
-const HEIGHT: usize = 2;
+pub(super) const HEIGHT: usize = 2;
 const WIDTH: usize = 3;
 
 /// A length and the distance from one beginning to the next, in pixels or frames of the video.
@@ -50,9 +50,9 @@ pub struct Tiling {
 
 /// What a model makes of sizes: the video's pixels and frames for one of the latents.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ratio {
-    pub(super) space: usize,
-    pub(super) time: usize,
+pub(crate) struct Ratio {
+    pub(crate) space: usize,
+    pub(crate) time: usize,
 }
 
 impl Ratio {
@@ -72,14 +72,14 @@ impl Ratio {
 /// Sizes along one axis of what goes in (`from`) and comes out (`to`): one of them pixels, the other
 /// latents.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Steps {
-    pub(super) from: Run,
-    pub(super) to: Run,
+pub(crate) struct Steps {
+    pub(crate) from: Run,
+    pub(crate) to: Run,
 }
 
 impl Tiling {
     /// The tiles of a decoder whose own grid (before patches are taken apart) is `patch` times coarser than the video.
-    pub(super) fn decoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
+    pub(crate) fn decoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
         self.space
             .map(|run| {
                 run.check(ratio.space, "tiles")?;
@@ -92,13 +92,13 @@ impl Tiling {
     }
 
     /// The tiles of an encoder.
-    pub(super) fn encoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
+    pub(crate) fn encoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
         let steps = self.decoder_space(ratio, patch)?;
         Ok(steps.map(|Steps { from, to }| Steps { from: to, to: from }))
     }
 
     /// The runs of frames that are cross-faded: (in latents, in frames).
-    pub(super) fn time(&self, ratio: Ratio) -> Result<Option<(Run, Run)>> {
+    pub(crate) fn time(&self, ratio: Ratio) -> Result<Option<(Run, Run)>> {
         self.time
             .map(|run| {
                 run.check(ratio.time, "runs of frames")?;

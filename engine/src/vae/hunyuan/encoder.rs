@@ -6,6 +6,7 @@ use candle_core::Tensor;
 
 use super::super::config::HunyuanConfig;
 use super::super::layers::{GroupNorm, Loader};
+use super::super::precision::finite;
 use super::super::tiles::{self, Ratio, Seam, TIME};
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, axes};
@@ -63,10 +64,7 @@ impl Encoder {
         let moments = 2 * config.latent_channels;
         Ok(Self {
             channels: config.in_channels,
-            ratio: Ratio {
-                space: config.spatial_compression_ratio,
-                time: config.temporal_compression_ratio,
-            },
+            ratio: config.ratio(),
             conv_in: Causal::load(&at.under("conv_in.conv"), config.in_channels, first, 3)?,
             levels,
             middle: Middle::load(
@@ -89,7 +87,7 @@ impl Encoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
-        let clip = to_clip(video, self.channels, "a video")?;
+        let clip = to_clip(video, self.channels, "a video", &*self.backend)?;
         self.ratio.check(&clip)?;
         let steps = tiling.encoder_space(self.ratio, 1)?;
         let runs = tiling.time(self.ratio)?;
@@ -109,6 +107,7 @@ impl Encoder {
             }
             _ => each(&clip)?,
         };
+        finite("the encoder", &moments)?;
         from_clip(&moments)
     }
 

@@ -6,7 +6,8 @@ use candle_core::Tensor;
 
 use super::super::config::WanConfig;
 use super::super::layers::Loader;
-use super::super::tiles::{self, Ratio, TIME};
+use super::super::precision::finite;
+use super::super::tiles::{self, TIME};
 use super::super::{Carry, Chunk, Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, gamma};
 use super::cache::{Caches, Slots};
@@ -46,7 +47,6 @@ impl Level {
 pub struct Decoder {
     backend: Arc<dyn Backend>,
     config: WanConfig,
-    ratio: Ratio,
     slots: Slots,
     post_quant: Conv3d,
     conv_in: Causal,
@@ -107,10 +107,6 @@ impl Decoder {
             inputs = if enlarges { narrow } else { width };
         }
         Ok(Self {
-            ratio: Ratio {
-                space: config.scale_factor_spatial,
-                time: config.scale_factor_temporal,
-            },
             post_quant: root.under("post_quant_conv").conv(&[z, z, 1, 1, 1])?,
             conv_in: Causal::load(&at.under("conv_in"), z, top, [3; 3], &mut slots)?,
             middle: Middle::load(&at.under("mid_block"), top, &mut slots)?,
@@ -156,10 +152,11 @@ impl Decoder {
         observer: &mut dyn Observer,
         sink: &mut dyn FnMut(Chunk) -> Result<()>,
     ) -> Result<()> {
-        let clip = to_clip(latents, self.config.z_dim, "latents")?;
+        let clip = to_clip(latents, self.config.z_dim, "latents", &*self.backend)?;
+        let ratio = self.config.ratio();
         let (_, frames, h, w, _) = clip.dims5()?;
-        let step = step(tiling, self.ratio)?;
-        let space = tiling.decoder_space(self.ratio, self.config.patch())?;
+        let step = step(tiling, ratio)?;
+        let space = tiling.decoder_space(ratio, self.config.patch())?;
         let tiles = tiles::count(h, w, space);
         let mut carry = from.cloned().unwrap_or_default();
         carry.check(frames)?;
@@ -187,6 +184,8 @@ impl Decoder {
                 Ok(video)
             })?;
             drop(chunk);
+            // before the clamp, which makes numbers of what is none
+            finite("the decoder", &video)?;
             let video = unpatch(&video, self.config.patch())?.clamp(-1f32, 1f32)?;
             let first = carry.given;
             carry.given += video.dim(TIME)?;
