@@ -157,13 +157,15 @@ trait Writer {
 }
 
 /// Writes `frames` to `output` under another name, and puts it in its place when it is whole; `force`: in the place
-/// of what is there. The iterator gives any number of frames at a time; `told` hears how many are written.
+/// of what is there. The iterator gives any number of frames at a time; `told` hears how many are written, `placing` what
+/// is about to be put in its place.
 pub fn write(
     output: &Path,
     (size, fps): (Size, f64),
     force: bool,
     frames: impl Iterator<Item = Result<Vec<u8>>>,
     mut told: impl FnMut(usize) -> Result<()>,
+    placing: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
     let kind = Kind::of(output)?;
     let part = part(output);
@@ -189,6 +191,7 @@ pub fn write(
         let _ = clear(&part);
         return Err(e);
     }
+    placing(&part)?;
     into_place(&part, output, force)
 }
 

@@ -19,10 +19,17 @@ fn written(output: &Path, force: bool) -> Result<usize> {
     // two frames at once, then one
     let (two, one) = all.split_at(2 * SIZE.frame());
     let frames = [two.to_vec(), one.to_vec()].into_iter().map(Ok);
-    write(output, (SIZE, 24.0), force, frames, |done| {
-        seen = done;
-        Ok(())
-    })?;
+    write(
+        output,
+        (SIZE, 24.0),
+        force,
+        frames,
+        |done| {
+            seen = done;
+            Ok(())
+        },
+        |_| Ok(()),
+    )?;
     Ok(seen)
 }
 
@@ -80,7 +87,7 @@ fn an_error_on_the_way_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.gif");
     let frames = [Ok(colours()), Err(Error::Stopped)].into_iter();
-    let end = write(&output, (SIZE, 24.0), false, frames, |_| Ok(()));
+    let end = write(&output, (SIZE, 24.0), false, frames, |_| Ok(()), |_| Ok(()));
     assert!(matches!(end, Err(Error::Stopped)));
     assert_eq!(names(folder.path()), Vec::<String>::new());
 }
@@ -108,7 +115,7 @@ fn pictures_of_two_sizes_and_folders_without_any_are_refused() {
         let size = Size { width, height: 1 };
         let one = folder.path().join("one");
         let frames = [Ok(vec![9; size.frame()])].into_iter();
-        write(&one, (size, 1.0), true, frames, |_| Ok(())).unwrap();
+        write(&one, (size, 1.0), true, frames, |_| Ok(()), |_| Ok(())).unwrap();
         fs::rename(one.join("frame_00001.png"), folder.path().join(name)).unwrap();
         fs::remove_dir(one).unwrap();
     }

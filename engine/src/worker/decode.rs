@@ -10,7 +10,7 @@ use super::job::{channels, open_model};
 use super::latents::Latents;
 use super::parts::{Digest, Parts};
 use super::sizes::{Grid, free_memory};
-use super::told::Watch;
+use super::watch::Watch;
 use super::{Place, Ready, Work, say};
 use crate::error::{Error, Result, argument};
 use crate::vae::{Carry, Config, Model, Tiling};
@@ -31,17 +31,21 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     work.told.phase("model_load", json!({}));
     let plan = Plan::of(work)?;
     plan.tell(work);
-    let digest = plan.digest(work.place())?;
-    let mut parts = Parts::open(&work.job.output, &digest, plan.size)?;
-    let there = work.job.output.symlink_metadata().is_ok();
-    if there && parts.was_finishing() {
+    let digest = plan.digest(work)?;
+    let output = &work.job.output;
+    let in_the_way = output.symlink_metadata().is_ok() && !work.job.force;
+    if in_the_way && !Parts::exist(output) {
+        return Err(Error::Exists(output.clone()));
+    }
+    let mut parts = Parts::open(output, &digest, plan.size)?;
+    if parts.has_finished(output) {
         // killed between the last step and its end
-        wrote(&work.job.output);
+        wrote(output);
         parts.remove();
         return Ok(());
     }
-    if there && !work.job.force {
-        return Err(Error::Exists(work.job.output.clone()));
+    if in_the_way {
+        return Err(Error::Exists(output.clone()));
     }
     let (done, carry) = parts.resume(plan.frames, &Device::Cpu)?;
     if done > 0 {
@@ -115,7 +119,9 @@ impl Plan {
     }
 
     /// Of everything that the frames depend on.
-    fn digest(&self, place: Place) -> Result<String> {
+    fn digest(&self, work: &Work<'_>) -> Result<String> {
+        let place = work.place();
+        let dtype = work.settings.dtype().filter(|_| place == Place::Card);
         let mut digest = Digest::default();
         digest.add("engine", env!("CARGO_PKG_VERSION").as_bytes());
         digest.add("model", format!("{:?}", self.model.config()).as_bytes());
@@ -126,7 +132,7 @@ impl Plan {
         let bytes: Vec<u8> = numbers.into_iter().flat_map(f32::to_le_bytes).collect();
         digest.add("latents", &bytes);
         let more = format!(
-            "{:?} {} {:?} {place:?}",
+            "{:?} {} {:?} {place:?} {dtype:?}",
             self.latents.dims(),
             self.scaling_applied,
             self.tiling
@@ -179,11 +185,9 @@ impl Plan {
             parts.frames()?,
             |done| {
                 told.progress(done, total, "frames");
-                if done == total {
-                    parts.finishing()?;
-                }
                 told.between()
             },
+            |whole| parts.finishing(whole),
         )?;
         parts.remove();
         wrote(output);

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::decode::class;
 use super::job::{channels, open_model};
 use super::sizes::{Grid, free_memory};
-use super::told::Watch;
+use super::watch::Watch;
 use super::{Ready, Work, say};
 use crate::error::{Error, Result, io};
 use crate::vae::Model;

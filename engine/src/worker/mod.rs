@@ -13,6 +13,7 @@ mod parts;
 mod settings;
 mod sizes;
 mod told;
+mod watch;
 
 pub use self::job::{Job, Place, Task, USAGE, Usage};
 pub use self::settings::Settings;

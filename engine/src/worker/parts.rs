@@ -1,11 +1,12 @@
 //! Finished frames on disk beside the output, so that a kill loses at most one chunk.
 //!
 //! `OUT.parts/DIGEST/` holds `frames-FIRST-COUNT.rgb` (8-bit RGB, row by row) and the last
-//! `state-FRAMES.safetensors`, from which the decode goes on to the same bits. The digest is of everything
+//! `state-FRAMES.bin`, from which the decode goes on to the same bits. The digest is of everything
 //! that the frames depend on: other settings have another folder.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ use crate::error::{Error, Result, io};
 use crate::vae::Carry;
 use crate::video::Size;
 
+/// Holds the inode of the whole file before it is renamed.
+const FINISHING: &str = "finishing";
 /// A state up to this size is always kept.
 const SMALL: usize = 8 << 20;
 /// A larger one is kept where that costs at most one part in so many of the time.
@@ -30,7 +33,7 @@ pub(super) struct Parts {
     folder: PathBuf,
     size: Size,
     /// Held while the worker lives.
-    lock: File,
+    _lock: File,
     saved: Instant,
     cost: Option<Duration>,
 }
@@ -44,11 +47,21 @@ struct Part {
 }
 
 impl Parts {
-    /// The folder for `output` and this digest.
-    pub(super) fn open(output: &Path, digest: &str, size: Size) -> Result<Self> {
+    /// `OUT.parts`.
+    fn root(output: &Path) -> PathBuf {
         let mut name = output.as_os_str().to_owned();
         name.push(".parts");
-        let root = PathBuf::from(name);
+        PathBuf::from(name)
+    }
+
+    /// Whether there is anything of `output`.
+    pub(super) fn exist(output: &Path) -> bool {
+        Self::root(output).is_dir()
+    }
+
+    /// The folder for `output` and this digest.
+    pub(super) fn open(output: &Path, digest: &str, size: Size) -> Result<Self> {
+        let root = Self::root(output);
         let folder = root.join(digest);
         fs::create_dir_all(&folder).map_err(io(&folder))?;
         let path = root.join("lock");
@@ -69,7 +82,7 @@ impl Parts {
             root,
             folder,
             size,
-            lock,
+            _lock: lock,
             saved: Instant::now(),
             cost: None,
         })
@@ -117,7 +130,7 @@ impl Parts {
             return Ok(());
         }
         let begun = Instant::now();
-        let name = format!("state-{:06}.safetensors", carry.frames());
+        let name = format!("state-{:06}.bin", carry.frames());
         self.write(&name, |path| {
             carry.save(path)?;
             let file = File::open(path).map_err(io(path))?;
@@ -165,18 +178,19 @@ impl Parts {
     pub(super) fn remove(self) {
         // what is left over does no harm
         let _ = fs::remove_dir_all(&self.root);
-        drop(self.lock);
     }
 
-    /// The output is about to be put in its place.
-    pub(super) fn finishing(&self) -> Result<()> {
-        let path = self.folder.join("finishing");
-        File::create(&path).map(drop).map_err(io(&path))
+    /// `whole` is about to be put in the place of the output.
+    pub(super) fn finishing(&self, whole: &Path) -> Result<()> {
+        let number = whole.metadata().map_err(io(whole))?.ino().to_string();
+        self.write(FINISHING, |path| fs::write(path, number).map_err(io(path)))
     }
 
-    /// Whether an earlier process came that far.
-    pub(super) fn was_finishing(&self) -> bool {
-        self.folder.join("finishing").exists()
+    /// Whether what stands at `output` is what an earlier process has put there.
+    pub(super) fn has_finished(&self, output: &Path) -> bool {
+        let number = fs::read_to_string(self.folder.join(FINISHING)).ok();
+        let there = output.metadata().ok().map(|about| about.ino().to_string());
+        number.is_some() && number == there
     }
 
     fn write(&self, name: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
@@ -224,7 +238,7 @@ impl Parts {
         let names = self.names()?.into_iter();
         Ok(names
             .filter_map(|(name, path)| {
-                let frames = name.strip_prefix("state-")?.strip_suffix(".safetensors")?;
+                let frames = name.strip_prefix("state-")?.strip_suffix(".bin")?;
                 Some((frames.parse().ok()?, path))
             })
             .collect())
@@ -240,6 +254,17 @@ impl Parts {
             ));
         }
         Ok(names)
+    }
+}
+
+impl Drop for Parts {
+    /// Folders in which nothing is kept do not stay.
+    fn drop(&mut self) {
+        // only empty ones go
+        if fs::remove_dir(&self.folder).is_ok() {
+            let _ = fs::remove_file(self.root.join("lock"));
+            let _ = fs::remove_dir(&self.root);
+        }
     }
 }
 
@@ -323,7 +348,7 @@ mod tests {
         assert_eq!(parts.resume(9, &Device::Cpu).unwrap().0, 0);
         std::fs::write(&path, [2; 24]).unwrap();
         std::fs::write(
-            folder.path().join("o.mp4.parts/d/state-000005.safetensors"),
+            folder.path().join("o.mp4.parts/d/state-000005.bin"),
             "rubbish",
         )
         .unwrap();
@@ -333,6 +358,21 @@ mod tests {
         assert_eq!(all.concat(), [vec![1; 6], vec![2; 24]].concat());
         parts.remove();
         assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_stays_of_a_decode_that_kept_nothing_and_a_finished_one_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open(folder.path()));
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+        let (parts, output) = (open(folder.path()), folder.path().join("o.mp4"));
+        std::fs::write(&output, "another").unwrap();
+        let whole = folder.path().join("whole");
+        std::fs::write(&whole, "video").unwrap();
+        parts.finishing(&whole).unwrap();
+        assert!(!parts.has_finished(&output));
+        std::fs::rename(&whole, &output).unwrap();
+        assert!(parts.has_finished(&output));
     }
 
     #[test]

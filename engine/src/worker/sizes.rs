@@ -127,14 +127,14 @@ mod tests {
         let gib = 1 << 30;
         assert_eq!(cut(&hunyuan, &none, 1000 * gib), Tiling::default());
         assert_eq!(
-            cut(&hunyuan, &none, 16 * gib),
+            cut(&hunyuan, &none, 32 * gib),
             Tiling {
                 space: Some(TILE),
                 time: Some(FRAMES)
             }
         );
         // WAN's chunks are small
-        assert_eq!(cut(&wan, &none, 16 * gib), Tiling::default());
+        assert_eq!(cut(&wan, &none, 32 * gib), Tiling::default());
         let tile = Some(Run {
             length: 256,
             stride: 192,

@@ -7,14 +7,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use candle_core::Tensor;
 use serde_json::{Value, json};
 
 use super::link::{Link, Subject};
 use super::{DeviceMemory, Settings};
 use crate::error::{Error, Result};
 use crate::ops::tiered::{Op, Watcher};
-use crate::vae::Observer;
 
 /// Version of the messages, see docs/agent.md.
 const PROTOCOL: u64 = 1;
@@ -47,7 +45,7 @@ struct Now {
 /// What the user asked for.
 const GO_ON: u8 = 0;
 const AFTER_PIECE: u8 = 1;
-const AT_ONCE: u8 = 2;
+pub(super) const AT_ONCE: u8 = 2;
 
 /// See the module.
 pub(super) struct Told {
@@ -150,6 +148,11 @@ impl Told {
         self.send("phase", message);
     }
 
+    /// The module that came back last.
+    pub(super) fn module(&self, name: &str) {
+        name.clone_into(&mut self.now().module);
+    }
+
     /// `done` of `total`.
     pub(super) fn progress(&self, done: usize, total: usize, unit: &'static str) {
         {
@@ -173,7 +176,7 @@ impl Told {
     }
 
     /// Ends the work where the user has asked for that.
-    fn go_on(&self, least: u8) -> Result<()> {
+    pub(super) fn go_on(&self, least: u8) -> Result<()> {
         if self.asked.load(Ordering::Relaxed) >= least {
             return Err(Error::Stopped);
         }
@@ -356,53 +359,6 @@ impl Watcher for Told {
     }
 }
 
-/// Watches a model for [`Told`]: where it is, and whether it may go on.
-pub(super) struct Watch<'a> {
-    told: &'a Told,
-    /// Longest time for a piece.
-    limit: Option<Duration>,
-    since: Instant,
-    slowest: Duration,
-}
-
-/// A piece may take this many times as long as the slowest before it, and at least [`LEAST`].
-const TIMES: u32 = 20;
-const LEAST: Duration = Duration::from_mins(10);
-
-impl<'a> Watch<'a> {
-    /// `limit`: for one piece; absent: what follows from those before.
-    pub(super) fn new(told: &'a Told, limit: Option<Duration>) -> Self {
-        Self {
-            told,
-            limit,
-            since: Instant::now(),
-            slowest: Duration::ZERO,
-        }
-    }
-
-    fn limit(&self) -> Option<Duration> {
-        let learned = (!self.slowest.is_zero()).then(|| (self.slowest * TIMES).max(LEAST));
-        self.limit.or(learned)
-    }
-}
-
-impl Observer for Watch<'_> {
-    fn after(&mut self, module: &str, _: &Tensor) -> Result<()> {
-        module.clone_into(&mut self.told.now().module);
-        self.told.go_on(AT_ONCE)?;
-        match self.limit() {
-            Some(limit) if self.since.elapsed() > limit => Err(Error::Late {
-                module: module.to_owned(),
-                limit,
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    fn pieces(&mut self, done: usize, total: usize) -> Result<()> {
-        self.slowest = self.slowest.max(self.since.elapsed());
-        self.since = Instant::now();
-        self.told.progress(done, total, "pieces");
-        Ok(())
-    }
-}
+#[cfg(test)]
+#[path = "told_tests.rs"]
+mod tests;

@@ -18,11 +18,7 @@ pub(in crate::cli) struct DecodeArgs {
     pub(super) from_vault: Option<String>,
     /// Folder of the autoencoder (`vae`) as diffusers saves it; from the vault without it
     /// the one that the dead run had loaded
-    #[arg(
-        long,
-        value_name = "DIR|FILE",
-        required_unless_present = "from_vault"
-    )]
+    #[arg(long, value_name = "DIR|FILE", required_unless_present = "from_vault")]
     pub(super) model: Option<PathBuf>,
     /// The video: .mp4 (through ffmpeg), .gif, or a name without an ending for a folder of
     /// png pictures

@@ -94,8 +94,14 @@ pub(super) fn probe(program: &Path) -> Result<(), CudaError> {
     if status.success() {
         return Ok(());
     }
-    let words = words.and_then(|words| words.join().ok()).unwrap_or_default();
-    let words: Vec<&str> = words.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let words = words
+        .and_then(|words| words.join().ok())
+        .unwrap_or_default();
+    let words: Vec<&str> = words
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
     let said = words.join("; ");
     Err(refused(match said.as_str() {
         "" => format!("it ended with {status}"),

@@ -10,9 +10,9 @@ use std::process::Command;
 
 use framepack_engine::worker::{self as engine, Job, Place, Task};
 
-use self::args::{Device, HowArgs};
 pub(super) use self::args::{DecodeArgs, EncodeArgs, WorkerArgs};
-pub use self::cuda::CudaError;
+use self::args::{Device, HowArgs};
+pub(super) use self::cuda::CudaError;
 use super::args::{AgentChoice, RunArgs};
 use super::{CliError, run};
 
@@ -33,10 +33,7 @@ pub(super) fn decode(args: DecodeArgs) -> Result<u8, CliError> {
             let model = args.model.map_or_else(|| source::model(&entry), Ok)?;
             (entry.path, model)
         }
-        (None, latents) => (
-            latents.unwrap_or_default(),
-            args.model.unwrap_or_default(),
-        ),
+        (None, latents) => (latents.unwrap_or_default(), args.model.unwrap_or_default()),
     };
     let job = Job {
         task: Task::Decode,
@@ -116,7 +113,10 @@ fn command(job: &Job) -> Result<Vec<String>, CliError> {
     let words = [own.into_os_string(), "worker".into()];
     let words = words.into_iter().chain(job.words());
     words
-        .map(|word| word.into_string().map_err(|word| CliError::NotText(PathBuf::from(word))))
+        .map(|word| {
+            word.into_string()
+                .map_err(|word| CliError::NotText(PathBuf::from(word)))
+        })
         .collect()
 }
 

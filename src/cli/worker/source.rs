@@ -11,7 +11,11 @@ pub(super) fn entry(asked: &str) -> Result<Entry, CliError> {
     let entries = vault.list()?;
     let entry = if asked.is_empty() {
         let whole = |e: &&Entry| e.kind == Kind::Latents && matches!(e.state, State::Whole(_));
-        entries.iter().find(whole).cloned().ok_or(CliError::NoLatents)?
+        entries
+            .iter()
+            .find(whole)
+            .cloned()
+            .ok_or(CliError::NoLatents)?
     } else {
         Vault::find(&entries, asked)?
     };
@@ -72,7 +76,11 @@ fn in_hub(name: &str) -> Option<PathBuf> {
     if owner.is_empty() || model.contains('/') {
         return None;
     }
-    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let variable = |name: &str| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
     let cache = variable("HF_HUB_CACHE")
         .or_else(|| Some(variable("HF_HOME")?.join("hub")))
         .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("huggingface/hub")))
@@ -81,5 +89,7 @@ fn in_hub(name: &str) -> Option<PathBuf> {
         .join(format!("models--{owner}--{model}"))
         .join("snapshots");
     let places = std::fs::read_dir(snapshots).ok()?.flatten();
-    places.map(|entry| entry.path()).find(|place| is_model(place))
+    places
+        .map(|entry| entry.path())
+        .find(|place| is_model(place))
 }
