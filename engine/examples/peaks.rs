@@ -69,13 +69,20 @@ fn main() -> Result<(), Failure> {
     };
     let decoder = model.decoder(Arc::new(Cpu))?;
     let mut out = std::io::stdout();
-    writeln!(out, "weights {:.1} MB", mb(ALLOCATOR.current_usage() as u64))?;
+    writeln!(
+        out,
+        "weights {:.1} MB",
+        mb(ALLOCATOR.current_usage() as u64)
+    )?;
     let latents = |[t, h, w]: [usize; 3]| {
         Tensor::randn(0f32, 1.0, (1, channels, t, h, w), &Device::Cpu)?.to_dtype(DType::F32)
     };
     // threads, and what the matrix product keeps for them, are there from now on
-    decoder.decode(&latents([1, 4, 4])?, &Tiling::default(), &mut Unobserved)?;
-    writeln!(out, "| latents, way | predicted MB | measured MB | off by | s |")?;
+    decoder.decode(&latents([1, 8, 8])?, &Tiling::default(), &mut Unobserved)?;
+    writeln!(
+        out,
+        "| latents, way | predicted MB | measured MB | off by | s |"
+    )?;
     writeln!(out, "| --- | --- | --- | --- | --- |")?;
     for text in cases {
         let (size, way) = case(text)?;

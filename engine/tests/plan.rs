@@ -53,6 +53,6 @@ mod tests {
             held: 3 << 20,
             coming: 1 << 20,
         };
-        assert_eq!(tight.left(), Some((5 << 20) - (5 << 20) / 20));
+        assert_eq!(tight.left(), Some((5 << 20) - (5 << 20) / 50));
     }
 }

@@ -63,8 +63,8 @@ pub struct Room {
     pub coming: u64,
 }
 
-/// The share of the room that is left free: a prediction may be off by this much.
-const MARGIN: u64 = 20;
+/// The share of the room that is left free: predictions have been off by half of it.
+const MARGIN: u64 = 50;
 
 impl Room {
     /// Bytes for a run; `None`: as many as it likes.

@@ -22,7 +22,7 @@ pub use self::tiles::{Run, Tiling};
 
 use crate::error::{Result, argument};
 use crate::ops::Backend;
-use crate::plan::Way;
+use crate::plan::{Half, Way};
 use crate::weights::{Scope, Weights};
 
 /// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
@@ -81,6 +81,22 @@ impl Model {
     /// The weights.
     pub fn weights(&self) -> &Weights {
         &self.weights
+    }
+
+    /// Bytes that the weights of a half take when they are loaded in this precision: what a plan must leave room for.
+    pub fn weight_bytes(&self, half: Half, dtype: DType) -> u64 {
+        let own = match half {
+            Half::Decoder => ["decoder.", "post_quant_conv."],
+            Half::Encoder => ["encoder.", "quant_conv."],
+        };
+        let tensors = self.weights.names().filter(|name| {
+            own.iter().any(|prefix| name.starts_with(prefix))
+        });
+        let numbers = tensors.filter_map(|name| {
+            let shape = self.weights.shape(name).ok()?;
+            Some(shape.iter().product::<usize>() as u64)
+        });
+        numbers.sum::<u64>() * dtype.size_in_bytes() as u64
     }
 
     /// Loads the half that makes videos of latents.

@@ -211,7 +211,9 @@ fn numbers_that_are_none_are_found_in_every_precision() {
         let data = [vec![0; 3 * bytes.len()], bytes].concat();
         let (_folder, path) = write(&file(&[("decoder.weight", dtype, vec![4], data)]));
         let weights = Weights::open(&path).unwrap();
-        let error = weights.get("decoder.weight", &[4], &Device::Cpu).unwrap_err();
+        let error = weights
+            .get("decoder.weight", &[4], &Device::Cpu)
+            .unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
