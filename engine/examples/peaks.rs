@@ -28,7 +28,7 @@ fn case(text: &str) -> Result<([usize; 3], Way), Failure> {
             .collect::<Result<_, _>>()?)
     };
     let size = numbers(parts.next().unwrap_or_default(), 'x')?;
-    let size = size.try_into().map_err(|_| "a size is TxHxW")?;
+    let size = <[usize; 3]>::try_from(size).map_err(|other| format!("{other:?} is no TxHxW"))?;
     let (mut tiling, mut exact) = (Tiling::default(), None);
     for part in parts {
         let (key, value) = part.split_once('=').ok_or("KEY=VALUE is needed")?;

@@ -89,9 +89,10 @@ impl Model {
             Half::Decoder => ["decoder.", "post_quant_conv."],
             Half::Encoder => ["encoder.", "quant_conv."],
         };
-        let tensors = self.weights.names().filter(|name| {
-            own.iter().any(|prefix| name.starts_with(prefix))
-        });
+        let tensors = self
+            .weights
+            .names()
+            .filter(|name| own.iter().any(|prefix| name.starts_with(prefix)));
         let numbers = tensors.filter_map(|name| {
             let shape = self.weights.shape(name).ok()?;
             Some(shape.iter().product::<usize>() as u64)
