@@ -79,6 +79,17 @@ pub enum Error {
     Tensor(#[from] candle_core::Error),
 }
 
+impl Error {
+    /// Whether a device had too little memory: by the words of CUDA's and candle's errors.
+    pub fn is_out_of_memory(&self) -> bool {
+        let Self::Tensor(e) = self else {
+            return false;
+        };
+        let text = e.to_string().to_lowercase();
+        text.contains("out of memory") || text.contains("out_of_memory")
+    }
+}
+
 /// Shorthand for [`Error::Argument`].
 pub(crate) fn argument<T>(reason: impl Into<String>) -> Result<T> {
     Err(Error::Argument(reason.into()))
