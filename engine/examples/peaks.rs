@@ -71,7 +71,8 @@ fn main() -> Result<(), Failure> {
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "weights {:.1} MB",
+        "weights: predicted {:.1} MB, measured {:.1} MB\n",
+        mb(model.weight_bytes(Half::Decoder, DType::F32)),
         mb(ALLOCATOR.current_usage() as u64)
     )?;
     let latents = |[t, h, w]: [usize; 3]| {

@@ -159,7 +159,7 @@ impl Plan {
             size: self.grid,
         };
         let backend = &*ready.backend;
-        let weights = sizes::weights(&self.model, Half::Decoder, now.dtype);
+        let weights = self.model.weight_bytes(Half::Decoder, now.dtype);
         let room = sizes::room(backend, ready.memory, weights, work.settings.cap());
         let fits = |way: Way| {
             let peak = plan::peak(&job, backend, &way).ok()?;

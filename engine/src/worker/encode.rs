@@ -52,7 +52,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
         batch: 1,
         size,
     };
-    let weights = sizes::weights(&model, Half::Encoder, backend.dtype());
+    let weights = model.weight_bytes(Half::Encoder, backend.dtype());
     let room = sizes::room(&*backend, memory, weights, work.settings.cap());
     let way = match sizes::asked(model.config(), work.settings) {
         Some(way) => way,

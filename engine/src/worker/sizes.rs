@@ -1,13 +1,12 @@
 //! How a job is cut: as the settings say, else as the planner chooses for the memory that is there.
 
-use candle_core::DType;
 use serde_json::{Value, json};
 
 use super::{DeviceMemory, Settings};
 use crate::error::{Error, Result};
 use crate::ops::Backend;
-use crate::plan::{self, Choice, Half, Job, Room, Way};
-use crate::vae::{Config, Model, Run, Tiling};
+use crate::plan::{self, Choice, Job, Room, Way};
+use crate::vae::{Config, Run, Tiling};
 
 /// What is left where nothing fits: the host may still page something out.
 const LEAST: Run = Run {
@@ -65,22 +64,6 @@ pub(super) fn room(
         held: memory.map_or(0, |memory| memory.reserved),
         coming: weights,
     }
-}
-
-/// Bytes of the weights of this half, once they are loaded.
-pub(super) fn weights(model: &Model, half: Half, dtype: DType) -> u64 {
-    let names = match half {
-        Half::Decoder => ["decoder.", "post_quant_conv."],
-        Half::Encoder => ["encoder.", "quant_conv."],
-    };
-    let all = model.weights();
-    let own = all
-        .names()
-        .filter(|name| names.iter().any(|own| name.starts_with(own)));
-    let numbers: usize = own
-        .filter_map(|name| Some(all.shape(name).ok()?.iter().product::<usize>()))
-        .sum();
-    (numbers * dtype.size_in_bytes()) as u64
 }
 
 /// The planner's choice; below `failed`, which took too much. On the processor there is always one.
@@ -171,6 +154,7 @@ pub(super) fn words(way: &Way) -> String {
 mod tests {
     use super::*;
     use crate::ops::cpu::Cpu;
+    use crate::plan::Half;
     use crate::vae::{HunyuanConfig, WanConfig};
 
     const fn run(length: usize, stride: usize) -> Option<Run> {
