@@ -122,15 +122,6 @@ pub fn retreat(job: &Job<'_>, backend: &dyn Backend, failed: &Choice) -> Option<
     first_below(job, backend, failed.peak - failed.peak / 5)
 }
 
-/// The first of several places, in order of preference (the wished precision, a lower one, the processor), where
-/// something fits.
-pub fn choose_among(job: &Job<'_>, places: &[(&dyn Backend, Room)]) -> Option<(usize, Choice)> {
-    places
-        .iter()
-        .enumerate()
-        .find_map(|(at, (backend, room))| choose(job, *backend, room).map(|choice| (at, choice)))
-}
-
 fn first_below(job: &Job<'_>, backend: &dyn Backend, room: u64) -> Option<Choice> {
     ways(job, backend, room).into_iter().find_map(|way| {
         let peak = peak(job, backend, &way).ok()?;

@@ -31,11 +31,6 @@ pub trait Observer {
     /// `clip` is what the module of this name gave: (B, T, H, W, C).
     fn after(&mut self, module: &str, clip: &Tensor) -> Result<()>;
 
-    /// Numbers came out that are none: all is done again in a higher precision.
-    fn stepped_up(&mut self, _from: DType, _to: DType) -> Result<()> {
-        Ok(())
-    }
-
     /// `done` pieces of `total` have gone through; a piece is one tile of one chunk, or of one pass of the exact mode.
     fn pieces(&mut self, _done: usize, _total: usize) -> Result<()> {
         Ok(())
