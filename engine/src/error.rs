@@ -35,15 +35,71 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// Numbers came out that are none.
+    #[error(
+        "numbers that are none (NaN or infinite) came out of {half} in {dtype}{}",
+        if *dtype == "float32" { ": the weights or what went in are damaged" } else { "" }
+    )]
+    NotFinite {
+        /// The decoder or the encoder.
+        half: &'static str,
+        /// What was computed in: `float32`, `float16` or `bfloat16`.
+        dtype: &'static str,
+    },
     /// An argument that does not fit the model or the operation.
     #[error("{0}")]
     Argument(String),
+    /// Something is where the output belongs.
+    #[error("{}: is there already: name another, or give --force to replace it", .0.display())]
+    Exists(PathBuf),
+    /// The user has ended it.
+    #[error("ended by the user")]
+    Stopped,
+    /// One piece of the work took too long.
+    #[error("a piece took more than {:.0} s; it was at {module}", limit.as_secs_f64())]
+    Late {
+        /// The module that came back last.
+        module: String,
+        /// What it may take.
+        limit: std::time::Duration,
+    },
+    /// A program that writes or reads videos.
+    #[error("{program}: {reason}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// What it said, or why it cannot be started.
+        reason: String,
+    },
+    /// A device that is not there, or cannot be used.
+    #[error("{0}")]
+    Device(String),
     /// The tensor library refused.
     #[error("{0}")]
     Tensor(#[from] candle_core::Error),
 }
 
+impl Error {
+    /// Whether a device had too little memory: by the words of CUDA's and candle's errors.
+    pub fn is_out_of_memory(&self) -> bool {
+        let Self::Tensor(e) = self else {
+            return false;
+        };
+        let text = e.to_string().to_lowercase();
+        text.contains("out of memory") || text.contains("out_of_memory")
+    }
+}
+
 /// Shorthand for [`Error::Argument`].
 pub(crate) fn argument<T>(reason: impl Into<String>) -> Result<T> {
     Err(Error::Argument(reason.into()))
+}
+
+/// An error of the system about this file.
+pub(crate) fn io(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |source| Error::Io {
+        path: path.clone(),
+        source,
+    }
 }

@@ -2,22 +2,27 @@
 //!
 //! Outside, videos and latents are (B, C, T, H, W) as everywhere else; inside, clips are channels-last.
 
-mod config;
+pub(crate) mod config;
 pub mod hunyuan;
 mod layers;
-mod tiles;
+pub mod precision;
+mod single;
+mod stream;
+pub(crate) mod tiles;
 pub mod wan;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use candle_core::Tensor;
+use candle_core::{DType, Tensor};
 
 pub use self::config::{Config, HunyuanConfig, WanConfig};
+pub use self::stream::{Carry, Chunk};
 pub use self::tiles::{Run, Tiling};
 
 use crate::error::{Result, argument};
 use crate::ops::Backend;
+use crate::plan::{Half, Way};
 use crate::weights::{Scope, Weights};
 
 /// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
@@ -25,6 +30,11 @@ use crate::weights::{Scope, Weights};
 pub trait Observer {
     /// `clip` is what the module of this name gave: (B, T, H, W, C).
     fn after(&mut self, module: &str, clip: &Tensor) -> Result<()>;
+
+    /// `done` pieces of `total` have gone through; a piece is one tile of one chunk, or of one pass of the exact mode.
+    fn pieces(&mut self, _done: usize, _total: usize) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Sees nothing.
@@ -45,18 +55,44 @@ pub struct Model {
 }
 
 impl Model {
-    /// Opens a folder as diffusers saves it: `config.json` and safetensors files. Reads no weights yet.
-    pub fn open(folder: &Path) -> Result<Self> {
-        let config = Config::read(&folder.join("config.json"))?;
+    /// Opens a folder as diffusers saves it (`config.json` and safetensors files), or a checkpoint of one file with
+    /// diffusers', the authors' or ComfyUI's names. Reads no weights yet.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path.is_file() {
+            let (config, weights) = single::open(path)?;
+            return Ok(Self { config, weights });
+        }
         Ok(Self {
-            config,
-            weights: Weights::open(folder)?,
+            config: Config::read(&path.join("config.json"))?,
+            weights: Weights::open(path)?,
         })
     }
 
-    /// What `config.json` says.
+    /// What `config.json` says, or the tensors' shapes where there is none.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// Bytes that the weights of a half take when they are loaded in this precision: what a plan must leave room for.
+    pub fn weight_bytes(&self, half: Half, dtype: DType) -> u64 {
+        let own = match half {
+            Half::Decoder => ["decoder.", "post_quant_conv."],
+            Half::Encoder => ["encoder.", "quant_conv."],
+        };
+        let tensors = self
+            .weights
+            .names()
+            .filter(|name| own.iter().any(|prefix| name.starts_with(prefix)));
+        let numbers = tensors.filter_map(|name| {
+            let shape = self.weights.shape(name).ok()?;
+            Some(shape.iter().product::<usize>() as u64)
+        });
+        numbers.sum::<u64>() * dtype.size_in_bytes() as u64
     }
 
     /// Loads the half that makes videos of latents.
@@ -100,9 +136,52 @@ impl Decoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
+        stream::whole(|sink| self.decode_stream(latents, tiling, None, observer, sink))
+    }
+
+    /// The same, given to `sink` chunk by chunk: HunyuanVideo's are the runs of frames of `tiling.time` after their
+    /// cross-fade (all frames where there are none), WAN's those that its caches carry over. `from` is what an
+    /// earlier decode with the same arguments left: only the frames after it are made. An error of `sink` ends the
+    /// decode.
+    pub fn decode_stream(
+        &self,
+        latents: &Tensor,
+        tiling: &Tiling,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
         match self {
-            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, observer),
-            Self::Wan(decoder) => decoder.decode(latents, tiling, observer),
+            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
+            Self::Wan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
+        }
+    }
+
+    /// The same, in the way that a plan says. The exact way takes a batch of one; its `from` tells which frames are given
+    /// already, the rest is gone through all the same.
+    pub fn decode_way(
+        &self,
+        latents: &Tensor,
+        way: &Way,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
+        match (way, self) {
+            (Way::Tiled(tiling), _) => self.decode_stream(latents, tiling, from, observer, sink),
+            (Way::Exact { budget }, Self::Hunyuan(decoder)) => {
+                if latents.dim(0)? != 1 {
+                    return argument("the exact mode gives the frames of one video at a time");
+                }
+                let given = from.map_or(0, Carry::frames);
+                let next = latents.dim(2)?;
+                decoder.decode_exact(latents, *budget, observer, &mut |frames| {
+                    stream::after(&frames, given, next).map_or(Ok(()), &mut *sink)
+                })
+            }
+            (Way::Exact { .. }, Self::Wan(_)) => {
+                argument("only HunyuanVideo's decoder has an exact low-memory mode")
+            }
         }
     }
 
@@ -140,11 +219,13 @@ impl Encoder {
     }
 }
 
-/// (B, C, T, H, W) with this many channels to a clip; empty ones are refused.
-fn to_clip(tensor: &Tensor, channels: usize, what: &str) -> Result<Tensor> {
+/// (B, C, T, H, W) with this many channels to a clip where and as `backend` computes; empty ones are refused.
+fn to_clip(tensor: &Tensor, channels: usize, what: &str, backend: &dyn Backend) -> Result<Tensor> {
     match tensor.dims() {
         [b, c, t, h, w] if *c == channels && b * t * h * w > 0 => {
-            Ok(tensor.permute((0, 2, 3, 4, 1))?.contiguous()?)
+            let tensor = tensor.to_device(backend.device())?;
+            let clip = tensor.permute((0, 2, 3, 4, 1))?.contiguous()?;
+            Ok(clip.to_dtype(backend.dtype())?)
         }
         other => argument(format!(
             "{what} of shape {other:?} where [batch, {channels}, frames, height, width] is needed"
@@ -152,7 +233,8 @@ fn to_clip(tensor: &Tensor, channels: usize, what: &str) -> Result<Tensor> {
     }
 }
 
-/// The way back.
+/// The way back, to single precision.
 fn from_clip(clip: &Tensor) -> Result<Tensor> {
-    Ok(clip.permute((0, 4, 1, 2, 3))?.contiguous()?)
+    let tensor = clip.permute((0, 4, 1, 2, 3))?.contiguous()?;
+    Ok(tensor.to_dtype(DType::F32)?)
 }

@@ -22,7 +22,7 @@ use candle_core::{CpuStorage, DType, Device, Storage, StorageRef, Tensor};
 use self::band::Frames;
 use self::conv::Task;
 use self::pixel::Pixel;
-use super::{Backend, Clip, Conv3d, GroupSums, Norm, Prologue, Sight};
+use super::{Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Norm, Prologue, Sight};
 use crate::error::{Result, argument};
 
 /// The processor, on rayon's global thread pool.
@@ -44,14 +44,17 @@ impl Backend for Cpu {
         let weight = weight.to_dtype(DType::F32)?.contiguous()?;
         let taps = kt * kh * kw;
         let by_tap = taps::by_tap(&Numbers::of(&weight)?, [outputs, inputs, taps]);
-        Ok(Conv3d {
-            weight: Tensor::from_vec(by_tap, (kt, kh, kw, inputs, outputs), &Device::Cpu)?,
-            bias: bias.map(|bias| bias.to_dtype(DType::F32)).transpose()?,
-            kernel: [kt, kh, kw],
-            stride: [1; 3],
-            inputs,
-            outputs,
-        })
+        Ok(Conv3d::new(
+            Tensor::from_vec(by_tap, (kt, kh, kw, inputs, outputs), &Device::Cpu)?,
+            bias.map(|bias| bias.to_dtype(DType::F32)).transpose()?,
+            [kt, kh, kw],
+            (inputs, outputs),
+        ))
+    }
+
+    fn unload_conv(&self, conv: &Conv3d) -> Result<(Tensor, Option<Tensor>)> {
+        let weight = conv.weight.permute((4, 3, 0, 1, 2))?.contiguous()?;
+        Ok((weight, conv.bias.clone()))
     }
 
     fn conv3d(
@@ -62,6 +65,14 @@ impl Backend for Cpu {
         add: Option<&Tensor>,
     ) -> Result<Tensor> {
         convolve(clip, prologue, conv, add, None)
+    }
+
+    fn conv_scratch(&self, batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
+        conv::scratch(batch, axes, conv)
+    }
+
+    fn attention_scratch(&self, _frames: usize, _tokens: usize, _channels: usize) -> u64 {
+        4 * (rayon::current_num_threads() * attention::SCORES) as u64
     }
 
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums> {
@@ -128,7 +139,7 @@ fn convolve(
         ));
     }
     let Some(size) = conv::output_size(axes, conv.kernel, conv.stride) else {
-        let padded: Vec<usize> = axes.iter().map(super::Axis::len).collect();
+        let padded: Vec<usize> = axes.iter().map(Axis::len).collect();
         return argument(format!(
             "a clip of {padded:?} is smaller than the kernel {:?}",
             conv.kernel

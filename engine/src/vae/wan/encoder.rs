@@ -6,7 +6,8 @@ use candle_core::Tensor;
 
 use super::super::config::WanConfig;
 use super::super::layers::Loader;
-use super::super::tiles::{self, Ratio};
+use super::super::precision::finite;
+use super::super::tiles;
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, gamma};
 use super::cache::{Caches, Slots};
@@ -49,7 +50,6 @@ impl Level {
 pub struct Encoder {
     backend: Arc<dyn Backend>,
     config: WanConfig,
-    ratio: Ratio,
     slots: Slots,
     conv_in: Causal,
     levels: Vec<Level>,
@@ -88,16 +88,10 @@ impl Encoder {
                     ))
                 }
             };
-            let mut resnets = Vec::new();
-            for j in 0..config.num_res_blocks {
-                let inputs = if j == 0 { inputs } else { width };
-                resnets.push(Resnet::load(
-                    &next(format!("resnets.{j}")),
-                    inputs,
-                    width,
-                    &mut slots,
-                )?);
-            }
+            let count = config.num_res_blocks;
+            let resnets = Resnet::row(count, (inputs, width), &mut slots, |j| {
+                next(format!("resnets.{j}"))
+            })?;
             let shrinks = i + 1 < widths.len();
             let time = shrinks && config.temperal_downsample[i];
             let downsample = shrinks
@@ -115,10 +109,6 @@ impl Encoder {
             inputs = width;
         }
         Ok(Self {
-            ratio: Ratio {
-                space: config.scale_factor_spatial,
-                time: config.scale_factor_temporal,
-            },
             conv_in: Causal::load(
                 &at.under("conv_in"),
                 config.in_channels,
@@ -147,13 +137,20 @@ impl Encoder {
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
         let p = self.config.patch();
-        let clip = to_clip(video, self.config.in_channels / p / p, "a video")?;
-        self.ratio.check(&clip)?;
-        let step = step(tiling, self.ratio)? * self.ratio.time;
-        let steps = tiling.encoder_space(self.ratio, p)?;
+        let clip = to_clip(
+            video,
+            self.config.in_channels / p / p,
+            "a video",
+            &*self.backend,
+        )?;
+        let ratio = self.config.ratio();
+        ratio.check(&clip)?;
+        let step = step(tiling, ratio)? * ratio.time;
+        let steps = tiling.encoder_space(ratio, p)?;
         let moments = tiles::in_space(&patch(&clip, p)?, steps, |tile| {
             self.piece(tile, step, observer)
         })?;
+        finite("the encoder", &moments)?;
         from_clip(&moments)
     }
 

@@ -1,0 +1,69 @@
+//! What a model is computed in, and whether that did.
+
+use candle_core::{DType, Tensor};
+
+use crate::error::{Error, Result};
+
+/// The next precision that may do where one gives numbers that are none ([`Error::NotFinite`]): half with a small range,
+/// half with a large one, single.
+pub fn higher(dtype: DType) -> Option<DType> {
+    match dtype {
+        DType::F16 => Some(DType::BF16),
+        DType::BF16 => Some(DType::F32),
+        _ => None,
+    }
+}
+
+/// The word for it.
+pub fn word(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "float16",
+        DType::BF16 => "bfloat16",
+        DType::F32 => "float32",
+        other => other.as_str(),
+    }
+}
+
+/// Refuses a result with numbers that are none: their sum is none either.
+pub(super) fn finite(half: &'static str, result: &Tensor) -> Result<()> {
+    let sum = result.to_dtype(DType::F32)?.sum_all()?;
+    if sum.to_scalar::<f32>()?.is_finite() {
+        return Ok(());
+    }
+    Err(Error::NotFinite {
+        half,
+        dtype: word(result.dtype()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_found_and_a_higher_precision_tried() {
+        // 300 squared is too much for float16 alone
+        let square = |dtype: DType| {
+            let number = Tensor::new(&[1.0, 300f32], &Device::Cpu)
+                .unwrap()
+                .to_dtype(dtype)
+                .unwrap();
+            finite("the decoder", &(&number * &number).unwrap())
+        };
+        let error = square(DType::F16).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "numbers that are none (NaN or infinite) came out of the decoder in float16"
+        );
+        square(higher(DType::F16).unwrap()).unwrap();
+        assert_eq!(higher(higher(DType::F16).unwrap()), Some(DType::F32));
+        assert_eq!(higher(DType::F32), None);
+        let none = Tensor::new(&[f32::NEG_INFINITY, f32::INFINITY], &Device::Cpu).unwrap();
+        assert_eq!(
+            finite("the encoder", &none).unwrap_err().to_string(),
+            "numbers that are none (NaN or infinite) came out of the encoder in float32: the weights or what went in are damaged"
+        );
+    }
+}
