@@ -49,8 +49,20 @@ fn words(latents: &Path, model: &Path, output: &Path) -> Vec<OsString> {
     words
 }
 
-fn decode(home: &Home, latents: &Path, output: &Path) -> Finished {
-    let words = words(latents, &model(), output);
+/// A profile that decodes one latent frame at a time: many chunks.
+fn many_chunks(home: &Home) -> [OsString; 2] {
+    let profile = home.path("chunks.toml");
+    std::fs::write(
+        &profile,
+        "schema = 1\n[profile]\nid = \"chunks\"\nversion = \"1.0.0\"\ntitle = \"t\"\n[workload.settings]\nvae_chunk = 1\n",
+    )
+    .unwrap();
+    ["--profile".into(), profile.into()]
+}
+
+fn decode(home: &Home, latents: &Path, output: &Path, more: &[OsString]) -> Finished {
+    let mut words = words(latents, &model(), output);
+    words.extend_from_slice(more);
     let run = Start::new(home).engine("decode", &words).start();
     let run = run.finish(LIMIT);
     run.assert_exit(0);
@@ -86,6 +98,7 @@ fn a_decode_is_a_run_whose_worker_tells_what_it_does() {
         &home,
         &latents(&home, "l.safetensors", [16, 3, 4, 4]),
         &output,
+        &[],
     );
     let told: Vec<&Event> = run
         .events
@@ -150,8 +163,10 @@ fn a_killed_decode_goes_on_to_the_same_bytes() {
     let home = Home::new();
     let file = latents(&home, "l.safetensors", [16, 60, 4, 4]);
     let output = home.path("out/killed");
+    let chunks = many_chunks(&home);
     let mut run = Start::new(&home)
         .engine("decode", &words(&file, &model(), &output))
+        .engine("decode", &chunks)
         .start();
     let (pid, _) = run.spawned(1);
     let kept = || {
@@ -166,14 +181,14 @@ fn a_killed_decode_goes_on_to_the_same_bytes() {
     assert_eq!(killed.status.code(), Some(20), "{}", killed.digest());
     assert!(!output.exists());
 
-    let resumed = decode(&home, &file, &output);
+    let resumed = decode(&home, &file, &output, &chunks);
     let text = lines(&resumed);
     assert!(
         text.contains("of 237 frames are there from an earlier attempt"),
         "{text}"
     );
     let whole = home.path("out/whole");
-    let undisturbed = decode(&home, &file, &whole);
+    let undisturbed = decode(&home, &file, &whole, &chunks);
     assert!(!lines(&undisturbed).contains("earlier attempt"));
     assert_eq!(files(&whole).len(), 237);
     assert!(files(&output) == files(&whole), "the bytes differ");
@@ -413,6 +428,7 @@ fn a_video_is_encoded_and_what_comes_out_can_be_decoded() {
         &home,
         &latents(&home, "l.safetensors", [16, 3, 4, 4]),
         &pictures,
+        &[],
     );
     let output = home.path("out/again.safetensors");
     let words: [&std::ffi::OsStr; 5] = [
@@ -434,7 +450,7 @@ fn a_video_is_encoded_and_what_comes_out_can_be_decoded() {
         _ => None,
     });
     assert!(phases.contains(&Phase::VaeEncode), "{phases:?}");
-    let run = decode(&home, &output, &home.path("out/back.gif"));
+    let run = decode(&home, &output, &home.path("out/back.gif"), &[]);
     assert!(
         lines(&run).contains("9 frames of 32 x 32"),
         "{}",
@@ -452,9 +468,10 @@ fn a_decode_is_watched_on_a_small_screen() {
     let file = latents(&home, "l.safetensors", [16, 120, 4, 4]);
     let mut program: Vec<OsString> = vec![BINARY.into(), "decode".into()];
     program.extend(words(&file, &model(), &home.path("out/v")));
+    program.extend(many_chunks(&home));
     let mut terminal = Terminal::open(&home, (80, 24), &program);
     terminal.wait_for("vae_decode", LIMIT);
-    terminal.wait_for("Finished", LIMIT);
+    terminal.wait_for("FINISHED", LIMIT);
     terminal.press("q");
     terminal.assert_restored(0);
     assert_eq!(files(&home.path("out/v")).len(), 477);
