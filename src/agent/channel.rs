@@ -27,7 +27,8 @@ use super::protocol::{LONGEST_ANSWER, LONGEST_LINE, Message, Said, parse};
 const INBOX: usize = 1024;
 /// Processes that are heard at once.
 const MOST_PEERS: usize = 64;
-/// Messages a second that one process may send, and how many it may have saved up.
+/// Messages a second that one process may send, and how many it may have saved up: bars and heartbeats, and beside
+/// them all else, so that a bar that floods costs no word of a phase, job or finding.
 const A_SECOND: f64 = 200.0;
 const SAVED_UP: f64 = 2000.0;
 /// Commands that wait for one process.
@@ -372,8 +373,41 @@ struct Talk {
         ),
     >,
     next: u64,
-    allowance: f64,
+    frequent: Allowance,
+    other: Allowance,
+}
+
+/// What a process may still send of one kind.
+struct Allowance {
+    left: f64,
     counted: Instant,
+}
+
+impl Allowance {
+    fn new() -> Self {
+        Self {
+            left: SAVED_UP,
+            counted: Instant::now(),
+        }
+    }
+
+    /// Whether one more is allowed.
+    fn any(&mut self) -> bool {
+        let now = Instant::now();
+        let saved = (now - self.counted).as_secs_f64() * A_SECOND;
+        self.counted = now;
+        self.left = (self.left + saved).min(SAVED_UP);
+        self.left >= 1.0
+    }
+
+    /// Takes one, where it is allowed.
+    fn take(&mut self) -> bool {
+        let any = self.any();
+        if any {
+            self.left -= 1.0;
+        }
+        any
+    }
 }
 
 impl Talk {
@@ -387,8 +421,8 @@ impl Talk {
             unsent: Vec::new(),
             waiting: BTreeMap::new(),
             next: 1,
-            allowance: SAVED_UP,
-            counted: Instant::now(),
+            frequent: Allowance::new(),
+            other: Allowance::new(),
         }
     }
 
@@ -485,14 +519,27 @@ impl Talk {
     }
 
     async fn line(&mut self, line: &[u8]) -> bool {
-        if !self.allowed() {
+        // a flood is not even looked into
+        if !self.frequent.any() && !self.other.any() {
             return true;
         }
         // what is no message is nobody's
-        let Ok(message) = parse(line) else {
+        let Ok(mut message) = parse(line) else {
+            self.frequent.take();
             return true;
         };
-        let mut message = message;
+        let frequent = matches!(
+            message.said,
+            Said::Beat { .. } | Said::Progress { .. } | Said::Unknown { .. }
+        );
+        let allowance = if frequent {
+            &mut self.frequent
+        } else {
+            &mut self.other
+        };
+        if !allowance.take() {
+            return true;
+        }
         if let Said::Reply { id, result } = message.said {
             if let Some((_, answer)) = self.waiting.remove(&id) {
                 // whoever asked may have stopped waiting
@@ -503,32 +550,18 @@ impl Talk {
                 kind: "reply".to_owned(),
             };
         }
-        let matters = !matches!(
-            message.said,
-            Said::Beat(_) | Said::Progress { .. } | Said::Unknown { .. }
-        );
         let heard = Heard::Said {
             conn: self.peer.conn,
             pid: self.peer.pid,
             message,
         };
-        if matters {
+        if !frequent {
             return self.inbox.send(heard).await.is_ok();
         }
         !matches!(
             self.inbox.try_send(heard),
             Err(mpsc::error::TrySendError::Closed(_))
         )
-    }
-
-    fn allowed(&mut self) -> bool {
-        let now = Instant::now();
-        let saved = (now - self.counted).as_secs_f64() * A_SECOND;
-        self.counted = now;
-        self.allowance = (self.allowance + saved).min(SAVED_UP) - 1.0;
-        let allowed = self.allowance >= 0.0;
-        self.allowance = self.allowance.max(0.0);
-        allowed
     }
 }
 

@@ -97,6 +97,30 @@ async fn a_flood_is_read_on_and_fills_nothing() {
 }
 
 #[tokio::test]
+async fn a_bar_that_floods_costs_no_word_of_a_job() {
+    let (_tmp, channel, mut heard) = open();
+    let mut a = StdStream::connect(channel.path()).unwrap();
+    let writer = std::thread::spawn(move || {
+        for _ in 0..5 {
+            for _ in 0..10_000 {
+                a.write_all(b"{\"type\":\"progress\",\"n\":1}\n").unwrap();
+            }
+            a.write_all(b"{\"type\":\"job\",\"state\":\"ended\"}\n")
+                .unwrap();
+        }
+    });
+    let mut ended = 0;
+    loop {
+        match next(&mut heard).await {
+            Heard::Said { message, .. } => ended += u32::from(message.said == Said::JobEnded),
+            Heard::Closed { .. } => break,
+        }
+    }
+    writer.join().unwrap();
+    assert_eq!(ended, 5);
+}
+
+#[tokio::test]
 async fn a_command_has_its_answer_or_a_deadline() {
     let (_tmp, channel, mut heard) = open();
     let stream = StdStream::connect(channel.path()).unwrap();

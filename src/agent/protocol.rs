@@ -55,7 +55,12 @@ pub enum Said {
     /// The first word; what the agent tells of itself.
     Hello(AgentHello),
     /// The heartbeat.
-    Beat(Box<AgentBeat>),
+    Beat {
+        /// What it says.
+        beat: Box<AgentBeat>,
+        /// Whether SIGUSR2 still has the stacks written; absent: as `hello` has said.
+        stacks_by_signal: Option<bool>,
+    },
     /// A phase begins.
     Phase {
         /// A word of the closed list.
@@ -126,9 +131,12 @@ fn said(kind: &str, m: &Fields<'_>) -> Option<Said> {
             protocol: m.whole("protocol")?,
             agent: m.word("agent"),
             python: m.word("python"),
-            stacks_by_signal: m.text("stacks_signal", WORD).as_deref() == Some("SIGUSR2"),
+            stacks_by_signal: m.0.get("stacks_signal").is_some_and(by_signal),
         }),
-        "beat" => Said::Beat(Box::new(beat(m))),
+        "beat" => Said::Beat {
+            beat: Box::new(beat(m)),
+            stacks_by_signal: m.0.get("stacks_signal").map(by_signal),
+        },
         "phase" => Said::Phase {
             phase: m.phase("phase")?,
             section: m.small("section"),
@@ -219,6 +227,11 @@ fn note(kind: &str, m: &Fields<'_>) -> Option<AgentWord> {
         "dropped" => AgentWord::Dropped { n: m.whole("n")? },
         _ => return None,
     })
+}
+
+/// Whether SIGUSR2 has the stacks written.
+fn by_signal(field: &Value) -> bool {
+    field.as_str() == Some("SIGUSR2")
 }
 
 fn beat(m: &Fields<'_>) -> AgentBeat {
@@ -394,14 +407,25 @@ mod tests {
         let Said::Hello(h) = told.said else { panic!() };
         assert_eq!((h.protocol, h.stacks_by_signal), (1, true));
 
-        let Said::Beat(b) = said(
+        let Said::Beat {
+            beat: b,
+            stacks_by_signal: None,
+        } = said(
             r#"{"type":"beat","phase":"vae_decode","ops":[
               {"name":"conv3d","shape":[1,16,9,64,64],"weight":[128,16,3,3,3],"dtype":"float16","device":"cuda:0","tier":"native","age_s":12.5,"thread":1},
               {"name":"conv2d","shape":[1],"weight":[],"dtype":"x","device":"cpu","tier":"cpu","age_s":0.5}],
               "calls":7,"tiers":{"conv3d.native.ok":7},"memory":{"device":0,"allocated":1,"reserved":2,"peak":3},"cpu_s":1.25}"#,
-        ) else {
+        )
+        else {
             panic!()
         };
+        for (field, want) in [("null", false), (r#""SIGUSR2""#, true)] {
+            let told = said(&format!(r#"{{"type":"beat","stacks_signal":{field}}}"#));
+            assert!(
+                matches!(told, Said::Beat { stacks_by_signal: Some(by), .. } if by == want),
+                "{field}"
+            );
+        }
         let op = b.op.unwrap();
         assert_eq!((op.age_ms, b.ops, b.calls, b.cpu_ms), (12_500, 2, 7, 1250));
         assert_eq!(

@@ -189,7 +189,17 @@ impl Tracker {
 
     fn said(&mut self, now: Mono, pid: u32, said: Said, out: &mut Vec<Told>) {
         match said {
-            Said::Beat(beat) => self.beat(now, pid, beat, out),
+            Said::Beat {
+                beat,
+                stacks_by_signal,
+            } => {
+                if let (Some(by_signal), Some(p)) = (stacks_by_signal, self.processes.get_mut(&pid))
+                {
+                    // the program may have taken the signal for itself
+                    p.hello.stacks_by_signal = by_signal;
+                }
+                self.beat(now, pid, beat, out);
+            }
             Said::Phase {
                 phase,
                 section,

@@ -222,3 +222,18 @@ fn a_bar_is_told_four_times_a_second_and_its_end_at_once() {
     }
     assert_eq!(told, 5);
 }
+
+#[test]
+fn a_signal_that_the_program_took_for_itself_is_not_sent() {
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    let by_signal = |w: &World| w.tracker.subjects()[0].by_signal;
+    assert!(by_signal(&w));
+    w.say(7, r#"{"type":"beat","stacks_signal":null}"#);
+    assert!(!by_signal(&w));
+    // an agent that says nothing of it in its heartbeats
+    w.say(7, r#"{"type":"beat"}"#);
+    assert!(!by_signal(&w));
+    w.say(7, r#"{"type":"beat","stacks_signal":"SIGUSR2"}"#);
+    assert!(by_signal(&w));
+}

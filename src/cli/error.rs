@@ -226,7 +226,11 @@ impl CliError {
                 }
                 text
             }
-            other => format!("framepack-tui: {other}"),
+            // names of files and words of a command may hold what a terminal obeys
+            other => format!("framepack-tui: {other}")
+                .chars()
+                .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+                .collect(),
         }
     }
 }
@@ -242,5 +246,23 @@ fn theme() -> miette::GraphicalTheme {
         (true, true) => miette::GraphicalTheme::unicode(),
         (false, true) => miette::GraphicalTheme::unicode_nocolor(),
         (_, false) => miette::GraphicalTheme::none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::FindError;
+
+    #[test]
+    fn what_a_terminal_obeys_is_not_printed() {
+        let error = CliError::NoSuchEntry(FindError::None {
+            asked: "bad.\u{1b}[31mX\u{9b}".to_owned(),
+            there: "it is empty\nsee vault list".to_owned(),
+        });
+        assert_eq!(
+            error.report(),
+            "framepack-tui: there is no entry `bad. [31mX ` in the vault; it is empty\nsee vault list"
+        );
     }
 }
