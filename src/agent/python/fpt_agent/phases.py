@@ -95,7 +95,8 @@ def counted():
 def shape(value):
     """The shape of a tensor as a list; None for anything else."""
     size = getattr(value, "shape", None)
-    return [int(n) for n in size] if size is not None else None
+    # of a tracer they are tensors, or symbols that a look would fix
+    return list(size) if isinstance(size, tuple) and all(type(n) is int for n in size) else None
 
 
 def argument(args, kwargs, place, name):

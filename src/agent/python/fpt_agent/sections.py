@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 
-from . import fingerprint, safetensors, store as files, vault
+from . import fingerprint, plainly, safetensors, store as files, vault
 from .config import config
-from .hooks import fenced, on, wrap
+from .hooks import on, wrap
 from .state import link, state, torch
 
 WHERE = "sample_hunyuan"
@@ -167,9 +167,9 @@ def kept(plain):
     """The sampler, with its finished sections kept and handed back."""
 
     def sample_hunyuan(*args, **kwargs):
-        section = fenced(WHERE, Section, args, kwargs)
+        section = plainly.apart(WHERE, Section, args, kwargs) if plainly.eager(args, kwargs) else None
         if section is not None and replays():
-            found = fenced(WHERE, section.stored)
+            found = plainly.apart(WHERE, section.stored)
             if found is not None:
                 return found[0]
         before, inside.sampler = inside.sampler, True
@@ -178,7 +178,7 @@ def kept(plain):
         finally:
             inside.sampler = before
         if section is not None:
-            fenced(WHERE, section.keep, result)
+            plainly.apart(WHERE, section.keep, result)
         return result
 
     return sample_hunyuan

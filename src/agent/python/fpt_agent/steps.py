@@ -10,9 +10,9 @@ import atexit
 import threading
 import time
 
-from . import fingerprint, store as files, vault
+from . import fingerprint, plainly, store as files, vault
 from .config import config
-from .hooks import fenced, on, wrap
+from .hooks import on, wrap
 from .sections import entry, inside, replays
 from .state import link, torch
 
@@ -69,18 +69,18 @@ def kept(is_compiling):
 
     def make(plain):
         def forward(self, *args, **kwargs):
-            if is_compiling() or getattr(_inside, "on", False) or getattr(self, "is_cache_enabled", False):
+            if is_compiling() or getattr(_inside, "on", False) or getattr(self, "is_cache_enabled", False) or not plainly.eager(args, kwargs):
                 return plain(self, *args, **kwargs)
             _inside.on = True
             try:
-                step = fenced(WHERE, begin, self, args, kwargs)
-                found = fenced(WHERE, step.stored) if step is not None and replays() else None
+                step = plainly.apart(WHERE, begin, self, args, kwargs)
+                found = plainly.apart(WHERE, step.stored) if step is not None and replays() else None
                 if found is not None:
                     _inside.replayed = True
                     return found
                 result = plain(self, *args, **kwargs)
                 if step is not None:
-                    fenced(WHERE, step.keep, result)
+                    plainly.apart(WHERE, step.keep, result)
                 return result
             finally:
                 _inside.on = False
@@ -99,8 +99,8 @@ def begin(model, args, kwargs):
 
 def transformers(module):
     """Each transformer of diffusers that samples."""
-    compiling = getattr(getattr(torch(), "compiler", None), "is_compiling", None)
-    if compiling is None:
+    compiling = plainly.compiling()
+    if compiling is bool:  # a torch that cannot tell
         return
     for name, kind in list(vars(module).items()):
         if isinstance(kind, type) and kind.__module__ == module.__name__ and name.endswith(("Transformer3DModel", "Transformer2DModel")):

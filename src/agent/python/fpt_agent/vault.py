@@ -7,9 +7,9 @@ import json
 import threading
 import time
 
-from . import safetensors, store as files
+from . import plainly, safetensors, store as files
 from .config import config
-from .hooks import fenced, on, wrap
+from .hooks import on, wrap
 from .state import state, torch
 
 #: Version of the entries' metadata; docs/agent.md, *The vault*.
@@ -31,10 +31,9 @@ def copied(tensor):
 def real(value):
     """The value is a tensor with data in it, not one of a tracer or on the meta device."""
     module = torch()
-    if module is None or type(value) not in (module.Tensor, module.nn.Parameter):
+    if module is None or not isinstance(value, module.Tensor):
         return False
-    compiling = getattr(getattr(module, "compiler", None), "is_compiling", None)
-    return value.device.type != "meta" and value.layout == module.strided and not (compiling and compiling())
+    return plainly.eager(value) and value.layout == module.strided
 
 
 def task(name, tensors, metadata, what, shape, sync=True):
@@ -114,14 +113,15 @@ def save(latents, vae, scaled):
 
 def outermost(where, before):
     """For `hooks.wrap`: `before(args, kwargs)` ahead of the outermost call of all that are so wrapped."""
+    compiling = plainly.compiling()
 
     def make(plain):
         def wrapper(*args, **kwargs):
-            if getattr(_inside, "on", False):
+            if compiling() or getattr(_inside, "on", False) or not plainly.eager():
                 return plain(*args, **kwargs)
             _inside.on = True
             try:
-                fenced(where, before, args, kwargs)
+                plainly.apart(where, before, args, kwargs)
                 return plain(*args, **kwargs)
             finally:
                 _inside.on = False
