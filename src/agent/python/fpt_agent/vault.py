@@ -16,7 +16,11 @@ from .state import state, torch
 VERSION = "1"
 #: Decoders for previews and for pictures of a moment are not worth a file.
 PREVIEWS = ("AutoencoderTiny",)
+#: Decodes that follow each other faster are not made to wait for the disk: what one of them could lose is so little.
+RARE_S = 1.0
 _inside = threading.local()
+#: Class of a decoder -> when its last decode began.
+_began = {}
 _count = 0
 _swept = False
 
@@ -107,8 +111,17 @@ def save(latents, vae, scaled):
     _count += 1
     name = "latents.%s.%s-%d-%03d.safetensors" % (store.run, files.plain(config.attempt), files.os.getpid(), _count)
     job = task(name, {"latents": tensor}, metadata, "latents", tensor.shape)
-    if store.put(job):
+    job.presses = rare(type(vae))
+    if store.put(job) and job.presses:
         store.grace(job)
+
+
+def rare(kind):
+    """The decode is worth a wait for the disk: the first of this class of decoder, or one that comes `RARE_S` or more after
+    the one before. (How long that took cannot be told on a GPU, where the call returns before the work is done.)"""
+    now, last = time.monotonic(), _began.get(kind)
+    _began[kind] = now
+    return last is None or now - last >= RARE_S
 
 
 def outermost(where, before):
