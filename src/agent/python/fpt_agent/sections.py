@@ -60,6 +60,19 @@ def same(a, b):
     return bool((a == b).all()) if hasattr(a, "all") else a == b
 
 
+def moved(before, module):
+    """States of those global sources that are others than before, as tensors by their names in an entry."""
+    now, found = globals_now(module), {}
+    for name in ("torch", "cuda"):
+        if name in now and not (name in before and same(now[name], before[name])):
+            found["global_" + name] = now[name]
+    for name in ("python", "numpy"):
+        if name in now and now[name] != before.get(name):
+            # a tensor, as the digest is one of what is in tensors
+            found["global_" + name] = module.frombuffer(bytearray(json.dumps(now[name]), "ascii"), dtype=module.uint8)
+    return found
+
+
 def put_back(tensors, metadata, module):
     """Sets those global sources that the sampler had used to what it left."""
     metadata = dict(metadata)
@@ -131,7 +144,7 @@ class Section:
         if found is None:
             return None
         path, tensors, metadata = found
-        result = tensors["latents"].to(metadata["device"])  # raises, and is sampled anew, where there is no such device
+        result = vault.laid_out(tensors["latents"], metadata)  # raises, and is sampled anew, where there is no such device
         states = [(generator, tensors["generator_" + name]) for name, generator in self.own.items()]
         for generator, left in states:
             generator.set_state(left)
@@ -149,14 +162,7 @@ class Section:
         metadata = dict(vault.common(result), key=self.key)
         for name, generator in self.own.items():
             tensors["generator_" + name] = generator.get_state()
-        now = globals_now(module)
-        for name in ("torch", "cuda"):
-            if name in now and not (name in self.before and same(now[name], self.before[name])):
-                tensors["global_" + name] = now[name]
-        for name in ("python", "numpy"):
-            if name in now and now[name] != self.before.get(name):
-                # a tensor, as the digest is one of what is in tensors
-                tensors["global_" + name] = module.frombuffer(bytearray(json.dumps(now[name]), "ascii"), dtype=module.uint8)
+        tensors.update(moved(self.before, module))
         name = "section.%s.%s.safetensors" % (files.store.run, self.key[:40])
         job = vault.task(name, tensors, metadata, "section", result.shape)
         if files.store.put(job):

@@ -32,6 +32,27 @@ def copied(tensor):
     return plain.contiguous()
 
 
+def strides_of(tensor):
+    """The strides of a tensor that is not contiguous, where each value has a place of its own and few places are unused;
+    None."""
+    expected = 1
+    if tensor.is_contiguous() or not tensor.numel():
+        return None
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size != 1:
+            if stride < expected:
+                return None
+            expected = stride * size
+    return list(tensor.stride()) if expected <= 4 * tensor.numel() else None
+
+
+def laid_out(tensor, metadata):
+    """A tensor of an entry as it lay in the program: device and strides. Raises where there is no such device."""
+    strides = json.loads(metadata["strides"]) if "strides" in metadata else tensor.stride()
+    found = torch().empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=metadata["device"])
+    return found.copy_(tensor)
+
+
 def real(value):
     """The value is a tensor with data in it, not one of a tracer or on the meta device."""
     module = torch()
@@ -59,6 +80,9 @@ def common(tensor):
         "section": state.section, "sections": state.sections, "time": round(time.time(), 3),
         "dtype": str(tensor.dtype).replace("torch.", ""), "shape": json.dumps(list(tensor.shape)), "device": str(tensor.device),
     }
+    strides = strides_of(tensor)
+    if strides is not None:
+        found["strides"] = json.dumps(strides)
     return {k: v for k, v in found.items() if v is not None}
 
 
