@@ -92,6 +92,20 @@ FORKED = """
         sys.exit(0)
     os.waitpid(child, 0)
     print(before, kept(), flush=True)
+
+    # a job that forks: the end of the child is not that of the job
+    import json, numpy
+    from fpt_agent import jobs, phases
+    def worker():
+        store.store.flush(60)
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        os.waitpid(child, 0)
+        (name,) = [n for n in os.listdir(store.store.folder) if n.startswith("job.") and n.endswith(".json")]
+        print(json.load(open(os.path.join(store.store.folder, name)))["state"], flush=True)
+    with phases.Job("j"):
+        jobs.Job([numpy.zeros((2, 2, 3), numpy.uint8), "", ""] + [1] * 10).run(worker, (), {})
 """
 
 
@@ -109,10 +123,11 @@ class Steps(unittest.TestCase):
                 "plain 0 True", "draws 0 True", "counts 3 True", "counts on the class 3 True", "in another order 0 True",
                 "with gaps 0 True", "hook outside 3 True", "hook inside 3 True", "training 3 True", "12", "1"])
 
-    def test_the_child_of_a_fork_removes_only_its_own(self):
+    def test_the_child_of_a_fork_ends_nothing_of_its_parents(self):
         with Supervisor() as s:
-            self.assertEqual(self.run_code(s, FORKED), ["3 3"])
+            self.assertEqual(self.run_code(s, FORKED), ["3 3", "started"])
             self.assertEqual(os.listdir(s.vault), [], "the parent removes its own when it ends")
+            self.assertEqual([m["state"] for m in s.of("job")], ["started", "ended"])
 
 
 if __name__ == "__main__":
