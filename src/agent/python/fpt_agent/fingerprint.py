@@ -125,6 +125,8 @@ class Model:
 
     def classes(self, kind):
         """Plain attributes of a module's class and of those that it inherits from: counters of a cache lie there, too."""
+        if kind in self.kinds:
+            return
         for one in kind.__mro__:
             if one in self.kinds or one.__module__ == "torch.nn.modules.module" or one is object:
                 continue
