@@ -1,13 +1,18 @@
 """What is traced, transformed or looked at by a mode of the program's is the same as without the agent."""
+import sys
 import textwrap
 import unittest
+import unittest.mock
 
-from support_vault import Supervisor
+from support_vault import PACKAGE, Supervisor
+
+sys.path.insert(0, PACKAGE)
 
 CODE = """
     import os, sys, warnings
     import torch
     from diffusers import AutoencoderKL, FluxTransformer2DModel
+    from fpt_agent import store, vault
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -24,12 +29,9 @@ CODE = """
     def decode(z):
         return vae.decode(z, return_dict=False)[0]
 
-    class Whole(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.vae = vae
-        def forward(self, z):
-            return self.vae.decode(z, return_dict=False)[0]
+    @vault.outermost("tiny", lambda args, kwargs: None)
+    def tiny(z):
+        return z * 2
 
     class Below(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -60,7 +62,7 @@ CODE = """
         ways[name + " make_fx"] = lambda f=function, g=given: nodes(make_fx(f)(g).graph)
         ways[name + " dispatch"] = lambda f=function, g=given: watched(Below(), f, g)
         ways[name + " function"] = lambda f=function, g=given: watched(Above(), f, g)
-    ways["decode dynamo"] = lambda: torch.compile(Whole(), backend="eager", fullgraph=True)(z).sum().item()
+    ways["dynamo"] = lambda: torch.compile(tiny, backend="eager", fullgraph=True)(z).sum().item()
 
     def all_ways():
         found = {}
@@ -77,7 +79,6 @@ CODE = """
             setattr(kind, name, getattr(kind, name).__wrapped__)
     without, _ = all_ways()
     print(said, {name: (with_agent[name], without[name]) for name in ways if with_agent[name] != without[name]}, len(ways))
-    from fpt_agent import store
     store.store.flush(60)
     print(sorted({name.split(".")[0] for name in os.listdir(store.store.folder)}))
 """
@@ -90,6 +91,16 @@ class Plainly(unittest.TestCase):
             self.assertEqual((code, out), (0, "[] {} 11\n['latents', 'step']\n"), err[-3000:])
             s.wait("bye")
             self.assertFalse(s.of("hook_failed"))
+
+    def test_nothing_is_copied_while_a_graph_of_the_device_is_recorded(self):
+        import torch
+        from fpt_agent import plainly
+
+        self.assertTrue(plainly.eager(torch.ones(1)))
+        with unittest.mock.patch.object(torch.cuda, "is_initialized", lambda: True), \
+                unittest.mock.patch.object(torch.cuda, "is_current_stream_capturing", lambda: True):
+            self.assertFalse(plainly.eager(torch.ones(1)))
+        self.assertFalse(plainly.eager([{"a": torch.ones(1, device="meta")}]))
 
 
 if __name__ == "__main__":

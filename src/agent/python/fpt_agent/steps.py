@@ -144,7 +144,7 @@ def kept(is_compiling):
 
 def begin(model, args, kwargs):
     """The step where it is one to be kept; None."""
-    if sections.inside.sampler or torch().is_grad_enabled() or not steady(model) or not worth(model):
+    if sections.inside.sampler or torch().is_grad_enabled() or not worth(model) or not steady(model):
         return None
     return Step(model, args, kwargs)
 
