@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 import unittest
+import unittest.mock
 
 from support_vault import PACKAGE, WORKLOADS, Supervisor, kill, until
 import torch
@@ -14,7 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 sys.path.insert(0, PACKAGE)
-from fpt_agent import safetensors, store as files  # noqa: E402
+from fpt_agent import safetensors, store as files, vault  # noqa: E402
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.int8, torch.uint8, torch.int16, torch.int32,
           torch.int64, torch.bool, torch.float8_e4m3fn]
@@ -181,14 +182,55 @@ class Folder(unittest.TestCase):
         try:
             tasks = [files.Task("latents.me.%d.x" % i, [b"x" * 100], message={"what": "latents"}) for i in range(10)]
             taken = [self.store.put(task) for task in tasks]
-            self.assertLessEqual(sum(taken), 3)
+            self.assertEqual(sum(taken), 10, "older ones give way")
             self.assertLessEqual(self.store.waiting, 300)
-            self.store.grace(tasks[0])
+            steps = [files.Task("step.me.%d.x" % i, [b"x" * 100], message={"what": None}) for i in range(10)]
+            self.assertLessEqual(sum([self.store.put(task) for task in steps]), 1, "the first steps are those that count")
+            self.assertLessEqual(self.store.waiting, 300)
+            self.store.grace(tasks[-1])
             self.assertTrue(self.store.slow)
         finally:
             files.WAITING = waiting
             release.set()
         self.assertTrue(self.store.flush(120))
+        self.assertIn("latents.me.9.x", self.names())
+        self.assertLessEqual(len(self.names()), 4)
+
+    def test_many_decodes_wait_neither_for_the_disk_nor_for_a_count_of_the_folder(self):
+        counts, entries, release, write = [], files.Store.entries, __import__("threading").Event(), self.store.write
+        self.store.limit = 1 << 20
+        self.store.entries = lambda: counts.append(1) or entries(self.store)
+        self.store.write = lambda *a: (release.wait(300), write(*a))[1]
+        for i in range(200):
+            task = files.Task("latents.me.%03d.x" % i, [b"x" * 100], message={"what": "latents"})
+            task.presses = False
+            self.assertTrue(self.store.put(task))
+        self.assertLessEqual(self.store.open, files.MOST_LATENTS + 1)
+        release.set()
+        self.assertTrue(self.store.flush(120))
+        self.assertIn("latents.me.199.x", self.names(), "the newest is what a hang would need")
+        self.assertLessEqual(len(counts), 3)  # the first, and another on a slow machine; the last is this test's
+
+    def test_a_full_folder_is_not_counted_for_each_file(self):
+        counts, entries = [], files.Store.entries
+        self.store.limit = 100000
+        for i in range(200):
+            fill(self.store, "latents.me.%03d.x" % i, 500, 300 - i)
+        fill(self.store, "section.me.1.x", 100, 500)
+        self.store.entries = lambda: counts.append(1) or entries(self.store)
+        for i in range(200, 230):
+            self.assertTrue(self.put("latents.me.%03d.x" % i, 500))
+        self.assertLessEqual(len(counts), 8)
+        self.assertEqual({n for n in self.names() if n < "section"}, {"latents.me.%03d.x" % i for i in range(31, 230)})
+
+    def test_only_the_first_of_quick_decodes_waits(self):
+        now = [5.0]
+        with unittest.mock.patch.object(vault.time, "monotonic", lambda: now[0]):
+            waits = []
+            for after in (0, 0.01, 0.9, 1.5, 0.5, 30):
+                now[0] += after
+                waits.append(vault.rare(Decodes))
+        self.assertEqual(waits, [True, False, False, True, False, True])
 
 
 class Decodes(unittest.TestCase):

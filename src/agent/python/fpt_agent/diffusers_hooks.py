@@ -4,7 +4,7 @@ import itertools
 import threading
 import weakref
 
-from . import hunyuan3d, memory, phases, vae
+from . import hunyuan3d, memory, phases, plainly, vae
 from .hooks import around, fenced, on
 from .memory import problem
 from .state import fix, state
@@ -72,8 +72,8 @@ def calling(call):
     def wrapper(self, *args, **kwargs):
         if pipeline() is self:  # a subclass calls its parent's
             return call(self, *args, **kwargs)
-        for look in before_call:
-            changed = fenced("before_call", look, self, args, kwargs)
+        for look in before_call if plainly.eager(args, kwargs) else ():
+            changed = plainly.apart("before_call", look, self, args, kwargs)
             if changed is not None:
                 args, kwargs = changed
         fenced("before_call", bring_back, self)
@@ -137,11 +137,12 @@ def coding(plain, phase):
 
     @functools.wraps(plain)
     def wrapper(self, *args, **kwargs):
-        if compiling():  # what is compiled holds no messages
+        # what is compiled or traced holds no messages
+        if compiling() or not plainly.eager(first_tensor(args, kwargs)):
             return plain(self, *args, **kwargs)
         if state.spans()[-1:] == [phase]:  # FramePack's own function, or one autoencoder inside another
             return settled(plain, self, args, kwargs)
-        more = fenced(phase, facts, self, args, kwargs) or {}
+        more = plainly.apart(phase, facts, self, args, kwargs) or {}
         if decodes:
             fenced("full_unload", unload, self)
             memory.stage()

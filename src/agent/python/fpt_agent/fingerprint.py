@@ -16,6 +16,8 @@ VALUES = 64
 #: Items of an attribute, and levels of one within another: what has more cannot be told in bounded time, and has no key.
 ITEMS, LEVELS = 4096, 8
 SCALARS = (bool, int, float, complex, str, bytes, type(None))
+#: Values of a class' attributes that count; the rest are functions and descriptions.
+PLAIN = SCALARS + (list, tuple, dict, set, frozenset)
 #: accelerate's own notes (addresses of weights, the forward behind its own).
 SKIPPED = ("_hf_hook", "_old_forward")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
@@ -87,6 +89,7 @@ class Model:
         self.digest, self.torch = digest, module
         self.whole = {1: module.uint8, 2: module.int16, 4: module.int32, 8: module.int64}
         self.seen = {}  # modules and objects by identity; held, so that no address is used again
+        self.kinds = set()  # classes that were met
         self.samples = []  # views of some values of each tensor, as whole numbers of their width
         self.internal = set(vars(module.nn.Module())) - {"training"}
 
@@ -106,6 +109,7 @@ class Model:
             self.seen[id(module)] = (len(self.seen), module)
             own = vars(module)
             word(self.digest, "module", path, name_of(type(module)))
+            self.classes(type(module))
             for kind in ("_parameters", "_buffers"):
                 for name, tensor in own[kind].items():
                     word(self.digest, kind, name)
@@ -118,6 +122,19 @@ class Model:
                 if name not in SKIPPED:
                     word(self.digest, name)
                     self.attribute(own[name], 0)
+
+    def classes(self, kind):
+        """Plain attributes of a module's class and of those that it inherits from: counters of a cache lie there, too."""
+        if kind in self.kinds:
+            return
+        for one in kind.__mro__:
+            if one in self.kinds or one.__module__ == "torch.nn.modules.module" or one is object:
+                continue
+            self.kinds.add(one)
+            for name, value in sorted(vars(one).items()):
+                if not name.startswith("__") and isinstance(value, PLAIN + (self.torch.Tensor,)):
+                    word(self.digest, name)
+                    self.attribute(value, 0)
 
     def attribute(self, value, level):
         """One attribute; objects by their class and their own plain attributes."""

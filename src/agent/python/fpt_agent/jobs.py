@@ -70,6 +70,7 @@ class Job:
             state.prompt = str(inputs[1])
         message = {"what": "job", "shape": list(inputs[0].shape)}
         files.store.put(files.Task(self.base + ".png", [picture(inputs[0])], message=message))
+        self.process = os.getpid()
         self.tell("queued")
         going.add(self)
 
@@ -96,7 +97,9 @@ class Job:
 
     def tell(self, word):
         """The state goes into the entry; `ended` and `stopped` jobs are not kept. The supervisor hears of jobs from
-        the phases."""
+        the phases. In the child of a fork nothing: the job is its parent's."""
+        if self.process != os.getpid():
+            return
         if word in ("ended", "stopped"):
             files.store.forget(self.base + ".json", self.base + ".png")
             return

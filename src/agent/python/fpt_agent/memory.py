@@ -9,6 +9,7 @@ import weakref
 
 from .config import config
 from .hooks import fenced, on
+from .plainly import compiling, eager  # noqa: F401, the first for its users
 from .state import fix, link, torch as torch_or_none
 
 GIB = 1 << 30
@@ -57,12 +58,6 @@ def setting(name, read, *more):
             problem(text)
         del config.problems[before:]
     return _cache[name]
-
-
-def compiling():
-    """torch's own question whether a graph is being traced; one that says no where torch has none."""
-    compiler = getattr(torch_or_none(), "compiler", None)
-    return getattr(compiler, "is_compiling", None) or bool
 
 
 def full_unload():
@@ -189,7 +184,7 @@ def unpinned(torch):
 def stage(*_):
     """Between two stages: the cache emptied, the pools trimmed, as the settings ask. Returns None."""
     few = setting("host_copies", "word", ("few",)) == "few"
-    if not (few or setting("trim_stages", "flag")):
+    if not (few or setting("trim_stages", "flag")) or not eager():
         return
     fenced("stage", trim, few)
 

@@ -2,6 +2,7 @@
 
 What belongs to one program is in framepack.py, comfy.py and diffusers_hooks.py.
 """
+import os
 import threading
 
 from .hooks import around, fenced, on
@@ -52,7 +53,7 @@ class Job:
     def __enter__(self):
         self.outer = getattr(_local, "job", None)
         if self.outer is None:
-            _local.job = self
+            _local.job, self.process = self, os.getpid()
             for look in before_job:
                 fenced("before_job", look)
             link.send("job", state="started", id=self.name, error=None)
@@ -66,6 +67,8 @@ class Job:
         self.span.__exit__(kind, error, trace)
         if self.outer is None:
             _local.job = None
+            if self.process != os.getpid():
+                return False  # the child of a fork ends; the job is its parent's
             text = self.failed if error is None else words(error)
             ended = text is None or (stopped(error) if error is not None else is_stop(text))
             link.send("job", state="ended" if ended else "failed", id=self.name, error=text)
@@ -95,7 +98,8 @@ def counted():
 def shape(value):
     """The shape of a tensor as a list; None for anything else."""
     size = getattr(value, "shape", None)
-    return [int(n) for n in size] if size is not None else None
+    # of a tracer they are tensors, or symbols that a look would fix
+    return list(size) if isinstance(size, tuple) and all(type(n) is int for n in size) else None
 
 
 def argument(args, kwargs, place, name):

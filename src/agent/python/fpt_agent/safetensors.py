@@ -34,7 +34,10 @@ def data_of(tensor):
         return memoryview(b"")
     if tensor.device.type != "cpu" or not tensor.is_contiguous():
         raise ValueError("a contiguous tensor on the CPU is needed")
-    memory = (ctypes.c_ubyte * size).from_address(tensor.data_ptr())
+    address = tensor.data_ptr()
+    if not address:  # to read from there ends the process
+        raise ValueError("a tensor without data")
+    memory = (ctypes.c_ubyte * size).from_address(address)
     memory.owner = tensor
     return memoryview(memory).cast("B")
 

@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 
-from . import fingerprint, safetensors, store as files, vault
+from . import fingerprint, plainly, safetensors, store as files, vault
 from .config import config
-from .hooks import fenced, on, wrap
+from .hooks import on, wrap
 from .state import link, state, torch
 
 WHERE = "sample_hunyuan"
@@ -58,6 +58,19 @@ def globals_now(module):
 def same(a, b):
     """Two states of one source are equal."""
     return bool((a == b).all()) if hasattr(a, "all") else a == b
+
+
+def moved(before, module):
+    """States of those global sources that are others than before, as tensors by their names in an entry."""
+    now, found = globals_now(module), {}
+    for name in ("torch", "cuda"):
+        if name in now and not (name in before and same(now[name], before[name])):
+            found["global_" + name] = now[name]
+    for name in ("python", "numpy"):
+        if name in now and now[name] != before.get(name):
+            # a tensor, as the digest is one of what is in tensors
+            found["global_" + name] = module.frombuffer(bytearray(json.dumps(now[name]), "ascii"), dtype=module.uint8)
+    return found
 
 
 def put_back(tensors, metadata, module):
@@ -131,7 +144,7 @@ class Section:
         if found is None:
             return None
         path, tensors, metadata = found
-        result = tensors["latents"].to(metadata["device"])  # raises, and is sampled anew, where there is no such device
+        result = vault.laid_out(tensors["latents"], metadata)  # raises, and is sampled anew, where there is no such device
         states = [(generator, tensors["generator_" + name]) for name, generator in self.own.items()]
         for generator, left in states:
             generator.set_state(left)
@@ -149,14 +162,7 @@ class Section:
         metadata = dict(vault.common(result), key=self.key)
         for name, generator in self.own.items():
             tensors["generator_" + name] = generator.get_state()
-        now = globals_now(module)
-        for name in ("torch", "cuda"):
-            if name in now and not (name in self.before and same(now[name], self.before[name])):
-                tensors["global_" + name] = now[name]
-        for name in ("python", "numpy"):
-            if name in now and now[name] != self.before.get(name):
-                # a tensor, as the digest is one of what is in tensors
-                tensors["global_" + name] = module.frombuffer(bytearray(json.dumps(now[name]), "ascii"), dtype=module.uint8)
+        tensors.update(moved(self.before, module))
         name = "section.%s.%s.safetensors" % (files.store.run, self.key[:40])
         job = vault.task(name, tensors, metadata, "section", result.shape)
         if files.store.put(job):
@@ -167,9 +173,9 @@ def kept(plain):
     """The sampler, with its finished sections kept and handed back."""
 
     def sample_hunyuan(*args, **kwargs):
-        section = fenced(WHERE, Section, args, kwargs)
+        section = plainly.apart(WHERE, Section, args, kwargs) if plainly.eager(args, kwargs) else None
         if section is not None and replays():
-            found = fenced(WHERE, section.stored)
+            found = plainly.apart(WHERE, section.stored)
             if found is not None:
                 return found[0]
         before, inside.sampler = inside.sampler, True
@@ -178,7 +184,7 @@ def kept(plain):
         finally:
             inside.sampler = before
         if section is not None:
-            fenced(WHERE, section.keep, result)
+            plainly.apart(WHERE, section.keep, result)
         return result
 
     return sample_hunyuan

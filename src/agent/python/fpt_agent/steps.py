@@ -7,50 +7,102 @@ repeat itself to the bit, the keys are others and the steps are computed. FrameP
 (`sections`), and a model with a cache of its own is left alone: its result depends on the calls before.
 """
 import atexit
+import functools
 import threading
 import time
 
-from . import fingerprint, store as files, vault
+from . import fingerprint, plainly, sections, store as files, vault
 from .config import config
-from .hooks import fenced, on, wrap
-from .sections import entry, inside, replays
+from .hooks import on, wrap
 from .state import link, torch
 
 #: Steps shorter than this are not worth a file each, unless the setting `replay_steps` says so.
 WORTH_S = 0.5
 WHERE = "transformer.forward"
 _inside = threading.local()
+#: Whose hooks on a model are no reason to compute its steps anew.
+LIBRARIES = ("torch", "diffusers", "accelerate", "transformers", "peft", "diffusers_helper", "fpt_agent")
 _written = []
+#: Entries that the process had which this one is a fork of.
+_parents = set()
 
 
 class Step:
     """One call of a model."""
 
     def __init__(self, model, args, kwargs):
-        self.key = fingerprint.key_of(model, list(args), kwargs)
+        self.model = model
+        self.state = fingerprint.key_of(model)
+        self.key = fingerprint.key_of(self.state, list(args), kwargs)
+        self.before = sections.globals_now(torch())
 
     def stored(self):
         """The model's result from the vault; None."""
-        found = entry("step", self.key)
+        found = sections.entry("step", self.key)
         if found is None:
             return None
         path, tensors, metadata = found
-        result = tensors["out"].to(metadata["device"])
-        _written.append(files.os.path.basename(path))
+        if metadata.get("drawn_from", self.drawn_from()) != self.drawn_from():
+            return None  # the model draws, and would draw other numbers now
+        result = vault.laid_out(tensors["out"], metadata)
+        sections.put_back(tensors, metadata, torch())
+        note(files.os.path.basename(path))
         link.send("vault", event="replayed", what="step", path=path, shape=list(result.shape))
         return (result,)
 
+    def drawn_from(self):
+        """Digest of torch's global random sources before the call."""
+        return fingerprint.key_of([self.before["torch"], self.before.get("cuda")])
+
     def keep(self, result):
-        """Queues the result where it is a tuple of one tensor, as loops and pipelines ask for it."""
+        """Queues the result where it is a tuple of one tensor, as loops and pipelines ask for it, and all that the call has
+        left behind: a model that has changed its own state depends on the calls before."""
         if type(result) is not tuple or len(result) != 1 or not vault.real(result[0]):
             return
-        tensor = vault.copied(result[0])
+        if fingerprint.key_of(self.model) != self.state:
+            return
+        tensors, metadata = {"out": vault.copied(result[0])}, dict(vault.common(result[0]), key=self.key)
+        drawn = sections.moved(self.before, torch())
+        if "global_torch" in drawn or "global_cuda" in drawn:
+            metadata["drawn_from"] = self.drawn_from()
+        tensors.update(drawn)
         name = "step.%s.%s.safetensors" % (files.store.run, self.key[:40])
         # not synced: it must outlive the process, not the machine
-        task = vault.task(name, {"out": tensor}, dict(vault.common(result[0]), key=self.key), "step", tensor.shape, sync=False)
+        task = vault.task(name, tensors, metadata, "step", result[0].shape, sync=False)
         task.message["what"] = None  # some hundred a run: told when they are handed back
         if files.store.put(task):
-            _written.append(name)
+            note(name)
+
+
+def note(name):
+    """The entry is this process' to remove."""
+    if name not in _parents:
+        _written.append(name)
+
+
+def forked():
+    """In the child of a fork: what the parent has kept is the parent's, whatever the child's end."""
+    _parents.update(_written)
+    _written.clear()
+
+
+def steady(model):
+    """A step of the model leaves nothing but its result, as far as can be told: eval mode, and no hook of the program's,
+    which may collect, count or draw."""
+    if model.training:
+        return False
+    every = torch().nn.modules.module
+    tables = [getattr(every, name, {}) for name in ("_global_forward_hooks", "_global_forward_pre_hooks")]
+    for module in model.modules():
+        tables += [table for table in (module._forward_hooks, module._forward_pre_hooks) if table]
+    return all(known(hook) for table in tables for hook in table.values())
+
+
+def known(hook):
+    """A hook of the agent, or of a library that changes nothing from call to call."""
+    while isinstance(hook, functools.partial):
+        hook = hook.func
+    return (getattr(hook, "__module__", None) or type(hook).__module__).partition(".")[0] in LIBRARIES
 
 
 def worth(model):
@@ -69,18 +121,18 @@ def kept(is_compiling):
 
     def make(plain):
         def forward(self, *args, **kwargs):
-            if is_compiling() or getattr(_inside, "on", False) or getattr(self, "is_cache_enabled", False):
+            if is_compiling() or getattr(_inside, "on", False) or getattr(self, "is_cache_enabled", False) or not plainly.eager(args, kwargs):
                 return plain(self, *args, **kwargs)
             _inside.on = True
             try:
-                step = fenced(WHERE, begin, self, args, kwargs)
-                found = fenced(WHERE, step.stored) if step is not None and replays() else None
+                step = plainly.apart(WHERE, begin, self, args, kwargs)
+                found = plainly.apart(WHERE, step.stored) if step is not None and sections.replays() else None
                 if found is not None:
                     _inside.replayed = True
                     return found
                 result = plain(self, *args, **kwargs)
                 if step is not None:
-                    fenced(WHERE, step.keep, result)
+                    plainly.apart(WHERE, step.keep, result)
                 return result
             finally:
                 _inside.on = False
@@ -92,15 +144,15 @@ def kept(is_compiling):
 
 def begin(model, args, kwargs):
     """The step where it is one to be kept; None."""
-    if inside.sampler or torch().is_grad_enabled() or not worth(model):
+    if sections.inside.sampler or torch().is_grad_enabled() or not worth(model) or not steady(model):
         return None
     return Step(model, args, kwargs)
 
 
 def transformers(module):
     """Each transformer of diffusers that samples."""
-    compiling = getattr(getattr(torch(), "compiler", None), "is_compiling", None)
-    if compiling is None:
+    compiling = plainly.compiling()
+    if compiling is bool:  # a torch that cannot tell
         return
     for name, kind in list(vars(module).items()):
         if isinstance(kind, type) and kind.__module__ == module.__name__ and name.endswith(("Transformer3DModel", "Transformer2DModel")):
@@ -116,3 +168,5 @@ def forget():
 if files.store is not None:
     on("diffusers.models.transformers.*")(transformers)
     atexit.register(forget)
+    if hasattr(files.os, "register_at_fork"):
+        files.os.register_at_fork(after_in_child=forked)

@@ -12,10 +12,17 @@ import time
 from . import threads
 from .config import config
 from .living import lives, records
+from .room import Room
 from .state import link
 
-#: Bytes of tensors that wait for the disk at most; what comes beyond is told as failed.
+#: Bytes of tensors that wait for the disk at most. Beyond that the oldest latents that wait give way: their decode is
+#: over, and a hang would need the newest. Where there are none, what comes is not kept, which is told as failed.
 WAITING = 512 << 20
+#: So many latents wait at most, whatever their size: each costs the disk a sync, and the end of the program waits for them.
+MOST_LATENTS = 16
+#: Where nothing but files that do not press waits, one is written so often: the writer takes its part of the interpreter
+#: lock from the program's own thread, and of a time slice each time.
+PACE_S = 0.1
 #: Room that stays free on the disk.
 SPARE = 64 << 20
 #: Default of the setting `vault_limit`.
@@ -47,6 +54,8 @@ class Task:
         self.finish = finish
         self.done = threading.Event()
         self.ok = False
+        #: False: it may wait, and give way to a later one.
+        self.presses = True
 
 
 class Store:
@@ -65,12 +74,15 @@ class Store:
         self.waiting = self.open = 0  # bytes and files that are not written yet
         self.thread = None
         self.told = set()
-        self.slow = False
+        self.slow = self.hurries = False
         self.number = 0
+        self.last = 0.0  # when the last file was written
+        self.room = None
 
     def put(self, task):
         """Queues a file, at once and without touching the disk. False: too much waits already."""
         with self.lock:
+            self._give_way(task)
             if self.waiting + task.size > WAITING and self.tasks:
                 full = True
             else:
@@ -80,10 +92,32 @@ class Store:
                 self.waiting += task.size
                 self.open += 1
                 self.tasks.append(task)
-                self.ready.notify()
+                if task.presses or len(self.tasks) == 1:
+                    self.ready.notify()
         if full:
             self.fail(task.message, "the disk is too slow: %d MiB wait to be written" % (self.waiting >> 20))
         return not full
+
+    def _give_way(self, task):
+        """Takes the oldest latents that wait out of the queue, as far as the new file needs it. Not for a step: of these
+        the first ones count, as a restart begins with them."""
+        waiting = [one for one in self.tasks if one.name.startswith("latents.")]
+        if task.name.startswith("step."):
+            return
+        while waiting and (self.waiting + task.size > WAITING or
+                           len(waiting) >= MOST_LATENTS and task.name.startswith("latents.")):
+            old = waiting.pop(0)
+            self.tasks.remove(old)
+            self.waiting -= old.size
+            self.open -= 1
+            old.parts = old.keep = old.finish = None
+            old.done.set()
+
+    def _rest(self):
+        """Seconds until the next file is to be written."""
+        if self.hurries or any(task.presses for task in self.tasks):
+            return 0
+        return self.last + PACE_S - time.monotonic()
 
     def grace(self, task):
         """Lets the writer finish, for `GRACE_S` at most; never again once that was too short."""
@@ -99,8 +133,8 @@ class Store:
     def _work(self):
         while True:
             with self.lock:
-                while not self.tasks:
-                    self.ready.wait()
+                while not self.tasks or self._rest() > 0:
+                    self.ready.wait(self._rest() if self.tasks else None)
                 task = self.tasks.pop(0)
             began = time.monotonic()
             try:
@@ -119,6 +153,7 @@ class Store:
                 with self.lock:
                     self.waiting -= task.size
                     self.open -= 1
+                    self.last = time.monotonic()
                 task.parts = task.keep = task.finish = None  # a waiting caller must not hold the tensors
                 threads.unlist()
 
@@ -138,10 +173,15 @@ class Store:
                     os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+            again = os.path.lexists(path)
             os.rename(temp, path)
         except OSError:
             quietly_remove(temp)
             raise
+        if again:
+            self.room = None
+        elif self.room is not None:
+            self.room.add(task.name, sum(len(part) for part in parts))
         if task.sync:
             sync_folder(self.folder)
         return path
@@ -169,24 +209,28 @@ class Store:
         there is no room, and nothing was removed."""
         if size > self.limit:
             raise OSError("%d MiB are more than vault_limit" % (size >> 20))
-        entries = [e for e in self.entries() if e[0].split(".")[0] in WORDS]
-        total = sum(entry[1] for entry in entries)
-        if total + size > self.limit:
-            mine = [e for e in entries if e[0].split(".")[1] == self.run]
-            order, living = self.of_others(entries)
-            order += sorted(mine[:-1], key=lambda e: ("latents", "step").count(e[0].split(".")[0]) == 0)
-            if total - sum(entry[1] for entry in order) + size > self.limit:
-                others = ": other runs that go on keep %d MiB" % (living >> 20) if living else ""
+        room, counted = self.room, False
+        if room is None or room.old(self.limit):
+            room, counted = self.count(), True
+        if room.total + size > self.limit:
+            if not counted and room.kept(self.of_others) + size > self.limit:
+                room = self.count()
+            if room.kept(self.of_others) + size > self.limit:
+                others = ": other runs that go on keep %d MiB" % (room.living >> 20) if room.living else ""
                 raise OSError("vault_limit leaves no room for %d MiB%s" % (size >> 20, others))
-            for name, bytes_, _ in order:
-                if total + size <= self.limit:
-                    break
-                quietly_remove(os.path.join(self.folder, name))
-                total -= bytes_
-                link.send("vault", event="pruned", what=name.split(".")[0], path=os.path.join(self.folder, name), bytes=bytes_)
+            while room.total + size > self.limit:
+                name, bytes_ = room.next()
+                path = os.path.join(self.folder, name)
+                quietly_remove(path)
+                link.send("vault", event="pruned", what=name.split(".")[0], path=path, bytes=bytes_)
         about = os.statvfs(self.folder)
         if about.f_bavail * about.f_frsize < size + SPARE:
             raise OSError(28, "too little space on the disk of %s" % self.folder)
+
+    def count(self):
+        """Counts the folder."""
+        self.room = Room([e for e in self.entries() if e[0].split(".")[0] in WORDS], self.run)
+        return self.room
 
     def of_others(self, entries):
         """Those of the entries that are of other runs which are over, and the bytes of runs that go on."""
@@ -209,6 +253,7 @@ class Store:
         def remove(_):
             for name in names:
                 quietly_remove(os.path.join(self.folder, name))
+            self.room = None
             return None
 
         self.put(Task(names[0], [], message={"what": None}, finish=remove))
@@ -228,8 +273,12 @@ class Store:
     def flush(self, seconds):
         """Waits until all is written, at most so long. True: it is."""
         end = time.monotonic() + seconds
+        with self.lock:
+            self.hurries = True
+            self.ready.notify()
         while self.open and time.monotonic() < end:
             time.sleep(0.005)
+        self.hurries = False
         return not self.open
 
 

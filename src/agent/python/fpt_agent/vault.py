@@ -7,16 +7,20 @@ import json
 import threading
 import time
 
-from . import safetensors, store as files
+from . import plainly, safetensors, store as files
 from .config import config
-from .hooks import fenced, on, wrap
+from .hooks import on, wrap
 from .state import state, torch
 
 #: Version of the entries' metadata; docs/agent.md, *The vault*.
 VERSION = "1"
 #: Decoders for previews and for pictures of a moment are not worth a file.
 PREVIEWS = ("AutoencoderTiny",)
+#: Decodes that follow each other faster are not made to wait for the disk: what one of them could lose is so little.
+RARE_S = 1.0
 _inside = threading.local()
+#: Class of a decoder -> when its last decode began.
+_began = {}
 _count = 0
 _swept = False
 
@@ -28,13 +32,33 @@ def copied(tensor):
     return plain.contiguous()
 
 
+def strides_of(tensor):
+    """The strides of a tensor that is not contiguous, where each value has a place of its own and few places are unused;
+    None."""
+    expected = 1
+    if tensor.is_contiguous() or not tensor.numel():
+        return None
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size != 1:
+            if stride < expected:
+                return None
+            expected = stride * size
+    return list(tensor.stride()) if expected <= 4 * tensor.numel() else None
+
+
+def laid_out(tensor, metadata):
+    """A tensor of an entry as it lay in the program: device and strides. Raises where there is no such device."""
+    strides = json.loads(metadata["strides"]) if "strides" in metadata else tensor.stride()
+    found = torch().empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=metadata["device"])
+    return found.copy_(tensor)
+
+
 def real(value):
     """The value is a tensor with data in it, not one of a tracer or on the meta device."""
     module = torch()
-    if module is None or type(value) not in (module.Tensor, module.nn.Parameter):
+    if module is None or not isinstance(value, module.Tensor):
         return False
-    compiling = getattr(getattr(module, "compiler", None), "is_compiling", None)
-    return value.device.type != "meta" and value.layout == module.strided and not (compiling and compiling())
+    return plainly.eager(value) and value.layout == module.strided
 
 
 def task(name, tensors, metadata, what, shape, sync=True):
@@ -56,6 +80,9 @@ def common(tensor):
         "section": state.section, "sections": state.sections, "time": round(time.time(), 3),
         "dtype": str(tensor.dtype).replace("torch.", ""), "shape": json.dumps(list(tensor.shape)), "device": str(tensor.device),
     }
+    strides = strides_of(tensor)
+    if strides is not None:
+        found["strides"] = json.dumps(strides)
     return {k: v for k, v in found.items() if v is not None}
 
 
@@ -108,20 +135,30 @@ def save(latents, vae, scaled):
     _count += 1
     name = "latents.%s.%s-%d-%03d.safetensors" % (store.run, files.plain(config.attempt), files.os.getpid(), _count)
     job = task(name, {"latents": tensor}, metadata, "latents", tensor.shape)
-    if store.put(job):
+    job.presses = rare(type(vae))
+    if store.put(job) and job.presses:
         store.grace(job)
+
+
+def rare(kind):
+    """The decode is worth a wait for the disk: the first of this class of decoder, or one that comes `RARE_S` or more after
+    the one before. (How long that took cannot be told on a GPU, where the call returns before the work is done.)"""
+    now, last = time.monotonic(), _began.get(kind)
+    _began[kind] = now
+    return last is None or now - last >= RARE_S
 
 
 def outermost(where, before):
     """For `hooks.wrap`: `before(args, kwargs)` ahead of the outermost call of all that are so wrapped."""
+    compiling = plainly.compiling()
 
     def make(plain):
         def wrapper(*args, **kwargs):
-            if getattr(_inside, "on", False):
+            if compiling() or getattr(_inside, "on", False) or not plainly.eager():
                 return plain(*args, **kwargs)
             _inside.on = True
             try:
-                fenced(where, before, args, kwargs)
+                plainly.apart(where, before, args, kwargs)
                 return plain(*args, **kwargs)
             finally:
                 _inside.on = False
