@@ -78,11 +78,11 @@ def greeting(ready):
 def beat():
     """The fields of the heartbeat."""
     stacks.keep()
-    return state.beat()
+    return dict(state.beat(), job=link.job())
 
 
 def goodbye():
     """The last word of a process that ends by itself."""
-    link.send("beat", **state.beat())  # the last counts
+    link.send("beat", **beat())  # the last counts
     link.send("bye", calls=state.calls, tiers=dict(state.tiers))
     link.flush(0.3)
