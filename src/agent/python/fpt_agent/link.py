@@ -62,7 +62,7 @@ class Link:
     def __init__(self, path):
         self.path = path
         self.commands = {}
-        self.heartbeat = None
+        self.heartbeat = self.urgent = None  # `urgent()`: a heartbeat must not wait for its time
         self.greeting = None
         self._fresh()
 
@@ -185,7 +185,8 @@ class Link:
                         self._connect(1.0)
                     finally:
                         self.tried.ring()
-                if now - beat >= BEAT_S and self.sock is not None and self.heartbeat is not None:
+                due = now - beat >= BEAT_S or self.urgent is not None and self.urgent()
+                if due and self.sock is not None and self.heartbeat is not None:
                     beat = now
                     self._put("beat", self.heartbeat())
                 self._settle()

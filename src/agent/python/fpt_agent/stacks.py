@@ -28,6 +28,8 @@ class Dump:
     and where the program closes all descriptors, what it opens next may get that one."""
 
     path = descriptor = who = None
+    #: What the supervisor was told last: may it send the signal?
+    told = False
 
 
 _dump = Dump()
@@ -61,6 +63,27 @@ def keep():
     if _free():
         faulthandler.unregister(signal.SIGUSR2)
         arm(path)
+
+
+def usable():
+    """"SIGUSR2" while it writes the stacks; None where it must not be sent, as the program has something else in its place."""
+    _dump.told = _dump.path is not None and _free() and _caught()
+    return "SIGUSR2" if _dump.told else None
+
+
+def changed():
+    """Whether the supervisor is to be told at once that the signal is the program's now. Costs next to nothing."""
+    return _dump.told and not _free()
+
+
+def _caught():
+    """Something catches the signal: where the program has put the default back, it would be killed by it."""
+    try:
+        with open("/proc/self/status", "rb") as file:
+            mask = file.read().partition(b"SigCgt:")[2].split(None, 1)[0]
+        return bool(int(mask, 16) >> (signal.SIGUSR2 - 1) & 1)
+    except (OSError, ValueError, IndexError):  # not Linux
+        return True
 
 
 def _free():
