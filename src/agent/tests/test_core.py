@@ -318,7 +318,7 @@ class WayIn(unittest.TestCase):
             __import__("py_compile").compile(os.path.join(s.folder, "tell.py"), compiled)
             before = len(s.of("hello"))
             for flags in (["-E"], ["-S"], ["-I"], ["-E", "-S"], ["-u"]):
-                for words in (["tell.py", "a", "-b"], ["-c", tell, "a"], ["pack"], ["-m", "pack", "x"], ["-m", "pack.tell"],
+                for words in (["./tell.py", "a", "-b"], ["-c", tell, "a"], ["pack"], ["-m", "pack", "x"], ["-m", "pack.tell"],
                               ["tell.pyc"], ["-", "a"]):
                     if words[0] == "-m" and "-I" in flags:
                         continue  # the module is not to be found then
