@@ -286,7 +286,7 @@ import fpt_agent.conv as c
 from fpt_agent import tiers
 f = torch.nn.functional
 torch.set_num_threads(1)
-c.desk.lock.acquire(); c.desk.process.memory.lock.acquire(); tiers.off.enter(torch)
+c.desk.lock.acquire(); c.desk.process.memory.writing.acquire(); tiers.off.enter(torch)
 pid = os.fork()
 if pid == 0:
     ok = torch.backends.cudnn.enabled

@@ -58,6 +58,64 @@ SENDING = """
 """
 
 
+NOTING = """
+    import os, shutil, tempfile, threading
+    from fpt_agent import remember, scope, state, tiers
+    from fpt_agent.plans import Plan, desk
+    class Torch:
+        nn = Tensor = functional = None
+        def __init__(self): self._C, self.on = self, True
+        def _get_cudnn_enabled(self): return self.on
+        def _set_cudnn_enabled(self, on): self.on = on
+    torch, folder = Torch(), tempfile.mkdtemp()
+    memory = remember.Memory(os.path.join(folder, "shapes.json"), "r", 1)
+    scope.state.torch = lambda: torch
+    desk.install = desk.remove = lambda *_: None
+    desk.process = Plan("fallback", {"conv3d": 0, "conv2d": 0}, range(4), memory)
+    remember.MOST, remember.WAIT_S = 8, 0.001
+    def key(n): return memory.key("conv3d", (1, 2, 3, 4, n), (3, 2, 3, 3, 3), "float16", "cuda", (1, 0, 1, 1))
+    def one(n):
+        memory.take_off(key(n), 0)
+        with scope.conv_fallback(start="split"):
+            tiers.off.enter(torch)
+            desk.count("conv3d", 1, "ok"); desk.tell("failed", key(n), 1)
+            memory.learn(key(n), 1, True)
+            memory.watch({1: (key(n), 1)})
+            tiers.off.leave(torch)
+        memory.watch({})
+        memory.land()
+    n = 100
+    def again():
+        global n
+        n += 1
+        one(n % 20)
+    def work():
+        for i in range(2): one(i)
+    assert at_each_line(work, again, "remember", "state", "plans", "tiers", "scope") > 200
+    assert os.listdir(folder) == ["shapes.json"], os.listdir(folder)
+    assert (torch.on, tiers.off.depth, desk.scopes, memory.flights) == (True, 0, 0, {}), (torch.on, tiers.off.depth, desk.scopes)
+    # a thread that writes and does not come back
+    stuck = threading.Event()
+    write, memory._write = memory._write, lambda *_: stuck.wait()
+    threading.Thread(target=memory.learn, args=(key(1000), 1, True)).start()
+    while not memory.writer: pass
+    memory._write = write
+    assert memory.begin(key(1000)) == 1
+    one(1001)
+    stuck.set()
+    # each thread counts for itself
+    state.state.counts.clear()
+    def count():
+        for _ in range(1000): desk.count("conv3d", 1, "ok")
+    workers = [threading.Thread(target=count) for _ in range(4)]
+    for worker in workers: worker.start()
+    for worker in workers: worker.join()
+    assert sum(state.state.tiers.values()) == 4000
+    shutil.rmtree(folder)
+    print("whole")
+"""
+
+
 class Reentry(unittest.TestCase):
     def whole(self, code, **more):
         with Supervisor(listens=False) as s:
@@ -69,6 +127,9 @@ class Reentry(unittest.TestCase):
 
     def test_sending(self):
         self.whole(SENDING)
+
+    def test_what_convolutions_note(self):
+        self.whole(NOTING)
 
     def test_signals_and_finalizers_in_a_running_program(self):
         code = """

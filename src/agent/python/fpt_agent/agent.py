@@ -89,5 +89,5 @@ def now():
 def goodbye():
     """The last word of a process that ends by itself."""
     link.send("beat", **now())  # the last counts
-    link.send("bye", calls=state.calls, tiers=dict(state.tiers))
+    link.send("bye", calls=state.calls, tiers=state.tiers)
     link.flush(0.3)

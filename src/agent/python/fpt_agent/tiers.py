@@ -116,17 +116,20 @@ class CudnnOff:
     """`with`: cudnn (MIOpen under ROCm) off, process-wide; the last thread to leave puts it back."""
 
     def __init__(self):
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.depth = 0
+        self.off = False
         self.was = True
 
     def enter(self, torch):
         """Off, if it is not yet."""
         with self.lock:
-            if self.depth == 0:
-                self.was = torch._C._get_cudnn_enabled()
-                torch._C._set_cudnn_enabled(False)
+            # in this order: a signal handler that enters and leaves between any two of these changes nothing
             self.depth += 1
+            if not self.off:
+                self.was = torch._C._get_cudnn_enabled()
+                self.off = True
+            torch._C._set_cudnn_enabled(False)
 
     def leave(self, torch):
         """As it was before the first entered, once the last leaves."""
@@ -134,12 +137,13 @@ class CudnnOff:
             self.depth -= 1
             if self.depth == 0:
                 torch._C._set_cudnn_enabled(self.was)
+                self.off = False
 
     def forked(self, torch):
         """In the child of a fork: the threads that would have left are not there."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         if self.depth:
-            self.depth = 0
+            self.depth, self.off = 0, False
             torch._C._set_cudnn_enabled(self.was)
 
 
