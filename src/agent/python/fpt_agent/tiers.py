@@ -5,6 +5,7 @@ Each takes torch, the native function, and by position the arguments of `torch.n
 or of `conv2d` (one dimension fewer), and returns what the native call would: same shape, dtype and device,
 differentiable. What they raise is torch's own, or ValueError for parameters that are none.
 """
+import sys
 import threading
 
 #: Bytes of the column buffer of one call with cudnn/MIOpen off.
@@ -95,6 +96,24 @@ def split(torch, conv2d, x, weight, bias, stride, padding, dilation, groups):
         out.add_(bias.to(dtype).to(out.dtype).view(1, -1, 1, 1, 1))
     out = out.to(dtype)
     return out.squeeze(0) if lone else out
+
+
+#: What `placed` runs where its caller stands.
+PLACED = compile("native(*args)", "", "eval")
+
+
+def placed(native, args):
+    """The native call where it may warn, as of padding "same" with an even kernel: torch places a warning in the
+    innermost frame of Python, by which users' filters find it and by which it is told once. So that one has the file, the
+    line and the globals of the program's that has called us."""
+    if not isinstance(args[4], str):
+        return native(*args)
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(__package__ + "."):
+        frame = frame.f_back
+    code = frame.f_code
+    there = {"co_filename": code.co_filename, "co_firstlineno": frame.f_lineno or code.co_firstlineno, "co_name": code.co_name}
+    return eval(PLACED.replace(**there), frame.f_globals, {"native": native, "args": args})
 
 
 def out_of_memory(torch):
