@@ -110,6 +110,32 @@ class Descriptors(unittest.TestCase):
             path = os.path.join(s.folder, "stacks-1.txt")
             self.assertEqual(s.run("-c", textwrap.dedent(code), path, vault=None, stacks_file=path), (0, "[1] 0\n", ""))
 
+    def test_closed_standard_streams_stay_closed(self):
+        code = """
+            import os, sys, time
+            import fpt_agent.state as st, fpt_agent.stacks as k, fpt_agent.link as link
+            def there(): return [n for n in range(3) if link.identity(n) is not None]
+            first = there()
+            st.link._lose()
+            end = time.monotonic() + 60
+            while st.link.sock is None and time.monotonic() < end: time.sleep(0.01)
+            later = there()
+            with open(sys.argv[1], "w") as file: print(first, later, k._dump.descriptor > 2, file=file)
+        """
+        for closed, limit in (("<&-", 2000), ("<&- >&- 2>&-", 2000), ("<&- >&- 2>&-", 64)):
+            with self.subTest(closed, limit=limit), Supervisor() as s:
+                told = os.path.join(s.folder, "told")
+                env = s.environment(stacks_file=os.path.join(s.folder, "stacks"))
+                env.pop("PYTHONUNBUFFERED")
+                shell = 'ulimit -n %d; exec "$@" %s' % (limit, closed)
+                done = subprocess.run(["sh", "-c", shell, "sh", sys.executable, "-c", textwrap.dedent(code), told], env=env, timeout=120)
+                with open(told) as file:
+                    text = file.read()
+                left = list(range(closed.count("&-"), 3))
+                self.assertEqual((done.returncode, text), (0, "%s %s True\n" % (left, left)))
+                s.wait("bye")
+                self.assertEqual(len(s.wait("hello", count=2)), 2)
+
     def test_the_signal_is_named_while_it_is_ours(self):
         code = """
             import os, signal, sys, time

@@ -198,6 +198,8 @@ class Link:
 
     def _connect(self, seconds):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        if sock.fileno() <= 2:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, above_standard(sock.detach()))
         who = identity(sock.fileno())
         try:
             sock.settimeout(seconds)
@@ -319,6 +321,18 @@ def identity(descriptor):
     except OSError:
         return None
     return about.st_dev, about.st_ino
+
+
+def above_standard(descriptor):
+    """The descriptor under a number above 2. Where a program is started with standard input, output or errors closed, ours
+    would stand in its place, and what libraries write there would go to the supervisor."""
+    held = []
+    while descriptor <= 2:
+        held.append(descriptor)
+        descriptor = os.dup(descriptor)  # not inheritable, as all of ours
+    for number in held:
+        os.close(number)
+    return descriptor
 
 
 def let_go(sock, who):

@@ -8,7 +8,7 @@ import os
 import sys
 
 from . import threads
-from .link import identity
+from .link import above_standard, identity
 
 try:
     import _signal as signal  # what `signal` is made of, without its enums
@@ -98,10 +98,10 @@ def _high(descriptor):
             try:
                 os.dup2(descriptor, number, inheritable=False)
             except OSError:  # above what this process may have
-                return descriptor
+                break
             os.close(descriptor)
             return number
-    return descriptor
+    return above_standard(descriptor)
 
 
 def command(_message=None):
