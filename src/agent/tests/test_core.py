@@ -49,6 +49,16 @@ class Channel(unittest.TestCase):
             self.assertEqual(hello["pid"], process.pid)
             s.wait("problem", count=5)
 
+    def test_a_supervisor_that_will_not_hear_us(self):
+        class HangsUp(Supervisor):
+            def _read(self, connection):
+                self.messages.append({"type": "hello", "data": connection.recv(5)})
+                connection.close()
+
+        with HangsUp() as s:
+            self.assertEqual(s.run("-c", "import time; time.sleep(0.5); print(1)", timeout=60), (0, "1\n", ""))
+            self.assertTrue(s.of("hello"))
+
     def test_sigpipe_of_a_lost_supervisor_kills_nobody(self):
         with Supervisor() as s:
             process = s.start("-c", "import signal, time, fpt_agent.state as st\n"
