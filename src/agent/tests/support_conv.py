@@ -75,7 +75,7 @@ class WithWrapper(unittest.TestCase):
         functional.conv3d, functional.conv2d = conv3d or torch.conv3d, conv2d or torch.conv2d
         conv.desk.wrappers.clear()
         conv.desk.told.clear()
-        conv.state.tiers.clear()
+        conv.state.counts.clear()
         conv.desk.process = conv.Plan(mode, {"conv3d": start, "conv2d": start2}, range(4), memory or Memory())
         # the split tier calls what lies below the wrapper of conv2d
         conv.desk.install(torch, conv.wrap)
@@ -102,4 +102,4 @@ def counts():
     """Tier statistics."""
     from fpt_agent.state import state
 
-    return dict(state.tiers)
+    return state.tiers

@@ -30,6 +30,7 @@ class AgentTest(unittest.TestCase):
     def setUp(self):
         self.messages = []
         self._send, link.send = link.send, self.keep
+        link.show = lambda bar, last, /, **fields: self.keep("progress", **fields)
         self._settings = config.settings
         self.use(**self.settings)
         state.phase = "startup"
@@ -39,6 +40,7 @@ class AgentTest(unittest.TestCase):
 
     def tearDown(self):
         link.send = self._send
+        del link.show
         config.settings = self._settings
         memory._cache.clear()
         failed = [m for m in self.messages if m["type"] == "hook_failed"]

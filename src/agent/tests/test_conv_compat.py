@@ -1,6 +1,7 @@
 """Compilers, tracers and tensors of another kind get the native function as if nothing were there."""
 import copy
 import io
+import json
 import os
 import pickle
 import tempfile
@@ -279,6 +280,49 @@ class Installed(unittest.TestCase):
                   "print(_builtins._find_builtin(torch.conv3d))")
         self.assertEqual(out, "aten::conv3d\naten::conv3d\n")
 
+    def test_warnings_have_the_callers_place(self):
+        code = """
+import sys, warnings, torch
+F = torch.nn.functional
+x, w = torch.ones(1, 1, 6, 6), torch.ones(1, 1, 4, 4)
+layer = torch.nn.Conv2d(1, 1, 4, padding="same")
+class Sub(torch.Tensor): pass
+F.conv2d(x, w, padding=1)
+torch.set_warn_always(True)
+def told(call):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    return [(f.filename, f.lineno, str(f.message)[:20]) for f in found]
+pairs = [
+    (lambda: F.conv2d(x, w, padding="same"), lambda: torch.conv2d(x, w, padding="same")),
+    (lambda: F.conv2d(x, w, None, 1, "same", 1, 1), lambda: torch.conv2d(x, w, None, 1, "same", 1, 1)),
+    (lambda: F.conv3d(x[None], w[None], None, 1, "same"), lambda: torch.conv3d(x[None], w[None], None, 1, "same")),
+    (lambda: F.conv2d(x.as_subclass(Sub), w, None, 1, "same", 1, 1),
+     lambda: torch.conv2d(x.as_subclass(Sub), w, None, 1, "same", 1, 1)),
+]
+for ours, plain in pairs:
+    want = told(plain)
+    assert want
+    for _ in range(2):
+        got = told(ours)
+        assert [g[::2] for g in got] == [g[::2] for g in want] and got[0][1] - want[0][1] in (0, -1), (got, want)
+names = {f[0].replace("\\\\", "/").split("torch/")[-1] for _ in range(2) for f in told(lambda: layer(x))}
+assert names == {"nn/modules/conv.py"}, names
+warnings.simplefilter("default")
+warnings.showwarning = lambda *a: seen.append(a)
+seen = []
+for _ in range(3): F.conv2d(x, w, None, 1, "same", 1, 1)
+assert len(seen) == 1 and "same" in str(__warningregistry__), seen
+try: F.conv2d(x, w, None, 2, "same", 1, 1)
+except RuntimeError as error: print(str(error)[:40])
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            memory = json.dumps({"run": "r", "attempt": 1, "conv_memory": os.path.join(folder, "shapes.json")})
+            for more in ({}, {"FPT_AGENT_CONFIG": memory}, {"FPT_CONV": "watch"}):
+                with self.subTest(more):
+                    self.assertEqual(run(code, **more), "padding='same' is not supported for stri\n")
+
     def test_a_forked_child_goes_on(self):
         run("""
 import os, torch
@@ -286,7 +330,7 @@ import fpt_agent.conv as c
 from fpt_agent import tiers
 f = torch.nn.functional
 torch.set_num_threads(1)
-c.desk.lock.acquire(); c.desk.process.memory.lock.acquire(); tiers.off.enter(torch)
+c.desk.lock.acquire(); c.desk.process.memory.writing.acquire(); tiers.off.enter(torch)
 pid = os.fork()
 if pid == 0:
     ok = torch.backends.cudnn.enabled

@@ -25,7 +25,7 @@ class Alone(unittest.TestCase):
         desk.wrappers.clear()
         from fpt_agent.state import state
 
-        state.tiers.clear()
+        state.counts.clear()
         self.native = F.conv3d
 
     def tearDown(self):

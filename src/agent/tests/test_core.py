@@ -49,6 +49,16 @@ class Channel(unittest.TestCase):
             self.assertEqual(hello["pid"], process.pid)
             s.wait("problem", count=5)
 
+    def test_a_supervisor_that_will_not_hear_us(self):
+        class HangsUp(Supervisor):
+            def _read(self, connection):
+                self.messages.append({"type": "hello", "data": connection.recv(5)})
+                connection.close()
+
+        with HangsUp() as s:
+            self.assertEqual(s.run("-c", "import time; time.sleep(0.5); print(1)", timeout=60), (0, "1\n", ""))
+            self.assertTrue(s.of("hello"))
+
     def test_sigpipe_of_a_lost_supervisor_kills_nobody(self):
         with Supervisor() as s:
             process = s.start("-c", "import signal, time, fpt_agent.state as st\n"
@@ -318,7 +328,7 @@ class WayIn(unittest.TestCase):
             __import__("py_compile").compile(os.path.join(s.folder, "tell.py"), compiled)
             before = len(s.of("hello"))
             for flags in (["-E"], ["-S"], ["-I"], ["-E", "-S"], ["-u"]):
-                for words in (["tell.py", "a", "-b"], ["-c", tell, "a"], ["pack"], ["-m", "pack", "x"], ["-m", "pack.tell"],
+                for words in (["./tell.py", "a", "-b"], ["-c", tell, "a"], ["pack"], ["-m", "pack", "x"], ["-m", "pack.tell"],
                               ["tell.pyc"], ["-", "a"]):
                     if words[0] == "-m" and "-I" in flags:
                         continue  # the module is not to be found then

@@ -2,6 +2,8 @@
 import os
 import signal
 import stat
+import subprocess
+import sys
 import textwrap
 import unittest
 
@@ -107,6 +109,63 @@ class Descriptors(unittest.TestCase):
         with Supervisor(listens=False) as s:
             path = os.path.join(s.folder, "stacks-1.txt")
             self.assertEqual(s.run("-c", textwrap.dedent(code), path, vault=None, stacks_file=path), (0, "[1] 0\n", ""))
+
+    def test_closed_standard_streams_stay_closed(self):
+        code = """
+            import os, sys, time
+            import fpt_agent.state as st, fpt_agent.stacks as k, fpt_agent.link as link
+            def there(): return [n for n in range(3) if link.identity(n) is not None]
+            first = there()
+            with st.link.writing: st.link._lose()
+            end = time.monotonic() + 60
+            while st.link.sock is None and time.monotonic() < end: time.sleep(0.01)
+            later = there()
+            with open(sys.argv[1], "w") as file: print(first, later, k._dump.descriptor > 2, file=file)
+        """
+        for closed, limit in (("<&-", 2000), ("<&- >&- 2>&-", 2000), ("<&- >&- 2>&-", 64)):
+            with self.subTest(closed, limit=limit), Supervisor() as s:
+                told = os.path.join(s.folder, "told")
+                env = s.environment(stacks_file=os.path.join(s.folder, "stacks"))
+                env.pop("PYTHONUNBUFFERED")
+                shell = 'ulimit -n %d; exec "$@" %s' % (limit, closed)
+                done = subprocess.run(["sh", "-c", shell, "sh", sys.executable, "-c", textwrap.dedent(code), told], env=env, timeout=120)
+                with open(told) as file:
+                    text = file.read()
+                left = list(range(closed.count("&-"), 3))
+                self.assertEqual((done.returncode, text), (0, "%s %s True\n" % (left, left)))
+                s.wait("bye", seconds=60)
+
+    def test_the_signal_is_named_while_it_is_ours(self):
+        code = """
+            import os, signal, sys, time
+            import fpt_agent.state as st, fpt_agent.link as link
+            link.BEAT_S = 600.0 if sys.argv[1] == "handler" else 0.1
+            print("on")
+            sys.stdin.readline()
+            signal.signal(signal.SIGUSR2, (lambda *_: sys.exit(7)) if sys.argv[1] == "handler" else signal.SIG_DFL)
+            st.link.send("problem", text="set")
+            sys.stdin.readline()
+            if st.link.sock is not None: st.link._lose()
+            sys.stdin.readline()
+        """
+        for way in ("handler", "default"):
+            with self.subTest(way), Supervisor() as s:
+                path = os.path.join(s.folder, "stacks-1.txt")
+                with open(os.path.join(s.folder, "p.py"), "w") as file:
+                    file.write(textwrap.dedent(code))
+                process = subprocess.Popen([sys.executable, file.name, way], env=s.environment(stacks_file=path), text=True,
+                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                self.addCleanup(kill, process)
+                self.assertEqual(process.stdout.readline(), "on\n")
+                s.wait("beat", stacks_signal="SIGUSR2")
+                process.stdin.write("\n")
+                process.stdin.flush()
+                s.wait("beat", stacks_signal=None, seconds=60)  # long before its time, where it is a handler
+                process.stdin.write("\n")
+                process.stdin.flush()
+                self.assertEqual([m["stacks_signal"] for m in s.wait("hello", count=2)], ["SIGUSR2", None])
+                self.assertEqual(process.communicate("\n", timeout=60), ("", ""))
+                self.assertNotIn("SIGUSR2", [m.get("stacks_signal") for m in s.of("beat")][-2:])
 
     def test_the_file_of_stacks_is_its_owners_alone(self):
         with Supervisor() as s:

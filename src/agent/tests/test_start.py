@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import unittest
+import zipapp
+import zipfile
 
 from support_vault import PACKAGE, Supervisor
 
@@ -14,6 +16,22 @@ LAUNCHER = os.path.join(PACKAGE, "fpt_run.py")
 OLDER = [python for version in ("2.7", "3.4", "3.6", "3.8")
          for python in glob.glob(os.path.expanduser("~/.pyenv/versions/%s.*/bin/python" % version)) + [shutil.which("python" + version)]
          if python]
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def both(s, *words, flags=("-I",)):
+    """What a command does by itself and through the launcher: (exit code, output, errors) each."""
+    runs = []
+    for launcher in ([], [LAUNCHER]):
+        done = subprocess.run([sys.executable, *flags, *launcher, *words], env=s.environment(package=False), cwd=s.folder,
+                              text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=240)
+        runs.append((done.returncode, done.stdout, done.stderr))
+    return runs
 
 
 class Start(unittest.TestCase):
@@ -52,6 +70,30 @@ class Start(unittest.TestCase):
             self.assertEqual(plain, "[]\n")
             self.assertEqual(s.run("-I", "-S", LAUNCHER, "-c", code), (0, "[]\n", ""))
             s.wait("hello")
+
+    def test_packed_programs(self):
+        with Supervisor() as s:
+            tell = "import sys, inside\nprint(__name__, sys.argv, sys.path[0], inside.__file__, __file__)"
+            for name, text in (("__main__.py", tell), ("inside.py", ""), ("sub/__main__.py", tell), ("sub/inside.py", "")):
+                write(os.path.join(s.folder, "app", name), text)
+            app = os.path.join(s.folder, "app")
+            zipapp.create_archive(app, app + ".pyz", interpreter="/usr/bin/env python3")
+            zipapp.create_archive(app, app + ".zip")
+            with zipfile.ZipFile(app + ".tail", "w") as file:
+                file.write(os.path.join(app, "__main__.py"), "__main__.py")
+                file.write(os.path.join(app, "inside.py"), "inside.py")
+                file.comment = b"a word"
+            write(os.path.join(s.folder, "cut.pyz"), "PK\x03\x04 no archive")
+            write(os.path.join(s.folder, "empty", "nothing.py"), "")
+            for words in (["app"], ["app.pyz", "a"], ["./app.zip"], ["app.tail"], ["app.pyz/sub"], ["cut.pyz"]):
+                for flags in (["-I"], ["-E", "-S"]):
+                    with self.subTest(words=words, flags=flags):
+                        plain, ours = both(s, *words, flags=flags)
+                        self.assertEqual(plain[0], 1 if words == ["cut.pyz"] else 0, plain)
+                        self.assertEqual(ours[:2], plain[:2])
+            plain, ours = both(s, "empty")
+            self.assertEqual(ours[:2], plain[:2])
+            self.assertIn("can't find '__main__' module in", ours[2])
 
     def test_an_older_python_finds_its_own_sitecustomize(self):
         found = [python for python in OLDER if subprocess.run([python, "-c", ""], stderr=subprocess.DEVNULL).returncode == 0]

@@ -19,11 +19,11 @@ PARTS = ("phases", "sections", "steps", "framepack", "comfy", "diffusers_hooks",
 
 def start():
     """See `fpt_agent.start`."""
-    ready = stacks.arm(config.stacks_file)
-    link.greeting = lambda: greeting(ready)
-    link.heartbeat = beat
+    stacks.arm(config.stacks_file)
+    link.greeting = greeting
+    link.heartbeat, link.urgent = beat, stacks.changed
     link.commands.update(
-        stacks=stacks.command, snapshot=lambda _: state.beat(), interrupt=stacks.interrupt,
+        stacks=stacks.command, snapshot=lambda _: now(), interrupt=stacks.interrupt,
         stop_after_step=stacks.stop_after_step,
     )
     link.start()
@@ -60,7 +60,7 @@ def forked():
     link.forked()
 
 
-def greeting(ready):
+def greeting():
     """The fields of `hello`."""
     return {
         "protocol": PROTOCOL,
@@ -71,18 +71,23 @@ def greeting(ready):
         "argv": list(getattr(sys, "orig_argv", None) or getattr(sys, "argv", [])),
         "run": config.run,
         "attempt": config.attempt,
-        "stacks_signal": "SIGUSR2" if ready else None,
+        "stacks_signal": stacks.usable(),
     }
 
 
 def beat():
     """The fields of the heartbeat."""
     stacks.keep()
-    return state.beat()
+    return dict(now(), stacks_signal=stacks.usable())
+
+
+def now():
+    """What the process does."""
+    return dict(state.beat(), job=link.job())
 
 
 def goodbye():
     """The last word of a process that ends by itself."""
-    link.send("beat", **state.beat())  # the last counts
-    link.send("bye", calls=state.calls, tiers=dict(state.tiers))
+    link.send("beat", **now())  # the last counts
+    link.send("bye", calls=state.calls, tiers=state.tiers)
     link.flush(0.3)

@@ -89,7 +89,7 @@ def shown(bar):
     now = time.monotonic()
     if now - _shown >= BETWEEN_S or bar.current >= bar.total:
         _shown = now
-        progress.moved(bar.current, bar.total)
+        progress.moved(bar.current, bar.total, bar=id(bar), last=bar.current >= bar.total)
 
 
 @on("comfy.model_management")

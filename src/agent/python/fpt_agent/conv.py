@@ -37,6 +37,7 @@ class Conv:
         self.conv2d = getattr(torch.nn.functional.conv2d, "_fpt_plain", torch.nn.functional.conv2d)
         self.no_memory = tiers.out_of_memory(torch)
         self.dead_type = getattr(torch, "AcceleratorError", ())
+        self.warns = getattr(torch, "is_warn_always_enabled", bool)
         self.plain_types = (torch.Tensor, torch.nn.Parameter)
         self.known = set()
         self.tried = set()
@@ -84,14 +85,14 @@ class Conv:
         plan, outer = desk.plans()
         key = None if plan is None or plan.mode != "fallback" or self.foreign(args) else self.key(args)
         if key is None:
-            return self.native(*args)
+            return self.tiers.placed(self.native, args)
         floor = outer.begin(self.op, key) if outer is not None and outer.mode == "fallback" else 0
         first = plan.begin(self.op, key, floor)
         if first:
             return self.lower(args, plan, key, first, None)
         noted = self.first_time(0, key)
         try:
-            out = self.native(*args)
+            out = self.tiers.placed(self.native, args)
         except RuntimeError as error:
             if not self.rescuable(error):
                 raise
@@ -108,10 +109,12 @@ class Conv:
     def fine(self, args):
         """The native call is right for these: no look-up any more."""
         x, weight = args[:2]
+        if isinstance(args[4], str) and self.warns():
+            return  # of which each call is then to be `placed`
         if len(self.known) >= MOST_KNOWN:
             self.known.clear()
         if desk.fresh:
-            self.known.add(id(weight))
+            self.known.add((id(weight), args[4]) if isinstance(args[4], str) else id(weight))
             return
         try:
             self.known.add((x.shape, weight.shape, x.dtype, x.device) + args[3:])
@@ -298,6 +301,8 @@ def wrap(torch, op, native):
         if groups is none or dilation is none or padding is none or stride is none or bias is none:
             return short((input, weight, bias, stride, padding, dilation, groups))
         if compiling() or (type(input) is not Tensor and type(input) is not Parameter):
+            if padding.__class__ is str and not compiling():
+                return conv.tiers.placed(native, (input, weight, bias, stride, padding, dilation, groups))
             return native(input, weight, bias, stride, padding, dilation, groups)
         me = ident()
         # the tensors themselves: to ask for shapes costs more than all the rest, and the heartbeat can
@@ -305,11 +310,12 @@ def wrap(torch, op, native):
         state.calls += 1
         looked_up = False
         try:
-            if shared.quick:
+            if shared.quick and padding.__class__ is not str:
                 return native(input, weight, bias, stride, padding, dilation, groups)
             try:
                 if shared.fresh:
-                    fine = number(weight) in known  # to ask for the input's size as well doubles it
+                    # to ask for the input's size as well doubles it
+                    fine = (number(weight) if padding.__class__ is not str else (number(weight), padding)) in known
                 else:
                     # under jit.trace the questions would be recorded
                     fine = tracing() is None and (

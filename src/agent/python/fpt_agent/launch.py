@@ -53,19 +53,27 @@ def prepare(words):
         space.update(__file__="<stdin>")
         return lambda: code(sys.stdin.buffer.read(), "<stdin>", space)
     if packed(kind):
-        sys.path.insert(0, os.path.abspath(kind))
+        sys.path.insert(0, absolute(kind))
         return lambda: module("__main__", False)
     if not safe:
         sys.path.insert(0, os.path.dirname(os.path.realpath(kind)))
     return lambda: script(kind, space)
 
 
+def absolute(path):
+    """As Python makes it: `./` stays in it."""
+    return os.path.join(os.getcwd(), path)
+
+
 def packed(path):
-    """A folder or a zip file: it is run by its __main__.py."""
-    if os.path.isdir(path):
-        return True
-    with open_or_leave(path) as file:
-        return file.read(4) == b"PK\x03\x04"
+    """A folder, a zip file (also one behind a line `#!`, or a part of one), or what else can be a place to import from: it is
+    run by its __main__.py. Asked as Python asks."""
+    for hook in sys.path_hooks:
+        try:
+            return hook(path) is not None
+        except ImportError:
+            continue
+    return False
 
 
 def open_or_leave(path):
@@ -94,7 +102,7 @@ def script(path, space):
     from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 
     file = open_or_leave(path)
-    path = os.path.abspath(path)
+    path = absolute(path)
     with file:
         if path.endswith(".pyc"):
             import marshal

@@ -1,13 +1,15 @@
 """The socket to the supervisor: a bounded queue, drained by one thread.
 
 Whoever sends only appends to a deque, so a slow or dead reader never slows the generation: what
-does not fit is dropped, oldest first, and counted (`dropped`).
+does not fit is dropped, oldest first, and counted (`dropped`). It takes no lock (threads.py says why). What progress bars
+show waits beside the queue, the last state of each.
 """
 import os
 import select
 import time
 from _collections import deque
 from _thread import allocate_lock
+from itertools import count
 
 from . import threads, wire
 
@@ -18,6 +20,10 @@ except ImportError:
 
 #: Messages that wait at most. A run sends some ten a second.
 QUEUE = 2000
+#: Progress bars of which a state waits to be told; of more than these the latest ones, which are told within a second.
+BARS = 16
+#: Messages of bars a second, and of bars at their end: the supervisor takes 200 of all kinds from a process.
+BARS_A_SECOND, ENDS_A_SECOND = 20, 60
 #: Bytes that wait for a slow reader before messages are held back in the queue.
 PENDING = 1 << 16
 #: A command of the supervisor longer than this is not one of its.
@@ -32,24 +38,45 @@ FIRST_S = 2.0
 RETRY_S = 2.0
 
 
+class Rate:
+    """So many a second, and about a quarter of them at once. Several threads may take: it is a limit, no count."""
+
+    def __init__(self, a_second):
+        self.a_second, self.most = a_second, a_second / 4
+        self.left, self.at = self.most, time.monotonic()
+
+    def take(self, debt=0):
+        """True: one more may go; with `debt` also so many that must be made up for."""
+        now = time.monotonic()
+        left = min(self.most, self.left + (now - self.at) * self.a_second)
+        self.at, self.left = now, left
+        if left < 1 - debt:
+            return False
+        self.left = left - 1
+        return True
+
+
 class Link:
     """See the module. One in a process; after a fork the child opens its own."""
 
     def __init__(self, path):
         self.path = path
         self.commands = {}
-        self.heartbeat = None
+        self.heartbeat = self.urgent = None  # `urgent()`: a heartbeat must not wait for its time
         self.greeting = None
         self._fresh()
 
     def _fresh(self):
-        self.queue = deque()
-        self.lock = allocate_lock()
+        self.queue = deque(maxlen=QUEUE)
+        self.bars = {}  # bar -> message that is not in the queue yet
+        self.rate, self.ends = Rate(BARS_A_SECOND), Rate(ENDS_A_SECOND)
+        self.jobs = None  # those that run; None: there was none yet
         self.wake = threads.Bell()
         self.writing = allocate_lock()
         self.tried = threads.Bell()
         self.waited = False  # for the first attempt to connect, by the end of the program
-        self.dropped = 0
+        self.losses = count(1)
+        self.dropped = self.told = 0  # how many in all, and of how many the supervisor knows
         self.seq = 0
         self.thread = None
         self.sock = self.who = None
@@ -57,20 +84,65 @@ class Link:
         self.received = b""
 
     def send(self, kind, /, **fields):  # a field may be called `kind` too
-        """Queues one message. Never blocks, never raises."""
+        """Queues one message. Never blocks, never raises; from any thread, signal handler or finalizer."""
         if self.path is None:
             return
+        if self.bars:
+            self._settle(BARS_A_SECOND)  # what bars showed before it
         self._put(kind, fields)
         self.wake.ring()
 
+    def show(self, bar, last, /, **fields):
+        """Tells the state of a progress bar, as `send` does; each replaces the one before that is not told yet. `bar`: any
+        key of it; `last`: it ends with this one."""
+        if self.path is None:
+            return
+        bars = self.bars
+        if last and len(self.queue) < QUEUE // 2 and self.ends.take():
+            bars.pop(bar, None)
+            self._settle(BARS_A_SECOND)
+            self._put("progress", fields)
+            return
+        bars[bar] = message("progress", fields)
+        if len(bars) > BARS:
+            self._first()
+
+    def job(self):
+        """"running", "idle", or None where no job was told yet."""
+        jobs = self.jobs
+        return jobs if jobs is None else "running" if jobs else "idle"
+
     def _put(self, kind, fields):
-        message = {"type": kind, "t": round(time.time(), 3)}
-        message.update(fields)
-        with self.lock:
-            if len(self.queue) >= QUEUE:
-                self.queue.popleft()
-                self.dropped += 1
-            self.queue.append(message)
+        if kind == "job":
+            self._job(fields.get("state"), fields.get("id"))
+        if len(self.queue) >= QUEUE:
+            self.dropped = next(self.losses)
+        self.queue.append(message(kind, fields))
+
+    def _job(self, told, name):
+        if self.jobs is None:
+            self.jobs = []
+        if told == "started":
+            self.jobs.append(name)
+            return
+        try:
+            self.jobs.remove(name)
+        except ValueError:  # what has begun before a fork
+            return
+
+    def _settle(self, debt=0):
+        """Queues what bars show, unless nobody reads: then the last states wait here, where they displace nothing."""
+        while self.bars and len(self.queue) < QUEUE // 2 and self.rate.take(debt):
+            first = self._first()
+            if first is not None:
+                self.queue.append(first)
+
+    def _first(self):
+        """Takes the message of the bar that has waited longest; None: another thread was at it."""
+        try:
+            return self.bars.pop(next(iter(self.bars)))
+        except (KeyError, RuntimeError, StopIteration):
+            return None
 
     def start(self):
         """Connects, unless that would take time, and starts the thread. A second call does nothing."""
@@ -96,7 +168,8 @@ class Link:
             self.tried.wait(FIRST_S)
         end = time.monotonic() + seconds
         while self.sock is not None:
-            self._write()
+            self._settle(BARS)
+            self._write(max(0.0, end - time.monotonic()))
             if time.monotonic() > end or not self.queue and not self.pending:
                 return
             time.sleep(0.002)
@@ -112,9 +185,11 @@ class Link:
                         self._connect(1.0)
                     finally:
                         self.tried.ring()
-                if now - beat >= BEAT_S and self.sock is not None and self.heartbeat is not None:
+                due = now - beat >= BEAT_S or self.urgent is not None and self.urgent()
+                if due and self.sock is not None and self.heartbeat is not None:
                     beat = now
                     self._put("beat", self.heartbeat())
+                self._settle()
                 self._write()
                 self._wait()
                 threads.unlist()
@@ -123,6 +198,8 @@ class Link:
 
     def _connect(self, seconds):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        if sock.fileno() <= 2:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, above_standard(sock.detach()))
         who = identity(sock.fileno())
         try:
             sock.settimeout(seconds)
@@ -134,34 +211,36 @@ class Link:
         self.pending, self.received = b"", b""
         if self.greeting is not None:
             # a supervisor that was away must know whom it hears
-            self.pending = self._line(dict({"type": "hello", "t": round(time.time(), 3)}, **self.greeting()))
+            self.pending = self._line(message("hello", self.greeting()))
         self.who, self.sock = who, sock
 
-    def _line(self, message):
+    def _line(self, told):
         self.seq += 1
-        message["seq"] = self.seq
-        message["pid"] = os.getpid()
+        told["seq"] = self.seq
+        told["pid"] = os.getpid()
         try:
-            text = wire.dumps(message)
+            text = wire.dumps(told)
         except ValueError:  # JSON has no NaN and no infinity
-            text = wire.dumps(finite(message))
+            text = wire.dumps(finite(told))
         return text.encode("utf-8", "replace") + b"\n"
 
-    def _write(self):
-        with self.writing:
+    def _write(self, seconds=-1):
+        """Writes what the socket takes; waits so long for another thread that does (below 0: for ever)."""
+        if not self.writing.acquire(True, seconds):
+            return
+        try:
             self._write_alone()
+        finally:
+            self.writing.release()
 
     def _write_alone(self):
         while self.sock is not None:
-            while len(self.pending) < PENDING:
-                with self.lock:
-                    if not self.queue:
-                        break
-                    message = self.queue.popleft()
-                    dropped, self.dropped = self.dropped, 0
+            while self.queue and len(self.pending) < PENDING:
+                first, dropped = self.queue.popleft(), self.dropped - self.told
                 if dropped:
-                    self.pending += self._line({"type": "dropped", "t": message["t"], "n": dropped})
-                self.pending += self._line(message)
+                    self.told += dropped
+                    self.pending += self._line({"type": "dropped", "t": first["t"], "n": dropped})
+                self.pending += self._line(first)
             if not self.pending:
                 return
             try:
@@ -228,6 +307,13 @@ class Link:
             self._put("reply", {"id": number, "cmd": name, "ok": False, "error": str(error) or repr(error)})
 
 
+def message(kind, fields):
+    """The message as it is queued."""
+    made = {"type": kind, "t": round(time.time(), 3)}
+    made.update(fields)
+    return made
+
+
 def identity(descriptor):
     """Device and inode of what is behind the number; None: nothing."""
     try:
@@ -235,6 +321,18 @@ def identity(descriptor):
     except OSError:
         return None
     return about.st_dev, about.st_ino
+
+
+def above_standard(descriptor):
+    """The descriptor under a number above 2. Where a program is started with standard input, output or errors closed, ours
+    would stand in its place, and what libraries write there would go to the supervisor."""
+    held = []
+    while descriptor <= 2:
+        held.append(descriptor)
+        descriptor = os.dup(descriptor)  # not inheritable, as all of ours
+    for number in held:
+        os.close(number)
+    return descriptor
 
 
 def let_go(sock, who):

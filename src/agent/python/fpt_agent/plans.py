@@ -98,9 +98,9 @@ class Desk:
         self.process = None
         self.scopes = 0
         self.local = threading.local()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # of the scopes
         self.wrappers = {}
-        self.told = set()
+        self.told = {}
         self.problems_told = 0
 
     def plans(self):
@@ -132,15 +132,13 @@ class Desk:
 
     def count(self, op, tier, what):
         """Tier statistics."""
-        with self.lock:
-            state.count("%s.%s.%s" % (op, TIERS[tier], what))
+        state.count("%s.%s.%s" % (op, TIERS[tier], what))
 
     def tell(self, event, key, tier, **more):
         """One `conv` message for each shape and tier."""
-        with self.lock:
-            if (event, tier, key) in self.told or len(self.told) >= MOST_TOLD:
-                return
-            self.told.add((event, tier, key))
+        mine = object()
+        if len(self.told) >= MOST_TOLD or self.told.setdefault((event, tier, key), mine) is not mine:
+            return
         op, shape, weight, dtype, device, params = key
         names = ("stride", "padding", "dilation", "groups")
         link.send("conv", event=event, op=op, tier=TIERS[tier], shape=shape, weight=weight, dtype=dtype, device=device,
@@ -152,7 +150,7 @@ class Desk:
         if memory is None or memory.path is None or self.process.mode != "fallback":
             return
         now, long = time.monotonic(), {}
-        for thread, flight in list(state.ops.items()):
+        for thread, flight in state.ops.copy().items():
             if flight is None:
                 continue
             op, x, weight, _, _, tier, since = flight
@@ -170,7 +168,7 @@ class Desk:
 
     def forked(self):
         """In the child of a fork a thread that held a lock is gone."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         if self.process is not None:
             self.process.memory.forked()
         for wrapper in self.wrappers.values():

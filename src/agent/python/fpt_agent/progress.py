@@ -24,17 +24,19 @@ def tqdm(module):
 def tell(bar):
     """One message for a bar that moved."""
     try:
-        moved(bar.n, bar.total, str(bar.desc or ""), str(bar.unit))
+        # `disable` is set where it closes, before it is drawn for the last time
+        moved(bar.n, bar.total, str(bar.desc or ""), str(bar.unit), id(bar), bar.n == bar.total or bool(bar.disable))
     except Exception:
         return
 
 
-def moved(n, total, desc="", unit="it"):
-    """The same for a bar that is not tqdm's; one that says what another has just said says nothing."""
+def moved(n, total, desc="", unit="it", bar=None, last=False):
+    """The same for a bar that is not tqdm's; one that says what another has just said says nothing. `bar`: which one;
+    `last`: it ends here."""
     now = {"n": number(n), "total": number(total), "desc": desc[:200], "unit": unit[:20]}
     if now != state.progress:
         state.progress = now
-        link.send("progress", **now)
+        link.show(bar, last, **now)
 
 
 def number(value):

@@ -18,6 +18,8 @@ MOST_LASTING = 1024
 #: Bytes of a file; a longer one is not ours.
 LONGEST = 4 << 20
 NOTE = ".flight-"
+#: A thread waits so long for another one that writes a file.
+WAIT_S = 0.25
 
 
 def numbers(value):
@@ -32,12 +34,16 @@ class Memory:
     """Key -> index of the tier to begin with. A key is made by `key`. Safe with several threads."""
 
     def __init__(self, path=None, run=None, attempt=None):
-        self.lock = threading.Lock()
+        self._fresh()
         self.tiers = {}
         self.lasting = set()
         self.path, self.run, self.attempt = path, run, attempt
-        self.flights = {}
         self.problems = []
+
+    def _fresh(self):
+        self.flights = {}
+        self.stale = set()  # files that do not say what is so
+        self.writing, self.writer = threading.Lock(), None
 
     @staticmethod
     def key(op, shape, weight, dtype, device, params):
@@ -48,68 +54,86 @@ class Memory:
 
     def begin(self, key):
         """Index of the tier to begin with; 0 where nothing is known."""
-        with self.lock:
-            found = self.tiers.get(key)
-            if found is None and self.path:
-                found = self.tiers.get(key[:5] + (None,))  # written by one who does not know the parameters
-            return found or 0
+        found = self.tiers.get(key)
+        if found is None and self.path:
+            found = self.tiers.get(key[:5] + (None,))  # written by one who does not know the parameters
+        return found or 0
 
     def learn(self, key, tier, lasting):
         """`tier` (index) worked where those above did not. `lasting`: true of the next attempt as well."""
-        with self.lock:
-            if self.tiers.get(key) == tier and (key in self.lasting or not lasting or self.path is None):
-                return
-            while len(self.tiers) >= MOST and key not in self.tiers:
+        if self.tiers.get(key) == tier and (key in self.lasting or not lasting or self.path is None):
+            return
+        while len(self.tiers) >= MOST and key not in self.tiers:
+            try:
                 oldest = next(iter(self.tiers))
-                del self.tiers[oldest]
-                self.lasting.discard(oldest)
-            self.tiers[key] = tier
-            if lasting and self.path is not None and len(self.lasting) < MOST_LASTING:
-                self.lasting.add(key)
-                self._save()
+            except (RuntimeError, StopIteration):  # another thread was at it
+                continue
+            self.tiers.pop(oldest, None)
+            self.lasting.discard(oldest)
+        self.tiers[key] = tier
+        if lasting and self.path is not None and len(self.lasting) < MOST_LASTING:
+            self.lasting.add(key)
+            self._bring("shapes")
 
     def take_off(self, key, tier):
         """Notes that `tier` is tried for the shape; `land` ends it."""
         if self.path is None:
             return
-        with self.lock:
-            self.flights[threading.get_ident()] = (key, tier)
-            self._note()
+        self.flights[threading.get_ident()] = (key, tier)
+        self._bring("note")
 
     def land(self):
         """The call of this thread has come back, whatever its end."""
         if self.path is None:
             return
-        with self.lock:
-            if self.flights.pop(threading.get_ident(), None) is not None:
-                self._note()
+        if self.flights.pop(threading.get_ident(), None) is not None:
+            self._bring("note")
 
     def watch(self, long):
         """What a look from outside found in flight: thread -> (key, tier). What it no longer finds has come back."""
-        with self.lock:
-            found = {k: v for k, v in self.flights.items() if not isinstance(k, tuple)}
-            found.update((("seen", thread), flight) for thread, flight in long.items())
-            if found != self.flights:
-                self.flights = found
-                self._note()
+        seen = {("seen", thread): flight for thread, flight in long.items()}
+        was = {k: v for k, v in self.flights.copy().items() if isinstance(k, tuple)}
+        if seen != was:
+            for key in was:
+                if key not in seen:
+                    self.flights.pop(key, None)
+            self.flights.update(seen)
+            self._bring("note")
+
+    def _bring(self, which):
+        """Brings a file up to date. Where that happens at this moment, in another thread or below this finalizer or signal
+        handler, it is done there once more; another thread is waited for, but not for ever."""
+        self.stale.add(which)
+        me = threading.get_ident()
+        while self.writer != me and self.writing.acquire(timeout=WAIT_S):
+            try:
+                self.writer = me
+                for name, write in (("shapes", self._save), ("note", self._note)):
+                    if name in self.stale:
+                        self.stale.discard(name)
+                        write()
+            finally:
+                self.writer = None
+                self.writing.release()
+            if not self.stale:
+                return
 
     def load(self):
         """Reads what earlier attempts learned, and what they died of. What is damaged is told and left alone."""
         if self.path is None:
             return
-        with self.lock:
-            # notes first: who clears one has saved it before
-            notes = self._notes()
-            for entry in self._read(self.path).get("shapes", ()):
-                self._take(entry, 0)
-            hung = 0
-            for name, told in notes:
-                for entry in told.get("flights", ()):
-                    hung += self._take(entry, 1)
-            if hung:
-                self._save()
-            for name, _ in notes:
-                self._remove(name)
+        # notes first: who clears one has saved it before
+        notes = self._notes()
+        for entry in self._read(self.path).get("shapes", ()):
+            self._take(entry, 0)
+        hung = 0
+        for name, told in notes:
+            for entry in told.get("flights", ()):
+                hung += self._take(entry, 1)
+        if hung:
+            self._save()
+        for name, _ in notes:
+            self._remove(name)
 
     def _notes(self):
         """The notes of dead attempts: not those of the processes that run beside us."""
@@ -168,13 +192,13 @@ class Memory:
             return {}
 
     def _save(self):
-        shapes = [entry_of(key, self.tiers[key]) for key in self.tiers if key in self.lasting]
+        shapes = [entry_of(key, tier) for key, tier in self.tiers.copy().items() if key in self.lasting]
         self._write(self.path, {"version": 1, "shapes": shapes})
 
     def _note(self):
         path = "%s%s%d" % (self.path, NOTE, os.getpid())
-        if self.flights:
-            flights = [entry_of(key, tier) for key, tier in self.flights.values()]
+        flights = [entry_of(key, tier) for key, tier in self.flights.copy().values()]
+        if flights:
             self._write(path, {"version": 1, "run": self.run, "attempt": self.attempt, "flights": flights})
         else:
             self._remove(path)
@@ -201,9 +225,8 @@ class Memory:
                 self.problems.append("conv_memory: %s" % error)
 
     def forked(self):
-        """In the child of a fork: another process with the same path, and no thread that holds the lock."""
-        self.lock = threading.Lock()
-        self.flights = {}
+        """In the child of a fork: another process with the same path, and no thread that writes."""
+        self._fresh()
 
 
 def entry_of(key, tier):

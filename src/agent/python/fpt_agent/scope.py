@@ -41,9 +41,9 @@ class conv_fallback:
         if torch is None:
             raise RuntimeError("conv_fallback: import torch first")
         with desk.lock:
-            if desk.scopes == 0:
-                desk.install(torch, wrap)
             desk.scopes += 1
+            if desk.scopes == 1:
+                desk.install(torch, wrap)
             desk.refresh()
         stack = getattr(desk.local, "stack", None)
         if stack is None:

@@ -8,7 +8,7 @@ import os
 import sys
 
 from . import threads
-from .link import identity
+from .link import above_standard, identity
 
 try:
     import _signal as signal  # what `signal` is made of, without its enums
@@ -28,6 +28,8 @@ class Dump:
     and where the program closes all descriptors, what it opens next may get that one."""
 
     path = descriptor = who = None
+    #: What the supervisor was told last: may it send the signal?
+    told = False
 
 
 _dump = Dump()
@@ -63,6 +65,27 @@ def keep():
         arm(path)
 
 
+def usable():
+    """"SIGUSR2" while it writes the stacks; None where it must not be sent, as the program has something else in its place."""
+    _dump.told = _dump.path is not None and _free() and _caught()
+    return "SIGUSR2" if _dump.told else None
+
+
+def changed():
+    """Whether the supervisor is to be told at once that the signal is the program's now. Costs next to nothing."""
+    return _dump.told and not _free()
+
+
+def _caught():
+    """Something catches the signal: where the program has put the default back, it would be killed by it."""
+    try:
+        with open("/proc/self/status", "rb") as file:
+            mask = file.read().partition(b"SigCgt:")[2].split(None, 1)[0]
+        return bool(int(mask, 16) >> (signal.SIGUSR2 - 1) & 1)
+    except (OSError, ValueError, IndexError):  # not Linux
+        return True
+
+
 def _free():
     """The program has no handler of its own."""
     return signal.getsignal(signal.SIGUSR2) in (signal.SIG_DFL, None)
@@ -75,10 +98,10 @@ def _high(descriptor):
             try:
                 os.dup2(descriptor, number, inheritable=False)
             except OSError:  # above what this process may have
-                return descriptor
+                break
             os.close(descriptor)
             return number
-    return descriptor
+    return above_standard(descriptor)
 
 
 def command(_message=None):

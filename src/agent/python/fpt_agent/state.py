@@ -1,7 +1,7 @@
 """What the program does now: phase, progress, operation in flight, counts. One in a process."""
 import sys
 import time
-from _thread import _local
+from _thread import _local, get_ident
 
 from .link import Link
 from .config import config
@@ -27,15 +27,24 @@ class State:
         #: input and the weight themselves, then without dtype and device. None: nothing.
         self.ops = {}
         self.calls = 0
-        #: Tier statistics: "conv3d.split.ok" -> count.
-        self.tiers = {}
+        #: Tier statistics: (event, thread) -> count. Of each thread for itself, so that none is lost without a lock.
+        self.counts = {}
         self._local = _local()
         #: Called with (phase, exception) for an exception that leaves a phase.
         self.watchers = []
 
     def count(self, name):
         """Counts one event of the tier statistics."""
-        self.tiers[name] = self.tiers.get(name, 0) + 1
+        key = name, get_ident()
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+    @property
+    def tiers(self):
+        """Tier statistics of all threads: "conv3d.split.ok" -> count."""
+        found = {}
+        for (name, _), number in self.counts.copy().items():
+            found[name] = found.get(name, 0) + number
+        return found
 
     def set_phase(self, phase, **more):
         """The program has entered a phase (a word of the closed list)."""
@@ -88,7 +97,7 @@ class State:
             {"name": op[0], "shape": list(getattr(op[1], "shape", op[1])), "weight": list(getattr(op[2], "shape", op[2])),
              "dtype": str(op[3] or op[1].dtype).replace("torch.", ""), "device": str(op[4] or op[1].device),
              "tier": op[5], "age_s": round(now - op[6], 3), "thread": thread}
-            for thread, op in list(self.ops.items()) if op is not None
+            for thread, op in self.ops.copy().items() if op is not None
         ]
         return {
             "phase": self.phase,
@@ -96,7 +105,7 @@ class State:
             "progress": self.progress,
             "ops": ops,
             "calls": self.calls,
-            "tiers": dict(self.tiers),
+            "tiers": self.tiers,
             "memory": memory(),
             "cpu_s": round(time.process_time(), 3),
         }

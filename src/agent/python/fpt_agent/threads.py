@@ -1,6 +1,19 @@
 """Threads of the agent. `threading` does not know them: a program may join all that it lists, or wait until one is left.
 
 Nor does a start import it: it takes as long as all the rest, and whoever imports it first is the main thread to it.
+
+Locks. A finalizer or a signal handler of the program's runs between any two steps of any code in Python, ours too, in the very
+thread that it interrupts, and may draw a bar, import, or wait for another thread. So what a thread of the program's calls of the agent takes no
+lock that it could wait for without an end:
+
+* messages, progress, statistics, what is learned and in flight of convolutions: none. Single calls of deque, dict, set, list and
+  `itertools.count`, which are one step to Python, on objects that are whole before and after each.
+* `Link.writing` (who writes to the socket): the link's own thread; the end of the program waits for it as long as it has time. Nothing that
+  sends takes it, so a finalizer below it may send.
+* `Bell` (here): never waited for by who rings; who waits does so for a given time, with nothing held.
+* `Memory.writing` (who writes the file): waited for 0.25 s at most, and not at all below itself (`Memory.writer`).
+* `Desk.lock`, `CudnnOff.lock`: reentrant; each line leaves what a call from within finds usable. The agent's threads never take them.
+* `Store.lock`, `Task.done` (store.py): taken by who keeps latents, sections or steps, which no finalizer and no handler does.
 """
 import os
 import sys

@@ -5,6 +5,7 @@ Each takes torch, the native function, and by position the arguments of `torch.n
 or of `conv2d` (one dimension fewer), and returns what the native call would: same shape, dtype and device,
 differentiable. What they raise is torch's own, or ValueError for parameters that are none.
 """
+import sys
 import threading
 
 #: Bytes of the column buffer of one call with cudnn/MIOpen off.
@@ -97,6 +98,24 @@ def split(torch, conv2d, x, weight, bias, stride, padding, dilation, groups):
     return out.squeeze(0) if lone else out
 
 
+#: What `placed` runs where its caller stands.
+PLACED = compile("native(*args)", "", "eval")
+
+
+def placed(native, args):
+    """The native call where it may warn, as of padding "same" with an even kernel: torch places a warning in the
+    innermost frame of Python, by which users' filters find it and by which it is told once. So that one has the file, the
+    line and the globals of the program's that has called us."""
+    if not isinstance(args[4], str):
+        return native(*args)
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(__package__ + "."):
+        frame = frame.f_back
+    code = frame.f_code
+    there = {"co_filename": code.co_filename, "co_firstlineno": frame.f_lineno or code.co_firstlineno, "co_name": code.co_name}
+    return eval(PLACED.replace(**there), frame.f_globals, {"native": native, "args": args})
+
+
 def out_of_memory(torch):
     """The class of the error; torch before 2.5 has it under cuda only."""
     return getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
@@ -116,17 +135,20 @@ class CudnnOff:
     """`with`: cudnn (MIOpen under ROCm) off, process-wide; the last thread to leave puts it back."""
 
     def __init__(self):
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.depth = 0
+        self.off = False
         self.was = True
 
     def enter(self, torch):
         """Off, if it is not yet."""
         with self.lock:
-            if self.depth == 0:
-                self.was = torch._C._get_cudnn_enabled()
-                torch._C._set_cudnn_enabled(False)
+            # in this order: a signal handler that enters and leaves between any two of these changes nothing
             self.depth += 1
+            if not self.off:
+                self.was = torch._C._get_cudnn_enabled()
+                self.off = True
+            torch._C._set_cudnn_enabled(False)
 
     def leave(self, torch):
         """As it was before the first entered, once the last leaves."""
@@ -134,12 +156,13 @@ class CudnnOff:
             self.depth -= 1
             if self.depth == 0:
                 torch._C._set_cudnn_enabled(self.was)
+                self.off = False
 
     def forked(self, torch):
         """In the child of a fork: the threads that would have left are not there."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         if self.depth:
-            self.depth = 0
+            self.depth, self.off = 0, False
             torch._C._set_cudnn_enabled(self.was)
 
 
