@@ -7,6 +7,9 @@ use crate::ops::{Axis, Backend, ConvSize};
 /// Positions of a piece beyond which larger pieces make nothing faster.
 const PIECE: usize = 1 << 20;
 
+/// Frames after the first from which on pieces read alike.
+const PHASES: usize = 4;
+
 /// The fewest rows of a band: each band makes the rows at its edges again.
 const BAND: usize = 16;
 
@@ -149,8 +152,7 @@ impl Need<'_> {
         self.grid.rows < self.sizes.size[1]
     }
 
-    /// Scratch of a convolution that makes the first frames and rows of the level: those that read the most
-    /// in different ways.
+    /// Scratch of a convolution that makes so many frames and rows of the level.
     fn scratch(&self, frames: usize, rows: usize, kernel: usize, outputs: usize, up: bool) -> u64 {
         let [t, h, _] = self.sizes.size;
         let inputs = if up || outputs != self.sizes.width || kernel == 1 {
@@ -174,18 +176,28 @@ impl Need<'_> {
             _ => self.sizes.size.map(Axis::identity),
         };
         let edge = kernel / 2;
-        let axes = [
-            t.replicate(kernel - 1, 0).part(0..frames + kernel - 1, 0),
-            h.replicate(edge, edge).part(0..rows + 2 * edge, 0),
+        let (t, h, w) = (
+            t.replicate(kernel - 1, 0),
+            h.replicate(edge, edge),
             w.replicate(edge, edge),
-        ];
+        );
         let conv = ConvSize {
             kernel: [kernel; 3],
             stride: [1; 3],
             inputs,
             outputs,
         };
-        self.backend.conv_scratch(1, &axes, conv)
+        // how often a frame is read, and so what a backend adds up, differs from piece to piece
+        let starts = 0..=PHASES.min(self.sizes.size[0].saturating_sub(frames));
+        let each = starts.map(|start| {
+            let axes = [
+                t.part(start..start + frames + kernel - 1, 0),
+                h.part(0..rows + 2 * edge, 0),
+                w.clone(),
+            ];
+            self.backend.conv_scratch(1, &axes, conv)
+        });
+        each.max().unwrap_or_default()
     }
 
     /// Bytes at the worst of all passes.
@@ -205,7 +217,8 @@ impl Need<'_> {
                     + self.first_held().max(self.second(inputs != width, false))
             }
         } else {
-            self.below() + self.whole(width) + self.first_lazy().max(self.second(true, true))
+            let passes = self.first_lazy().max(self.second(true, true));
+            self.fused() + self.below() + self.whole(width) + passes
         };
         let others = if mode.keep {
             2 * self.whole(width) + self.first_held().max(self.second(false, false))
@@ -220,8 +233,29 @@ impl Need<'_> {
         let Grid { frames, rows } = self.grid;
         let inputs = self.sizes.inputs;
         let piece = self.bytes(frames, rows, inputs) + self.scratch(frames, rows, 3, inputs, true);
-        let kept = if mode.whole { self.whole(inputs) } else { 0 };
-        self.below() + kept + piece
+        if mode.whole {
+            return self.below() + self.whole(inputs) + piece;
+        }
+        self.below() + self.making_fused().max(self.fused() + piece)
+    }
+
+    /// The weights that upsampling and shortcut are in one, where there is a shortcut.
+    fn fused(&self) -> u64 {
+        let Sizes { inputs, width, .. } = *self.sizes;
+        if inputs == width {
+            return 0;
+        }
+        self.element * (27 * inputs * width) as u64
+    }
+
+    /// What making them takes, in single precision: the upsampling's weights, the product, and its copy in the
+    /// layout of the backend.
+    fn making_fused(&self) -> u64 {
+        let Sizes { inputs, width, .. } = *self.sizes;
+        if inputs == width {
+            return 0;
+        }
+        4 * (27 * inputs * (inputs + 2 * width)) as u64
     }
 
     /// The first convolution of a block whose input is in memory, beside input and result.
