@@ -10,7 +10,7 @@ pub mod cpu;
 
 pub use axis::Axis;
 
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
 
 use crate::error::{Result, argument};
 
@@ -32,6 +32,38 @@ pub struct Conv3d {
 }
 
 impl Conv3d {
+    /// Weights of `kernel` taps for `channels` in and out, already in the layout of a [`Backend`], steps of 1.
+    pub fn new(
+        weight: Tensor,
+        bias: Option<Tensor>,
+        kernel: [usize; 3],
+        channels: (usize, usize),
+    ) -> Self {
+        Self {
+            weight,
+            bias,
+            kernel,
+            stride: [1; 3],
+            inputs: channels.0,
+            outputs: channels.1,
+        }
+    }
+
+    /// The weights, in the layout of the backend that loaded them.
+    pub fn weight(&self) -> &Tensor {
+        &self.weight
+    }
+
+    /// (O), if there is one.
+    pub fn bias(&self) -> Option<&Tensor> {
+        self.bias.as_ref()
+    }
+
+    /// Steps in time, height and width.
+    pub fn stride(&self) -> [usize; 3] {
+        self.stride
+    }
+
     /// Taps in time, height and width.
     pub fn kernel(&self) -> [usize; 3] {
         self.kernel
@@ -200,6 +232,11 @@ pub enum Sight {
 pub trait Backend: Send + Sync + std::fmt::Debug {
     /// Where the tensors live.
     fn device(&self) -> &Device;
+
+    /// The precision of clips. Weights come to [`Backend::load_conv`] in single precision, and norms stay in it.
+    fn dtype(&self) -> DType {
+        DType::F32
+    }
 
     /// Takes a weight (O, I, kt, kh, kw) and a bias (O) into the layout that this device wants.
     fn load_conv(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Conv3d>;

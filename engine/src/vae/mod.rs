@@ -11,7 +11,7 @@ pub mod wan;
 use std::path::Path;
 use std::sync::Arc;
 
-use candle_core::Tensor;
+use candle_core::{DType, Tensor};
 
 pub use self::config::{Config, HunyuanConfig, WanConfig};
 pub use self::tiles::{Run, Tiling};
@@ -140,11 +140,13 @@ impl Encoder {
     }
 }
 
-/// (B, C, T, H, W) with this many channels to a clip; empty ones are refused.
-fn to_clip(tensor: &Tensor, channels: usize, what: &str) -> Result<Tensor> {
+/// (B, C, T, H, W) with this many channels to a clip where and as `backend` computes; empty ones are refused.
+fn to_clip(tensor: &Tensor, channels: usize, what: &str, backend: &dyn Backend) -> Result<Tensor> {
     match tensor.dims() {
         [b, c, t, h, w] if *c == channels && b * t * h * w > 0 => {
-            Ok(tensor.permute((0, 2, 3, 4, 1))?.contiguous()?)
+            let tensor = tensor.to_device(backend.device())?;
+            let clip = tensor.permute((0, 2, 3, 4, 1))?.contiguous()?;
+            Ok(clip.to_dtype(backend.dtype())?)
         }
         other => argument(format!(
             "{what} of shape {other:?} where [batch, {channels}, frames, height, width] is needed"
@@ -152,7 +154,8 @@ fn to_clip(tensor: &Tensor, channels: usize, what: &str) -> Result<Tensor> {
     }
 }
 
-/// The way back.
+/// The way back, to single precision.
 fn from_clip(clip: &Tensor) -> Result<Tensor> {
-    Ok(clip.permute((0, 4, 1, 2, 3))?.contiguous()?)
+    let tensor = clip.permute((0, 4, 1, 2, 3))?.contiguous()?;
+    Ok(tensor.to_dtype(DType::F32)?)
 }

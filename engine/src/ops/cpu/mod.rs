@@ -44,14 +44,12 @@ impl Backend for Cpu {
         let weight = weight.to_dtype(DType::F32)?.contiguous()?;
         let taps = kt * kh * kw;
         let by_tap = taps::by_tap(&Numbers::of(&weight)?, [outputs, inputs, taps]);
-        Ok(Conv3d {
-            weight: Tensor::from_vec(by_tap, (kt, kh, kw, inputs, outputs), &Device::Cpu)?,
-            bias: bias.map(|bias| bias.to_dtype(DType::F32)).transpose()?,
-            kernel: [kt, kh, kw],
-            stride: [1; 3],
-            inputs,
-            outputs,
-        })
+        Ok(Conv3d::new(
+            Tensor::from_vec(by_tap, (kt, kh, kw, inputs, outputs), &Device::Cpu)?,
+            bias.map(|bias| bias.to_dtype(DType::F32)).transpose()?,
+            [kt, kh, kw],
+            (inputs, outputs),
+        ))
     }
 
     fn conv3d(

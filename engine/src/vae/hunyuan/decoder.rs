@@ -120,7 +120,7 @@ impl Decoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
-        let clip = to_clip(latents, self.channels, "latents")?;
+        let clip = to_clip(latents, self.channels, "latents", &*self.backend)?;
         let space = tiling.decoder_space(self.ratio, 1)?;
         let runs = tiling.time(self.ratio)?;
         let mut each =

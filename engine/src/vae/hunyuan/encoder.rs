@@ -89,7 +89,7 @@ impl Encoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
-        let clip = to_clip(video, self.channels, "a video")?;
+        let clip = to_clip(video, self.channels, "a video", &*self.backend)?;
         self.ratio.check(&clip)?;
         let steps = tiling.encoder_space(self.ratio, 1)?;
         let runs = tiling.time(self.ratio)?;

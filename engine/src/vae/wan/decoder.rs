@@ -153,7 +153,7 @@ impl Decoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
-        let clip = to_clip(latents, self.config.z_dim, "latents")?;
+        let clip = to_clip(latents, self.config.z_dim, "latents", &*self.backend)?;
         let step = step(tiling, self.ratio)?;
         let space = tiling.decoder_space(self.ratio, self.config.patch())?;
         let video = tiles::in_space(&clip, space, |tile| self.piece(tile, step, observer))?;

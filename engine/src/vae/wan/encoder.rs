@@ -147,7 +147,12 @@ impl Encoder {
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
         let p = self.config.patch();
-        let clip = to_clip(video, self.config.in_channels / p / p, "a video")?;
+        let clip = to_clip(
+            video,
+            self.config.in_channels / p / p,
+            "a video",
+            &*self.backend,
+        )?;
         self.ratio.check(&clip)?;
         let step = step(tiling, self.ratio)? * self.ratio.time;
         let steps = tiling.encoder_space(self.ratio, p)?;
