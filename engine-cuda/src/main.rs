@@ -1,0 +1,3 @@
+//! The worker for NVIDIA cards.
+
+fn main() {}
