@@ -28,7 +28,9 @@ fn main() {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{compiler} ended with {status}"),
         Err(error) => {
-            panic!("{compiler}: {error}; scripts/build-cuda fetches CUDA's compiler and builds this crate")
+            panic!(
+                "{compiler}: {error}; scripts/build-cuda fetches CUDA's compiler and builds this crate"
+            )
         }
     }
 }

@@ -59,26 +59,26 @@ struct Places {
     int height, width, channels, all;
 };
 
-template <class T> __device__ inline void place(const T *parts, T *out, const float *bias, const T *add, Places to, i64 count) {
-    for (i64 at = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * WIDE; at < count; at += (i64)gridDim.x * blockDim.x * WIDE) {
-        const int channel = at % to.channels;
-        i64 rest = at / to.channels;
-        const int w = to.w[rest % to.width];
-        rest /= to.width;
-        const int h = to.h[rest % to.height], t = to.t[rest / to.height];
-        const int part = ((t & 1) * to.of_h + (h & 1)) * to.of_w + (w & 1);
-        const i64 pixel = ((i64)(t >> 1) * to.rows + (h >> 1)) * to.columns + (w >> 1);
+// One block a row of the result.
+template <class T> __device__ inline void place(const T *parts, T *out, const float *bias, const T *add, Places to) {
+    const int vectors = to.channels / WIDE, h = to.h[blockIdx.x % to.height], t = to.t[blockIdx.x / to.height];
+    const T *row = parts + ((i64)(t >> 1) * to.rows + (h >> 1)) * to.columns * to.all + ((t & 1) * to.of_h + (h & 1)) * to.of_w * to.channels;
+    const i64 first = (i64)blockIdx.x * to.width * to.channels;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < to.width * vectors; i += blockDim.x) {
+        const int w = to.w[i / vectors], channel = i % vectors * WIDE;
+        const i64 at = first + (i64)i * WIDE;
         float x[WIDE], y[WIDE];
-        load8(parts + pixel * to.all + (i64)part * to.channels + channel, x);
+        load8(row + (i64)(w >> 1) * to.all + (w & 1) * to.channels + channel, x);
         if (bias) {
             load8(bias + channel, y);
 #pragma unroll
-            for (int i = 0; i < WIDE; i++) x[i] += y[i];
+            for (int j = 0; j < WIDE; j++) x[j] += y[j];
         }
         if (add) {
             load8(add + at, y);
 #pragma unroll
-            for (int i = 0; i < WIDE; i++) x[i] += y[i];
+            for (int j = 0; j < WIDE; j++) x[j] += y[j];
         }
         store8(out + at, x);
     }
@@ -135,8 +135,8 @@ template <class T> __device__ inline void scatter(T *out, float range, i64 count
     extern "C" __global__ void gather_##kind(const float *sums, T *out, const float *bias, const T *add, Grid grid, i64 count) { \
         gather<T>(sums, out, bias, add, grid, count);                                                                          \
     }                                                                                                                          \
-    extern "C" __global__ void place_##kind(const T *parts, T *out, const float *bias, const T *add, Places to, i64 count) {   \
-        place<T>(parts, out, bias, add, to, count);                                                                            \
+    extern "C" __global__ void place_##kind(const T *parts, T *out, const float *bias, const T *add, Places to) {              \
+        place<T>(parts, out, bias, add, to);                                                                                   \
     }                                                                                                                          \
     extern "C" __global__ void scatter_##kind(T *out, float range, i64 count, int seed) { scatter<T>(out, range, count, seed); } \
     extern "C" __global__ void fold_##kind(const T *weight, T *out, Fold of, i64 count) { fold<T>(weight, out, of, count); }

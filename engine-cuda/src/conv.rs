@@ -681,26 +681,18 @@ impl Task<'_> {
                 channels: int(outputs),
                 all: int(all),
             };
-            let count = each * results.1.len() * self.size[2] * outputs;
             let add = if self.add == 0 {
                 0
             } else {
                 self.add + first as u64
             };
-            let arguments = (
-                aside,
-                self.out + first as u64,
-                self.bias,
-                add,
-                places,
-                count as i64,
-            );
-            kernels.launch(
-                "place",
-                self.cuda.dtype,
-                Launch::over(count / WIDE),
-                &arguments,
-            )?;
+            let arguments = (aside, self.out + first as u64, self.bias, add, places);
+            let launch = Launch {
+                blocks: (each * results.1.len(), 1),
+                threads: THREADS,
+                shared: 0,
+            };
+            kernels.launch("place", self.cuda.dtype, launch, &arguments)?;
         }
         Ok(())
     }

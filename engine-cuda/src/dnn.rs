@@ -134,11 +134,6 @@ impl Dnn {
         found
     }
 
-    /// Makes `plan` the one for its convolution from now on.
-    pub(crate) fn remember(&mut self, shape: Shape, sums: Sums, plan: Arc<Plan>) {
-        self.plans.insert((shape, sums), Some(plan));
-    }
-
     /// Up to `most` plans, in cuDNN's order.
     pub(crate) fn candidates(
         &self,

@@ -1,6 +1,7 @@
 //! Sums for the group norm.
 
 use candle_core::Tensor;
+use candle_core::cuda_backend::cudarc::driver::{CudaSlice, DevicePtr};
 use framepack_engine::ops::GroupSums;
 
 use crate::Cuda;
@@ -40,11 +41,7 @@ pub(crate) fn group_sums(cuda: &Cuda, clip: &Tensor, groups: usize) -> Result<Gr
     let numbers = 2 * groups;
     let zeros = |count: usize| stream.alloc_zeros::<f64>(count).map_err(wrap);
     let (partial, sums) = (zeros(batch * shares * numbers)?, zeros(batch * numbers)?);
-    let at = |slice| {
-        use candle_core::cuda_backend::cudarc::driver::{CudaSlice, DevicePtr};
-        let slice: &CudaSlice<f64> = slice;
-        slice.device_ptr(stream).0
-    };
+    let at = |slice: &CudaSlice<f64>| slice.device_ptr(stream).0;
     let int = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let launch = Launch {
         blocks: (shares, batch),
