@@ -55,8 +55,8 @@ __device__ inline void prepare(Source from, Maps maps, T *out, const float *scal
 }
 
 // The same after a norm over the channels of each pixel: `lanes` threads of a warp share a pixel, each with up to N times eight
-// channels.
-template <class T, int N>
+// channels, and have P pixels in flight.
+template <class T, int N, int P>
 __device__ inline void prepare_rms(const Source &from, const Maps &maps, T *out, const float *gamma, int activate, int rows, int columns,
                                    int padded, int lanes) {
     const int lane = threadIdx.x % lanes, step = blockDim.x / lanes;
@@ -66,48 +66,68 @@ __device__ inline void prepare_rms(const Source &from, const Maps &maps, T *out,
     const T *row = zero ? nullptr : row_of<T>(from, t, h);
     T *to = out + (i64)blockIdx.x * columns * padded;
     const float root = sqrtf((float)from.channels);
-    // all lanes of a warp take part in the sums, so all go round equally often
-    for (int base = 0; base < columns; base += step) {
-        const int at = base + threadIdx.x / lanes;
-        const int w = zero || at >= columns ? -1 : maps.w[at];
-        float x[N][WIDE] = {}, sum = 0;
+    float g[N][WIDE];
 #pragma unroll
-        for (int n = 0; n < N; n++) {
-            const int first = (n * lanes + lane) * WIDE;
-            if (w >= 0 && first < from.channels) load_up_to_8(row + (i64)w * from.channels, first, from.channels, whole, x[n]);
+    for (int n = 0; n < N; n++)
 #pragma unroll
-            for (int i = 0; i < WIDE; i++) sum = fmaf(x[n][i], x[n][i], sum);
+        for (int i = 0; i < WIDE; i++) {
+            const int channel = (n * lanes + lane) * WIDE + i;
+            g[n][i] = channel < from.channels ? gamma[channel] * root : 0.0f;
         }
-        for (int offset = lanes / 2; offset; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-        const float factor = root / fmaxf(sqrtf(sum), 1e-12f);
+    // all lanes of a warp take part in the sums, so all go round equally often
+    for (int base = 0; base < columns; base += step * P) {
+        float x[P][N][WIDE] = {}, sum[P] = {};
 #pragma unroll
-        for (int n = 0; n < N; n++) {
-            const int first = (n * lanes + lane) * WIDE;
-            if (at >= columns || first >= padded) continue;
+        for (int p = 0; p < P; p++) {
+            const int at = base + p * step + threadIdx.x / lanes;
+            const int w = zero || at >= columns ? -1 : maps.w[at];
 #pragma unroll
-            for (int i = 0; i < WIDE; i++) {
-                const float g = first + i < from.channels ? gamma[first + i] : 0.0f;
-                x[n][i] *= factor * g;
-                if (activate) x[n][i] = silu<T>(x[n][i]);
+            for (int n = 0; n < N; n++) {
+                const int first = (n * lanes + lane) * WIDE;
+                if (w >= 0 && first < from.channels) load_up_to_8(row + (i64)w * from.channels, first, from.channels, whole, x[p][n]);
             }
-            store8(to + (i64)at * padded + first, x[n]);
+        }
+#pragma unroll
+        for (int p = 0; p < P; p++)
+#pragma unroll
+            for (int n = 0; n < N; n++)
+#pragma unroll
+                for (int i = 0; i < WIDE; i++) sum[p] = fmaf(x[p][n][i], x[p][n][i], sum[p]);
+        for (int offset = lanes / 2; offset; offset /= 2)
+#pragma unroll
+            for (int p = 0; p < P; p++) sum[p] += __shfl_xor_sync(0xffffffffu, sum[p], offset);
+#pragma unroll
+        for (int p = 0; p < P; p++) {
+            const int at = base + p * step + threadIdx.x / lanes;
+            const float factor = 1.0f / fmaxf(sqrtf(sum[p]), 1e-12f);
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                const int first = (n * lanes + lane) * WIDE;
+                if (at >= columns || first >= padded) continue;
+#pragma unroll
+                for (int i = 0; i < WIDE; i++) {
+                    x[p][n][i] *= factor * g[n][i];
+                    if (activate) x[p][n][i] = silu<T>(x[p][n][i]);
+                }
+                store8(to + (i64)at * padded + first, x[p][n]);
+            }
         }
     }
 }
 
+#define RMS(T, kind, N, P)                                                                                                        \
+    extern "C" __global__ void prepare_rms##N##_##kind(Source from, Maps maps, T *out, const float *gamma, int activate, int rows,  \
+                                                       int columns, int padded, int lanes) {                                      \
+        prepare_rms<T, N, P>(from, maps, out, gamma, activate, rows, columns, padded, lanes);                                     \
+    }
 #define KERNEL(T, kind)                                                                                                           \
     extern "C" __global__ void prepare_##kind(Source from, Maps maps, T *out, const float *scale, const float *shift, int activate, \
                                               int rows, int columns, int padded) {                                                \
         prepare<T>(from, maps, out, scale, shift, activate, rows, columns, padded);                                               \
     }                                                                                                                             \
-    extern "C" __global__ void prepare_rms_##kind(Source from, Maps maps, T *out, const float *gamma, int activate, int rows,       \
-                                                  int columns, int padded, int lanes) {                                           \
-        if (padded <= lanes * WIDE)                                                                                               \
-            prepare_rms<T, 1>(from, maps, out, gamma, activate, rows, columns, padded, lanes);                                    \
-        else if (padded <= 2 * lanes * WIDE)                                                                                      \
-            prepare_rms<T, 2>(from, maps, out, gamma, activate, rows, columns, padded, lanes);                                    \
-        else                                                                                                                      \
-            prepare_rms<T, 4>(from, maps, out, gamma, activate, rows, columns, padded, lanes);                                    \
-    }
+    RMS(T, kind, 1, 4)                                                                                                            \
+    RMS(T, kind, 2, 2)                                                                                                            \
+    RMS(T, kind, 4, 1)
 EACH_KIND(KERNEL)
 #undef KERNEL
+#undef RMS

@@ -3,7 +3,10 @@
 #include "number.cuh"
 
 // Pixels that are added up in single precision before the sum goes to double.
-constexpr int SHORT = 32;
+constexpr int SHORT = 64;
+
+// Pixels that a thread has in flight.
+constexpr int FLIGHT = 4;
 
 // Sum and sum of squares of each group over a share of the pixels of one batch entry: grid (shares, batch), shared memory for two
 // doubles a channel and row of threads, `partial` (batch, shares, groups, 2).
@@ -19,15 +22,23 @@ __device__ inline void group_sums(const T *clip, double *partial, i64 pixels, in
         i64 at = (i64)blockIdx.x * step + own;
         while (at < pixels) {
             float a[WIDE] = {}, b[WIDE] = {};
-#pragma unroll 4
-            for (int n = 0; n < SHORT; n++) {
-                if (at < pixels) {
-                    float x[WIDE];
-                    load_up_to_8(entry + at * channels, first, channels, whole, x);
+            int n = 0;
+            for (; n < SHORT && at + (FLIGHT - 1) * stride < pixels; n += FLIGHT) {
+                float x[FLIGHT][WIDE];
 #pragma unroll
-                    for (int i = 0; i < WIDE; i++) a[i] += x[i], b[i] = fmaf(x[i], x[i], b[i]);
-                }
-                at += stride;
+                for (int p = 0; p < FLIGHT; p++)
+                    load_up_to_8(entry + (at + p * stride) * channels, first, channels, whole, x[p]);
+#pragma unroll
+                for (int p = 0; p < FLIGHT; p++)
+#pragma unroll
+                    for (int i = 0; i < WIDE; i++) a[i] += x[p][i], b[i] = fmaf(x[p][i], x[p][i], b[i]);
+                at += FLIGHT * stride;
+            }
+            for (; n < SHORT && at < pixels; n++, at += stride) {
+                float x[WIDE];
+                load_up_to_8(entry + at * channels, first, channels, whole, x);
+#pragma unroll
+                for (int i = 0; i < WIDE; i++) a[i] += x[i], b[i] = fmaf(x[i], x[i], b[i]);
             }
 #pragma unroll
             for (int i = 0; i < WIDE; i++) sum[i] += a[i], squares[i] += b[i];

@@ -406,7 +406,15 @@ impl Task<'_> {
         };
         let (silu, padded) = (i32::from(self.silu), int(self.padded));
         if self.norm.gamma != 0 {
-            let lanes = self.padded.div_ceil(WIDE).next_power_of_two().min(32);
+            let vectors = self.padded.div_ceil(WIDE);
+            let lanes = vectors.next_power_of_two().min(32);
+            // how many times eight channels a thread has
+            let name = match vectors.div_ceil(lanes) {
+                1 => "prepare_rms1",
+                2 => "prepare_rms2",
+                3 | 4 => "prepare_rms4",
+                _ => return argument(format!("a norm over {} channels at once", self.padded)),
+            };
             let arguments = (
                 self.source,
                 maps,
@@ -418,7 +426,7 @@ impl Task<'_> {
                 padded,
                 int(lanes),
             );
-            return kernels.launch("prepare_rms", self.cuda.dtype, launch, &arguments);
+            return kernels.launch(name, self.cuda.dtype, launch, &arguments);
         }
         let Normalised { scale, shift, .. } = self.norm;
         let arguments = (
@@ -491,10 +499,10 @@ impl Task<'_> {
     }
 
     fn narrow(&self, shape: Shape, buffer: u64, out: u64, add: u64) -> Result<()> {
-        /// Pixels of a strip, as in `narrow.cuh`.
+        /// Pixels of a strip and of a warp, as in `narrow.cuh`.
         const STRIP: usize = 8;
+        const WARP: usize = 32;
         let size = shape.output();
-        let lanes = if self.padded <= 16 * WIDE { 16 } else { 32 };
         let window = abi::Window {
             taps_t: int(shape.taps[0]),
             taps_h: int(shape.taps[1]),
@@ -509,15 +517,20 @@ impl Task<'_> {
             width: int(size[2]),
             outputs: int(shape.outputs),
         };
-        let launch = Launch {
-            blocks: (size[0] * size[1], size[2].div_ceil(THREADS / lanes * STRIP)),
+        let rows = size[0] * size[1];
+        let launch = |pixels: usize| Launch {
+            blocks: (rows, size[2].div_ceil(pixels)),
             threads: THREADS,
             shared: 0,
         };
-        let arguments = (buffer, self.weight, self.bias, add, out, window, int(lanes));
-        self.cuda
-            .kernels
-            .launch("narrow", self.cuda.dtype, launch, &arguments)
+        let (kernels, dtype) = (&self.cuda.kernels, self.cuda.dtype);
+        if dtype == DType::F32 {
+            let lanes = if self.padded <= 16 * WIDE { 16 } else { 32 };
+            let arguments = (buffer, self.weight, self.bias, add, out, window, int(lanes));
+            return kernels.launch("narrow", dtype, launch(THREADS / lanes * STRIP), &arguments);
+        }
+        let arguments = (buffer, self.weight, self.bias, add, out, window);
+        kernels.launch("narrow", dtype, launch(THREADS / WARP * 32), &arguments)
     }
 
     /// A matrix product for each tap, on shifted views of the buffer, summed up in single precision.
