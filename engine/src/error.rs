@@ -35,26 +35,48 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// Numbers came out that are none.
+    #[error(
+        "numbers that are none (NaN or infinite) came out of {half} in {dtype}{}",
+        if *dtype == "float32" { ": the weights or what went in are damaged" } else { "" }
+    )]
+    NotFinite {
+        /// The decoder or the encoder.
+        half: &'static str,
+        /// What was computed in: `float32`, `float16` or `bfloat16`.
+        dtype: &'static str,
+    },
     /// An argument that does not fit the model or the operation.
     #[error("{0}")]
     Argument(String),
+    /// Something is where the output belongs.
+    #[error("{}: is there already: name another, or give --force to replace it", .0.display())]
+    Exists(PathBuf),
+    /// The user has ended it.
+    #[error("ended by the user")]
+    Stopped,
+    /// One piece of the work took too long.
+    #[error("a piece took more than {:.0} s; it was at {module}", limit.as_secs_f64())]
+    Late {
+        /// The module that came back last.
+        module: String,
+        /// What it may take.
+        limit: std::time::Duration,
+    },
+    /// A program that writes or reads videos.
+    #[error("{program}: {reason}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// What it said, or why it cannot be started.
+        reason: String,
+    },
+    /// A device that is not there, or cannot be used.
+    #[error("{0}")]
+    Device(String),
     /// The tensor library refused.
     #[error("{0}")]
     Tensor(#[from] candle_core::Error),
-}
-
-impl Error {
-    /// Whether a card's memory, or what a cap leaves of it, was too small: smaller tiles or chunks may fit.
-    pub fn is_out_of_memory(&self) -> bool {
-        let Self::Tensor(error) = self else {
-            return false;
-        };
-        // candle hands the errors of CUDA's libraries on as text
-        let text = error.to_string();
-        ["CUDA_ERROR_OUT_OF_MEMORY", "STATUS_ALLOC_FAILED"]
-            .iter()
-            .any(|name| text.contains(name))
-    }
 }
 
 /// Shorthand for [`Error::Argument`].
@@ -62,18 +84,11 @@ pub(crate) fn argument<T>(reason: impl Into<String>) -> Result<T> {
     Err(Error::Argument(reason.into()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_card_is_told_from_other_errors() {
-        let tensor = |text: &str| Error::Tensor(candle_core::Error::Msg(text.to_owned()));
-        assert!(
-            tensor("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")").is_out_of_memory()
-        );
-        assert!(tensor("cudnnBackendExecute: CUDNN_STATUS_ALLOC_FAILED").is_out_of_memory());
-        assert!(!tensor("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS)").is_out_of_memory());
-        assert!(!Error::Argument("CUDA_ERROR_OUT_OF_MEMORY".to_owned()).is_out_of_memory());
+/// An error of the system about this file.
+pub(crate) fn io(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |source| Error::Io {
+        path: path.clone(),
+        source,
     }
 }

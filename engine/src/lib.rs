@@ -3,11 +3,14 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`ops`] | the operations, behind one trait, and the processor's way of doing them |
+//! | [`plan`] | how much memory a run takes, and which way of running fits |
 //! | [`vae`] | the autoencoders: HunyuanVideo, WAN 2.1 and 2.2; chunks and tiles |
 //! | [`weights`] | safetensors files, read on demand |
+//! | [`video`] | videos as files: mp4, gif, pictures |
+//! | [`worker`] | the process that decodes or encodes one file under a supervisor |
 //! | [`error`] | what can go wrong |
 //!
-//! `vae` uses the others; `ops` and `weights` know only `error`.
+//! `worker` uses the others, `vae` uses `ops` and `weights`; these and `video` know only `error`.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -25,7 +28,10 @@
 
 pub mod error;
 pub mod ops;
+pub mod plan;
 pub mod vae;
+pub mod video;
 pub mod weights;
+pub mod worker;
 
 pub use error::{Error, Result};

@@ -9,7 +9,7 @@ mod tests {
     use candle_core::{Device, Tensor};
     use framepack_engine::Result;
     use framepack_engine::ops::cpu::Cpu;
-    use framepack_engine::vae::{Model, Observer, Run, Tiling, Unobserved};
+    use framepack_engine::vae::{Carry, Chunk, Model, Observer, Run, Tiling, Unobserved};
 
     /// The largest difference from the reference in single precision.
     const BOUND: f32 = 3e-5;
@@ -90,6 +90,50 @@ mod tests {
             }
         }
 
+        /// Stops a decode after each of its chunks and goes on from what is on disk: the rest is the same to the
+        /// bit.
+        fn goes_on(&self, frames: Option<usize>) {
+            let decoder = self.model.decoder(Arc::new(Cpu)).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let mut stopped = 0;
+            for case in &self.cases {
+                let mut tiling = case.tiling();
+                if let Some(length) = frames {
+                    tiling.time = Some(Run {
+                        length,
+                        stride: length,
+                    });
+                }
+                let latents = &self.tensors[&format!("{}.z", case.name)];
+                let run = |from: Option<&Carry>| {
+                    let mut chunks = Vec::new();
+                    let mut sink = |chunk: Chunk| {
+                        chunks.push(chunk);
+                        Ok(())
+                    };
+                    decoder
+                        .decode_stream(latents, &tiling, from, &mut Unobserved, &mut sink)
+                        .unwrap();
+                    chunks
+                };
+                let chunks = run(None);
+                for (at, chunk) in chunks.iter().enumerate() {
+                    let file = folder.path().join("state");
+                    chunk.carry.save(&file).unwrap();
+                    let carry = Carry::load(&file, &Device::Cpu).unwrap();
+                    assert_eq!(carry.frames(), chunk.first + chunk.video.dim(2).unwrap());
+                    let rest = run(Some(&carry));
+                    assert_eq!(rest.len(), chunks.len() - at - 1, "{}", case.name);
+                    for (again, chunk) in rest.iter().zip(&chunks[at + 1..]) {
+                        assert_eq!(again.first, chunk.first);
+                        assert_eq!(bits(&again.video), bits(&chunk.video), "{}", case.name);
+                        stopped += 1;
+                    }
+                }
+            }
+            assert!(stopped > 0);
+        }
+
         fn encodes(&self, tiling: Tiling) {
             let encoder = self.model.encoder(Arc::new(Cpu)).unwrap();
             let moments = encoder
@@ -166,6 +210,11 @@ mod tests {
         }
     }
 
+    fn bits(tensor: &Tensor) -> Vec<u32> {
+        let all: Vec<f32> = tensor.flatten_all().unwrap().to_vec1().unwrap();
+        all.into_iter().map(f32::to_bits).collect()
+    }
+
     fn largest(tensor: &Tensor) -> f32 {
         tensor
             .abs()
@@ -192,6 +241,13 @@ mod tests {
     #[test]
     fn hunyuan_decodes_as_the_reference() {
         Fixture::open("hunyuan_vae_tiny").decodes(&[None]);
+    }
+
+    #[test]
+    fn a_decode_that_was_stopped_goes_on_to_the_same_bits() {
+        Fixture::open("hunyuan_vae_tiny").goes_on(Some(8));
+        Fixture::open("wan21_vae_tiny").goes_on(None);
+        Fixture::open("wan22_vae_tiny").goes_on(Some(8));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 
 pub(super) use super::vault::args::VaultArgs;
+use super::worker::{DecodeArgs, EncodeArgs, OwnWorker, WorkerArgs};
 
 use crate::model::Bytes;
 use crate::profile::schema::AgentUse;
@@ -47,6 +48,10 @@ pub(super) enum Subcommand {
     /// What was kept of generations (without a further word a list): latents, finished
     /// sections, jobs; show, remove, send a job again
     Vault(VaultArgs),
+    /// Decode latents to a video without Python: a file's, or what the vault kept of a dead run
+    Decode(Box<DecodeArgs>),
+    /// Encode a video to latents without Python
+    Encode(Box<EncodeArgs>),
     /// Put a record through today's rules, beside what was said then
     Replay(ReplayArgs),
     /// Look the machine over: sources, rights, versions, MIOpen, environment, room
@@ -61,6 +66,9 @@ pub(super) enum Subcommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Started by `decode` and `encode`: computes, and tells what it does
+    #[command(hide = true)]
+    Worker(WorkerArgs),
     /// Started by the program itself: asks librocm_smi64, which may abort or block
     #[cfg(feature = "rocm-smi")]
     #[command(hide = true)]
@@ -92,6 +100,9 @@ pub(super) struct RunArgs {
     pub(super) agent: Option<AgentChoice>,
     #[command(flatten)]
     pub(super) show: ShowArgs,
+    /// The command is our own worker.
+    #[arg(skip)]
+    pub(super) own: Option<OwnWorker>,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(super) command: Vec<String>,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use framepack_engine::worker as engine;
+
 use crate::diagnose::InputError;
 use crate::model::Bytes;
 use crate::profile::{Problem, ProfileError};
@@ -11,6 +13,7 @@ use crate::supervise::LockError;
 use crate::vault::{FindError, ResendError, VaultError};
 
 use super::watch::WatchError;
+use super::worker::CudaError;
 
 /// Exit code of a usage error.
 pub(super) const USAGE: u8 = 64;
@@ -131,6 +134,23 @@ pub enum CliError {
     /// A job that was sent again is not done.
     #[error("the job is not done: {0}")]
     NotDone(String),
+    /// The engine cannot do a job, as far as can be told before it is begun.
+    #[error("failed to {what}: {why}")]
+    Engine {
+        /// `decode`, `encode`.
+        what: &'static str,
+        /// Why.
+        why: framepack_engine::Error,
+    },
+    /// The card cannot be used.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// The vault holds no latents.
+    #[error("there are no whole latents in the vault; `framepack-tui vault` lists what is there")]
+    NoLatents,
+    /// A name that cannot stand in a record.
+    #[error("the name {} is no UTF-8 text: give the file another one", .0.display())]
+    NotText(PathBuf),
     /// The start screen has nothing to be drawn on.
     #[error(
         "the start screen needs a terminal; use --plain to print what is there, or `framepack-tui run -- COMMAND` to start a generation"
@@ -166,6 +186,8 @@ impl CliError {
             Self::Diagnose(e) if e.is_missing() => 66,
             Self::Resend(e) => e.exit_code(),
             Self::NotDone(_) => 20,
+            Self::Engine { why, .. } => engine::exit_code(why),
+            Self::Cuda(_) => engine::EXIT_DEVICE,
             Self::Diagnose(_)
             | Self::BadEntry { .. }
             | Self::Environment(_)
@@ -180,8 +202,9 @@ impl CliError {
             | Self::NoSuchRun { .. }
             | Self::AmbiguousRun { .. }
             | Self::NoSuchEntry(_)
+            | Self::NoLatents
             | Self::NoRuns => 66,
-            Self::NoTerminal | Self::Export(_) => USAGE,
+            Self::NoTerminal | Self::NotText(_) | Self::Export(_) => USAGE,
             Self::CapAboveCard { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,

@@ -15,6 +15,7 @@ mod show;
 mod start;
 mod vault;
 mod watch;
+mod worker;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -42,6 +43,9 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Gpus(gpus)) => gpus::main(&gpus),
         Some(Subcommand::Runs(runs)) => runs::main(&runs),
         Some(Subcommand::Vault(vault)) => vault::main(&vault),
+        Some(Subcommand::Decode(args)) => worker::decode(*args),
+        Some(Subcommand::Encode(args)) => worker::encode(*args),
+        Some(Subcommand::Worker(args)) => worker::worker(args),
         Some(Subcommand::Replay(replay)) => replay::main(&replay),
         Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
         Some(Subcommand::Diagnose(args)) => diagnose::main(&args),

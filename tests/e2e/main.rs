@@ -16,6 +16,8 @@ mod card;
 #[cfg(test)]
 mod cures;
 #[cfg(test)]
+mod decode;
+#[cfg(test)]
 mod diagnose;
 #[cfg(test)]
 mod ending;

@@ -60,6 +60,19 @@ impl Axis {
         )
     }
 
+    /// The indices `range` of this map over the same axis without its first `base` entries: how a piece of a
+    /// result reads a piece of a clip. The range must lie within the map, and what it reads at `base` or behind.
+    #[must_use]
+    pub fn part(&self, range: std::ops::Range<usize>, base: usize) -> Self {
+        let base = u32::try_from(base).unwrap_or(u32::MAX);
+        let part = self.0.get(range).unwrap_or_default();
+        Self(
+            part.iter()
+                .map(|at| at.map(|at| at.saturating_sub(base)))
+                .collect(),
+        )
+    }
+
     /// The length after padding and enlarging.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -155,6 +168,14 @@ mod tests {
         assert_eq!(axis.clone().zeros(1, 1).halved(), None);
         assert_eq!(axis.zeros(1, 0).halved(), None);
         assert_eq!(Axis::identity(2).halved(), None);
+    }
+
+    #[test]
+    fn a_part_reads_a_part() {
+        let axis = Axis::identity(3).doubled().replicate(2, 0);
+        assert_eq!(sources(&axis), [0, 0, 0, 0, 1, 1, 2, 2]);
+        assert_eq!(sources(&axis.part(4..7, 1)), [0, 0, 1]);
+        assert_eq!(sources(&axis.part(0..8, 0)), sources(&axis));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod axis;
 pub mod cpu;
+pub mod tiered;
 
 pub use axis::Axis;
 
@@ -74,12 +75,35 @@ impl Conv3d {
         (self.inputs, self.outputs)
     }
 
+    /// Its sizes.
+    pub fn size(&self) -> ConvSize {
+        ConvSize {
+            kernel: self.kernel,
+            stride: self.stride,
+            inputs: self.inputs,
+            outputs: self.outputs,
+        }
+    }
+
     /// The same weights, read every `stride`-th position in time, height and width.
     #[must_use]
     pub fn with_stride(mut self, stride: [usize; 3]) -> Self {
         self.stride = stride;
         self
     }
+}
+
+/// What a plan of memory needs to know of a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvSize {
+    /// Taps in time, height and width.
+    pub kernel: [usize; 3],
+    /// Steps in time, height and width.
+    pub stride: [usize; 3],
+    /// Channels in.
+    pub inputs: usize,
+    /// Channels out.
+    pub outputs: usize,
 }
 
 /// What a convolution reads: a clip, and the frames kept from the chunk before it.
@@ -241,6 +265,11 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
     /// Takes a weight (O, I, kt, kh, kw) and a bias (O) into the layout that this device wants.
     fn load_conv(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Conv3d>;
 
+    /// The way back: (O, I, kt, kh, kw) and (O), so that another backend can take over.
+    fn unload_conv(&self, _conv: &Conv3d) -> Result<(Tensor, Option<Tensor>)> {
+        argument("the weights of this device cannot be brought back")
+    }
+
     /// The convolution without padding of what the prologue makes of `clip`, plus bias, plus `add`.
     ///
     /// `add` has the shape of the result (B, T', H', W', O).
@@ -251,6 +280,24 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
         conv: &Conv3d,
         add: Option<&Tensor>,
     ) -> Result<Tensor>;
+
+    /// Bytes that [`Backend::conv3d`] takes at most beside what it reads and what it gives, for `batch` entries
+    /// read through `axes`.
+    ///
+    /// Unless a backend knows better: the padded and normalised input.
+    fn conv_scratch(&self, batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
+        let padded: usize = axes.iter().map(Axis::len).product();
+        (self.dtype().size_in_bytes() * batch * padded * conv.inputs) as u64
+    }
+
+    /// Bytes that [`Backend::attention`] takes at most beside what it reads and what it gives, for frames of `tokens`
+    /// tokens of `channels` numbers.
+    ///
+    /// Unless a backend knows better: the scores of 1024 queries, in single precision.
+    fn attention_scratch(&self, frames: usize, tokens: usize, channels: usize) -> u64 {
+        let _ = channels;
+        4 * (frames * tokens * tokens.min(1024)) as u64
+    }
 
     /// The sums over (T, H, W, C / groups) of a clip (B, T, H, W, C).
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::Tensor;
 
 use crate::error::Result;
-use crate::ops::{Affine, Backend, Conv3d, Norm, Prologue, Sight};
+use crate::ops::{Affine, Backend, Conv3d, GroupSums, Norm, Prologue, Sight};
 use crate::weights::Scope;
 
 /// Loads the weights of a model onto a device.
@@ -111,8 +111,16 @@ impl GroupNorm {
 
     /// What the norm comes down to for this clip.
     pub(super) fn of(&self, backend: &dyn Backend, clip: &Tensor) -> Result<Affine> {
-        backend
-            .group_sums(clip, self.groups)?
-            .affine(&self.gamma, &self.beta, EPSILON)
+        self.with(&self.sums(backend, clip)?)
+    }
+
+    /// The sums of a clip, or of a piece of one.
+    pub(super) fn sums(&self, backend: &dyn Backend, clip: &Tensor) -> Result<GroupSums> {
+        backend.group_sums(clip, self.groups)
+    }
+
+    /// What the norm comes down to for a clip of these sums.
+    pub(super) fn with(&self, sums: &GroupSums) -> Result<Affine> {
+        sums.affine(&self.gamma, &self.beta, EPSILON)
     }
 }

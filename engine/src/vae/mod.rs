@@ -2,10 +2,13 @@
 //!
 //! Outside, videos and latents are (B, C, T, H, W) as everywhere else; inside, clips are channels-last.
 
-mod config;
+pub(crate) mod config;
 pub mod hunyuan;
 mod layers;
-mod tiles;
+pub mod precision;
+mod single;
+mod stream;
+pub(crate) mod tiles;
 pub mod wan;
 
 use std::path::Path;
@@ -14,10 +17,12 @@ use std::sync::Arc;
 use candle_core::{DType, Tensor};
 
 pub use self::config::{Config, HunyuanConfig, WanConfig};
+pub use self::stream::{Carry, Chunk};
 pub use self::tiles::{Run, Tiling};
 
 use crate::error::{Result, argument};
 use crate::ops::Backend;
+use crate::plan::Way;
 use crate::weights::{Scope, Weights};
 
 /// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
@@ -25,6 +30,16 @@ use crate::weights::{Scope, Weights};
 pub trait Observer {
     /// `clip` is what the module of this name gave: (B, T, H, W, C).
     fn after(&mut self, module: &str, clip: &Tensor) -> Result<()>;
+
+    /// Numbers came out that are none: all is done again in a higher precision.
+    fn stepped_up(&mut self, _from: DType, _to: DType) -> Result<()> {
+        Ok(())
+    }
+
+    /// `done` pieces of `total` have gone through; a piece is one tile of one chunk, or of one pass of the exact mode.
+    fn pieces(&mut self, _done: usize, _total: usize) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Sees nothing.
@@ -45,18 +60,27 @@ pub struct Model {
 }
 
 impl Model {
-    /// Opens a folder as diffusers saves it: `config.json` and safetensors files. Reads no weights yet.
-    pub fn open(folder: &Path) -> Result<Self> {
-        let config = Config::read(&folder.join("config.json"))?;
+    /// Opens a folder as diffusers saves it (`config.json` and safetensors files), or a checkpoint of one file with
+    /// diffusers', the authors' or ComfyUI's names. Reads no weights yet.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path.is_file() {
+            let (config, weights) = single::open(path)?;
+            return Ok(Self { config, weights });
+        }
         Ok(Self {
-            config,
-            weights: Weights::open(folder)?,
+            config: Config::read(&path.join("config.json"))?,
+            weights: Weights::open(path)?,
         })
     }
 
-    /// What `config.json` says.
+    /// What `config.json` says, or the tensors' shapes where there is none.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
     }
 
     /// Loads the half that makes videos of latents.
@@ -100,9 +124,52 @@ impl Decoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
+        stream::whole(|sink| self.decode_stream(latents, tiling, None, observer, sink))
+    }
+
+    /// The same, given to `sink` chunk by chunk: HunyuanVideo's are the runs of frames of `tiling.time` after their
+    /// cross-fade (all frames where there are none), WAN's those that its caches carry over. `from` is what an
+    /// earlier decode with the same arguments left: only the frames after it are made. An error of `sink` ends the
+    /// decode.
+    pub fn decode_stream(
+        &self,
+        latents: &Tensor,
+        tiling: &Tiling,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
         match self {
-            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, observer),
-            Self::Wan(decoder) => decoder.decode(latents, tiling, observer),
+            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
+            Self::Wan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
+        }
+    }
+
+    /// The same, in the way that a plan says. The exact way takes a batch of one; its `from` tells which frames are given
+    /// already, the rest is gone through all the same.
+    pub fn decode_way(
+        &self,
+        latents: &Tensor,
+        way: &Way,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
+        match (way, self) {
+            (Way::Tiled(tiling), _) => self.decode_stream(latents, tiling, from, observer, sink),
+            (Way::Exact { budget }, Self::Hunyuan(decoder)) => {
+                if latents.dim(0)? != 1 {
+                    return argument("the exact mode gives the frames of one video at a time");
+                }
+                let given = from.map_or(0, Carry::frames);
+                let next = latents.dim(2)?;
+                decoder.decode_exact(latents, *budget, observer, &mut |frames| {
+                    stream::after(&frames, given, next).map_or(Ok(()), &mut *sink)
+                })
+            }
+            (Way::Exact { .. }, Self::Wan(_)) => {
+                argument("only HunyuanVideo's decoder has an exact low-memory mode")
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::error::{Result, argument};
 
 /// Axes of a clip.
 pub(super) const TIME: usize = 1;
-const HEIGHT: usize = 2;
+pub(super) const HEIGHT: usize = 2;
 const WIDTH: usize = 3;
 
 /// A length and the distance from one beginning to the next, in pixels or frames of the video.
@@ -50,9 +50,9 @@ pub struct Tiling {
 
 /// What a model makes of sizes: the video's pixels and frames for one of the latents.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ratio {
-    pub(super) space: usize,
-    pub(super) time: usize,
+pub(crate) struct Ratio {
+    pub(crate) space: usize,
+    pub(crate) time: usize,
 }
 
 impl Ratio {
@@ -72,14 +72,14 @@ impl Ratio {
 /// Sizes along one axis of what goes in (`from`) and comes out (`to`): one of them pixels, the other
 /// latents.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Steps {
-    pub(super) from: Run,
-    pub(super) to: Run,
+pub(crate) struct Steps {
+    pub(crate) from: Run,
+    pub(crate) to: Run,
 }
 
 impl Tiling {
     /// The tiles of a decoder whose own grid (before patches are taken apart) is `patch` times coarser than the video.
-    pub(super) fn decoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
+    pub(crate) fn decoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
         self.space
             .map(|run| {
                 run.check(ratio.space, "tiles")?;
@@ -92,13 +92,13 @@ impl Tiling {
     }
 
     /// The tiles of an encoder.
-    pub(super) fn encoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
+    pub(crate) fn encoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
         let steps = self.decoder_space(ratio, patch)?;
         Ok(steps.map(|Steps { from, to }| Steps { from: to, to: from }))
     }
 
     /// The runs of frames that are cross-faded: (in latents, in frames).
-    pub(super) fn time(&self, ratio: Ratio) -> Result<Option<(Run, Run)>> {
+    pub(crate) fn time(&self, ratio: Ratio) -> Result<Option<(Run, Run)>> {
         self.time
             .map(|run| {
                 run.check(ratio.time, "runs of frames")?;
@@ -163,51 +163,83 @@ pub(super) fn in_space(
         .narrow(WIDTH, 0, size(w))?)
 }
 
+/// How many tiles of (h, w) there are.
+pub(super) fn count(h: usize, w: usize, steps: Option<Steps>) -> usize {
+    match steps {
+        Some(Steps { from, .. }) if h > from.length || w > from.length => {
+            h.div_ceil(from.stride) * w.div_ceil(from.stride)
+        }
+        _ => 1,
+    }
+}
+
 /// The frames of a piece that the run before it has given already.
 const SHARED: usize = 1;
 
-/// Runs `each` over runs of frames of `clip` and cross-fades what comes out, `frames` in all. Each
-/// run has one frame more than `from.length`, and gives its first again, which is dropped.
+/// Where a cross-faded decode stands: what the next run of frames needs of those before it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seam {
+    /// Where the next run begins, in what goes in.
+    pub(super) start: usize,
+    /// Frames that were given.
+    pub(super) given: usize,
+    /// The last frames of the run before, as many as overlap.
+    pub(super) tail: Option<Tensor>,
+}
+
+/// Runs `each` over runs of frames of `clip`, cross-fades what comes out, `frames` in all, and gives it to
+/// `sink` run by run, with what the next one needs. Each run has one frame more than `from.length`, and gives
+/// its first again, which is dropped.
 pub(super) fn in_time(
     clip: &Tensor,
-    from: Run,
-    to: Run,
+    (from, to): (Run, Run),
     frames: usize,
+    mut seam: Seam,
     mut each: impl FnMut(&Tensor) -> Result<Tensor>,
-) -> Result<Tensor> {
+    mut sink: impl FnMut(Tensor, &Seam) -> Result<()>,
+) -> Result<()> {
     let t = clip.dim(TIME)?;
     let overlap = to.length - to.stride;
-    let mut before: Option<Tensor> = None;
-    let mut parts = Vec::new();
-    for start in (0..t).step_by(from.stride) {
+    while seam.start < t {
         let run = each(
             &clip
-                .narrow(TIME, start, (from.length + SHARED).min(t - start))?
+                .narrow(TIME, seam.start, (from.length + SHARED).min(t - seam.start))?
                 .contiguous()?,
         )?;
-        let Some(last) = &before else {
-            parts.push(
-                run.narrow(TIME, 0, (to.stride + SHARED).min(run.dim(TIME)?))?
-                    .contiguous()?,
-            );
-            before = Some(run);
-            continue;
+        let (run, kept) = match &seam.tail {
+            None => {
+                let kept = (to.stride + SHARED).min(run.dim(TIME)?);
+                (run, kept)
+            }
+            Some(tail) => {
+                let own = run.dim(TIME)? - SHARED;
+                if own == 0 {
+                    break;
+                }
+                let own_frames = run.narrow(TIME, SHARED, own)?.contiguous()?;
+                (blend(tail, own_frames, TIME, overlap)?, to.stride.min(own))
+            }
         };
-        let own = run.dim(TIME)? - SHARED;
-        if own == 0 {
-            break;
+        let kept = kept.min(frames - seam.given);
+        let part = run.narrow(TIME, 0, kept)?.contiguous()?;
+        seam = Seam {
+            start: seam.start + from.stride,
+            given: seam.given + kept,
+            tail: Some(last(&run, overlap)?),
+        };
+        drop(run);
+        if kept > 0 {
+            sink(part, &seam)?;
         }
-        let run = blend(
-            last,
-            run.narrow(TIME, SHARED, own)?.contiguous()?,
-            TIME,
-            overlap,
-        )?;
-        parts.push(run.narrow(TIME, 0, to.stride.min(own))?.contiguous()?);
-        before = Some(run);
     }
-    let whole = Tensor::cat(&parts, TIME)?;
-    Ok(whole.narrow(TIME, 0, frames.min(whole.dim(TIME)?))?)
+    Ok(())
+}
+
+/// The last `count` frames, or all, in memory of their own, so that the rest can go.
+fn last(run: &Tensor, count: usize) -> Result<Tensor> {
+    let own = run.dim(TIME)?;
+    let count = count.min(own);
+    Ok(run.narrow(TIME, own - count, count)?.force_contiguous()?)
 }
 
 /// Cross-fades the beginning of `next` with the end of `before` along `axis` over `overlap`: position k of
@@ -306,8 +338,27 @@ mod tests {
                 Ok(run.index_select(&Tensor::new(index, &Device::Cpu)?, TIME)?)
             };
             let (from, to) = (Run { length, stride }, Run { length: 4 * length, stride: 4 * stride });
-            let joined = in_time(&clip, from, to, 4 * t - 3, decode).unwrap();
+            let mut parts = Vec::new();
+            let mut seams = Vec::new();
+            in_time(&clip, (from, to), 4 * t - 3, Seam::default(), decode, |part, seam| {
+                parts.push(part);
+                seams.push(seam.clone());
+                Ok(())
+            }).unwrap();
+            let joined = Tensor::cat(&parts, TIME).unwrap();
             prop_assert!(difference(&joined, &decode(&clip).unwrap()) < 1e-3);
+            // from each seam on the rest is the same to the bit
+            for (at, seam) in seams.into_iter().enumerate() {
+                let mut rest = Vec::new();
+                in_time(&clip, (from, to), 4 * t - 3, seam, decode, |part, _| {
+                    rest.push(part);
+                    Ok(())
+                }).unwrap();
+                prop_assert_eq!(rest.len(), parts.len() - at - 1);
+                for (again, part) in rest.iter().zip(&parts[at + 1..]) {
+                    prop_assert_eq!(difference(again, part), 0.0);
+                }
+            }
         }
     }
 

@@ -83,6 +83,24 @@ impl TensorFile {
         &self.path
     }
 
+    /// What `__metadata__` says under this name.
+    pub(super) fn says(&self, name: &str) -> Option<&str> {
+        self.metadata
+            .metadata()
+            .as_ref()?
+            .get(name)
+            .map(String::as_str)
+    }
+
+    /// Path, size, and when it was written last.
+    pub(super) fn about(&self) -> Result<(PathBuf, u64, Option<std::time::SystemTime>)> {
+        let about = self.file.metadata().map_err(|source| Error::Io {
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok((self.path.clone(), about.len(), about.modified().ok()))
+    }
+
     pub(super) fn names(&self) -> Vec<String> {
         self.metadata.offset_keys()
     }

@@ -29,9 +29,9 @@ const MAX_INDEX: u64 = 16 << 20;
 pub struct Weights {
     /// What was opened: the folder or the file.
     path: PathBuf,
-    files: Vec<TensorFile>,
-    /// Tensor name to file.
-    places: BTreeMap<String, usize>,
+    files: Vec<Arc<TensorFile>>,
+    /// Tensor name to file, and to the name there.
+    places: BTreeMap<String, (usize, String)>,
 }
 
 /// The part of an index file that is needed.
@@ -100,19 +100,34 @@ impl Weights {
     }
 
     fn open_files(path: &Path, files: &[PathBuf]) -> Result<Self> {
-        let files: Vec<TensorFile> = files
+        let files: Vec<Arc<TensorFile>> = files
             .iter()
-            .map(|file| TensorFile::open(file))
+            .map(|file| TensorFile::open(file).map(Arc::new))
             .collect::<Result<_>>()?;
         let mut places = BTreeMap::new();
         for (at, file) in files.iter().enumerate() {
             for name in file.names() {
-                places.insert(name, at);
+                places.insert(name.clone(), (at, name));
             }
         }
         Ok(Self {
             path: path.to_owned(),
             files,
+            places,
+        })
+    }
+
+    /// The same tensors under other names; those for which there is `None` are left out.
+    #[must_use]
+    pub fn renamed(self: Arc<Self>, rename: impl Fn(&str) -> Option<String>) -> Arc<Self> {
+        let places = self
+            .places
+            .iter()
+            .filter_map(|(name, place)| Some((rename(name)?, place.clone())))
+            .collect();
+        Arc::new(Self {
+            path: self.path.clone(),
+            files: self.files.clone(),
             places,
         })
     }
@@ -127,36 +142,54 @@ impl Weights {
         self.places.contains_key(name)
     }
 
-    /// The shape of a tensor.
-    pub fn shape(&self, name: &str) -> Result<&[usize]> {
-        self.file(name)?.shape(name)
+    /// What the first file's `__metadata__` says under this name.
+    pub fn says(&self, name: &str) -> Option<&str> {
+        self.files.first()?.says(name)
     }
 
-    /// Reads a tensor of this shape, in single precision.
+    /// The files, each with its size and when it was written last.
+    pub fn files(&self) -> Result<Vec<(PathBuf, u64, Option<std::time::SystemTime>)>> {
+        self.files.iter().map(|file| file.about()).collect()
+    }
+
+    /// The shape of a tensor.
+    pub fn shape(&self, name: &str) -> Result<&[usize]> {
+        let (file, own) = self.place(name)?;
+        file.shape(own)
+    }
+
+    /// Reads a tensor of this shape, in single precision. Ones at the end of a shape do not count: what is a linear layer
+    /// here is a convolution of one tap elsewhere.
     pub fn get(&self, name: &str, shape: &[usize], device: &Device) -> Result<Tensor> {
-        let file = self.file(name)?;
-        let found = file.shape(name)?;
-        if found != shape {
+        let (file, own) = self.place(name)?;
+        let found = file.shape(own)?;
+        if trimmed(found) != trimmed(shape) {
             return Err(Error::Weight {
                 path: file.path().to_owned(),
-                name: name.to_owned(),
+                name: own.to_owned(),
                 reason: format!("has the shape {found:?} where config.json says {shape:?}"),
             });
         }
-        let tensor = file.read(name)?;
+        let tensor = file.read(own)?.reshape(shape)?;
         Ok(tensor.to_device(device)?.to_dtype(DType::F32)?)
     }
 
-    fn file(&self, name: &str) -> Result<&TensorFile> {
+    fn place(&self, name: &str) -> Result<(&TensorFile, &str)> {
         self.places
             .get(name)
-            .and_then(|&at| self.files.get(at))
+            .and_then(|(at, own)| Some((&**self.files.get(*at)?, own.as_str())))
             .ok_or_else(|| Error::Weight {
                 path: self.path.clone(),
                 name: name.to_owned(),
                 reason: "missing: the file is of another model, or incomplete".to_owned(),
             })
     }
+}
+
+/// A shape without the ones at its end.
+fn trimmed(shape: &[usize]) -> &[usize] {
+    let ones = shape.iter().rev().take_while(|&&side| side == 1).count();
+    &shape[..shape.len() - ones]
 }
 
 /// A place in the tree of names: `scope.under("decoder").get("weight", …)`.

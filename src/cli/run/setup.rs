@@ -99,7 +99,13 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let cards = sampler.cards();
     let shown = |of: &[EnvChange]| shown(&cards, &exported, of, &args.command);
     let asked_for = asked_for(args, &catalog, &exported)?;
-    let card = machine::choose_shown(&cards, args.gpu.as_deref(), &shown(&asked_for))?;
+    let on_cpu = args.own.as_ref().is_some_and(|own| own.on_cpu);
+    let card = if on_cpu {
+        None
+    } else {
+        machine::choose_shown(&cards, args.gpu.as_deref(), &shown(&asked_for))?
+    };
+    notices.extend(args.own.iter().flat_map(|own| own.notices.clone()));
     notices.extend(left_out(&catalog));
     let sources = sampler.sample().sources;
     let mut planner = Planner {
@@ -107,7 +113,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         argv: args.command.clone(),
         asked: args.profile.clone(),
         cap: args.cap,
-        card_unknown: silent_card(&sources).is_some(),
+        card_unknown: !on_cpu && silent_card(&sources).is_some(),
         card,
         detected,
         agent: agent::expected(&args.command),
@@ -120,7 +126,9 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     notices.append(&mut plan.notices);
     let card = planner.card.as_ref();
     notices.extend(host_notice(&sampler, &plan.profile));
-    notices.extend(card_notices(&cards, card, &sources));
+    if !on_cpu {
+        notices.extend(card_notices(&cards, card, &sources));
+    }
     let warnings = card.and_then(|c| machine::mismatch(&cards, c, &shown(&plan.plan.env)));
 
     let place = cwd.display().to_string();

@@ -6,6 +6,9 @@ use super::{AgentConv, AgentNote, AgentVault, AgentWord};
 pub(super) fn words(note: &AgentNote) -> Option<String> {
     let AgentNote { pid, word } = note;
     Some(match word {
+        AgentWord::Hello(hello) if hello.python.is_empty() => {
+            format!("in process {pid}, {}", hello.agent)
+        }
         AgentWord::Hello(hello) => format!("in process {pid}, Python {}", hello.python),
         AgentWord::Lost => format!(
             "lost: process {pid} lives, and its connection is gone; the console counts again"

@@ -31,10 +31,19 @@ pub(super) fn script(argv: &[String]) -> Option<&str> {
     file.or_else(module).map(String::as_str)
 }
 
+/// `framepack-tui worker …`, by whatever path.
+pub(super) fn is_own_worker(argv: &[String]) -> bool {
+    let own = |program: &String| base(program) == env!("CARGO_PKG_NAME");
+    argv.first().is_some_and(own) && argv.get(1).is_some_and(|word| word == "worker")
+}
+
 pub(super) fn kind(argv: &[String], cwd: &str, names_in_cwd: &[String]) -> AdapterKind {
     let Some(program) = argv.first() else {
         return AdapterKind::Generic;
     };
+    if is_own_worker(argv) {
+        return AdapterKind::Generic;
+    }
     let script = script(argv);
     // Values of options are left out: a model called FramePack is no FramePack program.
     let named = format!("{program} {}", script.unwrap_or_default()).to_lowercase();
@@ -162,6 +171,12 @@ mod tests {
                 Diffusers,
             ),
             ("python -m wan.generate", "/x", &[], Diffusers),
+            (
+                "/usr/bin/framepack-tui worker decode a",
+                "/x",
+                &["diffusers_helper"],
+                Generic,
+            ),
             ("sd-cli -m model.gguf", "/x", &[], Generic),
             ("", "/x", &[], Generic),
         ] {

@@ -59,6 +59,18 @@ impl<'a> Start<'a> {
         self
     }
 
+    /// Our own worker is run: `decode` or `encode` with these words.
+    pub(crate) fn engine<S: AsRef<std::ffi::OsStr>>(
+        mut self,
+        verb: &'static str,
+        words: &[S],
+    ) -> Self {
+        self.verb = verb;
+        let words = words.iter().map(|w| w.as_ref().to_owned());
+        self.options.extend(words);
+        self
+    }
+
     /// With this card at `/sys`.
     pub(crate) fn card(mut self, card: &'a Card) -> Self {
         self.card = Some(card);

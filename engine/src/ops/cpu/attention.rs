@@ -18,6 +18,9 @@ const QUERIES: usize = 96;
 /// Keys of a step.
 const KEYS: usize = 512;
 
+/// Scores that a thread holds.
+pub(super) const SCORES: usize = QUERIES * KEYS;
+
 /// `qkv`: `batch` x `frames` x `tokens` x 3`channels`; the result has `channels`.
 pub(super) fn attention(
     qkv: &[f32],

@@ -22,7 +22,7 @@ use candle_core::{CpuStorage, DType, Device, Storage, StorageRef, Tensor};
 use self::band::Frames;
 use self::conv::Task;
 use self::pixel::Pixel;
-use super::{Backend, Clip, Conv3d, GroupSums, Norm, Prologue, Sight};
+use super::{Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Norm, Prologue, Sight};
 use crate::error::{Result, argument};
 
 /// The processor, on rayon's global thread pool.
@@ -52,6 +52,11 @@ impl Backend for Cpu {
         ))
     }
 
+    fn unload_conv(&self, conv: &Conv3d) -> Result<(Tensor, Option<Tensor>)> {
+        let weight = conv.weight.permute((4, 3, 0, 1, 2))?.contiguous()?;
+        Ok((weight, conv.bias.clone()))
+    }
+
     fn conv3d(
         &self,
         clip: Clip<'_>,
@@ -60,6 +65,14 @@ impl Backend for Cpu {
         add: Option<&Tensor>,
     ) -> Result<Tensor> {
         convolve(clip, prologue, conv, add, None)
+    }
+
+    fn conv_scratch(&self, batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
+        conv::scratch(batch, axes, conv)
+    }
+
+    fn attention_scratch(&self, _frames: usize, _tokens: usize, _channels: usize) -> u64 {
+        4 * (rayon::current_num_threads() * attention::SCORES) as u64
     }
 
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums> {
@@ -126,7 +139,7 @@ fn convolve(
         ));
     }
     let Some(size) = conv::output_size(axes, conv.kernel, conv.stride) else {
-        let padded: Vec<usize> = axes.iter().map(super::Axis::len).collect();
+        let padded: Vec<usize> = axes.iter().map(Axis::len).collect();
         return argument(format!(
             "a clip of {padded:?} is smaller than the kernel {:?}",
             conv.kernel

@@ -1,5 +1,6 @@
 //! `AutoencoderKLHunyuanVideo`.
 
+use super::super::tiles::Ratio;
 use super::{MAX_BLOCKS, MAX_CHANNELS, MAX_LAYERS, within};
 
 /// `AutoencoderKLHunyuanVideo`: the arguments that change what is computed, with diffusers' defaults.
@@ -55,7 +56,7 @@ impl Default for HunyuanConfig {
 }
 
 impl HunyuanConfig {
-    pub(super) fn check(&self) -> std::result::Result<(), String> {
+    pub(in crate::vae) fn check(&self) -> std::result::Result<(), String> {
         let levels = self.block_out_channels.len();
         within("the number of block_out_channels", levels, 1..=MAX_BLOCKS)?;
         within("layers_per_block", self.layers_per_block, 1..=MAX_LAYERS)?;
@@ -109,8 +110,16 @@ impl HunyuanConfig {
         }
     }
 
+    /// What it makes of sizes.
+    pub(crate) fn ratio(&self) -> Ratio {
+        Ratio {
+            space: self.spatial_compression_ratio,
+            time: self.temporal_compression_ratio,
+        }
+    }
+
     /// Whether level `at` of the decoder (or the encoder, counted likewise) changes time, and whether space.
-    pub(in crate::vae) fn changes(&self, at: usize) -> (bool, bool) {
+    pub(crate) fn changes(&self, at: usize) -> (bool, bool) {
         let levels = self.block_out_channels.len();
         let time = self.temporal_compression_ratio.ilog2() as usize;
         let space = self.spatial_compression_ratio.ilog2() as usize;

@@ -35,6 +35,14 @@ struct Class {
 }
 
 impl Config {
+    /// What it makes of sizes.
+    pub(crate) fn ratio(&self) -> super::tiles::Ratio {
+        match self {
+            Self::Hunyuan(config) => config.ratio(),
+            Self::Wan(config) => config.ratio(),
+        }
+    }
+
     /// Reads and checks a `config.json`.
     pub fn read(path: &Path) -> Result<Self> {
         let io = |source| Error::Io {

@@ -1,5 +1,6 @@
 //! `AutoencoderKLWan`.
 
+use super::super::tiles::Ratio;
 use super::{MAX_BLOCKS, MAX_CHANNELS, MAX_LAYERS, within};
 
 /// `AutoencoderKLWan`: the arguments that change what is computed, with diffusers' defaults.
@@ -61,7 +62,7 @@ impl Default for WanConfig {
 }
 
 impl WanConfig {
-    pub(super) fn check(&self) -> std::result::Result<(), String> {
+    pub(in crate::vae) fn check(&self) -> std::result::Result<(), String> {
         let levels = self.dim_mult.len();
         within("the number of dim_mult", levels, 2..=MAX_BLOCKS)?;
         within("num_res_blocks", self.num_res_blocks, 1..=MAX_LAYERS)?;
@@ -131,11 +132,19 @@ impl WanConfig {
         Ok(())
     }
 
-    pub(in crate::vae) fn decoder_base(&self) -> usize {
+    /// What it makes of sizes.
+    pub(crate) fn ratio(&self) -> Ratio {
+        Ratio {
+            space: self.scale_factor_spatial,
+            time: self.scale_factor_temporal,
+        }
+    }
+
+    pub(crate) fn decoder_base(&self) -> usize {
         self.decoder_base_dim.unwrap_or(self.base_dim)
     }
 
-    pub(in crate::vae) fn patch(&self) -> usize {
+    pub(crate) fn patch(&self) -> usize {
         self.patch_size.unwrap_or(1)
     }
 }

@@ -9,7 +9,7 @@ use crate::ops::{Affine, Axis, Backend, Clip, Conv3d, Norm, Prologue, Sight};
 /// A convolution whose frames see no later ones: the edges repeated, in time only in front.
 #[derive(Debug)]
 pub(super) struct Causal {
-    conv: Conv3d,
+    pub(super) conv: Conv3d,
 }
 
 impl Causal {
@@ -27,7 +27,7 @@ impl Causal {
     }
 
     /// The padding of these axes.
-    fn pad(&self, [t, h, w]: [Axis; 3]) -> [Axis; 3] {
+    pub(super) fn pad(&self, [t, h, w]: [Axis; 3]) -> [Axis; 3] {
         let [kt, kh, kw] = self.conv.kernel();
         [
             t.replicate(kt - 1, 0),
@@ -68,11 +68,11 @@ pub(super) fn axes(clip: &Tensor) -> Result<[Axis; 3]> {
 /// Norm, SiLU, convolution, twice, plus the input.
 #[derive(Debug)]
 pub(super) struct Resnet {
-    norm1: GroupNorm,
-    conv1: Causal,
-    norm2: GroupNorm,
-    conv2: Causal,
-    shortcut: Option<Causal>,
+    pub(super) norm1: GroupNorm,
+    pub(super) conv1: Causal,
+    pub(super) norm2: GroupNorm,
+    pub(super) conv2: Causal,
+    pub(super) shortcut: Option<Causal>,
 }
 
 impl Resnet {

@@ -6,7 +6,8 @@ use candle_core::Tensor;
 
 use super::super::config::HunyuanConfig;
 use super::super::layers::{GroupNorm, Loader};
-use super::super::tiles::{self, Ratio, TIME};
+use super::super::precision::finite;
+use super::super::tiles::{self, Ratio, Seam, TIME};
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, axes};
 use crate::error::Result;
@@ -63,10 +64,7 @@ impl Encoder {
         let moments = 2 * config.latent_channels;
         Ok(Self {
             channels: config.in_channels,
-            ratio: Ratio {
-                space: config.spatial_compression_ratio,
-                time: config.temporal_compression_ratio,
-            },
+            ratio: config.ratio(),
             conv_in: Causal::load(&at.under("conv_in.conv"), config.in_channels, first, 3)?,
             levels,
             middle: Middle::load(
@@ -98,10 +96,18 @@ impl Encoder {
         let t = clip.dim(TIME)?;
         let moments = match runs {
             Some((to, from)) if t > from.length => {
-                tiles::in_time(&clip, from, to, (t - 1) / self.ratio.time + 1, each)?
+                let frames = (t - 1) / self.ratio.time + 1;
+                let mut parts = Vec::new();
+                let sink = |part, _: &Seam| {
+                    parts.push(part);
+                    Ok(())
+                };
+                tiles::in_time(&clip, (from, to), frames, Seam::default(), each, sink)?;
+                Tensor::cat(&parts, TIME)?
             }
             _ => each(&clip)?,
         };
+        finite("the encoder", &moments)?;
         from_clip(&moments)
     }
 

@@ -168,8 +168,8 @@ impl Middle {
         clip: Tensor,
         caches: &mut Caches,
     ) -> Result<Tensor> {
-        let clip = self.first.run(backend, clip, caches)?;
-        let clip = self.attention.run(backend, &clip)?;
+        let mut clip = self.first.run(backend, clip, caches)?;
+        clip = self.attention.run(backend, &clip)?;
         self.second.run(backend, clip, caches)
     }
 }

@@ -1,9 +1,11 @@
 //! What a chunk leaves for the next.
 
+use std::collections::BTreeMap;
+
 use candle_core::Tensor;
 
 use super::super::tiles::TIME;
-use crate::error::Result;
+use crate::error::{Result, argument};
 
 /// Where a convolution keeps its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,40 @@ impl Caches {
             frames: vec![None; slots.0],
             first: true,
         }
+    }
+
+    /// One for each tile, with what [`Caches::tensors`] gave; `first`: there is nothing yet.
+    pub(super) fn of_tiles(
+        slots: &Slots,
+        tiles: usize,
+        tensors: &BTreeMap<String, Tensor>,
+        first: bool,
+    ) -> Result<Vec<Self>> {
+        let mut all: Vec<Self> = (0..tiles).map(|_| Self::new(slots)).collect();
+        for (name, tensor) in tensors {
+            let place = name
+                .split_once('.')
+                .and_then(|(tile, slot)| Some((tile.parse().ok()?, slot.parse().ok()?)));
+            let frames = place
+                .and_then(|(tile, slot): (usize, usize)| all.get_mut(tile)?.frames.get_mut(slot));
+            let Some(frames) = frames else {
+                return argument(format!("`{name}` is no cache of this decode"));
+            };
+            *frames = Some(tensor.clone());
+        }
+        for caches in &mut all {
+            caches.first = first;
+        }
+        Ok(all)
+    }
+
+    /// Everything that is kept, by the numbers of tile and slot.
+    pub(super) fn tensors(all: &[Self]) -> BTreeMap<String, Tensor> {
+        let named = all.iter().enumerate().flat_map(|(tile, caches)| {
+            let kept = caches.frames.iter().enumerate();
+            kept.filter_map(move |(slot, frames)| Some((format!("{tile}.{slot}"), frames.clone()?)))
+        });
+        named.collect()
     }
 
     /// What the last chunk left.

@@ -6,12 +6,13 @@ use candle_core::Tensor;
 
 use super::super::config::WanConfig;
 use super::super::layers::Loader;
-use super::super::tiles::{self, Ratio};
-use super::super::{Observer, Tiling, from_clip, to_clip};
+use super::super::precision::finite;
+use super::super::tiles::{self, TIME};
+use super::super::{Carry, Chunk, Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, gamma};
 use super::cache::{Caches, Slots};
 use super::resample::{Spread, Upsample};
-use super::{in_chunks, step, unpatch};
+use super::{step, unpatch};
 use crate::error::{Result, argument};
 use crate::ops::{Backend, Conv3d, Prologue};
 use crate::weights::Scope;
@@ -46,7 +47,6 @@ impl Level {
 pub struct Decoder {
     backend: Arc<dyn Backend>,
     config: WanConfig,
-    ratio: Ratio,
     slots: Slots,
     post_quant: Conv3d,
     conv_in: Causal,
@@ -107,10 +107,6 @@ impl Decoder {
             inputs = if enlarges { narrow } else { width };
         }
         Ok(Self {
-            ratio: Ratio {
-                space: config.scale_factor_spatial,
-                time: config.scale_factor_temporal,
-            },
             post_quant: root.under("post_quant_conv").conv(&[z, z, 1, 1, 1])?,
             conv_in: Causal::load(&at.under("conv_in"), z, top, [3; 3], &mut slots)?,
             middle: Middle::load(&at.under("mid_block"), top, &mut slots)?,
@@ -146,22 +142,73 @@ impl Decoder {
         Ok(latents.broadcast_mul(&deviation)?.broadcast_add(&mean)?)
     }
 
-    /// Latents (B, C, t, h, w) to video (B, 3, 4t-3, 8h, 8w) (2.2: 16h, 16w), clamped to -1..1.
-    pub fn decode(
+    /// Latents (B, C, t, h, w) to video (B, 3, 4t-3, 8h, 8w) (2.2: 16h, 16w), clamped to -1..1, chunk by chunk: all
+    /// tiles of a chunk before the next one, each with caches of its own.
+    pub(in super::super) fn decode(
         &self,
         latents: &Tensor,
         tiling: &Tiling,
+        from: Option<&Carry>,
         observer: &mut dyn Observer,
-    ) -> Result<Tensor> {
+        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
         let clip = to_clip(latents, self.config.z_dim, "latents", &*self.backend)?;
-        let step = step(tiling, self.ratio)?;
-        let space = tiling.decoder_space(self.ratio, self.config.patch())?;
-        let video = tiles::in_space(&clip, space, |tile| self.piece(tile, step, observer))?;
-        from_clip(&unpatch(&video, self.config.patch())?.clamp(-1f32, 1f32)?)
+        let ratio = self.config.ratio();
+        let (_, frames, h, w, _) = clip.dims5()?;
+        let step = step(tiling, ratio)?;
+        let space = tiling.decoder_space(ratio, self.config.patch())?;
+        let tiles = tiles::count(h, w, space);
+        let mut carry = from.cloned().unwrap_or_default();
+        carry.check(frames)?;
+        let mut caches = Caches::of_tiles(&self.slots, tiles, &carry.tensors, carry.next == 0)?;
+        carry.tensors.clear();
+        let chunks = |from: usize| (frames - from).div_ceil(step);
+        let total = (1 + chunks(1)) * tiles;
+        while carry.next < frames {
+            let count = if carry.next == 0 {
+                1
+            } else {
+                step.min(frames - carry.next)
+            };
+            let mut done =
+                total - (usize::from(carry.next == 0) + chunks(carry.next.max(1))) * tiles;
+            let chunk = clip.narrow(TIME, carry.next, count)?.contiguous()?;
+            let mut each = caches.iter_mut();
+            let video = tiles::in_space(&chunk, space, |tile| {
+                let Some(caches) = each.next() else {
+                    return argument("more tiles than were counted");
+                };
+                let video = self.piece(tile, caches, observer)?;
+                done += 1;
+                observer.pieces(done, total)?;
+                Ok(video)
+            })?;
+            drop(chunk);
+            // before the clamp, which makes numbers of what is none
+            finite("the decoder", &video)?;
+            let video = unpatch(&video, self.config.patch())?.clamp(-1f32, 1f32)?;
+            let first = carry.given;
+            carry.given += video.dim(TIME)?;
+            carry.next += count;
+            sink(Chunk {
+                first,
+                video: from_clip(&video)?,
+                carry: Carry {
+                    tensors: Caches::tensors(&caches),
+                    ..carry.clone()
+                },
+            })?;
+        }
+        Ok(())
     }
 
-    /// One tile, all its frames.
-    fn piece(&self, clip: &Tensor, step: usize, observer: &mut dyn Observer) -> Result<Tensor> {
+    /// One tile of one chunk.
+    fn piece(
+        &self,
+        clip: &Tensor,
+        caches: &mut Caches,
+        observer: &mut dyn Observer,
+    ) -> Result<Tensor> {
         let (_, frames, h, w, _) = clip.dims5()?;
         let clip = self.backend.conv3d(
             clip.into(),
@@ -169,9 +216,9 @@ impl Decoder {
             &self.post_quant,
             None,
         )?;
-        in_chunks(&clip, step, &self.slots, |chunk, caches| {
-            self.chunk(chunk, caches, observer)
-        })
+        let video = self.chunk(&clip, caches, observer)?;
+        caches.first = false;
+        Ok(video)
     }
 
     fn chunk(

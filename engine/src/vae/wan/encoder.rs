@@ -6,7 +6,8 @@ use candle_core::Tensor;
 
 use super::super::config::WanConfig;
 use super::super::layers::Loader;
-use super::super::tiles::{self, Ratio};
+use super::super::precision::finite;
+use super::super::tiles;
 use super::super::{Observer, Tiling, from_clip, to_clip};
 use super::blocks::{Causal, Middle, Resnet, gamma};
 use super::cache::{Caches, Slots};
@@ -49,7 +50,6 @@ impl Level {
 pub struct Encoder {
     backend: Arc<dyn Backend>,
     config: WanConfig,
-    ratio: Ratio,
     slots: Slots,
     conv_in: Causal,
     levels: Vec<Level>,
@@ -115,10 +115,6 @@ impl Encoder {
             inputs = width;
         }
         Ok(Self {
-            ratio: Ratio {
-                space: config.scale_factor_spatial,
-                time: config.scale_factor_temporal,
-            },
             conv_in: Causal::load(
                 &at.under("conv_in"),
                 config.in_channels,
@@ -153,12 +149,14 @@ impl Encoder {
             "a video",
             &*self.backend,
         )?;
-        self.ratio.check(&clip)?;
-        let step = step(tiling, self.ratio)? * self.ratio.time;
-        let steps = tiling.encoder_space(self.ratio, p)?;
+        let ratio = self.config.ratio();
+        ratio.check(&clip)?;
+        let step = step(tiling, ratio)? * ratio.time;
+        let steps = tiling.encoder_space(ratio, p)?;
         let moments = tiles::in_space(&patch(&clip, p)?, steps, |tile| {
             self.piece(tile, step, observer)
         })?;
+        finite("the encoder", &moments)?;
         from_clip(&moments)
     }
 

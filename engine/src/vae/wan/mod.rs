@@ -19,7 +19,7 @@ use super::tiles::{Ratio, TIME, Tiling};
 use crate::error::{Result, argument};
 
 /// Latent frames of a chunk after the first: the reference's 1 unless frames of video are asked for.
-fn step(tiling: &Tiling, ratio: Ratio) -> Result<usize> {
+pub(crate) fn step(tiling: &Tiling, ratio: Ratio) -> Result<usize> {
     let Some(run) = tiling.time else {
         return Ok(1);
     };
@@ -55,6 +55,7 @@ fn in_chunks(
         caches.first = false;
         start += count;
     }
+    drop(caches);
     Ok(Tensor::cat(&chunks, TIME)?)
 }
 

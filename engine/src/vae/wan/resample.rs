@@ -42,6 +42,7 @@ impl Upsample {
             // The first frame stays single, and the frames after it do not see it either.
             Some(conv) if !caches.first => {
                 let both = conv.run(backend, &clip, None, None, caches)?;
+                drop(clip);
                 interleave(&both)?
             }
             _ => clip,

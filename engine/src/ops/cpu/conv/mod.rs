@@ -19,6 +19,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+pub(super) use self::plan::scratch;
 use self::plan::{Job, Part, Plan};
 use super::band::{Filler, Frames, Ring};
 use super::gemm::{Into, Matrix, product};
@@ -105,9 +106,7 @@ impl Task<'_> {
             return;
         };
         let first_row = job.y * self.stride[1];
-        // what is left and right of the positions is as wide for all parts
-        let margin = if scale == 2 { 3 } else { self.kernel[1] };
-        let band_rows = (rows - 1) * self.stride[1] + margin;
+        let band_rows = plan.band_rows(rows, self.kernel[1], self.stride[1]);
         let filler = Filler {
             pixel,
             rows: &plan.axes[0],

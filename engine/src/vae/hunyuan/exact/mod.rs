@@ -1,0 +1,271 @@
+//! The exact low-memory decode: group norms and attention see the whole clip, as without tiles, while little more
+//! than one clip of each level is in memory.
+//!
+//! A group norm needs the sums of the whole clip before the first of its numbers can be made, so a level is gone through in
+//! passes, each piece by piece: frames, or bands of rows of frames where one is too large. The sums of the pieces add
+//! up. Since a causal convolution reads no later frame, the pass that ends a residual block goes from the last frame
+//! to the first and writes into the clip that it reads; of bands, the rows that the band below still needs are
+//! put aside. What comes out of an upsampling (at the video's own size twice as wide as what follows) need not be kept: it
+//! is made again of the smaller clip in each pass, and its shortcut by one convolution with the product of both
+//! weights. How much is kept instead of made again follows from the bytes allowed.
+
+mod memory;
+mod passes;
+mod region;
+
+use std::sync::Arc;
+
+use candle_core::Tensor;
+
+use self::memory::{LevelPlan, Mode, Sizes, choose, levels};
+use self::passes::{Input, Lazy, Passes};
+use self::region::{Conv, Part};
+use super::super::config::HunyuanConfig;
+use super::super::layers::{GroupNorm, Loader};
+use super::super::{Observer, from_clip, to_clip};
+use super::blocks::{Causal, Resnet};
+use super::decoder::{Decoder, Level, Upsample};
+use crate::error::{Result, argument};
+use crate::ops::{Backend, ConvSize, GroupSums};
+
+/// Decoded frames, as soon as there are any.
+#[derive(Clone, Debug)]
+pub struct Frames {
+    /// The batch entry that they are of.
+    pub entry: usize,
+    /// The number of the first.
+    pub first: usize,
+    /// (1, 3, frames, H, W).
+    pub video: Tensor,
+}
+
+/// Takes decoded frames, each entry's in order. An error ends the decode.
+pub type Sink<'a> = dyn FnMut(Frames) -> Result<()> + 'a;
+
+impl Decoder {
+    /// Decodes latents (B, C, t, h, w) without tiles, within about `budget` bytes beside weights and the frames
+    /// handed out, or with the least that can be done with if that is more. Entries of the batch go one after the other.
+    ///
+    /// The observer sees pieces: the result of every convolution of a level, piece by piece.
+    pub fn decode_exact(
+        &self,
+        latents: &Tensor,
+        budget: u64,
+        observer: &mut dyn Observer,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        let clip = to_clip(
+            latents,
+            self.config.latent_channels,
+            "latents",
+            &*self.backend,
+        )?;
+        for entry in 0..clip.dim(0)? {
+            let clip = clip.narrow(0, entry, 1)?.contiguous()?;
+            self.entry(clip, budget, observer, &mut |first, video| {
+                sink(Frames {
+                    entry,
+                    first,
+                    video: from_clip(video)?,
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &self,
+        latents: Tensor,
+        budget: u64,
+        observer: &mut dyn Observer,
+        each: &mut dyn FnMut(usize, &Tensor) -> Result<()>,
+    ) -> Result<()> {
+        let (_, t, h, w, _) = latents.dims5()?;
+        if self
+            .levels
+            .last()
+            .is_none_or(|last| last.upsample.is_some())
+        {
+            return argument("the exact mode knows no decoder that ends with an upsampling");
+        }
+        let mut clip = self.begin(&latents, observer)?;
+        drop(latents);
+        let element = clip.dtype().size_in_bytes() as u64;
+        let mut before: Option<&Level> = None;
+        let sizes = levels(&self.config, [t, h, w]);
+        let plans: Vec<LevelPlan> = sizes
+            .iter()
+            .map(|sizes| choose(sizes, &*self.backend, element, budget))
+            .collect();
+        let mut done = (0, pieces(&self.levels, &sizes, &plans));
+        for (at, (sizes, plan)) in sizes.iter().zip(plans).enumerate() {
+            let level = &self.levels[at];
+            let mut passes = Passes {
+                conv: Conv {
+                    backend: &*self.backend,
+                    size: sizes.size,
+                },
+                grid: plan.grid,
+                observer: &mut *observer,
+                module: format!("decoder.up_blocks.{at}"),
+                done: &mut done,
+            };
+            let upsample = before.and_then(|before| before.upsample.as_ref());
+            let input = match upsample {
+                Some(upsample) => Input::Lazy(self.lazy(at, clip, upsample, plan.mode)?),
+                None => Input::Held(clip),
+            };
+            let next = (at + 1 == self.levels.len()).then_some(&self.norm_out);
+            let sums;
+            (clip, sums) = run_level(&mut passes, level, input, plan.mode, next)?;
+            if let Some(sums) = sums {
+                let norm = self.norm_out.with(&sums)?;
+                passes.out(&self.conv_out, &norm, &clip, &mut *each)?;
+            }
+            before = Some(level);
+        }
+        Ok(())
+    }
+
+    /// The clip of level `at`, to be made of that of the level before.
+    fn lazy<'a>(
+        &self,
+        at: usize,
+        below: Tensor,
+        upsample: &'a Upsample,
+        mode: Mode,
+    ) -> Result<Lazy<'a>> {
+        let (_, t, h, w, _) = below.dims5()?;
+        let shortcut = !mode.whole && self.levels[at].resnets[0].shortcut.is_some();
+        Ok(Lazy {
+            below: Part::whole(&below)?,
+            below_size: [t, h, w],
+            fused: shortcut
+                .then(|| self.fused(at, upsample.conv.conv.size()))
+                .transpose()?,
+            upsample,
+        })
+    }
+
+    /// The upsampling before level `at` and the shortcut of its first block in one: the product of the weights.
+    fn fused(&self, at: usize, upsample: ConvSize) -> Result<Causal> {
+        let root = Loader::new(&self.scope, Arc::clone(&self.backend)).under("decoder");
+        let (inner, inputs) = (upsample.outputs, upsample.inputs);
+        let outputs = self.levels[at].resnets[0].conv1.conv.size().outputs;
+        let up = root.under(format_args!("up_blocks.{}.upsamplers.0.conv.conv", at - 1));
+        let across = root.under(format_args!("up_blocks.{at}.resnets.0.conv_shortcut.conv"));
+        let [kt, kh, kw] = upsample.kernel;
+        let weight = up.tensor("weight", &[inner, inputs, kt, kh, kw])?;
+        let product = across
+            .tensor("weight", &[outputs, inner, 1, 1, 1])?
+            .reshape((outputs, inner))?;
+        let bias = product.matmul(&up.tensor("bias", &[inner])?.reshape((inner, 1))?)?;
+        let bias = (bias.flatten_all()? + across.tensor("bias", &[outputs])?)?;
+        let weight = product
+            .matmul(&weight.reshape((inner, inputs * kt * kh * kw))?)?
+            .reshape((outputs, inputs, kt, kh, kw))?;
+        Ok(Causal {
+            conv: self.backend.load_conv(&weight, Some(&bias))?,
+        })
+    }
+}
+
+/// How many pieces all passes have.
+fn pieces(levels: &[Level], sizes: &[Sizes], plans: &[LevelPlan]) -> usize {
+    let (mut upsampled, mut total, mut last) = (false, 0, 0);
+    for ((level, sizes), plan) in levels.iter().zip(sizes).zip(plans) {
+        let [t, h, _] = sizes.size;
+        let (runs, bands) = (plan.grid.runs(t).count(), plan.grid.bands(h).count());
+        let passes = usize::from(upsampled) + 2 * level.resnets.len();
+        total += passes * runs * bands;
+        upsampled = level.upsample.is_some();
+        last = runs;
+    }
+    // the frames that are given
+    total + last
+}
+
+/// Bytes that the levels take at their worst within `budget`.
+pub(crate) fn levels_peak(
+    config: &HunyuanConfig,
+    latents: [usize; 3],
+    backend: &dyn Backend,
+    budget: u64,
+) -> u64 {
+    let element = backend.dtype().size_in_bytes() as u64;
+    let mut peak = 0;
+    for sizes in levels(config, latents) {
+        peak = peak.max(choose(&sizes, backend, element, budget).peak);
+    }
+    peak
+}
+
+/// Runs the residual blocks of a level; gives the sums for `next`, the norm after them.
+fn run_level(
+    passes: &mut Passes<'_>,
+    level: &Level,
+    input: Input<'_>,
+    mode: Mode,
+    next: Option<&GroupNorm>,
+) -> Result<(Tensor, Option<GroupSums>)> {
+    let Some((first, rest)) = level.resnets.split_first() else {
+        return argument("a level without residual blocks");
+    };
+    let (mut input, mut sums) = match input {
+        Input::Held(clip) => {
+            let sums = first.norm1.sums(passes.conv.backend, &clip)?;
+            (Input::Held(clip), Some(sums))
+        }
+        Input::Lazy(lazy) if mode.whole => {
+            let (clip, sums) = passes.enlarge(&lazy, &first.norm1)?;
+            (Input::Held(clip), Some(sums))
+        }
+        Input::Lazy(lazy) => {
+            let sums = passes.sums(&lazy, &first.norm1)?;
+            (Input::Lazy(lazy), Some(sums))
+        }
+    };
+    for (at, resnet) in level.resnets.iter().enumerate() {
+        let next = rest.get(at).map(|resnet| &resnet.norm1).or(next);
+        let Some(known) = &sums else {
+            return argument("a residual block without the sums before it");
+        };
+        let clip;
+        (clip, sums) = run_resnet(passes, (at, resnet), input, known, mode, next)?;
+        input = Input::Held(clip);
+    }
+    match input {
+        Input::Held(clip) => Ok((clip, sums)),
+        Input::Lazy(_) => argument("a level without residual blocks"),
+    }
+}
+
+/// One residual block.
+fn run_resnet(
+    passes: &mut Passes<'_>,
+    (at, resnet): (usize, &Resnet),
+    input: Input<'_>,
+    sums: &GroupSums,
+    mode: Mode,
+    next: Option<&GroupNorm>,
+) -> Result<(Tensor, Option<GroupSums>)> {
+    let norm1 = resnet.norm1.with(sums)?;
+    match input {
+        Input::Held(clip) if !mode.keep && resnet.shortcut.is_none() => {
+            let input = Input::Held(clip.clone());
+            let (_, sums) = passes.first((at, resnet), &input, &norm1, false)?;
+            let norm2 = resnet.norm2.with(&sums)?;
+            let sums = passes.again((at, resnet), &clip, (&norm1, &norm2), next)?;
+            Ok((clip, sums))
+        }
+        input => {
+            let (inner, sums) = passes.first((at, resnet), &input, &norm1, true)?;
+            let Some(inner) = inner else {
+                return argument("a clip that was to be kept is missing");
+            };
+            let norm2 = resnet.norm2.with(&sums)?;
+            let sums = passes.second((at, resnet), &input, &inner, &norm2, next)?;
+            Ok((inner, sums))
+        }
+    }
+}

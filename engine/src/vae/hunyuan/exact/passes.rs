@@ -1,0 +1,397 @@
+//! The passes over a level: each makes a clip, or only its sums, piece by piece.
+
+use std::ops::Range;
+
+use candle_core::Tensor;
+
+use super::super::super::Observer;
+use super::super::super::layers::GroupNorm;
+use super::super::super::precision::finite;
+use super::super::super::tiles::{HEIGHT, TIME};
+use super::super::blocks::{Causal, Resnet};
+use super::super::decoder::Upsample;
+use super::region::{Conv, EDGE, FRONT, Grid, Part, Region, put, rows_of};
+use crate::error::{Result, argument};
+use crate::ops::{Affine, Axis, Backend, GroupSums};
+
+/// What the first residual block of a level reads.
+pub(super) enum Input<'a> {
+    /// A clip in memory.
+    Held(Tensor),
+    /// A clip that is made of a smaller one wherever it is wanted.
+    Lazy(Lazy<'a>),
+}
+
+/// The smaller clip, and what makes the larger of it.
+pub(super) struct Lazy<'a> {
+    pub(super) below: Part,
+    pub(super) below_size: [usize; 3],
+    pub(super) upsample: &'a Upsample,
+    /// Upsampling and the shortcut's convolution in one.
+    pub(super) fused: Option<Causal>,
+}
+
+impl Lazy<'_> {
+    /// The piece `to` of the larger clip, or of its shortcut, made by `conv`.
+    fn piece(&self, conv: Conv<'_>, with: &Causal, to: &Region) -> Result<Tensor> {
+        let axes = self.upsample.enlarge(self.below_size.map(Axis::identity));
+        conv.through(with, axes, &self.below, to, None, None)
+    }
+
+    fn clip(&self, conv: Conv<'_>, to: &Region) -> Result<Tensor> {
+        self.piece(conv, &self.upsample.conv, to)
+    }
+}
+
+/// Adds the sums of pieces.
+#[derive(Default)]
+struct Total(Option<GroupSums>);
+
+impl Total {
+    fn add(&mut self, piece: GroupSums) -> Result<()> {
+        match &mut self.0 {
+            Some(total) => total.add(&piece),
+            None => {
+                self.0 = Some(piece);
+                Ok(())
+            }
+        }
+    }
+
+    fn done(self) -> Result<GroupSums> {
+        self.0
+            .map_or_else(|| argument("a clip without frames has no sums"), Ok)
+    }
+}
+
+/// The passes over clips of one level.
+pub(super) struct Passes<'a> {
+    pub(super) conv: Conv<'a>,
+    pub(super) grid: Grid,
+    pub(super) observer: &'a mut dyn Observer,
+    /// The level's name.
+    pub(super) module: String,
+    /// Pieces that have gone through, and how many there are in all.
+    pub(super) done: &'a mut (usize, usize),
+}
+
+impl Passes<'_> {
+    fn backend(&self) -> &dyn Backend {
+        self.conv.backend
+    }
+
+    fn see(&mut self, module: std::fmt::Arguments<'_>, piece: &Tensor) -> Result<()> {
+        self.observer
+            .after(&format!("{}.{module}", self.module), piece)?;
+        self.count()
+    }
+
+    fn count(&mut self) -> Result<()> {
+        self.done.0 += 1;
+        self.observer.pieces(self.done.0, self.done.1)
+    }
+
+    /// The pieces, band by band and forward in time.
+    fn regions(&self) -> Vec<Region> {
+        let [t, h, _] = self.conv.size;
+        let (grid, mut all) = (self.grid, Vec::new());
+        for rows in grid.bands(h) {
+            all.extend(grid.runs(t).map(|frames| Region {
+                frames,
+                rows: rows.clone(),
+            }));
+        }
+        all
+    }
+
+    fn empty(&self, channels: usize, like: &Tensor) -> Result<Tensor> {
+        let [t, h, w] = self.conv.size;
+        Ok(Tensor::zeros(
+            (1, t, h, w, channels),
+            like.dtype(),
+            like.device(),
+        )?)
+    }
+
+    /// The larger clip as a whole, and the sums of it for `norm`.
+    pub(super) fn enlarge(
+        &mut self,
+        lazy: &Lazy<'_>,
+        norm: &GroupNorm,
+    ) -> Result<(Tensor, GroupSums)> {
+        let (_, channels) = lazy.upsample.conv.conv.channels();
+        let whole = self.empty(channels, &lazy.below.body)?;
+        let mut total = Total::default();
+        for region in self.regions() {
+            let piece = lazy.clip(self.conv, &region)?;
+            total.add(norm.sums(self.backend(), &piece)?)?;
+            put(&whole, &piece, &region)?;
+            self.see(format_args!("upsample"), &piece)?;
+        }
+        Ok((whole, total.done()?))
+    }
+
+    /// The sums alone.
+    pub(super) fn sums(&mut self, lazy: &Lazy<'_>, norm: &GroupNorm) -> Result<GroupSums> {
+        let mut total = Total::default();
+        for region in self.regions() {
+            let piece = lazy.clip(self.conv, &region)?;
+            total.add(norm.sums(self.backend(), &piece)?)?;
+            self.see(format_args!("upsample"), &piece)?;
+        }
+        total.done()
+    }
+
+    /// The first convolution of a residual block: its result as a whole if it is to be kept, and the sums of it.
+    pub(super) fn first(
+        &mut self,
+        (at, resnet): (usize, &Resnet),
+        input: &Input<'_>,
+        norm: &Affine,
+        keep: bool,
+    ) -> Result<(Option<Tensor>, GroupSums)> {
+        let (_, channels) = resnet.conv1.conv.channels();
+        let like = match input {
+            Input::Held(clip) => clip,
+            Input::Lazy(lazy) => &lazy.below.body,
+        };
+        let whole = keep.then(|| self.empty(channels, like)).transpose()?;
+        let mut total = Total::default();
+        let mut kept: Option<Part> = None;
+        for region in self.regions() {
+            let from = match input {
+                Input::Held(clip) => Part::whole(clip)?,
+                Input::Lazy(lazy) => {
+                    if region.frames.start == 0 {
+                        kept = None;
+                    }
+                    self.follow(lazy, &region, kept.take())?
+                }
+            };
+            let piece = self
+                .conv
+                .run(&resnet.conv1, &from, &region, Some(norm), None)?;
+            total.add(resnet.norm2.sums(self.backend(), &piece)?)?;
+            if let Some(whole) = &whole {
+                put(whole, &piece, &region)?;
+            }
+            self.see(format_args!("resnets.{at}.conv1"), &piece)?;
+            drop(piece);
+            if matches!(input, Input::Lazy(_)) {
+                kept = Some(last(from)?);
+            }
+        }
+        Ok((whole, total.done()?))
+    }
+
+    /// What a convolution reads to make `region`, the frames before it being those `kept`.
+    fn follow(&self, lazy: &Lazy<'_>, region: &Region, kept: Option<Part>) -> Result<Part> {
+        let mut new = region.read(self.conv.size[1]);
+        new.frames = region.frames.clone();
+        // from the first of two equal rows to the second: an upsampling's convolution is a smaller one then
+        new.rows.start -= new.rows.start % 2;
+        new.rows.end = new.rows.end.next_multiple_of(2).min(self.conv.size[1]);
+        let part = Part::new(lazy.clip(self.conv, &new)?, new);
+        Ok(match kept {
+            Some(kept) => kept.before(part),
+            None => part,
+        })
+    }
+
+    /// The second convolution of a residual block, from the first's result `inner` and into it, plus the shortcut; and
+    /// the sums of the result for `next`.
+    pub(super) fn second(
+        &mut self,
+        (at, resnet): (usize, &Resnet),
+        input: &Input<'_>,
+        inner: &Tensor,
+        norm: &Affine,
+        next: Option<&GroupNorm>,
+    ) -> Result<Option<GroupSums>> {
+        let mut total = Total::default();
+        let mut above = Above::new(EDGE);
+        for rows in self.grid.bands(self.conv.size[1]) {
+            above.turn(inner, &rows)?;
+            for frames in self.grid.runs(self.conv.size[0]).rev() {
+                let region = Region {
+                    frames,
+                    rows: rows.clone(),
+                };
+                let add = self.shortcut(resnet, input, &region)?;
+                let from = above.window(inner, &region.read(self.conv.size[1]))?;
+                let piece = self
+                    .conv
+                    .run(&resnet.conv2, &from, &region, Some(norm), Some(&add))?;
+                drop((from, add));
+                self.finish((at, &piece, &region), inner, next, &mut total)?;
+            }
+        }
+        next.map(|_| total.done()).transpose()
+    }
+
+    /// What is added to the second convolution's result.
+    fn shortcut(&self, resnet: &Resnet, input: &Input<'_>, region: &Region) -> Result<Tensor> {
+        match (input, &resnet.shortcut) {
+            (Input::Held(clip), Some(shortcut)) => {
+                let from = Part::whole(clip)?;
+                self.conv.run(shortcut, &from, region, None, None)
+            }
+            (Input::Held(clip), None) => rows_of(clip, region.frames.clone(), region.rows.clone()),
+            (Input::Lazy(lazy), Some(_)) => match &lazy.fused {
+                Some(fused) => lazy.piece(self.conv, fused, region),
+                None => argument("an upsampling without its shortcut"),
+            },
+            (Input::Lazy(lazy), None) => lazy.clip(self.conv, region),
+        }
+    }
+
+    fn finish(
+        &mut self,
+        (at, piece, region): (usize, &Tensor, &Region),
+        whole: &Tensor,
+        next: Option<&GroupNorm>,
+        total: &mut Total,
+    ) -> Result<()> {
+        if let Some(next) = next {
+            total.add(next.sums(self.backend(), piece)?)?;
+        }
+        put(whole, piece, region)?;
+        self.see(format_args!("resnets.{at}"), piece)
+    }
+
+    /// Both convolutions of a residual block over `clip` and into it: the first's result is made again instead of
+    /// kept. The block must not change the width.
+    pub(super) fn again(
+        &mut self,
+        (at, resnet): (usize, &Resnet),
+        clip: &Tensor,
+        (norm1, norm2): (&Affine, &Affine),
+        next: Option<&GroupNorm>,
+    ) -> Result<Option<GroupSums>> {
+        let [t, h, _] = self.conv.size;
+        let mut total = Total::default();
+        let mut above = Above::new(2 * EDGE);
+        for rows in self.grid.bands(h) {
+            above.turn(clip, &rows)?;
+            let mut kept: Option<Part> = None;
+            for frames in self.grid.runs(t).rev() {
+                let region = Region {
+                    frames: frames.clone(),
+                    rows: rows.clone(),
+                };
+                let mut inner = region.read(h);
+                if let Some(kept) = &kept {
+                    inner.frames.end = kept.region.frames.start;
+                }
+                let from = match (kept.take(), inner.frames.is_empty()) {
+                    (Some(kept), true) => kept,
+                    (kept, _) => {
+                        let from = above.window(clip, &inner.read(h))?;
+                        let new = self
+                            .conv
+                            .run(&resnet.conv1, &from, &inner, Some(norm1), None)?;
+                        let new = Part::new(new, inner);
+                        match kept {
+                            Some(kept) => new.before(kept),
+                            None => new,
+                        }
+                    }
+                };
+                let add = rows_of(clip, frames.clone(), rows.clone())?;
+                let piece =
+                    self.conv
+                        .run(&resnet.conv2, &from, &region, Some(norm2), Some(&add))?;
+                if frames.start > 0 {
+                    kept = Some(from.frames(frames.start.saturating_sub(FRONT)..frames.start)?);
+                }
+                drop(from);
+                self.finish((at, &piece, &region), clip, next, &mut total)?;
+            }
+        }
+        next.map(|_| total.done()).transpose()
+    }
+
+    /// The last convolution, frames in order: `each` gets the number of the first and (1, t, H, W, C).
+    pub(super) fn out(
+        &mut self,
+        conv: &Causal,
+        norm: &Affine,
+        clip: &Tensor,
+        mut each: impl FnMut(usize, &Tensor) -> Result<()>,
+    ) -> Result<()> {
+        let from = Part::whole(clip)?;
+        for frames in self.grid.runs(self.conv.size[0]) {
+            let mut bands = Vec::new();
+            for rows in self.grid.bands(self.conv.size[1]) {
+                let region = Region {
+                    frames: frames.clone(),
+                    rows,
+                };
+                bands.push(self.conv.run(conv, &from, &region, Some(norm), None)?);
+            }
+            let video = match bands.as_slice() {
+                [one] => one.clone(),
+                several => Tensor::cat(several, HEIGHT)?,
+            };
+            self.observer.after("decoder.conv_out", &video)?;
+            finite("the decoder", &video)?;
+            self.count()?;
+            each(frames.start, &video)?;
+        }
+        Ok(())
+    }
+}
+
+/// The last frames of a piece that the next one reads.
+fn last(part: Part) -> Result<Part> {
+    let Range { start, end } = part.region.frames.clone();
+    part.frames(start.max(end.saturating_sub(FRONT))..end)
+}
+
+/// Rows of a clip above a band, as they were before the band above was written over.
+struct Above {
+    /// How many are wanted.
+    count: usize,
+    /// Those above this band, and those above the next, each with the number of its first.
+    now: Option<(usize, Tensor)>,
+    next: Option<(usize, Tensor)>,
+}
+
+impl Above {
+    fn new(count: usize) -> Self {
+        Self {
+            count,
+            now: None,
+            next: None,
+        }
+    }
+
+    /// Goes on to the band `rows`, of which nothing has been written yet.
+    fn turn(&mut self, clip: &Tensor, rows: &Range<usize>) -> Result<()> {
+        self.now = self.next.take();
+        let (t, h) = (clip.dim(TIME)?, clip.dim(HEIGHT)?);
+        if rows.end < h {
+            let first = rows.end.saturating_sub(self.count).max(rows.start);
+            let kept = rows_of(clip, 0..t, first..rows.end)?.force_contiguous()?;
+            self.next = Some((first, kept));
+        }
+        Ok(())
+    }
+
+    /// The region of the clip as it was.
+    fn window(&self, clip: &Tensor, region: &Region) -> Result<Part> {
+        let Region { frames, rows } = region;
+        let Some((first, above)) = &self.now else {
+            // nothing has been written but later frames and rows below: read where it lies
+            return Part::whole(clip);
+        };
+        let split = first + above.dim(HEIGHT)?;
+        if rows.start < *first || rows.start >= split || rows.end < split {
+            return argument(format!("rows {rows:?} where {first}..{split} were kept"));
+        }
+        let upper = rows_of(above, frames.clone(), rows.start - first..split - first)?;
+        let lower = rows_of(clip, frames.clone(), split..rows.end)?;
+        let body = Tensor::cat(&[&upper, &lower], HEIGHT)?;
+        Ok(Part::new(body, region.clone()))
+    }
+}

@@ -1,0 +1,137 @@
+//! A folder of png pictures.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+
+use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Transformations};
+
+use super::{Frames, Size, Writer};
+use crate::error::{Error, Result, io};
+
+/// Writes `frame_00001.png`, …
+pub(super) struct Pictures {
+    folder: PathBuf,
+    size: Size,
+    written: usize,
+}
+
+impl Pictures {
+    pub(super) fn new(folder: &Path, size: Size) -> Result<Self> {
+        fs::create_dir(folder).map_err(io(folder))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            size,
+            written: 0,
+        })
+    }
+}
+
+impl Writer for Pictures {
+    fn frame(&mut self, frame: &[u8]) -> Result<()> {
+        self.written += 1;
+        let path = self.folder.join(format!("frame_{:05}.png", self.written));
+        let file = BufWriter::new(File::create(&path).map_err(io(&path))?);
+        let [width, height] = sides(self.size, &path)?;
+        let mut encoder = Encoder::new(file, width, height);
+        encoder.set_color(ColorType::Rgb);
+        encoder.set_depth(BitDepth::Eight);
+        encoder.set_compression(Compression::Fast);
+        let write = || {
+            let mut writer = encoder.write_header()?;
+            writer.write_image_data(frame)?;
+            writer.finish()
+        };
+        write().map_err(|e| match e {
+            png::EncodingError::IoError(source) => io(&path)(source),
+            other => wrong(&path, &other),
+        })
+    }
+
+    fn end(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The pictures of a folder, in the order of their names; numbers in names count as numbers.
+pub(super) fn names(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut names: Vec<PathBuf> = fs::read_dir(folder)
+        .map_err(io(folder))?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|e| e.eq_ignore_ascii_case("png"))
+        })
+        .collect();
+    if names.is_empty() {
+        return Err(wrong(folder, &"there is no png picture in it"));
+    }
+    names.sort_by_cached_key(|path| by_number(&path.to_string_lossy()));
+    Ok(names)
+}
+
+/// A name with its numbers written alike: `a2` before `a10`.
+fn by_number(name: &str) -> String {
+    let mut out = String::new();
+    let mut digits = String::new();
+    for c in name.chars().chain(['\0']) {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        if !digits.is_empty() {
+            let number = digits.trim_start_matches('0');
+            out.push_str(&format!("{number:0>20}"));
+            digits.clear();
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Reads all pictures of a folder.
+pub(super) fn read(folder: &Path, frames: &mut Frames) -> Result<()> {
+    for path in names(folder)? {
+        let (size, bytes) = picture(&path)?;
+        frames.push(size, &bytes, &path)?;
+    }
+    Ok(())
+}
+
+fn picture(path: &Path) -> Result<(Size, Vec<u8>)> {
+    let file = File::open(path).map_err(io(path))?;
+    let mut decoder = Decoder::new(BufReader::new(file));
+    decoder.set_transformations(Transformations::normalize_to_color8());
+    let mut reader = decoder.read_info().map_err(|e| wrong(path, &e))?;
+    let length = reader
+        .output_buffer_size()
+        .ok_or_else(|| wrong(path, &"it is too large"))?;
+    let mut bytes = vec![0; length];
+    let info = reader.next_frame(&mut bytes).map_err(|e| wrong(path, &e))?;
+    bytes.truncate(info.buffer_size());
+    let rgb: Vec<u8> = match info.color_type {
+        ColorType::Rgb => bytes,
+        ColorType::Rgba => bytes
+            .chunks_exact(4)
+            .flat_map(|p| [p[0], p[1], p[2]])
+            .collect(),
+        ColorType::Grayscale => bytes.iter().flat_map(|g| [*g; 3]).collect(),
+        ColorType::GrayscaleAlpha => bytes.chunks_exact(2).flat_map(|p| [p[0]; 3]).collect(),
+        ColorType::Indexed => return Err(wrong(path, &"its palette is missing")),
+    };
+    let [width, height] = [info.width, info.height].map(|side| side as usize);
+    Ok((Size { width, height }, rgb))
+}
+
+fn sides(size: Size, path: &Path) -> Result<[u32; 2]> {
+    let side = |n: usize| u32::try_from(n).map_err(|_large| wrong(path, &"it is too large"));
+    Ok([side(size.width)?, side(size.height)?])
+}
+
+fn wrong(path: &Path, why: &dyn std::fmt::Display) -> Error {
+    Error::File {
+        path: path.to_owned(),
+        reason: why.to_string(),
+    }
+}

@@ -1,0 +1,158 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+const SIZE: Size = Size {
+    width: 8,
+    height: 4,
+};
+
+/// Three frames of one colour each.
+fn colours() -> Vec<u8> {
+    let frame = |rgb: [u8; 3]| rgb.repeat(SIZE.frame() / 3);
+    [[200, 10, 30], [0, 255, 0], [7, 8, 90]].map(frame).concat()
+}
+
+fn written(output: &Path, force: bool) -> Result<usize> {
+    let mut seen = 0;
+    let all = colours();
+    // two frames at once, then one
+    let (two, one) = all.split_at(2 * SIZE.frame());
+    let frames = [two.to_vec(), one.to_vec()].into_iter().map(Ok);
+    write(
+        output,
+        (SIZE, 24.0),
+        force,
+        frames,
+        |done| {
+            seen = done;
+            Ok(())
+        },
+        |_| Ok(()),
+    )?;
+    Ok(seen)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().flatten();
+    let mut names: Vec<String> = entries
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn pictures_come_back_to_the_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out");
+    assert_eq!(written(&output, false).unwrap(), 3);
+    assert_eq!(
+        names(&output),
+        ["frame_00001.png", "frame_00002.png", "frame_00003.png"]
+    );
+    let frames = read(&output).unwrap();
+    assert_eq!((frames.size, frames.count()), (SIZE, 3));
+    assert_eq!(frames.bytes, colours());
+    assert_eq!(names(folder.path()), ["out"], "nothing is left over");
+}
+
+#[test]
+fn a_gif_comes_back_nearly() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.gif");
+    written(&output, false).unwrap();
+    let frames = read(&output).unwrap();
+    assert_eq!((frames.size, frames.count()), (SIZE, 3));
+    let off = |(a, b): (&u8, &u8)| a.abs_diff(*b);
+    assert!(frames.bytes.iter().zip(&colours()).map(off).max() <= Some(2));
+    // 4, 8, 13 hundredths
+    assert!((frames.fps.unwrap() - 300.0 / 13.0).abs() < 1e-6);
+}
+
+#[test]
+fn nothing_that_is_there_is_replaced_unless_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["out.gif", "out"] {
+        let output = folder.path().join(name);
+        written(&output, false).unwrap();
+        let e = written(&output, false).unwrap_err().to_string();
+        assert!(e.contains("is there already"), "{e}");
+        written(&output, true).unwrap();
+    }
+}
+
+#[test]
+fn an_error_on_the_way_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.gif");
+    let frames = [Ok(colours()), Err(Error::Stopped)].into_iter();
+    let end = write(&output, (SIZE, 24.0), false, frames, |_| Ok(()), |_| Ok(()));
+    assert!(matches!(end, Err(Error::Stopped)));
+    assert_eq!(names(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn forms_are_told_by_the_name() {
+    let of = |name: &str| Kind::of(Path::new(name));
+    assert_eq!(of("a.MP4").unwrap(), Kind::Mp4);
+    assert_eq!(of("a.gif").unwrap(), Kind::Gif);
+    assert_eq!(of("a/b").unwrap(), Kind::Pictures);
+    let e = of("a.webp").unwrap_err().to_string();
+    assert!(e.contains(".mp4, .gif"), "{e}");
+}
+
+#[test]
+fn pictures_of_two_sizes_and_folders_without_any_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let say = || read(folder.path()).unwrap_err().to_string();
+    assert!(
+        say().ends_with("there is no png picture in it"),
+        "{}",
+        say()
+    );
+    for (name, width) in [("a2.png", 2), ("a10.png", 3)] {
+        let size = Size { width, height: 1 };
+        let one = folder.path().join("one");
+        let frames = [Ok(vec![9; size.frame()])].into_iter();
+        write(&one, (size, 1.0), true, frames, |_| Ok(()), |_| Ok(())).unwrap();
+        fs::rename(one.join("frame_00001.png"), folder.path().join(name)).unwrap();
+        fs::remove_dir(one).unwrap();
+    }
+    let text = say();
+    // a10 comes after a2
+    assert!(
+        text.contains("a10.png: 3 x 1 pixels, where the frames before have 2 x 1"),
+        "{text}"
+    );
+}
+
+/// A program in the place of ffmpeg.
+fn program(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("ffmpeg");
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn what_a_writing_program_complains_of_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = "case \"$*\" in *-encoders*) echo ' V....D mpeg4 MPEG-4'; exit;; esac";
+    let path = program(
+        folder.path(),
+        &format!("{list}\necho 'no room' >&2\nexit 1"),
+    );
+    let e = ffmpeg::with(&path, || written(&folder.path().join("o.mp4"), false)).unwrap_err();
+    assert!(e.to_string().starts_with("ffmpeg: no room"), "{e}");
+    let path = program(folder.path(), "exit 0");
+    let e = ffmpeg::with(&path, || written(&folder.path().join("o.mp4"), false)).unwrap_err();
+    assert!(e.to_string().contains("without an encoder for mp4"), "{e}");
+    let path = program(
+        folder.path(),
+        &format!("{list}\nfor last; do :; done\ncat > \"${{last#file:}}\""),
+    );
+    let output = folder.path().join("o.mp4");
+    ffmpeg::with(&path, || written(&output, false)).unwrap();
+    assert_eq!(fs::read(&output).unwrap(), colours());
+}

@@ -1,0 +1,125 @@
+//! A video to latents.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor};
+use safetensors::tensor::TensorView;
+use serde_json::json;
+
+use super::decode::class;
+use super::job::{channels, open_model};
+use super::sizes::{Grid, free_memory};
+use super::watch::Watch;
+use super::{Ready, Work, say};
+use crate::error::{Error, Result, io};
+use crate::vae::Model;
+use crate::video::{self, Frames};
+
+pub(super) fn run(work: &Work<'_>) -> Result<()> {
+    let (job, told) = (work.job, work.told);
+    if job.output.symlink_metadata().is_ok() && !job.force {
+        return Err(Error::Exists(job.output.clone()));
+    }
+    told.phase("model_load", json!({}));
+    let model = open_model(&job.model)?;
+    let grid = Grid::of(model.config());
+    let frames = video::read(&job.input)?;
+    let (video, size) = fitting(&frames, &grid, &job.input)?;
+    let [count, height, width] = size;
+    say(&format!(
+        "{}: {count} frames of {width} x {height} pixels",
+        class(model.config())
+    ));
+    if count < frames.count() {
+        say(&format!(
+            "the last {} of {} frames are left out: their number must be a multiple of {} plus 1",
+            frames.count() - count,
+            frames.count(),
+            grid.time
+        ));
+    }
+    let Ready { backend, name } = work.device()?;
+    let encoder = model.encoder(Arc::clone(&backend))?;
+    let tiling = grid.tiling(size, work.settings, work.place(), free_memory());
+    say(&format!("encoding on {name}"));
+    told.phase(
+        "vae_encode",
+        json!({ "model": class(model.config()), "shape": video.dims() }),
+    );
+    let mut watch = Watch::new(told, work.settings.piece_limit());
+    let video = video.to_device(backend.device())?;
+    let moments = encoder.encode(&video, &tiling, &mut watch)?;
+    // the mean; the other half is the logarithm of the variance
+    let latents = moments
+        .narrow(1, 0, channels(model.config()))?
+        .to_device(&Device::Cpu)?
+        .contiguous()?;
+    told.phase("save", json!({}));
+    write(work, &model, &latents, frames.fps)?;
+    say(&format!("Wrote {}", job.output.display()));
+    Ok(())
+}
+
+/// The frames as (1, 3, T, H, W) of -1 to 1, as many as the model takes, and (T, H, W).
+fn fitting(frames: &Frames, grid: &Grid, input: &std::path::Path) -> Result<(Tensor, [usize; 3])> {
+    let (width, height) = (frames.size.width, frames.size.height);
+    let space = grid.space;
+    if !width.is_multiple_of(space) || !height.is_multiple_of(space) {
+        return Err(Error::File {
+            path: input.to_owned(),
+            reason: format!(
+                "{width} x {height} pixels: this model takes sides that are multiples of {space}; scale or crop it to {} x {}",
+                (width / space).max(1) * space,
+                (height / space).max(1) * space
+            ),
+        });
+    }
+    let count = (frames.count() - 1) / grid.time * grid.time + 1;
+    let numbers: Vec<f32> = frames.bytes[..count * frames.size.frame()]
+        .iter()
+        .map(|byte| f32::from(*byte) / 127.5 - 1.0)
+        .collect();
+    let clip = Tensor::from_vec(numbers, (1, count, height, width, 3), &Device::Cpu)?;
+    let video = clip.permute((0, 4, 1, 2, 3))?.contiguous()?;
+    Ok((video, [count, height, width]))
+}
+
+/// As the vault writes latents (docs/vault.md), whole or not at all.
+fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> Result<()> {
+    let job = work.job;
+    let path = job
+        .model
+        .canonicalize()
+        .unwrap_or_else(|_| job.model.clone());
+    let mut told: HashMap<String, String> = [
+        ("format", "framepack-tui".to_owned()),
+        ("version", "1".to_owned()),
+        ("program", "framepack-tui".to_owned()),
+        ("vae_class", class(model.config()).to_owned()),
+        ("vae_path", path.display().to_string()),
+        ("scaling_applied", "true".to_owned()),
+        ("shape", format!("{:?}", latents.dims())),
+        ("dtype", "float32".to_owned()),
+        ("latent_frames", latents.dim(2)?.to_string()),
+    ]
+    .map(|(name, text)| (name.to_owned(), text))
+    .into();
+    if let Some(fps) = job.fps.or(fps) {
+        told.insert("fps".to_owned(), fps.to_string());
+    }
+    let numbers: Vec<f32> = latents.flatten_all()?.to_vec1()?;
+    let bytes: Vec<u8> = numbers.into_iter().flat_map(f32::to_le_bytes).collect();
+    let wrong = |e: safetensors::SafeTensorError| Error::File {
+        path: job.output.clone(),
+        reason: e.to_string(),
+    };
+    let view =
+        TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes).map_err(wrong)?;
+    let part = job.output.with_extension("safetensors.part");
+    safetensors::serialize_to_file([("latents", view)], Some(told), &part).map_err(wrong)?;
+    let file = File::open(&part).map_err(io(&part))?;
+    file.sync_data().map_err(io(&part))?;
+    video::into_place(&part, &job.output, job.force)
+}

@@ -1,0 +1,318 @@
+//! What a worker is asked to do: its words, and what can be told before anything is computed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::latents::Latents;
+use crate::error::{Error, Result};
+use crate::vae::{Config, Model};
+use crate::video::{self, Kind};
+
+/// Decode or encode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Latents to a video.
+    Decode,
+    /// A video to latents.
+    Encode,
+    /// Only say whether the device can be used.
+    Probe,
+}
+
+impl Task {
+    const ALL: [Self; 3] = [Self::Decode, Self::Encode, Self::Probe];
+
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Decode => "decode",
+            Self::Encode => "encode",
+            Self::Probe => "probe",
+        }
+    }
+}
+
+/// Where it is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// On the card that this worker was built for.
+    Card,
+    /// On the processor.
+    #[default]
+    Cpu,
+    /// On the card, if this program has one.
+    Auto,
+}
+
+/// One job of a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// What.
+    pub task: Task,
+    /// Latents, or a video.
+    pub input: PathBuf,
+    /// Folder or file of the autoencoder.
+    pub model: PathBuf,
+    /// What is written.
+    pub output: PathBuf,
+    /// Where it is computed.
+    pub place: Place,
+    /// A file at `output` is replaced.
+    pub force: bool,
+    /// Frames a second of the video; absent: what the latents or the model say.
+    pub fps: Option<f64>,
+    /// Which video of a batch, from 1.
+    pub item: Option<usize>,
+    /// The latents are as the decoder takes them (`true`), or as a diffusion model leaves them; absent:
+    /// what the file says, else the latter.
+    pub scaling_applied: Option<bool>,
+}
+
+/// Words that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(String);
+
+/// How a worker is called.
+pub const USAGE: &str = "decode LATENTS | encode VIDEO, --model DIR --output FILE [--device auto|cpu|cuda] [--fps N] [--item N] [--scaling-applied true|false] [--force]; or: probe [--device auto|cpu|cuda]";
+
+impl Job {
+    /// The words behind the program that mean this job.
+    pub fn words(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![self.task.word().into()];
+        let mut option = |name: &str, value: OsString| words.extend([name.into(), value]);
+        let device = match self.place {
+            Place::Card => "cuda",
+            Place::Cpu => "cpu",
+            Place::Auto => "auto",
+        };
+        if self.task != Task::Probe {
+            option("--model", self.model.clone().into());
+            option("--output", self.output.clone().into());
+        }
+        option("--device", device.into());
+        if let Some(fps) = self.fps {
+            option("--fps", fps.to_string().into());
+        }
+        if let Some(item) = self.item {
+            option("--item", item.to_string().into());
+        }
+        if let Some(applied) = self.scaling_applied {
+            option("--scaling-applied", applied.to_string().into());
+        }
+        if self.force {
+            words.push("--force".into());
+        }
+        if self.task != Task::Probe {
+            words.push("--".into());
+            words.push(self.input.clone().into());
+        }
+        words
+    }
+
+    /// Reads the words behind the program.
+    pub fn parse(words: impl IntoIterator<Item = OsString>) -> std::result::Result<Self, Usage> {
+        let mut words = words.into_iter().peekable();
+        words.next_if(|word| word == "worker");
+        let task = words.next().unwrap_or_default();
+        let found = Task::ALL.into_iter().find(|known| task == known.word());
+        let task = found.ok_or_else(|| {
+            Usage(format!(
+                "`{}` is none of decode, encode, probe",
+                task.display()
+            ))
+        })?;
+        let mut job = Self {
+            task,
+            input: PathBuf::new(),
+            model: PathBuf::new(),
+            output: PathBuf::new(),
+            place: Place::Cpu,
+            force: false,
+            fps: None,
+            item: None,
+            scaling_applied: None,
+        };
+        let mut only_files = false;
+        while let Some(word) = words.next() {
+            let text = word.to_str().unwrap_or_default();
+            if only_files || !text.starts_with('-') {
+                if !job.input.as_os_str().is_empty() {
+                    return Err(Usage(format!("`{}` is one file too many", word.display())));
+                }
+                job.input = word.into();
+            } else if text == "--" {
+                only_files = true;
+            } else if text == "--force" {
+                job.force = true;
+            } else {
+                let value = words
+                    .next()
+                    .ok_or_else(|| Usage(format!("{text} needs a value")))?;
+                job.option(text, value)?;
+            }
+        }
+        job.complete()
+    }
+
+    fn option(&mut self, name: &str, value: OsString) -> std::result::Result<(), Usage> {
+        let text = value.to_str().unwrap_or_default();
+        let wrong = |want: &str| Usage(format!("{name} takes {want}, not `{}`", value.display()));
+        match name {
+            "--model" => self.model = value.into(),
+            "--output" => self.output = value.into(),
+            "--device" => {
+                self.place = match text {
+                    "cpu" => Place::Cpu,
+                    "cuda" => Place::Card,
+                    "auto" => Place::Auto,
+                    _ => return Err(wrong("auto, cpu or cuda")),
+                }
+            }
+            "--fps" => {
+                let fps = text.parse().ok().filter(|fps| (0.1..=1000.0).contains(fps));
+                self.fps = Some(fps.ok_or_else(|| wrong("a number from 0.1 to 1000"))?);
+            }
+            "--item" => {
+                let item = text.parse().ok().filter(|item| *item > 0);
+                self.item = Some(item.ok_or_else(|| wrong("a number from 1"))?);
+            }
+            "--scaling-applied" => {
+                self.scaling_applied = Some(text.parse().map_err(|_other| wrong("true or false"))?);
+            }
+            _ => return Err(Usage(format!("{name} is no option"))),
+        }
+        Ok(())
+    }
+
+    fn complete(self) -> std::result::Result<Self, Usage> {
+        let missing = |path: &Path| path.as_os_str().is_empty();
+        if self.task == Task::Probe {
+            return Ok(self);
+        }
+        for (path, what) in [
+            (&self.input, "a file to read"),
+            (&self.model, "--model"),
+            (&self.output, "--output"),
+        ] {
+            if missing(path) {
+                return Err(Usage(format!("{} needs {what}", self.task.word())));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Looks at everything that can be wrong before anything is computed: the files' headers, whether they fit
+    /// each other, the output and what it takes to write it.
+    pub fn check(&self) -> Result<()> {
+        if self.task == Task::Probe {
+            return Ok(());
+        }
+        self.check_output()?;
+        let model = open_model(&self.model)?;
+        match self.task {
+            Task::Decode => {
+                let latents = Latents::look(&self.input)?;
+                latents.fits(channels(model.config()), self.item)?;
+                video::writable(Kind::of(&self.output)?)
+            }
+            _ => video::readable(&self.input),
+        }
+    }
+
+    fn check_output(&self) -> Result<()> {
+        let wrong = |reason: String| {
+            Err(Error::File {
+                path: self.output.clone(),
+                reason,
+            })
+        };
+        if self.output.symlink_metadata().is_ok() && !self.force {
+            return Err(Error::Exists(self.output.clone()));
+        }
+        let folder = match self.output.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        if !folder.is_dir() {
+            return wrong(format!("there is no folder {}", folder.display()));
+        }
+        let ends = self.output.extension().and_then(|end| end.to_str());
+        if self.task == Task::Encode && ends != Some("safetensors") {
+            return wrong("latents are written as .safetensors: name it so".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Opens a model; a folder that has the autoencoder in its folder `vae` will do.
+pub(super) fn open_model(path: &Path) -> Result<Model> {
+    let below = path.join("vae");
+    if !path.join("config.json").exists() && below.join("config.json").exists() {
+        return Model::open(&below);
+    }
+    if path.is_dir() && !path.join("config.json").exists() {
+        return Err(Error::File {
+            path: path.to_owned(),
+            reason: "there is no config.json in it: give the folder of the autoencoder (`vae`) as diffusers saves it"
+                .to_owned(),
+        });
+    }
+    Model::open(path)
+}
+
+/// Channels of the latents.
+pub(super) fn channels(config: &Config) -> usize {
+    match config {
+        Config::Hunyuan(config) => config.latent_channels,
+        Config::Wan(config) => config.z_dim,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> std::result::Result<Job, Usage> {
+        Job::parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn words_come_back() {
+        for line in [
+            "worker decode a.safetensors --model m --output o.mp4 --device cuda --fps 16 --item 2 --scaling-applied true --force",
+            "encode v --model m --output o.safetensors",
+            "probe --device cuda",
+        ] {
+            let job = parse(line).unwrap();
+            assert_eq!(Job::parse(job.words()), Ok(job), "{line}");
+        }
+        let odd = Job {
+            input: "--odd".into(),
+            ..parse("decode a --model m --output o").unwrap()
+        };
+        assert_eq!(Job::parse(odd.words()), Ok(odd));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, want) in [
+            ("", "`` is none of decode, encode, probe"),
+            ("decode --model m --output o", "decode needs a file to read"),
+            ("decode a --output o", "decode needs --model"),
+            ("decode a b", "`b` is one file too many"),
+            (
+                "decode a --fps x",
+                "--fps takes a number from 0.1 to 1000, not `x`",
+            ),
+            (
+                "decode a --device tpu",
+                "--device takes auto, cpu or cuda, not `tpu`",
+            ),
+            ("decode a --sped 1", "--sped is no option"),
+            ("decode a --model", "--model needs a value"),
+        ] {
+            assert_eq!(parse(line).unwrap_err().to_string(), want, "{line}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Latents in a file.
+
+use std::path::{Path, PathBuf};
+
+use candle_core::{Device, Tensor};
+
+use crate::error::{Error, Result};
+use crate::weights::Weights;
+
+/// Names under which latents are stored, the likeliest first: ours and diffusers', ComfyUI's.
+const NAMES: [&str; 4] = ["latents", "samples", "latent_tensor", "z"];
+/// ComfyUI's latents are as its decoder takes them (`process_out` of its latent formats is applied by the sampler).
+const COMFYUI: &str = "latent_tensor";
+
+/// Latents that were looked at, not read.
+#[derive(Debug)]
+pub(super) struct Latents {
+    path: PathBuf,
+    weights: std::sync::Arc<Weights>,
+    name: String,
+    /// As stored.
+    shape: Vec<usize>,
+}
+
+impl Latents {
+    /// Finds the latents in a safetensors file, without reading them.
+    pub(super) fn look(path: &Path) -> Result<Self> {
+        let wrong = |reason: String| Error::File {
+            path: path.to_owned(),
+            reason,
+        };
+        if path.is_dir() {
+            return Err(wrong(
+                "a folder, where a safetensors file is needed".to_owned(),
+            ));
+        }
+        let weights = Weights::open(path)?;
+        let fits = |name: &str| weights.shape(name).is_ok_and(|s| matches!(s.len(), 4 | 5));
+        let known = NAMES.into_iter().find(|name| weights.has(name));
+        let name = match known {
+            Some(name) => name.to_owned(),
+            None => {
+                let mut all = weights.names().filter(|name| fits(name));
+                match (all.next(), all.next()) {
+                    (Some(one), None) => one.to_owned(),
+                    (None, _) => {
+                        return Err(wrong(
+                            "no tensor of four or five dimensions is in it: it holds no latents of a video"
+                                .to_owned(),
+                        ));
+                    }
+                    (Some(_), Some(_)) => {
+                        let names: Vec<&str> = weights.names().take(5).collect();
+                        return Err(wrong(format!(
+                            "several tensors are in it ({} …), and none is named {}: it may be a model",
+                            names.join(", "),
+                            NAMES.join(", ")
+                        )));
+                    }
+                }
+            }
+        };
+        let shape = weights.shape(&name)?.to_vec();
+        if !fits(&name) || shape.contains(&0) {
+            return Err(wrong(format!(
+                "tensor {name} has the shape {shape:?}, where [batch, channels, frames, height, width] is needed"
+            )));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            weights,
+            name,
+            shape,
+        })
+    }
+
+    /// What the file says under this name besides its tensors.
+    pub(super) fn says(&self, name: &str) -> Option<&str> {
+        self.weights.says(name)
+    }
+
+    /// Whether they are as the decoder takes them, as far as the file tells.
+    pub(super) fn scaling_applied(&self) -> Option<bool> {
+        let told = self
+            .says("scaling_applied")
+            .and_then(|text| text.parse().ok());
+        told.or((self.name == COMFYUI).then_some(true))
+    }
+
+    /// The shape as (B, C, t, h, w), if it is for a decoder of so many channels and `item` (from 1) is one of the
+    /// batch.
+    pub(super) fn fits(&self, channels: usize, item: Option<usize>) -> Result<[usize; 5]> {
+        let wrong = |reason: String| {
+            Err(Error::File {
+                path: self.path.clone(),
+                reason,
+            })
+        };
+        let shape = match self.shape[..] {
+            [b, c, t, h, w] if c == channels => [b, c, t, h, w],
+            // a video without a batch, or a batch of pictures
+            [c, t, h, w] if c == channels => [1, c, t, h, w],
+            [b, c, h, w] if c == channels => [b, c, 1, h, w],
+            _ => {
+                return wrong(format!(
+                    "tensor {} has the shape {:?}, and the model takes latents of {channels} channels: they are of another model",
+                    self.name, self.shape
+                ));
+            }
+        };
+        match (shape[0], item) {
+            (1, None) => Ok(shape),
+            (n, None) => wrong(format!("holds {n} videos: choose one with --item 1 to {n}")),
+            (n, Some(item)) if item > n => wrong(format!(
+                "holds {n} videos, and --item {item} is none of them"
+            )),
+            _ => Ok(shape),
+        }
+    }
+
+    /// Reads them: (1, C, t, h, w) in single precision.
+    pub(super) fn read(&self, channels: usize, item: Option<usize>) -> Result<Tensor> {
+        let shape = self.fits(channels, item)?;
+        let all = self.weights.get(&self.name, &self.shape, &Device::Cpu)?;
+        let one = all
+            .reshape(&shape[..])?
+            .narrow(0, item.unwrap_or(1) - 1, 1)?;
+        Ok(one.force_contiguous()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn file(folder: &Path, tensors: &[(&str, &[usize])]) -> PathBuf {
+        let path = folder.join("l.safetensors");
+        let all: HashMap<String, Tensor> = tensors
+            .iter()
+            .map(|(name, shape)| {
+                let count: usize = shape.iter().product();
+                let numbers: Vec<f32> = (0..count).map(|i| i as f32).collect();
+                let tensor = Tensor::from_vec(numbers, *shape, &Device::Cpu).unwrap();
+                ((*name).to_owned(), tensor)
+            })
+            .collect();
+        candle_core::safetensors::save(&all, &path).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_single_tensor_is_found_and_brought_into_shape() {
+        let folder = tempfile::tempdir().unwrap();
+        for (shape, item, want) in [
+            (&[1, 4, 3, 2, 2][..], None, [1, 4, 3, 2, 2]),
+            (&[4, 3, 2, 2], None, [1, 4, 3, 2, 2]),
+            (&[2, 4, 2, 2], Some(2), [1, 4, 1, 2, 2]),
+        ] {
+            let path = file(folder.path(), &[("any", shape), ("seed", &[1])]);
+            let latents = Latents::look(&path).unwrap().read(4, item).unwrap();
+            assert_eq!(latents.dims(), want);
+        }
+        let path = file(folder.path(), &[("x", &[2, 4, 1, 1, 1])]);
+        let second = Latents::look(&path).unwrap().read(4, Some(2)).unwrap();
+        let numbers: Vec<f32> = second.flatten_all().unwrap().to_vec1().unwrap();
+        assert_eq!(numbers, [4.0, 5.0, 6.0, 7.0]);
+    }
+
+    #[test]
+    fn what_is_no_latent_is_refused_with_a_cure() {
+        let folder = tempfile::tempdir().unwrap();
+        let say = |tensors: &[(&str, &[usize])], item| {
+            let path = file(folder.path(), tensors);
+            let read = Latents::look(&path).and_then(|found| found.read(4, item));
+            let text = read.unwrap_err().to_string();
+            text.strip_prefix(&format!("{}: ", path.display()))
+                .unwrap_or(&text)
+                .to_owned()
+        };
+        for (tensors, item, want) in [
+            (
+                &[("a", &[1, 4, 1, 1][..]), ("b", &[1, 4, 1, 1])][..],
+                None,
+                "several tensors",
+            ),
+            (&[("a", &[3])], None, "no tensor of four or five"),
+            (&[("latents", &[3])], None, "has the shape [3]"),
+            (
+                &[("latents", &[1, 16, 3, 2, 2])],
+                None,
+                "takes latents of 4 channels",
+            ),
+            (
+                &[("z", &[2, 4, 3, 2, 2])],
+                None,
+                "choose one with --item 1 to 2",
+            ),
+            (
+                &[("z", &[2, 4, 3, 2, 2])],
+                Some(3),
+                "--item 3 is none of them",
+            ),
+        ] {
+            let text = say(tensors, item);
+            assert!(text.contains(want), "{text}");
+        }
+        let text = folder.path().join("t.safetensors");
+        std::fs::write(&text, "no latents at all").unwrap();
+        assert!(
+            Latents::look(&text)
+                .unwrap_err()
+                .to_string()
+                .contains("not a safetensors file")
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! The worker: a process that decodes or encodes one file and tells its supervisor what it does, in the words
+//! of the agent (docs/agent.md). It ends with the job.
+//!
+//! A program with a card of its own calls [`main`] with what makes its backend; without one there is the
+//! processor.
+
+mod decode;
+mod encode;
+mod job;
+mod latents;
+mod link;
+mod parts;
+mod settings;
+mod sizes;
+mod told;
+mod watch;
+
+pub use self::job::{Job, Place, Task, USAGE, Usage};
+pub use self::settings::Settings;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use self::link::{Link, Subject};
+use self::told::Told;
+use crate::error::{Error, Result};
+use crate::ops::Backend;
+use crate::ops::cpu::Cpu;
+use crate::ops::tiered::{Tier, Tiered, Watcher};
+
+/// The words of the command line mean nothing.
+pub const EXIT_USAGE: u8 = 64;
+/// A file is damaged, or does not fit another one.
+pub const EXIT_DATA: u8 = 65;
+/// A file is not there.
+pub const EXIT_MISSING: u8 = 66;
+/// The device, or a program that writes videos, is not there or too old.
+pub const EXIT_DEVICE: u8 = 69;
+/// The user has ended it.
+pub const EXIT_STOPPED: u8 = 130;
+/// Anything else.
+const EXIT_FAILED: u8 = 1;
+
+/// What a card's backend must obey.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// `float32`, `float16` or `bfloat16`; absent: what suits the card.
+    pub dtype: Option<String>,
+    /// Bytes of the card's memory that may be used; absent: all.
+    pub cap: Option<u64>,
+}
+
+/// The card's memory as its pool counts it, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// In tensors.
+    pub allocated: u64,
+    /// Held by the pool.
+    pub reserved: u64,
+    /// Most that was in tensors.
+    pub peak: u64,
+}
+
+/// Reads the card's memory; called from another thread.
+pub type MemoryProbe = Box<dyn Fn() -> Option<DeviceMemory> + Send + Sync>;
+
+/// A card that is ready.
+pub struct Made {
+    /// Computes on it.
+    pub backend: Arc<dyn Backend>,
+    /// `cuda:0`.
+    pub device: String,
+    /// What people call it.
+    pub name: String,
+    /// Its memory, where that can be read.
+    pub memory: Option<MemoryProbe>,
+}
+
+impl std::fmt::Debug for Made {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Made")
+            .field("device", &self.device)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes the backend of a card.
+pub type MakeCard<'a> = &'a dyn Fn(&Wanted) -> Result<Made>;
+
+/// Does the job that `words` (those behind the program's name) mean, and gives the exit code. `card` makes the
+/// backend for `--device cuda`; absent: this program has none.
+pub fn main(words: impl IntoIterator<Item = OsString>, card: Option<MakeCard<'_>>) -> u8 {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let mut job = match Job::parse(words.clone()) {
+        Ok(job) => job,
+        Err(usage) => {
+            complain(&format!("{usage}; usage: worker {USAGE}"));
+            return EXIT_USAGE;
+        }
+    };
+    if job.place == Place::Auto {
+        job.place = card.map_or(Place::Cpu, |_| Place::Card);
+    }
+    let settings = Settings::from_environment();
+    if job.task == Task::Probe {
+        return done(probe(&job, card));
+    }
+    let argv = words.iter().map(|w| w.to_string_lossy().into_owned());
+    let told = Arc::new(Told::new(&settings, argv.collect()));
+    let socket = std::env::var_os("FPT_AGENT_SOCKET").map(PathBuf::from);
+    told.speak(Link::open(socket, Arc::clone(&told) as Arc<dyn Subject>));
+    told.send("job", json!({ "state": "started" }));
+    for text in &settings.problems {
+        told.send("problem", json!({ "text": text }));
+    }
+    let work = Work {
+        job: &job,
+        settings: &settings,
+        told: &told,
+        card,
+    };
+    let result = match job.task {
+        Task::Encode => encode::run(&work),
+        _ => decode::run(&work),
+    };
+    told.send(
+        "job",
+        match &result {
+            Ok(()) => json!({ "state": "ended" }),
+            Err(Error::Stopped) => json!({ "state": "ended", "error": "ended by the user" }),
+            Err(e) => json!({ "state": "failed", "error": e.to_string() }),
+        },
+    );
+    told.end();
+    done(result.map_err(|e| (job.task.word(), e)))
+}
+
+/// The exit code; an error is said.
+fn done(result: std::result::Result<(), (&'static str, Error)>) -> u8 {
+    let Err((what, e)) = result else {
+        return 0;
+    };
+    complain(&format!("failed to {what}: {e}"));
+    exit_code(&e)
+}
+
+/// The exit code for an error.
+pub fn exit_code(e: &Error) -> u8 {
+    match e {
+        Error::Exists(_) => EXIT_USAGE,
+        Error::Stopped => EXIT_STOPPED,
+        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => EXIT_MISSING,
+        Error::File { .. } | Error::Weight { .. } | Error::Argument(_) => EXIT_DATA,
+        Error::Program { .. } | Error::Device(_) => EXIT_DEVICE,
+        _ => EXIT_FAILED,
+    }
+}
+
+fn complain(text: &str) {
+    // nowhere else to say it if stderr is closed
+    let _ = writeln!(std::io::stderr(), "framepack-tui worker: {text}");
+}
+
+/// Says something on the console.
+fn say(text: &str) {
+    let mut out = std::io::stdout();
+    // whoever does not listen misses nothing that is not told by the link
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// Says which card there is.
+fn probe(job: &Job, card: Option<MakeCard<'_>>) -> std::result::Result<(), (&'static str, Error)> {
+    let made = made(job.place, &Wanted::default(), card);
+    let made = made.map_err(|e| ("use the device", e))?;
+    say(&json!({ "device": made.device, "name": made.name }).to_string());
+    Ok(())
+}
+
+fn made(place: Place, wanted: &Wanted, card: Option<MakeCard<'_>>) -> Result<Made> {
+    match (place, card) {
+        (Place::Cpu | Place::Auto, _) => Ok(Made {
+            backend: Arc::new(Cpu),
+            device: "cpu".to_owned(),
+            name: "the processor".to_owned(),
+            memory: None,
+        }),
+        (Place::Card, Some(make)) => make(wanted),
+        (Place::Card, None) => Err(Error::Device(
+            "this program computes on the processor alone; framepack-tui-cuda has the card"
+                .to_owned(),
+        )),
+    }
+}
+
+/// A job, and what belongs to it.
+struct Work<'a> {
+    job: &'a Job,
+    settings: &'a Settings,
+    told: &'a Arc<Told>,
+    card: Option<MakeCard<'a>>,
+}
+
+/// A backend that tells what it does.
+struct Ready {
+    backend: Arc<dyn Backend>,
+    name: String,
+}
+
+impl Work<'_> {
+    fn place(&self) -> Place {
+        if self.settings.on_cpu() {
+            Place::Cpu
+        } else {
+            self.job.place
+        }
+    }
+
+    /// Makes the device ready; what the settings ask of it is told.
+    fn device(&self) -> Result<Ready> {
+        let place = self.place();
+        let wanted = Wanted {
+            dtype: self.settings.dtype().map(str::to_owned),
+            cap: self.settings.cap(),
+        };
+        let card = self.card;
+        let made = made(place, &wanted, card)?;
+        self.told.device(&made.device, made.memory);
+        if let (Place::Cpu, Some(dtype)) = (place, &wanted.dtype)
+            && dtype != "float32"
+        {
+            let text =
+                format!("vae_dtype = {dtype}: on the processor everything is computed in float32");
+            self.told.send("problem", json!({ "text": text }));
+        }
+        if place != self.job.place {
+            self.told
+                .send("fix", json!({ "what": "vae_device", "device": "cpu" }));
+        }
+        let others: Vec<Tier> = match place {
+            Place::Card => vec![("cpu", Arc::new(Cpu) as Arc<dyn Backend>)],
+            Place::Cpu | Place::Auto => Vec::new(),
+        };
+        let watcher = Arc::clone(self.told) as Arc<dyn Watcher>;
+        let backend = Tiered::new(("native", made.backend), others, watcher);
+        Ok(Ready {
+            backend: Arc::new(backend),
+            name: made.name,
+        })
+    }
+}

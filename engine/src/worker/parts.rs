@@ -1,0 +1,388 @@
+//! Finished frames on disk beside the output, so that a kill loses at most one chunk.
+//!
+//! `OUT.parts/DIGEST/` holds `frames-FIRST-COUNT.rgb` (8-bit RGB, row by row) and the last
+//! `state-FRAMES.bin`, from which the decode goes on to the same bits. The digest is of everything
+//! that the frames depend on: other settings have another folder.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use candle_core::Device;
+
+use crate::error::{Error, Result, io};
+use crate::vae::Carry;
+use crate::video::Size;
+
+/// Holds the inode of the whole file before it is renamed.
+const FINISHING: &str = "finishing";
+/// A state up to this size is always kept.
+const SMALL: usize = 8 << 20;
+/// A larger one is kept where that costs at most one part in so many of the time.
+const SHARE: u32 = 10;
+/// Bytes that are assumed to be written in a second before one was.
+const SPEED: usize = 500 << 20;
+
+/// The folder of one output and one set of settings.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// `OUT.parts`.
+    root: PathBuf,
+    folder: PathBuf,
+    size: Size,
+    /// Held while the worker lives.
+    _lock: File,
+    saved: Instant,
+    cost: Option<Duration>,
+}
+
+/// Frames of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    first: usize,
+    count: usize,
+    path: PathBuf,
+}
+
+impl Parts {
+    /// `OUT.parts`.
+    fn root(output: &Path) -> PathBuf {
+        let mut name = output.as_os_str().to_owned();
+        name.push(".parts");
+        PathBuf::from(name)
+    }
+
+    /// Whether there is anything of `output`.
+    pub(super) fn exist(output: &Path) -> bool {
+        Self::root(output).is_dir()
+    }
+
+    /// The folder for `output` and this digest.
+    pub(super) fn open(output: &Path, digest: &str, size: Size) -> Result<Self> {
+        let root = Self::root(output);
+        let folder = root.join(digest);
+        fs::create_dir_all(&folder).map_err(io(&folder))?;
+        let path = root.join("lock");
+        let lock = File::create(&path).map_err(io(&path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::File {
+                    path: root,
+                    reason:
+                        "another process is decoding to this output: wait for it, or name another"
+                            .to_owned(),
+                });
+            }
+            Err(TryLockError::Error(source)) => return Err(io(&path)(source)),
+        }
+        Ok(Self {
+            root,
+            folder,
+            size,
+            _lock: lock,
+            saved: Instant::now(),
+            cost: None,
+        })
+    }
+
+    /// Where an earlier decode stopped: the newest state whose frames are all there, and how many that is.
+    /// Without a state the frames count only where they are all of `total`.
+    pub(super) fn resume(&self, total: usize, device: &Device) -> Result<(usize, Option<Carry>)> {
+        let there = self.covered()?;
+        if there >= total {
+            return Ok((total, None));
+        }
+        let mut states = self.states()?;
+        states.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        for (frames, path) in states {
+            // one that cannot be read is as good as none
+            let carry = Carry::load(&path, device);
+            if let Ok(carry) = carry
+                && frames <= there
+                && carry.frames() == frames
+            {
+                return Ok((frames, Some(carry)));
+            }
+        }
+        Ok((0, None))
+    }
+
+    /// Keeps finished frames, and, where that is worth its time, what the next ones need.
+    pub(super) fn keep(
+        &mut self,
+        first: usize,
+        frames: &[u8],
+        carry: &Carry,
+        total: usize,
+    ) -> Result<()> {
+        let count = frames.len() / self.size.frame().max(1);
+        let name = format!("frames-{first:06}-{count:06}.rgb");
+        self.write(&name, |path| {
+            let mut file = File::create(path).map_err(io(path))?;
+            file.write_all(frames)
+                .and_then(|()| file.sync_data())
+                .map_err(io(path))
+        })?;
+        if carry.frames() >= total || !self.is_worth(carry.bytes()) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let name = format!("state-{:06}.bin", carry.frames());
+        self.write(&name, |path| {
+            carry.save(path)?;
+            let file = File::open(path).map_err(io(path))?;
+            file.sync_data().map_err(io(path))
+        })?;
+        self.cost = Some(begun.elapsed());
+        self.saved = Instant::now();
+        for (frames, path) in self.states()? {
+            if frames < carry.frames() {
+                // an old one does no harm
+                let _ = fs::remove_file(path);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_worth(&self, bytes: usize) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let guess = || Duration::from_secs_f64(bytes as f64 / SPEED as f64);
+        let cost = self.cost.unwrap_or_else(guess);
+        bytes <= SMALL || self.saved.elapsed() >= cost * SHARE
+    }
+
+    /// The frames in their order, file by file.
+    pub(super) fn frames(&self) -> Result<impl Iterator<Item = Result<Vec<u8>>> + use<>> {
+        let size = self.size.frame();
+        let mut at = 0;
+        let mut parts = Vec::new();
+        for part in self.parts()? {
+            // of two that overlap only what is new counts
+            let end = part.first + part.count;
+            if part.first <= at && end > at {
+                parts.push((part.path, (at - part.first) * size));
+                at = end;
+            }
+        }
+        Ok(parts.into_iter().map(|(path, skip)| {
+            let mut bytes = fs::read(&path).map_err(io(&path))?;
+            bytes.drain(..skip.min(bytes.len()));
+            Ok(bytes)
+        }))
+    }
+
+    /// Takes everything away, of other settings as well: the output is there.
+    pub(super) fn remove(self) {
+        // what is left over does no harm
+        let _ = fs::remove_dir_all(&self.root);
+    }
+
+    /// `whole` is about to be put in the place of the output.
+    pub(super) fn finishing(&self, whole: &Path) -> Result<()> {
+        let number = whole.metadata().map_err(io(whole))?.ino().to_string();
+        self.write(FINISHING, |path| fs::write(path, number).map_err(io(path)))
+    }
+
+    /// Whether what stands at `output` is what an earlier process has put there.
+    pub(super) fn has_finished(&self, output: &Path) -> bool {
+        let number = fs::read_to_string(self.folder.join(FINISHING)).ok();
+        let there = output.metadata().ok().map(|about| about.ino().to_string());
+        number.is_some() && number == there
+    }
+
+    fn write(&self, name: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let (part, whole) = (self.folder.join(".part"), self.folder.join(name));
+        work(&part)?;
+        fs::rename(&part, &whole).map_err(io(&whole))
+    }
+
+    /// Frames from the first on without a gap.
+    fn covered(&self) -> Result<usize> {
+        let mut at = 0;
+        for part in self.parts()? {
+            if part.first > at {
+                break;
+            }
+            at = at.max(part.first + part.count);
+        }
+        Ok(at)
+    }
+
+    /// The files whose length is right, by their first frame.
+    fn parts(&self) -> Result<Vec<Part>> {
+        let mut parts = Vec::new();
+        for (name, path) in self.names()? {
+            let numbers = name
+                .strip_prefix("frames-")
+                .and_then(|rest| rest.strip_suffix(".rgb")?.split_once('-'));
+            let Some((first, count)) =
+                numbers.and_then(|(first, count)| Some((first.parse().ok()?, count.parse().ok()?)))
+            else {
+                continue;
+            };
+            let count: usize = count;
+            let wanted = count.checked_mul(self.size.frame());
+            let has = path.metadata().map_err(io(&path))?.len();
+            if wanted.is_some_and(|wanted| wanted as u64 == has) {
+                parts.push(Part { first, count, path });
+            }
+        }
+        parts.sort_unstable_by_key(|part| (part.first, part.count));
+        Ok(parts)
+    }
+
+    fn states(&self) -> Result<Vec<(usize, PathBuf)>> {
+        let names = self.names()?.into_iter();
+        Ok(names
+            .filter_map(|(name, path)| {
+                let frames = name.strip_prefix("state-")?.strip_suffix(".bin")?;
+                Some((frames.parse().ok()?, path))
+            })
+            .collect())
+    }
+
+    fn names(&self) -> Result<Vec<(String, PathBuf)>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(io(&self.folder))? {
+            let entry = entry.map_err(io(&self.folder))?;
+            names.push((
+                entry.file_name().to_string_lossy().into_owned(),
+                entry.path(),
+            ));
+        }
+        Ok(names)
+    }
+}
+
+impl Drop for Parts {
+    /// Folders in which nothing is kept do not stay.
+    fn drop(&mut self) {
+        // only empty ones go
+        if fs::remove_dir(&self.folder).is_ok() {
+            let _ = fs::remove_file(self.root.join("lock"));
+            let _ = fs::remove_dir(&self.root);
+        }
+    }
+}
+
+/// What everything is hashed to.
+#[derive(Debug, Default)]
+pub(super) struct Digest(blake3::Hasher);
+
+impl Digest {
+    pub(super) fn add(&mut self, what: &str, bytes: &[u8]) {
+        self.0.update(what.as_bytes());
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    /// A file as far as it is small, else by size, time, and its head, which has the header of a safetensors file.
+    pub(super) fn add_file(&mut self, path: &Path) -> Result<()> {
+        let file = File::open(path).map_err(io(path))?;
+        let about = file.metadata().map_err(io(path))?;
+        let mut head = Vec::new();
+        file.take(1 << 20)
+            .read_to_end(&mut head)
+            .map_err(io(path))?;
+        self.add("size", &about.len().to_le_bytes());
+        self.add("head", &head);
+        let since = about
+            .modified()
+            .ok()
+            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        self.add(
+            "time",
+            &since.map_or(0, |since| since.as_nanos()).to_le_bytes(),
+        );
+        Ok(())
+    }
+
+    pub(super) fn word(&self) -> String {
+        self.0.finalize().to_hex()[..16].to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Size = Size {
+        width: 2,
+        height: 1,
+    };
+
+    fn state(frames: usize) -> Carry {
+        // the numbers are private to the decoders: written as a decoder writes them
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let number = |n: usize| {
+            candle_core::Tensor::new(&[u32::try_from(n).unwrap()], &Device::Cpu).unwrap()
+        };
+        let all = [("given", frames), ("next", frames)];
+        let all = all.map(|(name, n)| (name.to_owned(), number(n)));
+        candle_core::safetensors::save(&all.into(), &path).unwrap();
+        Carry::load(&path, &Device::Cpu).unwrap()
+    }
+
+    fn open(folder: &Path) -> Parts {
+        Parts::open(&folder.join("o.mp4"), "d", SIZE).unwrap()
+    }
+
+    #[test]
+    fn whole_frames_and_their_state_are_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut parts = open(folder.path());
+        assert_eq!(parts.resume(9, &Device::Cpu).unwrap().0, 0);
+        parts.keep(0, &[1; 6], &state(1), 9).unwrap();
+        parts.keep(1, &[2; 24], &state(5), 9).unwrap();
+        drop(parts);
+        let parts = open(folder.path());
+        let (frames, carry) = parts.resume(9, &Device::Cpu).unwrap();
+        assert_eq!((frames, carry.unwrap().frames()), (5, 5));
+        // cut short, as by a full disk: only what lies before it counts
+        let path = folder.path().join("o.mp4.parts/d/frames-000001-000004.rgb");
+        std::fs::write(&path, [2; 23]).unwrap();
+        assert_eq!(parts.resume(9, &Device::Cpu).unwrap().0, 0);
+        std::fs::write(&path, [2; 24]).unwrap();
+        std::fs::write(
+            folder.path().join("o.mp4.parts/d/state-000005.bin"),
+            "rubbish",
+        )
+        .unwrap();
+        assert_eq!(parts.resume(9, &Device::Cpu).unwrap().0, 0);
+        assert_eq!(parts.resume(5, &Device::Cpu).unwrap().0, 5);
+        let all: Vec<Vec<u8>> = parts.frames().unwrap().map(Result::unwrap).collect();
+        assert_eq!(all.concat(), [vec![1; 6], vec![2; 24]].concat());
+        parts.remove();
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_stays_of_a_decode_that_kept_nothing_and_a_finished_one_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open(folder.path()));
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+        let (parts, output) = (open(folder.path()), folder.path().join("o.mp4"));
+        std::fs::write(&output, "another").unwrap();
+        let whole = folder.path().join("whole");
+        std::fs::write(&whole, "video").unwrap();
+        parts.finishing(&whole).unwrap();
+        assert!(!parts.has_finished(&output));
+        std::fs::rename(&whole, &output).unwrap();
+        assert!(parts.has_finished(&output));
+    }
+
+    #[test]
+    fn one_output_is_written_by_one_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let _first = open(folder.path());
+        let second = Parts::open(&folder.path().join("o.mp4"), "other", SIZE).unwrap_err();
+        assert!(
+            second.to_string().contains("another process is decoding"),
+            "{second}"
+        );
+    }
+}

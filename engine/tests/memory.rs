@@ -1,0 +1,151 @@
+//! What the planner predicts is what an allocator that counts sees, within 5 %.
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use candle_core::{DType, Device, Tensor};
+    use framepack_engine::ops::cpu::Cpu;
+    use framepack_engine::plan::{self, Half, Job, Way};
+    use framepack_engine::vae::{Decoder, Model, Run, Tiling, Unobserved};
+    use peak_alloc::PeakAlloc;
+
+    #[global_allocator]
+    static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+    fn open(name: &str) -> Model {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        Model::open(&fixtures.join(name)).unwrap()
+    }
+
+    fn zeros(dims: (usize, usize, usize, usize, usize)) -> Tensor {
+        Tensor::zeros(dims, DType::F32, &Device::Cpu).unwrap()
+    }
+
+    /// Bytes that `run` takes at most beside what was there before.
+    fn measured(run: impl FnOnce()) -> f64 {
+        let before = ALLOCATOR.current_usage();
+        ALLOCATOR.reset_peak_usage();
+        run();
+        let peak = ALLOCATOR.peak_usage() - before;
+        f64::from(u32::try_from(peak).unwrap())
+    }
+
+    fn decodes(model: &Model, decoder: &Decoder, size: [usize; 3], way: Way) {
+        let [t, h, w] = size;
+        let job = Job {
+            config: model.config(),
+            half: Half::Decoder,
+            batch: 1,
+            size,
+        };
+        let want = plan::peak(&job, &Cpu, &way).unwrap();
+        let channels = match model.config() {
+            framepack_engine::vae::Config::Hunyuan(config) => config.latent_channels,
+            framepack_engine::vae::Config::Wan(config) => config.z_dim,
+        };
+        let latents = zeros((1, channels, t, h, w));
+        let got = measured(|| match (&way, decoder) {
+            (Way::Tiled(tiling), _) => {
+                decoder
+                    .decode_stream(&latents, tiling, None, &mut Unobserved, &mut |_| Ok(()))
+                    .unwrap();
+            }
+            (Way::Exact { budget }, Decoder::Hunyuan(decoder)) => decoder
+                .decode_exact(&latents, *budget, &mut Unobserved, &mut |_| Ok(()))
+                .unwrap(),
+            (Way::Exact { .. }, Decoder::Wan(_)) => panic!("WAN has no exact mode"),
+        });
+        compare(&format!("decode {size:?} {way:?}"), want, got);
+    }
+
+    fn compare(what: &str, want: u64, got: f64) {
+        let want = f64::from(u32::try_from(want).unwrap());
+        println!(
+            "{what}: predicted {want:.0}, measured {got:.0}, {:+.1} %",
+            (want / got - 1.0) * 100.0
+        );
+        assert!(
+            (want / got - 1.0).abs() < 0.05,
+            "{what}: predicted {want}, measured {got}"
+        );
+    }
+
+    const WHOLE: Tiling = Tiling {
+        space: None,
+        time: None,
+    };
+
+    fn cut(space: Option<(usize, usize)>, time: Option<(usize, usize)>) -> Way {
+        let run = |(length, stride)| Run { length, stride };
+        Way::Tiled(Tiling {
+            space: space.map(run),
+            time: time.map(run),
+        })
+    }
+
+    /// One after the other: they share the allocator.
+    #[test]
+    fn peaks_are_predicted() {
+        // threads and what the matrix product keeps for them are there from now on
+        let model = open("hunyuan_vae_tiny");
+        let decoder = model.decoder(Arc::new(Cpu)).unwrap();
+        decoder
+            .decode(&zeros((1, 16, 2, 8, 8)), &WHOLE, &mut Unobserved)
+            .unwrap();
+        let whole = Way::Tiled(WHOLE);
+        decodes(&model, &decoder, [5, 24, 24], whole);
+        decodes(&model, &decoder, [1, 40, 32], whole);
+        decodes(&model, &decoder, [9, 24, 24], cut(None, Some((16, 12))));
+        decodes(
+            &model,
+            &decoder,
+            [5, 48, 40],
+            cut(Some((192, 144)), Some((8, 4))),
+        );
+        for budget in [0, 12_000_000, u64::MAX] {
+            decodes(&model, &decoder, [5, 24, 24], Way::Exact { budget });
+        }
+        for (name, size) in [
+            ("wan21_vae_tiny", [4, 32, 32]),
+            ("wan22_vae_tiny", [4, 24, 24]),
+        ] {
+            let model = open(name);
+            let decoder = model.decoder(Arc::new(Cpu)).unwrap();
+            decodes(&model, &decoder, size, cut(None, Some((4, 4))));
+            decodes(&model, &decoder, size, cut(None, Some((8, 8))));
+            decodes(&model, &decoder, size, cut(Some((192, 128)), None));
+        }
+        encoders();
+    }
+
+    fn encoders() {
+        for (name, size, way) in [
+            ("hunyuan_vae_tiny", [9, 192, 160], Way::Tiled(WHOLE)),
+            (
+                "hunyuan_vae_tiny",
+                [9, 192, 160],
+                cut(Some((128, 96)), None),
+            ),
+            ("wan21_vae_tiny", [9, 192, 160], cut(None, None)),
+            ("wan22_vae_tiny", [9, 192, 160], cut(None, Some((8, 8)))),
+        ] {
+            let model = open(name);
+            let encoder = model.encoder(Arc::new(Cpu)).unwrap();
+            let job = Job {
+                config: model.config(),
+                half: Half::Encoder,
+                batch: 1,
+                size,
+            };
+            let want = plan::peak(&job, &Cpu, &way).unwrap();
+            let video = zeros((1, 3, size[0], size[1], size[2]));
+            let Way::Tiled(tiling) = way else { continue };
+            let got = measured(|| {
+                encoder.encode(&video, &tiling, &mut Unobserved).unwrap();
+            });
+            compare(&format!("{name}: encode {size:?} {way:?}"), want, got);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `decode`, `encode` and the hidden `worker`: the embedded engine as a program that is run like any other.
+
+mod args;
+mod cuda;
+mod source;
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use framepack_engine::worker::{self as engine, Job, Place, Task};
+
+pub(super) use self::args::{DecodeArgs, EncodeArgs, WorkerArgs};
+use self::args::{Device, HowArgs};
+pub(super) use self::cuda::CudaError;
+use super::args::{AgentChoice, RunArgs};
+use super::{CliError, run};
+
+/// What a run of our own worker has that others have not.
+#[derive(Debug, Clone)]
+pub(super) struct OwnWorker {
+    /// No card is needed.
+    pub(super) on_cpu: bool,
+    /// Said at the beginning.
+    pub(super) notices: Vec<String>,
+}
+
+/// Latents to a video.
+pub(super) fn decode(args: DecodeArgs) -> Result<u8, CliError> {
+    let (input, model) = match (&args.from_vault, args.latents) {
+        (Some(asked), _) => {
+            let entry = source::entry(asked)?;
+            let model = args.model.map_or_else(|| source::model(&entry), Ok)?;
+            (entry.path, model)
+        }
+        (None, latents) => (latents.unwrap_or_default(), args.model.unwrap_or_default()),
+    };
+    let job = Job {
+        task: Task::Decode,
+        input,
+        model,
+        output: args.output,
+        place: Place::Cpu,
+        force: args.how.force,
+        fps: args.fps,
+        item: args.item,
+        scaling_applied: args.scaling_applied,
+    };
+    supervised(job, args.how)
+}
+
+/// A video to latents.
+pub(super) fn encode(args: EncodeArgs) -> Result<u8, CliError> {
+    let job = Job {
+        task: Task::Encode,
+        input: args.video,
+        model: args.model,
+        output: args.output,
+        place: Place::Cpu,
+        force: args.how.force,
+        fps: args.fps,
+        item: None,
+        scaling_applied: None,
+    };
+    supervised(job, args.how)
+}
+
+/// Runs the job as any other program.
+fn supervised(mut job: Job, how: HowArgs) -> Result<u8, CliError> {
+    job.check().map_err(|why| CliError::Engine {
+        what: job.task.word(),
+        why,
+    })?;
+    let mut notices = Vec::new();
+    job.place = place(how.device, &mut notices)?;
+    let on_cpu = job.place == Place::Cpu;
+    run::main(RunArgs {
+        profile: how.profile,
+        cap: how.cap,
+        gpu: how.gpu,
+        cwd: None,
+        gdb: false,
+        agent: Some(AgentChoice::Auto),
+        show: how.show,
+        own: Some(OwnWorker { on_cpu, notices }),
+        command: command(&job)?,
+    })
+}
+
+/// Where it is computed. What a card that cannot be used says becomes a notice where nobody asked for it.
+fn place(device: Device, notices: &mut Vec<String>) -> Result<Place, CliError> {
+    let usable = || cuda::find().and_then(|program| cuda::probe(&program));
+    match device {
+        Device::Cpu => Ok(Place::Cpu),
+        Device::Cuda => Ok(usable().map(|()| Place::Card)?),
+        Device::Auto => match usable() {
+            Ok(()) => Ok(Place::Card),
+            Err(CudaError::NoProgram) => Ok(Place::Cpu),
+            Err(e) => {
+                notices.push(format!("on the processor: {e}"));
+                Ok(Place::Cpu)
+            }
+        },
+    }
+}
+
+/// The command line of the job.
+fn command(job: &Job) -> Result<Vec<String>, CliError> {
+    let own = std::env::current_exe().map_err(|why| CliError::System {
+        what: "find this program's own file",
+        why,
+    })?;
+    let words = [own.into_os_string(), "worker".into()];
+    let words = words.into_iter().chain(job.words());
+    words
+        .map(|word| {
+            word.into_string()
+                .map_err(|word| CliError::NotText(PathBuf::from(word)))
+        })
+        .collect()
+}
+
+/// The worker itself; on the card it becomes the program that has it.
+pub(super) fn worker(args: WorkerArgs) -> Result<u8, CliError> {
+    let place = Job::parse(args.words.clone()).map_or(Place::Cpu, |job| job.place);
+    let usable = |program: &PathBuf| cuda::probe(program).is_ok();
+    let program = match place {
+        Place::Card => Some(cuda::find()?),
+        Place::Auto => cuda::find().ok().filter(usable),
+        Place::Cpu => None,
+    };
+    if let Some(program) = program {
+        // it comes back only when it could not be started
+        let why = Command::new(&program).args(&args.words).exec();
+        return Err(CudaError::Refused {
+            program,
+            why: why.to_string(),
+        }
+        .into());
+    }
+    Ok(engine::main(args.words, None))
+}
