@@ -7,7 +7,8 @@
 //! measure engines DTYPE CxO,TxHxW …    what cuDNN's engines take for 3x3x3 taps
 //! ```
 //! Options of `decode`: `--dtype bf16|f16|f32`, `--cap GIB`, `--times N`, `--chunk FRAMES`, `--tile LENGTH,STRIDE`, `--runs LENGTH,STRIDE`, `--scratch MIB`,
-//! `--no-dnn`, `--profile`.
+//! `--exact GIB` (the budget), `--plan 1` (what the
+//! planner chooses), `--no-dnn 1`, `--profile 1`.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -18,6 +19,7 @@ use std::time::Instant;
 use candle_core::{DType, Device, Tensor};
 use framepack_engine::ops::cpu::Cpu;
 use framepack_engine::ops::{Axis, Backend, Norm, Prologue, Sight};
+use framepack_engine::plan::{Half, Job, Room, Way, choose};
 use framepack_engine::vae::{Decoder, Model, Run, Tiling, Unobserved};
 use framepack_engine_cuda::{Cuda, Options};
 
@@ -301,7 +303,8 @@ fn decode(model: &Path, file: &Path, given: &HashMap<&str, &str>) -> Result<()> 
     let tensors = candle_core::safetensors::load(file, &Device::Cpu)?;
     let latents = tensors["z"].to_dtype(DType::F32)?;
     let start = Instant::now();
-    let decoder = Model::open(model)?.decoder(cuda.clone())?;
+    let model = Model::open(model)?;
+    let decoder = model.decoder(cuda.clone())?;
     cuda.synchronize()?;
     say!(
         "loaded in {:.2} s, {:.3} GiB",
@@ -320,6 +323,18 @@ fn decode(model: &Path, file: &Path, given: &HashMap<&str, &str>) -> Result<()> 
             .map(|n| run([n, n]))
             .or_else(|| given.get("runs").and_then(pair)),
     };
+    let way = match number("exact")? {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a size from the command line"
+        )]
+        Some(gib) => Way::Exact {
+            budget: (gib * GIB) as u64,
+        },
+        None if given.contains_key("plan") => planned(&model, &latents, &cuda)?,
+        None => Way::Tiled(tiling),
+    };
     let times = number("times")?.unwrap_or(3.0) as usize;
     let mut seconds = Vec::new();
     let mut video = None;
@@ -330,7 +345,7 @@ fn decode(model: &Path, file: &Path, given: &HashMap<&str, &str>) -> Result<()> 
             cuda.profile_from_here();
         }
         let start = Instant::now();
-        video = Some(once(&decoder, &latents, &tiling, &cuda)?);
+        video = Some(once(&decoder, &latents, &way, &cuda)?);
         if round == 0 {
             say!("first {:.3} s", start.elapsed().as_secs_f64());
         } else {
@@ -368,10 +383,41 @@ fn decode(model: &Path, file: &Path, given: &HashMap<&str, &str>) -> Result<()> 
     Ok(())
 }
 
-fn once(decoder: &Decoder, latents: &Tensor, tiling: &Tiling, cuda: &Cuda) -> Result<Tensor> {
-    let video = decoder.decode(latents, tiling, &mut Unobserved)?;
+fn once(decoder: &Decoder, latents: &Tensor, way: &Way, cuda: &Cuda) -> Result<Tensor> {
+    let mut parts = Vec::new();
+    decoder.decode_way(latents, way, None, &mut Unobserved, &mut |chunk| {
+        parts.push(chunk.video);
+        Ok(())
+    })?;
     cuda.synchronize()?;
-    Ok(video)
+    Ok(if parts.len() == 1 {
+        parts.swap_remove(0)
+    } else {
+        Tensor::cat(&parts, 2)?
+    })
+}
+
+/// The way that the planner chooses under the cap.
+fn planned(model: &Model, latents: &Tensor, cuda: &Cuda) -> Result<Way> {
+    let (batch, _, t, h, w) = latents.dims5()?;
+    let job = Job {
+        config: model.config(),
+        half: Half::Decoder,
+        batch,
+        size: [t, h, w],
+    };
+    let room = Room {
+        cap: cuda.pool().cap(),
+        held: cuda.pool().usage()?.used,
+        ..Room::default()
+    };
+    let choice = choose(&job, cuda, &room).ok_or("nothing fits")?;
+    say!(
+        "planned {:?}: {:.3} GiB beside the weights",
+        choice.way,
+        choice.peak as f64 / GIB
+    );
+    Ok(choice.way)
 }
 
 fn engines(precision: &str, shapes: &[String]) -> Result<()> {

@@ -127,6 +127,7 @@ __device__ inline void prepare_rms(const Source &from, const Maps &maps, T *out,
     }                                                                                                                             \
     RMS(T, kind, 1, 4)                                                                                                            \
     RMS(T, kind, 2, 2)                                                                                                            \
+    RMS(T, kind, 3, 2)                                                                                                            \
     RMS(T, kind, 4, 1)
 EACH_KIND(KERNEL)
 #undef KERNEL

@@ -33,9 +33,7 @@ pub(crate) fn attention(cuda: &Cuda, qkv: &Tensor, sight: Sight) -> Result<Tenso
         Sight::Causal => frames * tokens,
         Sight::Frame => tokens,
     };
-    let row = most_keys.next_multiple_of(ALIGNED);
-    // scores in single precision, and the weights made of them
-    let block = (cuda.scratch / (row * (4 + size))).clamp(1, tokens.clamp(1, MOST));
+    let (block, row) = blocks(cuda, most_keys, tokens);
     let scores = Buffer::new(block * row * 4, stream)?;
     let weights = Buffer::new(block * row * size, stream)?;
     for entry in 0..batch {
@@ -66,6 +64,20 @@ pub(crate) fn attention(cuda: &Cuda, qkv: &Tensor, sight: Sight) -> Result<Tenso
         }
     }
     Ok(out)
+}
+
+/// Queries of a block, and numbers of a row of scores: scores in single precision, and the weights made of them, keep
+/// to the scratch.
+fn blocks(cuda: &Cuda, keys: usize, tokens: usize) -> (usize, usize) {
+    let row = keys.next_multiple_of(ALIGNED).max(ALIGNED);
+    let each = row * (4 + size_of(cuda.dtype));
+    ((cuda.scratch / each).clamp(1, tokens.clamp(1, MOST)), row)
+}
+
+/// Bytes beside what is read and given, for so many keys and tokens of a frame.
+pub(crate) fn scratch(cuda: &Cuda, keys: usize, tokens: usize) -> usize {
+    let (block, row) = blocks(cuda, keys, tokens);
+    block * row * (4 + size_of(cuda.dtype))
 }
 
 /// Some queries of one frame and the keys that they see, by address.

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use candle_core::{DType, Tensor};
-use framepack_engine::ops::{Clip, Conv3d, Norm, Prologue};
+use framepack_engine::ops::{Axis, Clip, Conv3d, ConvSize, Norm, Prologue};
 
 use crate::Cuda;
 use crate::blas::{Matrix, Product};
@@ -174,7 +174,7 @@ fn check(clip: Clip<'_>, prologue: &Prologue<'_>, conv: &Conv3d) -> Result<[usiz
     let mut size = [0; 3];
     for (i, size) in size.iter_mut().enumerate() {
         let Some(more) = axes[i].len().checked_sub(kernel[i]) else {
-            let padded: Vec<usize> = axes.iter().map(framepack_engine::ops::Axis::len).collect();
+            let padded: Vec<usize> = axes.iter().map(Axis::len).collect();
             return argument(format!(
                 "a clip of {padded:?} is smaller than the kernel {kernel:?}"
             ));
@@ -182,6 +182,75 @@ fn check(clip: Clip<'_>, prologue: &Prologue<'_>, conv: &Conv3d) -> Result<[usiz
         *size = more / stride[i] + 1;
     }
     Ok(size)
+}
+
+/// The axes folded, if height and width can be.
+fn fold(maps: &[Vec<i32>; 3], taps: [usize; 3]) -> Option<[Folded; 3]> {
+    if taps[1] != 3 || taps[2] != 3 {
+        return None;
+    }
+    let time = (taps[0] == 3).then(|| Folded::pairs(&maps[0])).flatten();
+    Some([
+        time.unwrap_or_else(|| Folded::plain(maps[0].clone(), taps[0])),
+        Folded::pairs(&maps[1])?,
+        Folded::pairs(&maps[2])?,
+    ])
+}
+
+/// What slabs cost whose buffer has these frames, rows and columns.
+fn plain_cost(cuda: &Cuda, [_, rows, columns]: [usize; 3], conv: ConvSize) -> Cost {
+    let ConvSize { kernel, stride, .. } = conv;
+    let by_taps = cuda.dnn.is_none() && kernel != [1; 3] && conv.outputs.is_multiple_of(WIDE);
+    Cost {
+        read: columns * conv.inputs.next_multiple_of(WIDE) * size_of(cuda.dtype),
+        // the sums of the products are on the grid of what is read
+        written: if by_taps {
+            columns * conv.outputs * 4 * stride[0] * stride[1]
+        } else {
+            0
+        },
+        rows,
+        taps: [kernel[0], kernel[1]],
+        stride: [stride[0], stride[1]],
+    }
+}
+
+/// The same on folded axes.
+fn folded_cost(cuda: &Cuda, axes: &[Folded; 3], conv: ConvSize) -> Cost {
+    let parts: usize = axes.iter().map(|axis| axis.parts).product();
+    let bytes = size_of(cuda.dtype);
+    Cost {
+        read: axes[2].map.len() * conv.inputs.next_multiple_of(WIDE) * bytes,
+        written: axes[2].windows() * parts * conv.outputs * bytes,
+        rows: axes[1].map.len(),
+        taps: [axes[0].taps, axes[1].taps],
+        stride: [1; 2],
+    }
+}
+
+/// Bytes that [`conv3d`] takes at most beside what it reads and gives, but for cuDNN's workspace, which is small.
+pub(crate) fn scratch(cuda: &Cuda, axes: &[Axis; 3], conv: ConvSize) -> usize {
+    let limit = cuda.scratch.min(COUNTED * size_of(cuda.dtype));
+    let most = |cost: Cost, frames: usize, rows: usize| {
+        let all = slabs(frames, rows, cost, limit);
+        let bytes = all.iter().map(|slab| cost.of_slab(slab, rows));
+        bytes.max().unwrap_or(0)
+    };
+    let maps = axes.each_ref().map(map);
+    if conv.stride == [1; 3]
+        && conv.outputs.is_multiple_of(WIDE)
+        && cuda.dnn.is_some()
+        && let Some(axes) = fold(&maps, conv.kernel)
+    {
+        let weight: usize = axes.iter().map(|axis| axis.parts * axis.taps).product();
+        let weight = weight * conv.outputs * conv.inputs.next_multiple_of(WIDE);
+        let cost = folded_cost(cuda, &axes, conv);
+        let slab = most(cost, axes[0].windows(), axes[1].windows());
+        return weight * size_of(cuda.dtype) + slab;
+    }
+    let lengths = axes.each_ref().map(Axis::len);
+    let size = |i: usize| lengths[i].saturating_sub(conv.kernel[i]) / conv.stride[i] + 1;
+    most(plain_cost(cuda, lengths, conv), size(0), size(1))
 }
 
 /// A norm by address.
@@ -283,45 +352,19 @@ impl Task<'_> {
         if !whole
             && self.conv.stride() == [1; 3]
             && self.cuda.dnn.is_some()
-            && let Some(axes) = self.fold(&maps)
+            && let Some(axes) = fold(&maps, self.conv.kernel())
         {
             return self.folded(&axes);
         }
         self.slabs(&maps)
     }
 
-    /// The axes folded, if height and width can be.
-    fn fold(&self, maps: &[Vec<i32>; 3]) -> Option<[Folded; 3]> {
-        let taps = self.conv.kernel();
-        if taps[1] != 3 || taps[2] != 3 {
-            return None;
-        }
-        let time = (taps[0] == 3).then(|| Folded::pairs(&maps[0])).flatten();
-        Some([
-            time.unwrap_or_else(|| Folded::plain(maps[0].clone(), taps[0])),
-            Folded::pairs(&maps[1])?,
-            Folded::pairs(&maps[2])?,
-        ])
-    }
-
     /// As the convolution stands.
     fn slabs(&self, maps: &[Vec<i32>; 3]) -> Result<()> {
         let (_, outputs) = self.conv.channels();
-        let (taps, stride) = (self.conv.kernel(), self.conv.stride());
         let bytes = size_of(self.cuda.dtype);
-        let by_taps = self.cuda.dnn.is_none() && taps != [1; 3] && outputs.is_multiple_of(WIDE);
-        let cost = Cost {
-            read: maps[2].len() * self.padded * bytes,
-            // the sums of the products are on the grid of what is read
-            written: if by_taps {
-                maps[2].len() * outputs * 4 * stride[0] * stride[1]
-            } else {
-                0
-            },
-            rows: maps[1].len(),
-            taps: [taps[0], taps[1]],
-            stride: [stride[0], stride[1]],
-        };
+        let lengths = [maps[0].len(), maps[1].len(), maps[2].len()];
+        let cost = plain_cost(self.cuda, lengths, self.conv.size());
         // slabs in which the result's numbers can be counted
         let fits = COUNTED / (self.size[2] * outputs).max(1) / self.size[1].max(1);
         let limit = self.cuda.scratch.min(COUNTED * bytes);
@@ -406,13 +449,12 @@ impl Task<'_> {
         };
         let (silu, padded) = (i32::from(self.silu), int(self.padded));
         if self.norm.gamma != 0 {
-            let vectors = self.padded.div_ceil(WIDE);
-            let lanes = vectors.next_power_of_two().min(32);
-            // how many times eight channels a thread has
-            let name = match vectors.div_ceil(lanes) {
+            let (lanes, each) = crate::plan::lanes(self.padded.div_ceil(WIDE));
+            let name = match each {
                 1 => "prepare_rms1",
                 2 => "prepare_rms2",
-                3 | 4 => "prepare_rms4",
+                3 => "prepare_rms3",
+                4 => "prepare_rms4",
                 _ => return argument(format!("a norm over {} channels at once", self.padded)),
             };
             let arguments = (
@@ -609,13 +651,7 @@ impl Task<'_> {
             axes[2].map.clone(),
         ];
         let windows = [axes[0].windows(), axes[1].windows(), axes[2].windows()];
-        let cost = Cost {
-            read: maps[2].len() * self.padded * bytes,
-            written: windows[2] * all * bytes,
-            rows: maps[1].len(),
-            taps: [taps[0], taps[1]],
-            stride: [1; 2],
-        };
+        let cost = folded_cost(self.cuda, axes, self.conv.size());
         let limit = self.cuda.scratch.min(COUNTED * bytes);
         for slab in slabs(windows[0], windows[1], cost, limit) {
             let frames = slab.frames.start..slab.frames.end + taps[0] - 1;

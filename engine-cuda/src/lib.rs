@@ -28,11 +28,11 @@ use std::sync::{Mutex, PoisonError};
 use candle_core::cuda_backend::cudarc::driver::{CudaContext, sys};
 use candle_core::cuda_backend::cudarc::nvrtc::Ptx;
 use candle_core::{DType, Device, Tensor};
-use framepack_engine::ops::{Backend, Clip, Conv3d, GroupSums, Prologue, Sight};
+use framepack_engine::ops::{Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Prologue, Sight};
 
 use crate::blas::{Blas, Matrix, Product};
 use crate::dnn::{Data, Dnn, Shape, Sums};
-use crate::error::{Result, argument, failed, wrap};
+use crate::error::{Result, argument, wrap};
 use crate::memory::{Buffer, Kernels};
 use crate::pool::Pool;
 use crate::profile::Profile;
@@ -111,7 +111,7 @@ impl Cuda {
         if !matches!(options.dtype, DType::F32 | DType::F16 | DType::BF16) {
             return argument(format!("{:?} is not computed in", options.dtype));
         }
-        let found = doors::open().map_err(|missing| error::Error::Argument(missing.to_string()))?;
+        let found = doors::open().map_err(|missing| error::Error::Device(missing.to_string()))?;
         check_driver()?;
         let context = CudaContext::new(options.ordinal).map_err(wrap)?;
         let pool = Pool::new(context.cu_device(), options.cap)?;
@@ -240,11 +240,11 @@ fn check_driver() -> Result<()> {
     let built = i32::try_from(sys::CUDA_VERSION).unwrap_or(i32::MAX);
     let words = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
     if version < built {
-        return failed(format!(
+        return Err(error::Error::Device(format!(
             "the NVIDIA driver is too old: it knows CUDA {}, this program needs {} (driver 580 or later)",
             words(version),
             words(built)
-        ));
+        )));
     }
     Ok(())
 }
@@ -282,6 +282,16 @@ impl Backend for Cuda {
         ))
     }
 
+    fn unload_conv(&self, conv: &Conv3d) -> Result<(Tensor, Option<Tensor>)> {
+        let weight = conv
+            .weight()
+            .narrow(4, 0, conv.channels().0)?
+            .permute((0, 4, 1, 2, 3))?
+            .contiguous()?
+            .to_dtype(DType::F32)?;
+        Ok((weight, conv.bias().cloned()))
+    }
+
     fn conv3d(
         &self,
         clip: Clip<'_>,
@@ -290,6 +300,15 @@ impl Backend for Cuda {
         add: Option<&Tensor>,
     ) -> Result<Tensor> {
         conv::conv3d(self, clip, prologue, conv, add)
+    }
+
+    fn conv_scratch(&self, _batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
+        // entries of a batch are done one after the other
+        conv::scratch(self, axes, conv) as u64
+    }
+
+    fn attention_scratch(&self, frames: usize, tokens: usize, _channels: usize) -> u64 {
+        attention::scratch(self, frames * tokens, tokens) as u64
     }
 
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums> {

@@ -37,6 +37,16 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
+    /// Bytes of this slab.
+    pub(crate) fn of_slab(&self, slab: &Slab, rows: usize) -> usize {
+        let read = if slab.rows.len() == rows {
+            self.rows
+        } else {
+            (slab.rows.len() - 1) * self.stride[1] + self.taps[1]
+        };
+        self.of(slab.frames.len(), read, slab.rows.len())
+    }
+
     fn of(&self, frames: usize, rows_read: usize, rows_written: usize) -> usize {
         let frames_read = (frames - 1) * self.stride[0] + self.taps[0];
         frames_read * rows_read * self.read + frames * rows_written * self.written
@@ -70,6 +80,17 @@ pub(crate) fn slabs(frames: usize, rows: usize, cost: Cost, limit: usize) -> Vec
             })
         })
         .collect()
+}
+
+/// How many threads of a warp share a pixel of so many times eight channels, and how many of these each has: a power of
+/// two, with none idle where the widths are the models' (96, 192 and 384 are three times one).
+pub(crate) fn lanes(vectors: usize) -> (usize, usize) {
+    let third = vectors / 3;
+    if vectors.is_multiple_of(3) && third.is_power_of_two() && third <= 32 {
+        return (third, 3);
+    }
+    let lanes = vectors.next_power_of_two().min(32);
+    (lanes, vectors.div_ceil(lanes))
 }
 
 /// The map of an axis for the kernels: where each index comes from, -1 for a zero.
@@ -196,6 +217,40 @@ mod tests {
         );
         // no room at all: a row at a time
         assert_eq!(slabs(1, 3, cost, 0).len(), 3);
+    }
+
+    #[test]
+    fn threads_share_pixels_without_idling() {
+        let widths = [96, 192, 384, 256, 512, 1024, 16, 40].map(|channels| lanes(channels / 8));
+        assert_eq!(
+            widths,
+            [
+                (4, 3),
+                (8, 3),
+                (16, 3),
+                (32, 1),
+                (32, 2),
+                (32, 4),
+                (2, 1),
+                (8, 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_slab_costs_what_its_limit_was_for() {
+        let cost = Cost {
+            read: 10,
+            written: 2,
+            rows: 12,
+            taps: [3, 3],
+            stride: [1, 1],
+        };
+        for limit in [10_000, 400, 379, 150] {
+            for slab in slabs(8, 10, cost, limit) {
+                assert!(cost.of_slab(&slab, 10) <= limit, "{slab:?} for {limit}");
+            }
+        }
     }
 
     /// What the windows of a folded axis read, tap by tap of the three.
