@@ -22,7 +22,7 @@ CASES = {
 }
 # our runs of each: name, options of `measure decode`
 CAP = ["--cap", "20"]
-TILES = ("tiles of 256, runs of 16 frames as diffusers, cap 20 GiB", [*CAP, "--tile", "256,192", "--runs", "16,12", "--times", "1"])
+TILES = ("tiles of 256, runs of 16 frames as diffusers, cap 20 GiB", [*CAP, "--tile", "256,192", "--runs", "16,12", "--times", "1", "--against", "tiled"])
 RUNS = {
     "hunyuan-544": [("nothing cut, cap 20 GiB", CAP), ("exact low-memory mode, 6 GiB, cap 8 GiB", ["--cap", "8", "--exact", "6", "--times", "1"]), TILES],
     "hunyuan-720": [("nothing cut", ["--times", "2"]), ("what the planner takes, cap 20 GiB", [*CAP, "--plan", "1", "--times", "1"]), TILES],
@@ -72,7 +72,9 @@ def reference(kind, folder, size, untiled):
         saved["out"] = measure("diffusers, nothing cut", 3).float().cpu()
     model.use_framewise_decoding = True
     model.enable_tiling()
-    measure("diffusers, its default tiling", 1 if t == 18 else 2)
+    tiled = measure("diffusers, its default tiling", 1 if t == 18 else 2)
+    if kind == "hunyuan":
+        saved["tiled"] = tiled.float().cpu()
     save_file({k: v.contiguous() for k, v in saved.items()}, os.path.join(folder, "case.safetensors"))
     print("RESULTS " + json.dumps(results))
 

@@ -7,7 +7,8 @@
 //! measure engines DTYPE CxO,TxHxW …    what cuDNN's engines take for 3x3x3 taps
 //! ```
 //! Options of `decode`: `--dtype bf16|f16|f32`, `--cap GIB`, `--times N`, `--chunk FRAMES`, `--tile LENGTH,STRIDE`, `--runs LENGTH,STRIDE`, `--scratch MIB`,
-//! `--exact GIB` (the budget), `--plan 1` (what the
+//! `--exact GIB` (the budget), `--against NAME` (of the
+//! tensor to compare with), `--plan 1` (what the
 //! planner chooses), `--no-dnn 1`, `--profile 1`.
 
 use std::collections::HashMap;
@@ -361,7 +362,7 @@ fn decode(model: &Path, file: &Path, given: &HashMap<&str, &str>) -> Result<()> 
         usage.reserved_high as f64 / GIB,
         cuda.pool().cap().map(|cap| cap as f64 / GIB),
     );
-    if let Some((video, want)) = video.zip(tensors.get("out")) {
+    if let Some((video, want)) = video.zip(tensors.get(*given.get("against").unwrap_or(&"out"))) {
         let (most, mean) = difference(&video, want)?;
         say!("DIFFERENCE max {most:.3e} relative_rms {mean:.3e}");
         let frames = want.dim(2)?;

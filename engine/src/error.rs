@@ -79,6 +79,20 @@ pub enum Error {
     Tensor(#[from] candle_core::Error),
 }
 
+impl Error {
+    /// Whether a card's memory, or what a cap leaves of it, was too small: smaller tiles or chunks may fit.
+    pub fn is_out_of_memory(&self) -> bool {
+        let Self::Tensor(error) = self else {
+            return false;
+        };
+        // candle hands the errors of CUDA's libraries on as text
+        let text = error.to_string();
+        ["CUDA_ERROR_OUT_OF_MEMORY", "STATUS_ALLOC_FAILED"]
+            .iter()
+            .any(|name| text.contains(name))
+    }
+}
+
 /// Shorthand for [`Error::Argument`].
 pub(crate) fn argument<T>(reason: impl Into<String>) -> Result<T> {
     Err(Error::Argument(reason.into()))
@@ -90,5 +104,21 @@ pub(crate) fn io(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + u
     move |source| Error::Io {
         path: path.clone(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_card_is_told_from_other_errors() {
+        let tensor = |text: &str| Error::Tensor(candle_core::Error::Msg(text.to_owned()));
+        assert!(
+            tensor("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")").is_out_of_memory()
+        );
+        assert!(tensor("cudnnBackendExecute: CUDNN_STATUS_ALLOC_FAILED").is_out_of_memory());
+        assert!(!tensor("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS)").is_out_of_memory());
+        assert!(!Error::Argument("CUDA_ERROR_OUT_OF_MEMORY".to_owned()).is_out_of_memory());
     }
 }
