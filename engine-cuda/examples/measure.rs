@@ -9,7 +9,7 @@
 //! Options of `decode`: `--dtype bf16|f16|f32`, `--cap GIB`, `--times N`, `--chunk FRAMES`, `--tile LENGTH,STRIDE`, `--runs LENGTH,STRIDE`, `--scratch MIB`,
 //! `--exact GIB` (the budget), `--against NAME` (of the
 //! tensor to compare with), `--plan 1` (what the
-//! planner chooses), `--no-dnn 1`, `--profile 1`.
+//! planner chooses), `--no-dnn 1`, `--fuse 1`, `--profile 1`.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -296,6 +296,7 @@ fn decode(model: &Path, file: &Path, given: &HashMap<&str, &str>) -> Result<()> 
         dtype: dtype(given.get("dtype").copied().unwrap_or("bf16"))?,
         cap: number("cap")?.map(|gib| (gib * GIB) as u64),
         dnn: !given.contains_key("no-dnn"),
+        fuse: given.contains_key("fuse"),
         scratch: number("scratch")?.map(|mib| (mib * 1048576.0) as usize),
         profile: given.contains_key("profile"),
         ..Options::default()

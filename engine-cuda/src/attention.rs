@@ -6,7 +6,7 @@ use framepack_engine::ops::Sight;
 use crate::Cuda;
 use crate::blas::{Matrix, Product};
 use crate::error::{Result, argument};
-use crate::memory::{Buffer, Launch, address, size_of, uninitialised};
+use crate::memory::{Buffer, Launch, address, long, size_of, uninitialised};
 
 /// Rows of scores begin at multiples of this many numbers, so that they can be read four at a time and the products are fast.
 const ALIGNED: usize = 8;
@@ -122,7 +122,7 @@ impl Part {
             "softmax",
             cuda.dtype,
             launch,
-            &(scores, weights, count, row as i64),
+            &(scores, weights, count, long(row)),
         )?;
         let weight = Matrix {
             at: weights,

@@ -7,7 +7,7 @@ use candle_core::cuda_backend::cudarc::driver::sys::CUevent_flags;
 use crate::Cuda;
 use crate::dnn::{Data, Shape, Sums};
 use crate::error::{Result, failed, wrap};
-use crate::memory::{Buffer, size_of};
+use crate::memory::{Buffer, long, size_of};
 
 /// Engines that are tried.
 const MOST: usize = 12;
@@ -52,7 +52,7 @@ pub(crate) fn engines(cuda: &Cuda, shape: Shape) -> Result<Vec<String>> {
             "scatter",
             shape.dtype,
             launch,
-            &(buffer.address(), 0.05f32, numbers as i64, 1i32),
+            &(buffer.address(), 0.05f32, long(numbers), 1i32),
         )?;
     }
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -79,10 +79,10 @@ pub(crate) fn engines(cuda: &Cuda, shape: Shape) -> Result<Vec<String>> {
             let end = event()?;
             let ms = f64::from(start.elapsed_ms(&end).map_err(wrap)?) / f64::from(RUNS);
             lines.push(format!(
-                "bias {bias} add {add} engine {:4}: {ms:8.3} ms {:6.1} TFLOP/s workspace {:8.1} MiB",
+                "bias {bias} add {add} engine {:4}: {ms:8.3} ms {:6.1} TFLOP/s workspace {:6} MiB",
                 plan.engine,
                 operations / ms / 1e9,
-                plan.workspace as f64 / 1048576.0
+                plan.workspace.div_ceil(1 << 20)
             ));
         }
     }

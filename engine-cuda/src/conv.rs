@@ -16,7 +16,7 @@ use crate::Cuda;
 use crate::blas::{Matrix, Product};
 use crate::dnn::{Data, Shape, Sums};
 use crate::error::{Result, argument};
-use crate::memory::{Buffer, Launch, address, size_of, uninitialised};
+use crate::memory::{Buffer, Launch, address, long, size_of, uninitialised};
 use crate::plan::{Cost, Folded, Slab, map, slabs};
 
 /// Channels of the buffers are multiples of this.
@@ -33,7 +33,6 @@ const ROWS: usize = 1 << 21;
 
 mod abi {
     //! Arguments of kernels, as `kernels/*.cuh` declare them.
-    #![expect(clippy::struct_field_names, reason = "the kernels' names")]
 
     use candle_core::cuda_backend::cudarc::driver::DeviceRepr;
 
@@ -509,7 +508,7 @@ impl Task<'_> {
         }
         let (_, outputs) = self.conv.channels();
         let count = pixels * outputs;
-        let arguments = (out, bias, add, count as i64, int(outputs));
+        let arguments = (out, bias, add, long(count), int(outputs));
         self.cuda.kernels.launch(
             "finish",
             self.cuda.dtype,
@@ -618,7 +617,7 @@ impl Task<'_> {
             step_w: int(shape.stride[2]),
         };
         let count = size.iter().product::<usize>() * outputs;
-        let arguments = (sums.address(), out, self.bias, add, grid, count as i64);
+        let arguments = (sums.address(), out, self.bias, add, grid, long(count));
         self.cuda
             .kernels
             .launch("gather", self.cuda.dtype, Launch::over(count), &arguments)
@@ -641,7 +640,7 @@ impl Task<'_> {
             outputs: int(outputs),
             inputs: int(self.padded),
         };
-        let arguments = (self.weight, weight.address(), fold, count as i64);
+        let arguments = (self.weight, weight.address(), fold, long(count));
         self.cuda
             .kernels
             .launch("fold", self.cuda.dtype, Launch::over(count), &arguments)?;

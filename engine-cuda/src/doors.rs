@@ -53,7 +53,8 @@ impl std::error::Error for Missing {}
 /// [`Missing`]: what is not there.
 pub fn open() -> Result<bool, Missing> {
     one("libcuda.so.1", framepack_open_cuda).map_err(Missing::Driver)?;
-    let need = |name, open| one(name, open).map_err(|_| Missing::Library(name));
+    // where the driver is there, the loader's many words say no more than the name
+    let need = |name, open| one(name, open).or(Err(Missing::Library(name)));
     need("libcublasLt.so.13", framepack_open_cublasLt)?;
     need("libcublas.so.13", framepack_open_cublas)?;
     need("libcurand.so.10", framepack_open_curand)?;

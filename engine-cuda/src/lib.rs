@@ -60,6 +60,10 @@ pub struct Options {
     pub cap: Option<u64>,
     /// Whether convolutions may be cuDNN's; else they are matrix products.
     pub dnn: bool,
+    /// Whether bias and shortcut may be summed up in cuDNN's own kernel. It compiles such kernels when they are first
+    /// needed, a fifth of a second for each size of clip, and gains about what a kernel of ours takes: nothing
+    /// for a single decode.
+    pub fuse: bool,
     /// Bytes that an operation may use beside its input and output; `None`: a share of the cap.
     pub scratch: Option<usize>,
     /// Whether [`Cuda::profile`] is wanted: every piece of work is then waited for.
@@ -73,6 +77,7 @@ impl Default for Options {
             dtype: DType::BF16,
             cap: None,
             dnn: true,
+            fuse: false,
             scratch: None,
             profile: false,
         }
@@ -86,6 +91,7 @@ pub struct Cuda {
     kernels: Kernels,
     blas: Blas,
     dnn: Option<Mutex<Dnn>>,
+    fuse: bool,
     scratch: usize,
     // the last field, since the others have memory of it
     pool: Pool,
@@ -129,6 +135,7 @@ impl Cuda {
             .unwrap_or_else(|| share.unwrap_or(SCRATCH).clamp(LEAST_SCRATCH, SCRATCH));
         Ok(Self {
             dtype: options.dtype,
+            fuse: options.fuse,
             dnn: if found && options.dnn {
                 Some(Mutex::new(Dnn::new(&stream)?))
             } else {
@@ -214,7 +221,8 @@ impl Cuda {
             return Ok(None);
         };
         let mut dnn = dnn.lock().unwrap_or_else(PoisonError::into_inner);
-        for sums in [wanted, Sums::default()] {
+        let first = if self.fuse { wanted } else { Sums::default() };
+        for sums in [first, Sums::default()] {
             let Some(plan) = dnn.plan(shape, sums, self.scratch) else {
                 continue;
             };

@@ -14,6 +14,11 @@ use candle_core::{DType, Device, Storage, Tensor};
 use crate::error::{Result, argument, wrap};
 use crate::profile::Profile;
 
+/// A count as kernels take it.
+pub(crate) fn long(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
 /// Bytes of a number.
 pub(crate) fn size_of(dtype: DType) -> usize {
     dtype.size_in_bytes()

@@ -7,7 +7,7 @@ use framepack_engine::ops::GroupSums;
 use crate::Cuda;
 use crate::conv::WIDE;
 use crate::error::{Result, argument, wrap};
-use crate::memory::{Launch, address};
+use crate::memory::{Launch, address, long};
 
 /// Threads of a block.
 const THREADS: usize = 512;
@@ -51,7 +51,7 @@ pub(crate) fn group_sums(cuda: &Cuda, clip: &Tensor, groups: usize) -> Result<Gr
     let arguments = (
         address(&clip, cuda.dtype, stream)?,
         at(&partial),
-        pixels as i64,
+        long(pixels),
         int(channels),
         int(groups),
     );

@@ -10,7 +10,7 @@ const STEP: u64 = 2 << 20;
 /// A memory pool of a device.
 #[derive(Debug)]
 pub struct Pool {
-    pool: sys::CUmemoryPool,
+    handle: sys::CUmemoryPool,
     device: sys::CUdevice,
     cap: Option<u64>,
 }
@@ -38,7 +38,7 @@ impl Pool {
     /// [`Pool::release`].
     pub(crate) fn new(device: sys::CUdevice, cap: Option<u64>) -> Result<Self> {
         let mut own = Self {
-            pool: std::ptr::null_mut(),
+            handle: std::ptr::null_mut(),
             device,
             cap: cap.map(|cap| (cap / STEP).max(1) * STEP),
         };
@@ -52,7 +52,7 @@ impl Pool {
             .cap
             .map_or(0, |cap| usize::try_from(cap).unwrap_or(usize::MAX));
         // SAFETY: the pool is written to a place of its type, the properties are read.
-        unsafe { sys::cuMemPoolCreate(&raw mut own.pool, &raw const properties) }
+        unsafe { sys::cuMemPoolCreate(&raw mut own.handle, &raw const properties) }
             .result()
             .map_err(wrap)?;
         own.set(
@@ -60,7 +60,7 @@ impl Pool {
             u64::MAX,
         )?;
         // SAFETY: the pool was just made for this device.
-        unsafe { sys::cuDeviceSetMemPool(device, own.pool) }
+        unsafe { sys::cuDeviceSetMemPool(device, own.handle) }
             .result()
             .map_err(wrap)?;
         Ok(own)
@@ -93,7 +93,7 @@ impl Pool {
     /// Gives everything that is not in use back to the card.
     pub fn release(&self) -> Result<()> {
         // SAFETY: the pool is alive.
-        unsafe { sys::cuMemPoolTrimTo(self.pool, 0) }
+        unsafe { sys::cuMemPoolTrimTo(self.handle, 0) }
             .result()
             .map_err(wrap)
     }
@@ -101,7 +101,7 @@ impl Pool {
     fn get(&self, attribute: sys::CUmemPool_attribute) -> Result<u64> {
         let mut value = 0u64;
         // SAFETY: all attributes asked for here are 64-bit numbers.
-        unsafe { sys::cuMemPoolGetAttribute(self.pool, attribute, (&raw mut value).cast()) }
+        unsafe { sys::cuMemPoolGetAttribute(self.handle, attribute, (&raw mut value).cast()) }
             .result()
             .map_err(wrap)?;
         Ok(value)
@@ -109,7 +109,7 @@ impl Pool {
 
     fn set(&self, attribute: sys::CUmemPool_attribute, mut value: u64) -> Result<()> {
         // SAFETY: all attributes set here are 64-bit numbers.
-        unsafe { sys::cuMemPoolSetAttribute(self.pool, attribute, (&raw mut value).cast()) }
+        unsafe { sys::cuMemPoolSetAttribute(self.handle, attribute, (&raw mut value).cast()) }
             .result()
             .map_err(wrap)
     }
@@ -126,7 +126,7 @@ impl Drop for Pool {
             {
                 let _ = sys::cuDeviceSetMemPool(self.device, usual);
             }
-            let _ = sys::cuMemPoolDestroy(self.pool);
+            let _ = sys::cuMemPoolDestroy(self.handle);
         }
     }
 }
