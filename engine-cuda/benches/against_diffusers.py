@@ -3,7 +3,7 @@
 
     python against_diffusers.py WORK_FOLDER MEASURE_BINARY [CASE…]
 
-MEASURE_BINARY is `engine-cuda/examples/measure.rs`, built by scripts/build-cuda. Needs torch for CUDA, diffusers and
+MEASURE_BINARY is `engine-cuda/examples/measure`, built by scripts/build-cuda. Needs torch for CUDA, diffusers and
 safetensors. Every decode runs in a process of its own; medians after a warm-up.
 """
 import json
