@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Folders where libraries are looked for beside where the system looks, separated by colons. Each may be one of libraries
 /// or hold folders with a `lib` of them, as the packages of NVIDIA on PyPI do.
-pub const LIBRARIES: &str = "FRAMEPACK_CUDA_LIBS";
+pub const LIBRARIES: &str = "FPT_CUDA_LIBS";
 
 /// Where toolkits install themselves.
 const USUAL: [&str; 2] = ["/usr/local/cuda/lib64", "/opt/cuda/lib64"];
