@@ -159,6 +159,17 @@ impl Cuda {
         self.kernels.stream().context().name().map_err(wrap)
     }
 
+    /// Bytes that the card has free, whoever holds the rest; what the pool holds and does not use is not counted.
+    pub fn free(&self) -> Result<u64> {
+        let (free, _) = self
+            .kernels
+            .stream()
+            .context()
+            .mem_get_info()
+            .map_err(wrap)?;
+        Ok(free as u64)
+    }
+
     /// Whether convolutions are cuDNN's.
     pub fn has_dnn(&self) -> bool {
         self.dnn.is_some()

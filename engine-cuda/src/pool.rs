@@ -117,12 +117,18 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        let mut usual = std::ptr::null_mut();
-        // SAFETY: the device gets its own pool back, and memory still in use keeps ours alive until it is freed.
+        let (mut now, mut usual) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the device gets its own pool back, unless another of ours has taken the place meanwhile; memory still in
+        // use keeps this one alive until it is freed.
         unsafe {
-            if sys::cuDeviceGetDefaultMemPool(&raw mut usual, self.device)
+            let ours = sys::cuDeviceGetMemPool(&raw mut now, self.device)
                 .result()
                 .is_ok()
+                && now == self.handle;
+            if ours
+                && sys::cuDeviceGetDefaultMemPool(&raw mut usual, self.device)
+                    .result()
+                    .is_ok()
             {
                 let _ = sys::cuDeviceSetMemPool(self.device, usual);
             }

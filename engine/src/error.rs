@@ -80,16 +80,15 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a card's memory, or what a cap leaves of it, was too small: smaller tiles or chunks may fit.
+    /// Whether a device had too little memory: by the words of CUDA's and candle's errors.
     pub fn is_out_of_memory(&self) -> bool {
-        let Self::Tensor(error) = self else {
+        let Self::Tensor(e) = self else {
             return false;
         };
-        // candle hands the errors of CUDA's libraries on as text
-        let text = error.to_string();
-        ["CUDA_ERROR_OUT_OF_MEMORY", "STATUS_ALLOC_FAILED"]
+        let text = e.to_string().to_lowercase();
+        ["out of memory", "out_of_memory", "status_alloc_failed"]
             .iter()
-            .any(|name| text.contains(name))
+            .any(|words| text.contains(words))
     }
 }
 

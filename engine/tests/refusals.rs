@@ -7,6 +7,7 @@ mod tests {
 
     use candle_core::{DType, Device, Tensor};
     use framepack_engine::ops::cpu::Cpu;
+    use framepack_engine::plan::Way;
     use framepack_engine::vae::{Model, Observer, Run, Tiling, Unobserved};
     use framepack_engine::{Error, Result};
 
@@ -114,6 +115,34 @@ mod tests {
             said.contains("a video of 4 frames of 16 x 16: frames must be a multiple of 4 plus 1"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn latents_that_are_no_numbers_are_told_before_they_are_clamped() {
+        for (name, channels) in [
+            ("hunyuan_vae_tiny", 16),
+            ("wan21_vae_tiny", 16),
+            ("wan22_vae_tiny", 12),
+        ] {
+            let model = Model::open(&fixture(name)).unwrap();
+            let decoder = model.decoder(Arc::new(Cpu)).unwrap();
+            let latents = Tensor::full(f32::NAN, (1, channels, 1, 2, 2), &Device::Cpu).unwrap();
+            let mut ways = vec![Way::Tiled(Tiling::default())];
+            if name.starts_with("hunyuan") {
+                ways.push(Way::Exact { budget: 0 });
+            }
+            for way in ways {
+                let said =
+                    refused(
+                        decoder.decode_way(&latents, &way, None, &mut Unobserved, &mut |_| Ok(())),
+                    );
+                assert_eq!(
+                    said,
+                    "numbers that are none (NaN or infinite) came out of the decoder in float32: the weights or what went in are damaged",
+                    "{name}"
+                );
+            }
+        }
     }
 
     /// Stops at the first module.

@@ -255,7 +255,7 @@ mod tests {
         let model = Model::open(&path).unwrap();
         let error = model.encoder(Arc::new(Cpu)).unwrap_err().to_string();
         assert!(
-            error.contains("weight encoder.conv_in.weight: missing"),
+            error.contains("weight encoder.") && error.contains(": missing"),
             "{error}"
         );
         some.retain(|name, _| name.starts_with("decoder.up_blocks.3"));

@@ -208,8 +208,9 @@ impl Backend for Tiered {
             });
             match native {
                 // what does not fit together fits no other way either
-                Err(Error::Tensor(e)) if !self.others.is_empty() => {
-                    first_error = Some(Error::Tensor(e));
+                // and too little memory is answered by smaller pieces
+                Err(e @ Error::Tensor(_)) if !self.others.is_empty() && !e.is_out_of_memory() => {
+                    first_error = Some(e);
                 }
                 other => return other,
             }

@@ -1,6 +1,8 @@
 //! How much WAN's autoencoder takes: the shadow of `vae::wan`, step by step. The frames that convolutions keep for
 //! the next chunk are most of it.
 
+use std::cmp::Ordering;
+
 use super::shadow::{Clip, Shadow, size};
 use crate::ops::{Axis, ConvSize};
 use crate::vae::WanConfig;
@@ -29,18 +31,13 @@ impl Caches {
 
     fn keep(&mut self, shadow: &Shadow<'_>, slot: usize, clip: &Clip, count: usize) {
         let [own, h, w] = clip.size;
-        let kept = if own == count {
-            clip.clone()
-        } else if own > count {
-            shadow.clip([count, h, w], clip.channels)
-        } else {
-            match &self.frames[slot] {
-                Some(old) => {
-                    let frames = (count - own).min(old.size[0]) + own;
-                    shadow.clip([frames, h, w], clip.channels)
-                }
-                None => clip.clone(),
+        let kept = match (own.cmp(&count), &self.frames[slot]) {
+            (Ordering::Greater, _) => shadow.clip([count, h, w], clip.channels),
+            (Ordering::Less, Some(old)) => {
+                let frames = (count - own).min(old.size[0]) + own;
+                shadow.clip([frames, h, w], clip.channels)
             }
+            _ => clip.clone(),
         };
         self.frames[slot] = Some(kept);
     }

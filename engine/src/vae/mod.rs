@@ -22,7 +22,7 @@ pub use self::tiles::{Run, Tiling};
 
 use crate::error::{Result, argument};
 use crate::ops::Backend;
-use crate::plan::Way;
+use crate::plan::{Half, Way};
 use crate::weights::{Scope, Weights};
 
 /// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
@@ -30,11 +30,6 @@ use crate::weights::{Scope, Weights};
 pub trait Observer {
     /// `clip` is what the module of this name gave: (B, T, H, W, C).
     fn after(&mut self, module: &str, clip: &Tensor) -> Result<()>;
-
-    /// Numbers came out that are none: all is done again in a higher precision.
-    fn stepped_up(&mut self, _from: DType, _to: DType) -> Result<()> {
-        Ok(())
-    }
 
     /// `done` pieces of `total` have gone through; a piece is one tile of one chunk, or of one pass of the exact mode.
     fn pieces(&mut self, _done: usize, _total: usize) -> Result<()> {
@@ -81,6 +76,23 @@ impl Model {
     /// The weights.
     pub fn weights(&self) -> &Weights {
         &self.weights
+    }
+
+    /// Bytes that the weights of a half take when they are loaded in this precision: what a plan must leave room for.
+    pub fn weight_bytes(&self, half: Half, dtype: DType) -> u64 {
+        let own = match half {
+            Half::Decoder => ["decoder.", "post_quant_conv."],
+            Half::Encoder => ["encoder.", "quant_conv."],
+        };
+        let tensors = self
+            .weights
+            .names()
+            .filter(|name| own.iter().any(|prefix| name.starts_with(prefix)));
+        let numbers = tensors.filter_map(|name| {
+            let shape = self.weights.shape(name).ok()?;
+            Some(shape.iter().product::<usize>() as u64)
+        });
+        numbers.sum::<u64>() * dtype.size_in_bytes() as u64
     }
 
     /// Loads the half that makes videos of latents.

@@ -142,6 +142,14 @@ impl TensorFile {
             extend(&mut numbers, piece, info.dtype);
             at += piece.len();
         }
+        if let Some(at) = numbers.iter().position(|x| !x.is_finite()) {
+            return Err(self.weight(
+                name,
+                format!(
+                    "number {at} of it is none (NaN or infinite): the file is damaged, download it again"
+                ),
+            ));
+        }
         Ok(Tensor::from_vec(
             numbers,
             info.shape.as_slice(),

@@ -201,6 +201,38 @@ fn shards_are_found_by_their_index() {
     assert!(error.contains("m-00003-of-00002.safetensors"), "{error}");
 }
 
+#[test]
+fn numbers_that_are_none_are_found_in_every_precision() {
+    for (dtype, bytes) in [
+        (Dtype::F32, f32::NAN.to_le_bytes().to_vec()),
+        (Dtype::F16, half::f16::INFINITY.to_le_bytes().to_vec()),
+        (Dtype::BF16, half::bf16::NEG_INFINITY.to_le_bytes().to_vec()),
+    ] {
+        let data = [vec![0; 3 * bytes.len()], bytes].concat();
+        let (_folder, path) = write(&file(&[("decoder.weight", dtype, vec![4], data)]));
+        let weights = Weights::open(&path).unwrap();
+        let error = weights
+            .get("decoder.weight", &[4], &Device::Cpu)
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}: weight decoder.weight: number 3 of it is none (NaN or infinite): the file is damaged, download it again",
+                path.display()
+            )
+        );
+    }
+}
+
+#[test]
+fn ones_at_the_end_of_a_shape_do_not_count() {
+    let (_folder, path) = write(&small());
+    let weights = Weights::open(&path).unwrap();
+    let get = |shape: &[usize]| weights.get("a", shape, &Device::Cpu);
+    assert_eq!(get(&[2, 3, 1, 1, 1]).unwrap().dims(), [2, 3, 1, 1, 1]);
+    assert!(get(&[2, 1, 3]).is_err());
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), header in any::<bool>()) {

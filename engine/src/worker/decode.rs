@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
 use serde_json::json;
 
 use super::job::{channels, open_model};
 use super::latents::Latents;
 use super::parts::{Digest, Parts};
-use super::sizes::{Grid, free_memory};
 use super::watch::Watch;
-use super::{Place, Ready, Work, say};
+use super::{Place, Ready, Work, say, sizes};
 use crate::error::{Error, Result, argument};
-use crate::vae::{Carry, Config, Model, Tiling};
+use crate::plan::{self, Choice, Half, Way};
+use crate::vae::precision::{higher, word};
+use crate::vae::{Chunk, Config, Model};
 use crate::video::{self, Size};
 
 /// Everything about a decode that is known before its first frame.
@@ -21,43 +22,57 @@ struct Plan {
     model: Model,
     latents: Tensor,
     scaling_applied: bool,
-    tiling: Tiling,
+    /// Frames, height and width of the latents.
+    grid: [usize; 3],
     size: Size,
     frames: usize,
     fps: f64,
 }
 
+/// Where and how it is tried.
+struct Try {
+    place: Place,
+    dtype: DType,
+    /// The way that took too much memory.
+    failed: Option<Choice>,
+}
+
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
     work.told.phase("model_load", json!({}));
     let plan = Plan::of(work)?;
-    plan.tell(work);
-    let digest = plan.digest(work)?;
-    let output = &work.job.output;
-    let in_the_way = output.symlink_metadata().is_ok() && !work.job.force;
-    if in_the_way && !Parts::exist(output) {
-        return Err(Error::Exists(output.clone()));
+    let mut now = Try {
+        place: work.place(),
+        dtype: work.dtype(),
+        failed: None,
+    };
+    loop {
+        let mut choice = None;
+        let e = match plan.attempt(work, &now, &mut choice) {
+            Ok(()) => return Ok(()),
+            Err(e) => e,
+        };
+        let too_much = e.is_out_of_memory();
+        match higher(now.dtype).filter(|_| now.place == Place::Card) {
+            Some(next) if matches!(e, Error::NotFinite { .. }) => {
+                work.retreat(&e, "vae_dtype", word(next));
+                now.dtype = next;
+            }
+            // a way that the settings name is not ours to change
+            _ if too_much && choice.is_some() => {
+                work.retreat(&e, "tiles", "smaller");
+                now.failed = choice;
+            }
+            _ if now.place == Place::Card && (too_much || now.failed.is_some()) => {
+                work.retreat(&e, "vae_device", "cpu");
+                now = Try {
+                    place: Place::Cpu,
+                    dtype: DType::F32,
+                    failed: None,
+                };
+            }
+            _ => return Err(e),
+        }
     }
-    let mut parts = Parts::open(output, &digest, plan.size)?;
-    if parts.has_finished(output) {
-        // killed between the last step and its end
-        wrote(output);
-        parts.remove();
-        return Ok(());
-    }
-    if in_the_way {
-        return Err(Error::Exists(output.clone()));
-    }
-    let (done, carry) = parts.resume(plan.frames, &Device::Cpu)?;
-    if done > 0 {
-        say(&format!(
-            "{done} of {} frames are there from an earlier attempt",
-            plan.frames
-        ));
-    }
-    if done < plan.frames {
-        plan.decode(work, carry.as_ref(), &mut parts)?;
-    }
-    plan.save(work, parts)
 }
 
 impl Plan {
@@ -68,8 +83,9 @@ impl Plan {
         let file = Latents::look(&job.input)?;
         let channels = channels(config);
         let [_, _, t, h, w] = file.fits(channels, job.item)?;
-        let grid = Grid::of(config);
-        let [frames, height, width] = grid.video([t, h, w]);
+        let ratio = config.ratio();
+        let (width, height) = (w * ratio.space, h * ratio.space);
+        let frames = (t - 1) * ratio.time + 1;
         let told = file.says("fps").and_then(|fps| fps.parse().ok());
         let usual = match config {
             Config::Hunyuan(_) => 24.0,
@@ -81,15 +97,14 @@ impl Plan {
                 "the latents are taken as a diffusion model leaves them (else: --scaling-applied true)",
             );
         }
+        say(&format!(
+            "{}: {frames} frames of {width} x {height} pixels",
+            class(config)
+        ));
         Ok(Self {
             latents: file.read(channels, job.item)?,
             scaling_applied: scaling.unwrap_or(false),
-            tiling: grid.tiling(
-                [frames, height, width],
-                work.settings,
-                work.place(),
-                free_memory(),
-            ),
+            grid: [t, h, w],
             size: Size { width, height },
             frames,
             fps: job.fps.or(told).unwrap_or(usual),
@@ -97,31 +112,74 @@ impl Plan {
         })
     }
 
-    fn tell(&self, work: &Work<'_>) {
-        let Size { width, height } = self.size;
-        let class = class(self.model.config());
-        say(&format!(
-            "{class}: {} frames of {width} x {height} pixels{}",
-            self.frames,
-            cut(&self.tiling)
-        ));
-        if let Some(run) = self.tiling.space {
-            let overlap = run.length - run.stride;
-            work.told.send(
-                "fix",
-                json!({ "what": "tiles", "vae_tile": run.length, "vae_overlap": overlap }),
-            );
+    /// One try; `chosen`: the planner's way, where it was asked.
+    fn attempt(&self, work: &Work<'_>, now: &Try, chosen: &mut Option<Choice>) -> Result<()> {
+        let output = &work.job.output;
+        let in_the_way = output.symlink_metadata().is_ok() && !work.job.force;
+        if in_the_way && !Parts::exist(output) {
+            return Err(Error::Exists(output.clone()));
         }
-        if let Some(run) = self.tiling.time {
-            work.told
-                .send("fix", json!({ "what": "chunks", "frames": run.length }));
+        let asked = sizes::asked(self.model.config(), work.settings);
+        let digest = self.digest(now, asked.as_ref())?;
+        let mut parts = Parts::open(output, &digest, self.size)?;
+        if parts.has_finished(output) {
+            // killed between the last step and its end
+            wrote(output);
+            parts.remove();
+            return Ok(());
         }
+        if in_the_way {
+            return Err(Error::Exists(output.clone()));
+        }
+        if parts.frames_there()? < self.frames {
+            let ready = work.device(now.place, now.dtype)?;
+            let way = match asked {
+                Some(way) => way,
+                None => self.choose(work, now, &ready, &mut parts, chosen)?,
+            };
+            self.decode(work, ready, &way, &mut parts)?;
+        }
+        self.save(work, parts)
     }
 
-    /// Of everything that the frames depend on.
-    fn digest(&self, work: &Work<'_>) -> Result<String> {
-        let place = work.place();
-        let dtype = work.settings.dtype().filter(|_| place == Place::Card);
+    /// The planner's way, or that of the frames that are there already, if it still fits: another would give
+    /// others.
+    fn choose(
+        &self,
+        work: &Work<'_>,
+        now: &Try,
+        ready: &Ready,
+        parts: &mut Parts,
+        chosen: &mut Option<Choice>,
+    ) -> Result<Way> {
+        let job = plan::Job {
+            config: self.model.config(),
+            half: Half::Decoder,
+            batch: 1,
+            size: self.grid,
+        };
+        let backend = &*ready.backend;
+        let weights = self.model.weight_bytes(Half::Decoder, now.dtype);
+        let room = sizes::room(backend, ready.memory, weights, work.settings.cap());
+        let fits = |way: Way| {
+            let peak = plan::peak(&job, backend, &way).ok()?;
+            let left = room.left().unwrap_or(u64::MAX);
+            (peak <= left && now.failed.is_none()).then_some(Choice { way, peak })
+        };
+        let before = parts.way().as_ref().and_then(sizes::from_json);
+        let choice = match before.and_then(fits) {
+            Some(choice) => choice,
+            None => sizes::choose(&job, backend, &room, now.failed.as_ref())?,
+        };
+        if before != Some(choice.way) {
+            parts.begin(&sizes::to_json(&choice.way))?;
+        }
+        *chosen = Some(choice);
+        Ok(choice.way)
+    }
+
+    /// Of everything that the frames depend on, but the way where the planner chooses it.
+    fn digest(&self, now: &Try, asked: Option<&Way>) -> Result<String> {
         let mut digest = Digest::default();
         digest.add("engine", env!("CARGO_PKG_VERSION").as_bytes());
         digest.add("model", format!("{:?}", self.model.config()).as_bytes());
@@ -132,46 +190,47 @@ impl Plan {
         let bytes: Vec<u8> = numbers.into_iter().flat_map(f32::to_le_bytes).collect();
         digest.add("latents", &bytes);
         let more = format!(
-            "{:?} {} {:?} {place:?} {dtype:?}",
+            "{:?} {} {asked:?} {:?} {:?}",
             self.latents.dims(),
             self.scaling_applied,
-            self.tiling
+            now.place,
+            now.dtype
         );
         digest.add("settings", more.as_bytes());
         Ok(digest.word())
     }
 
-    fn decode(&self, work: &Work<'_>, carry: Option<&Carry>, parts: &mut Parts) -> Result<()> {
+    fn decode(&self, work: &Work<'_>, ready: Ready, way: &Way, parts: &mut Parts) -> Result<()> {
         let told = work.told;
-        let Ready { backend, name } = work.device()?;
+        let Ready { backend, name, .. } = ready;
+        let dtype = backend.dtype();
+        let (done, carry) = parts.resume(backend.device())?;
+        if done > 0 {
+            say(&format!(
+                "{done} of {} frames are there from an earlier attempt",
+                self.frames
+            ));
+        }
+        say(&format!("decoding on {name}, {}", sizes::words(way)));
+        told.send("fix", json!({ "what": "plan", "way": sizes::words(way) }));
         let decoder = self.model.decoder(Arc::clone(&backend))?;
         let mut latents = self.latents.clone();
         if !self.scaling_applied {
             latents = decoder.unscale(&latents)?;
         }
-        let latents = latents.to_device(backend.device())?;
-        let carry = carry
-            .map(|carry| carry.to_device(backend.device()))
-            .transpose()?;
-        say(&format!("decoding on {name}"));
         told.phase(
             "vae_decode",
             json!({ "model": class(self.model.config()), "shape": latents.dims() }),
         );
         let mut watch = Watch::new(told, work.settings.piece_limit());
         let total = self.frames;
-        decoder.decode_stream(
-            &latents,
-            &self.tiling,
-            carry.as_ref(),
-            &mut watch,
-            &mut |chunk| {
-                let bytes = eight_bit(&chunk.video, chunk.first)?;
-                parts.keep(chunk.first, &bytes, &chunk.carry, total)?;
-                say(&format!("{} of {total} frames", chunk.carry.frames()));
-                told.between()
-            },
-        )
+        let mut sink = |chunk: Chunk| {
+            let bytes = eight_bit(&chunk.video, dtype)?;
+            parts.keep(chunk.first, &bytes, &chunk.carry, total)?;
+            say(&format!("{} of {total} frames", chunk.carry.frames()));
+            told.between()
+        };
+        decoder.decode_way(&latents, way, carry.as_ref(), &mut watch, &mut sink)
     }
 
     fn save(&self, work: &Work<'_>, parts: Parts) -> Result<()> {
@@ -207,19 +266,8 @@ pub(super) fn class(config: &Config) -> &'static str {
     }
 }
 
-fn cut(tiling: &Tiling) -> String {
-    let mut words = String::new();
-    if let Some(run) = tiling.space {
-        words = format!(", tiles of {} every {}", run.length, run.stride);
-    }
-    if let Some(run) = tiling.time {
-        words = format!("{words}, {} frames at a time", run.length);
-    }
-    words
-}
-
 /// (1, 3, T, H, W) of -1 to 1 as frames of 8-bit RGB.
-fn eight_bit(video: &Tensor, first: usize) -> Result<Vec<u8>> {
+fn eight_bit(video: &Tensor, dtype: DType) -> Result<Vec<u8>> {
     let (_, channels, _, _, _) = video.dims5()?;
     if channels != 3 {
         return argument(format!(
@@ -232,9 +280,10 @@ fn eight_bit(video: &Tensor, first: usize) -> Result<Vec<u8>> {
         .permute((0, 2, 3, 4, 1))?;
     let numbers: Vec<f32> = frames.flatten_all()?.to_vec1()?;
     if numbers.iter().any(|x| !x.is_finite()) {
-        return argument(format!(
-            "the decoder gave numbers that are none (NaN or infinite) from frame {first} on: the weights or the latents are damaged, or the precision is too low (float32 is the highest)"
-        ));
+        return Err(Error::NotFinite {
+            half: "the decoder",
+            dtype: word(dtype),
+        });
     }
     #[expect(
         clippy::cast_possible_truncation,
@@ -258,10 +307,19 @@ mod tests {
                 .unwrap()
         };
         assert_eq!(
-            eight_bit(&video([-1.5, 0.0, 1.0]), 0).unwrap(),
+            eight_bit(&video([-1.5, 0.0, 1.0]), DType::F32).unwrap(),
             [0, 128, 255]
         );
-        let e = eight_bit(&video([0.0, f32::NAN, 0.0]), 4).unwrap_err();
-        assert!(e.to_string().contains("from frame 4 on"), "{e}");
+        let e = eight_bit(&video([0.0, f32::NAN, 0.0]), DType::F32).unwrap_err();
+        assert!(
+            matches!(
+                e,
+                Error::NotFinite {
+                    dtype: "float32",
+                    ..
+                }
+            ),
+            "{e}"
+        );
     }
 }

@@ -10,11 +10,12 @@ use serde_json::json;
 
 use super::decode::class;
 use super::job::{channels, open_model};
-use super::sizes::{Grid, free_memory};
 use super::watch::Watch;
-use super::{Ready, Work, say};
-use crate::error::{Error, Result, io};
+use super::{Ready, Work, say, sizes};
+use crate::error::{Error, Result, argument, io};
+use crate::plan::{self, Half, Way};
 use crate::vae::Model;
+use crate::vae::tiles::Ratio;
 use crate::video::{self, Frames};
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
@@ -24,9 +25,9 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     }
     told.phase("model_load", json!({}));
     let model = open_model(&job.model)?;
-    let grid = Grid::of(model.config());
+    let ratio = model.config().ratio();
     let frames = video::read(&job.input)?;
-    let (video, size) = fitting(&frames, &grid, &job.input)?;
+    let (video, size) = fitting(&frames, ratio, &job.input)?;
     let [count, height, width] = size;
     say(&format!(
         "{}: {count} frames of {width} x {height} pixels",
@@ -37,19 +38,37 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
             "the last {} of {} frames are left out: their number must be a multiple of {} plus 1",
             frames.count() - count,
             frames.count(),
-            grid.time
+            ratio.time
         ));
     }
-    let Ready { backend, name } = work.device()?;
+    let Ready {
+        backend,
+        name,
+        memory,
+    } = work.device(work.place(), work.dtype())?;
+    let plan = plan::Job {
+        config: model.config(),
+        half: Half::Encoder,
+        batch: 1,
+        size,
+    };
+    let weights = model.weight_bytes(Half::Encoder, backend.dtype());
+    let room = sizes::room(&*backend, memory, weights, work.settings.cap());
+    let way = match sizes::asked(model.config(), work.settings) {
+        Some(way) => way,
+        None => sizes::choose(&plan, &*backend, &room, None)?.way,
+    };
+    let tiling = match way {
+        Way::Tiled(tiling) => tiling,
+        Way::Exact { .. } => return argument("only a decoder has an exact mode"),
+    };
+    say(&format!("encoding on {name}, {}", sizes::words(&way)));
     let encoder = model.encoder(Arc::clone(&backend))?;
-    let tiling = grid.tiling(size, work.settings, work.place(), free_memory());
-    say(&format!("encoding on {name}"));
     told.phase(
         "vae_encode",
         json!({ "model": class(model.config()), "shape": video.dims() }),
     );
     let mut watch = Watch::new(told, work.settings.piece_limit());
-    let video = video.to_device(backend.device())?;
     let moments = encoder.encode(&video, &tiling, &mut watch)?;
     // the mean; the other half is the logarithm of the variance
     let latents = moments
@@ -63,9 +82,9 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
 }
 
 /// The frames as (1, 3, T, H, W) of -1 to 1, as many as the model takes, and (T, H, W).
-fn fitting(frames: &Frames, grid: &Grid, input: &std::path::Path) -> Result<(Tensor, [usize; 3])> {
+fn fitting(frames: &Frames, ratio: Ratio, input: &std::path::Path) -> Result<(Tensor, [usize; 3])> {
     let (width, height) = (frames.size.width, frames.size.height);
-    let space = grid.space;
+    let space = ratio.space;
     if !width.is_multiple_of(space) || !height.is_multiple_of(space) {
         return Err(Error::File {
             path: input.to_owned(),
@@ -76,7 +95,7 @@ fn fitting(frames: &Frames, grid: &Grid, input: &std::path::Path) -> Result<(Ten
             ),
         });
     }
-    let count = (frames.count() - 1) / grid.time * grid.time + 1;
+    let count = (frames.count() - 1) / ratio.time * ratio.time + 1;
     let numbers: Vec<f32> = frames.bytes[..count * frames.size.frame()]
         .iter()
         .map(|byte| f32::from(*byte) / 127.5 - 1.0)

@@ -23,6 +23,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use candle_core::DType;
 use serde_json::json;
 
 use self::link::{Link, Subject};
@@ -46,10 +47,10 @@ pub const EXIT_STOPPED: u8 = 130;
 const EXIT_FAILED: u8 = 1;
 
 /// What a card's backend must obey.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// `float32`, `float16` or `bfloat16`; absent: what suits the card.
-    pub dtype: Option<String>,
+    /// What it computes in.
+    pub dtype: DType,
     /// Bytes of the card's memory that may be used; absent: all.
     pub cap: Option<u64>,
 }
@@ -63,6 +64,8 @@ pub struct DeviceMemory {
     pub reserved: u64,
     /// Most that was in tensors.
     pub peak: u64,
+    /// What the card has left; absent: that cannot be read.
+    pub free: Option<u64>,
 }
 
 /// Reads the card's memory; called from another thread.
@@ -175,7 +178,11 @@ fn say(text: &str) {
 
 /// Says which card there is.
 fn probe(job: &Job, card: Option<MakeCard<'_>>) -> std::result::Result<(), (&'static str, Error)> {
-    let made = made(job.place, &Wanted::default(), card);
+    let wanted = Wanted {
+        dtype: DType::F32,
+        cap: None,
+    };
+    let made = made(job.place, &wanted, card);
     let made = made.map_err(|e| ("use the device", e))?;
     say(&json!({ "device": made.device, "name": made.name }).to_string());
     Ok(())
@@ -209,6 +216,8 @@ struct Work<'a> {
 struct Ready {
     backend: Arc<dyn Backend>,
     name: String,
+    /// The card's, when it was made.
+    memory: Option<DeviceMemory>,
 }
 
 impl Work<'_> {
@@ -220,26 +229,39 @@ impl Work<'_> {
         }
     }
 
+    /// What the settings ask for, else half precision on a card.
+    fn dtype(&self) -> DType {
+        match (self.place(), self.settings.dtype()) {
+            (Place::Card, Some("float16")) => DType::F16,
+            (Place::Card, None | Some("bfloat16")) => DType::BF16,
+            _ => DType::F32,
+        }
+    }
+
+    /// What is tried next after an error, and why.
+    fn retreat(&self, e: &Error, what: &str, to: &str) {
+        say(&format!("{e}: once more with {what} {to}"));
+        self.told.send(
+            "fix",
+            json!({ "what": what, "to": to, "because": e.to_string() }),
+        );
+    }
+
     /// Makes the device ready; what the settings ask of it is told.
-    fn device(&self) -> Result<Ready> {
-        let place = self.place();
+    fn device(&self, place: Place, dtype: DType) -> Result<Ready> {
         let wanted = Wanted {
-            dtype: self.settings.dtype().map(str::to_owned),
+            dtype,
             cap: self.settings.cap(),
         };
-        let card = self.card;
-        let made = made(place, &wanted, card)?;
+        let made = made(place, &wanted, self.card)?;
+        let memory = made.memory.as_ref().and_then(|memory| memory());
         self.told.device(&made.device, made.memory);
-        if let (Place::Cpu, Some(dtype)) = (place, &wanted.dtype)
-            && dtype != "float32"
+        if let (Place::Cpu, Some(asked)) = (place, self.settings.dtype())
+            && asked != "float32"
         {
             let text =
-                format!("vae_dtype = {dtype}: on the processor everything is computed in float32");
+                format!("vae_dtype = {asked}: on the processor everything is computed in float32");
             self.told.send("problem", json!({ "text": text }));
-        }
-        if place != self.job.place {
-            self.told
-                .send("fix", json!({ "what": "vae_device", "device": "cpu" }));
         }
         let others: Vec<Tier> = match place {
             Place::Card => vec![("cpu", Arc::new(Cpu) as Arc<dyn Backend>)],
@@ -250,6 +272,7 @@ impl Work<'_> {
         Ok(Ready {
             backend: Arc::new(backend),
             name: made.name,
+            memory,
         })
     }
 }

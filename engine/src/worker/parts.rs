@@ -11,11 +11,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use candle_core::Device;
+use serde_json::Value;
 
 use crate::error::{Error, Result, io};
 use crate::vae::Carry;
 use crate::video::Size;
 
+/// Says how the frames were made.
+const WAY: &str = "way.json";
 /// Holds the inode of the whole file before it is renamed.
 const FINISHING: &str = "finishing";
 /// A state up to this size is always kept.
@@ -88,13 +91,25 @@ impl Parts {
         })
     }
 
-    /// Where an earlier decode stopped: the newest state whose frames are all there, and how many that is.
-    /// Without a state the frames count only where they are all of `total`.
-    pub(super) fn resume(&self, total: usize, device: &Device) -> Result<(usize, Option<Carry>)> {
-        let there = self.covered()?;
-        if there >= total {
-            return Ok((total, None));
+    /// The way by which the frames that are there were made.
+    pub(super) fn way(&self) -> Option<Value> {
+        let text = fs::read(self.folder.join(WAY)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Begins anew in this way: what was made in another one goes.
+    pub(super) fn begin(&mut self, way: &Value) -> Result<()> {
+        for (_, path) in self.names()? {
+            fs::remove_file(&path).map_err(io(&path))?;
         }
+        self.write(WAY, |path| {
+            fs::write(path, way.to_string()).map_err(io(path))
+        })
+    }
+
+    /// Where an earlier decode stopped: the newest state whose frames are all there, and how many that is.
+    pub(super) fn resume(&self, device: &Device) -> Result<(usize, Option<Carry>)> {
+        let there = self.frames_there()?;
         let mut states = self.states()?;
         states.sort_unstable_by(|a, b| b.0.cmp(&a.0));
         for (frames, path) in states {
@@ -200,7 +215,7 @@ impl Parts {
     }
 
     /// Frames from the first on without a gap.
-    fn covered(&self) -> Result<usize> {
+    pub(super) fn frames_there(&self) -> Result<usize> {
         let mut at = 0;
         for part in self.parts()? {
             if part.first > at {
@@ -260,6 +275,12 @@ impl Parts {
 impl Drop for Parts {
     /// Folders in which nothing is kept do not stay.
     fn drop(&mut self) {
+        let none = self
+            .names()
+            .is_ok_and(|all| all.iter().all(|(name, _)| name == WAY));
+        if none {
+            let _ = fs::remove_file(self.folder.join(WAY));
+        }
         // only empty ones go
         if fs::remove_dir(&self.folder).is_ok() {
             let _ = fs::remove_file(self.root.join("lock"));
@@ -335,25 +356,25 @@ mod tests {
     fn whole_frames_and_their_state_are_found_again() {
         let folder = tempfile::tempdir().unwrap();
         let mut parts = open(folder.path());
-        assert_eq!(parts.resume(9, &Device::Cpu).unwrap().0, 0);
+        assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
         parts.keep(0, &[1; 6], &state(1), 9).unwrap();
         parts.keep(1, &[2; 24], &state(5), 9).unwrap();
         drop(parts);
         let parts = open(folder.path());
-        let (frames, carry) = parts.resume(9, &Device::Cpu).unwrap();
+        let (frames, carry) = parts.resume(&Device::Cpu).unwrap();
         assert_eq!((frames, carry.unwrap().frames()), (5, 5));
         // cut short, as by a full disk: only what lies before it counts
         let path = folder.path().join("o.mp4.parts/d/frames-000001-000004.rgb");
         std::fs::write(&path, [2; 23]).unwrap();
-        assert_eq!(parts.resume(9, &Device::Cpu).unwrap().0, 0);
+        assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
         std::fs::write(&path, [2; 24]).unwrap();
         std::fs::write(
             folder.path().join("o.mp4.parts/d/state-000005.bin"),
             "rubbish",
         )
         .unwrap();
-        assert_eq!(parts.resume(9, &Device::Cpu).unwrap().0, 0);
-        assert_eq!(parts.resume(5, &Device::Cpu).unwrap().0, 5);
+        assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
+        assert_eq!(parts.frames_there().unwrap(), 5);
         let all: Vec<Vec<u8>> = parts.frames().unwrap().map(Result::unwrap).collect();
         assert_eq!(all.concat(), [vec![1; 6], vec![2; 24]].concat());
         parts.remove();

@@ -16,8 +16,8 @@ pub(in crate::cli) struct DecodeArgs {
     /// newest latents
     #[arg(long, value_name = "ENTRY", num_args = 0..=1, default_missing_value = "")]
     pub(super) from_vault: Option<String>,
-    /// Folder of the autoencoder (`vae`) as diffusers saves it; from the vault without it
-    /// the one that the dead run had loaded
+    /// Folder of the autoencoder (`vae`) as diffusers saves it, or a checkpoint of one file;
+    /// from the vault without it the one that the dead run had loaded
     #[arg(long, value_name = "DIR|FILE", required_unless_present = "from_vault")]
     pub(super) model: Option<PathBuf>,
     /// The video: .mp4 (through ffmpeg), .gif, or a name without an ending for a folder of
@@ -43,7 +43,7 @@ pub(in crate::cli) struct DecodeArgs {
 pub(in crate::cli) struct EncodeArgs {
     /// The video: a folder of png pictures, a gif, or what ffmpeg reads
     pub(super) video: PathBuf,
-    /// Folder of the autoencoder (`vae`) as diffusers saves it
+    /// Folder of the autoencoder (`vae`) as diffusers saves it, or a checkpoint of one file
     #[arg(long, value_name = "DIR|FILE")]
     pub(super) model: PathBuf,
     /// The latents: a .safetensors file

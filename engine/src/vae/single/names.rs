@@ -58,7 +58,7 @@ fn comfy(parts: &[&str], levels: usize) -> Option<String> {
             format!("mid_block.attentions.0.to_{one}.{}", join(rest))
         }
         ["mid", block @ ("block_1" | "block_2"), rest @ ..] => {
-            let at = if *block == "block_1" { 0 } else { 1 };
+            let at = usize::from(*block == "block_2");
             format!("mid_block.resnets.{at}.{}", resnet(rest))
         }
         [side @ ("down" | "up"), level, rest @ ..] => {
@@ -105,7 +105,7 @@ fn wan(parts: &[&str], blocks: Option<usize>) -> Option<String> {
         ["head", "2", rest @ ..] => format!("conv_out.{}", join(rest)),
         ["middle", "1", rest @ ..] => format!("mid_block.attentions.0.{}", join(rest)),
         ["middle", number @ ("0" | "2"), rest @ ..] => {
-            let at = if *number == "0" { 0 } else { 1 };
+            let at = usize::from(*number == "2");
             format!("mid_block.resnets.{at}.{}", wan_resnet(rest)?)
         }
         ["downsamples" | "upsamples", rest @ ..] => {

@@ -11,9 +11,11 @@ type Found<T> = std::result::Result<T, String>;
 
 /// A number of a tensor's shape.
 fn side(weights: &Weights, name: &str, at: usize) -> Found<usize> {
-    let shape = weights.shape(name).map_err(|_| {
-        format!("weight {name}: missing: the file is of another model, or incomplete")
-    })?;
+    let Ok(shape) = weights.shape(name) else {
+        return Err(format!(
+            "weight {name}: missing: the file is of another model, or incomplete"
+        ));
+    };
     shape
         .get(at)
         .copied()

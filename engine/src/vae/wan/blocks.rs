@@ -82,12 +82,7 @@ pub(super) struct Resnet {
 }
 
 impl Resnet {
-    pub(super) fn load(
-        at: &Loader,
-        inputs: usize,
-        outputs: usize,
-        slots: &mut Slots,
-    ) -> Result<Self> {
+    fn load(at: &Loader, inputs: usize, outputs: usize, slots: &mut Slots) -> Result<Self> {
         let shortcut = at.under("conv_shortcut");
         Ok(Self {
             norm1: gamma(&at.under("norm1"), inputs, 4)?,
@@ -98,6 +93,20 @@ impl Resnet {
                 .then(|| shortcut.conv(&[outputs, inputs, 1, 1, 1]))
                 .transpose()?,
         })
+    }
+
+    /// The `count` blocks of a level, each at the place that `at` gives; the first changes the width.
+    pub(super) fn row(
+        count: usize,
+        (inputs, width): (usize, usize),
+        slots: &mut Slots,
+        mut at: impl FnMut(usize) -> Loader,
+    ) -> Result<Vec<Self>> {
+        let each = |j: usize| {
+            let inputs = if j == 0 { inputs } else { width };
+            Self::load(&at(j), inputs, width, slots)
+        };
+        (0..count).map(each).collect()
     }
 
     pub(super) fn run(

@@ -74,16 +74,10 @@ impl Decoder {
         let mut inputs = top;
         for (i, &width) in widths.iter().enumerate() {
             let at = at.under(format_args!("up_blocks.{i}"));
-            let mut resnets = Vec::new();
-            for j in 0..=config.num_res_blocks {
-                let inputs = if j == 0 { inputs } else { width };
-                resnets.push(Resnet::load(
-                    &at.under(format_args!("resnets.{j}")),
-                    inputs,
-                    width,
-                    &mut slots,
-                )?);
-            }
+            let count = config.num_res_blocks + 1;
+            let resnets = Resnet::row(count, (inputs, width), &mut slots, |j| {
+                at.under(format_args!("resnets.{j}"))
+            })?;
             // The last level enlarges nothing; the others mirror the encoder's.
             let enlarges = i + 1 < widths.len();
             let time = enlarges && config.temperal_downsample[widths.len() - 2 - i];

@@ -88,16 +88,10 @@ impl Encoder {
                     ))
                 }
             };
-            let mut resnets = Vec::new();
-            for j in 0..config.num_res_blocks {
-                let inputs = if j == 0 { inputs } else { width };
-                resnets.push(Resnet::load(
-                    &next(format!("resnets.{j}")),
-                    inputs,
-                    width,
-                    &mut slots,
-                )?);
-            }
+            let count = config.num_res_blocks;
+            let resnets = Resnet::row(count, (inputs, width), &mut slots, |j| {
+                next(format!("resnets.{j}"))
+            })?;
             let shrinks = i + 1 < widths.len();
             let time = shrinks && config.temperal_downsample[i];
             let downsample = shrinks

@@ -205,7 +205,8 @@ impl Need<'_> {
                     + self.first_held().max(self.second(inputs != width, false))
             }
         } else {
-            self.below() + self.whole(width) + self.first_lazy().max(self.second(true, true))
+            let passes = self.first_lazy().max(self.second(true, true));
+            self.fused() + self.below() + self.whole(width) + passes
         };
         let others = if mode.keep {
             2 * self.whole(width) + self.first_held().max(self.second(false, false))
@@ -220,8 +221,29 @@ impl Need<'_> {
         let Grid { frames, rows } = self.grid;
         let inputs = self.sizes.inputs;
         let piece = self.bytes(frames, rows, inputs) + self.scratch(frames, rows, 3, inputs, true);
-        let kept = if mode.whole { self.whole(inputs) } else { 0 };
-        self.below() + kept + piece
+        if mode.whole {
+            return self.below() + self.whole(inputs) + piece;
+        }
+        self.below() + self.making_fused().max(self.fused() + piece)
+    }
+
+    /// The weights that upsampling and shortcut are in one, where there is a shortcut.
+    fn fused(&self) -> u64 {
+        let Sizes { inputs, width, .. } = *self.sizes;
+        if inputs == width {
+            return 0;
+        }
+        self.element * (27 * inputs * width) as u64
+    }
+
+    /// What making them takes, in single precision: the upsampling's weights, the product, and its copy in the
+    /// layout of the backend.
+    fn making_fused(&self) -> u64 {
+        let Sizes { inputs, width, .. } = *self.sizes;
+        if inputs == width {
+            return 0;
+        }
+        4 * (27 * inputs * (inputs + 2 * width)) as u64
     }
 
     /// The first convolution of a block whose input is in memory, beside input and result.

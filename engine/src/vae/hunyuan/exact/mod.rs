@@ -19,7 +19,7 @@ use candle_core::Tensor;
 
 use self::memory::{LevelPlan, Mode, Sizes, choose, levels};
 use self::passes::{Input, Lazy, Passes};
-use self::region::{Conv, Part};
+use self::region::{Conv, Part, Region};
 use super::super::config::HunyuanConfig;
 use super::super::layers::{GroupNorm, Loader};
 use super::super::{Observer, from_clip, to_clip};
@@ -138,7 +138,7 @@ impl Decoder {
         let (_, t, h, w, _) = below.dims5()?;
         let shortcut = !mode.whole && self.levels[at].resnets[0].shortcut.is_some();
         Ok(Lazy {
-            below: Part::whole(&below)?,
+            below: Part::new(below, Region::all([t, h, w])),
             below_size: [t, h, w],
             fused: shortcut
                 .then(|| self.fused(at, upsample.conv.conv.size()))

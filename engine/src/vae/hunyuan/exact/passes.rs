@@ -49,13 +49,11 @@ struct Total(Option<GroupSums>);
 
 impl Total {
     fn add(&mut self, piece: GroupSums) -> Result<()> {
-        match &mut self.0 {
-            Some(total) => total.add(&piece),
-            None => {
-                self.0 = Some(piece);
-                Ok(())
-            }
+        if let Some(total) = &mut self.0 {
+            return total.add(&piece);
         }
+        self.0 = Some(piece);
+        Ok(())
     }
 
     fn done(self) -> Result<GroupSums> {
@@ -178,7 +176,7 @@ impl Passes<'_> {
             self.see(format_args!("resnets.{at}.conv1"), &piece)?;
             drop(piece);
             if matches!(input, Input::Lazy(_)) {
-                kept = Some(last(from)?);
+                kept = Some(last(&from)?);
             }
         }
         Ok((whole, total.done()?))
@@ -343,7 +341,7 @@ impl Passes<'_> {
 }
 
 /// The last frames of a piece that the next one reads.
-fn last(part: Part) -> Result<Part> {
+fn last(part: &Part) -> Result<Part> {
     let Range { start, end } = part.region.frames.clone();
     part.frames(start.max(end.saturating_sub(FRONT))..end)
 }

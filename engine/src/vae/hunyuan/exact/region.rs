@@ -90,7 +90,7 @@ impl Part {
         Ok(Self::new(clip.clone(), Region::all([t, h, w])))
     }
 
-    /// The frames `wanted` of it, which it must have, in memory of their own.
+    /// The frames `wanted` of it, which it must have, without the memory of the others.
     pub(super) fn frames(&self, wanted: Range<usize>) -> Result<Self> {
         let Range { start, end } = self.region.frames;
         if wanted.start < start || wanted.end > end || wanted.is_empty() {
@@ -110,10 +110,7 @@ impl Part {
             tensors.push(self.body.narrow(TIME, first - split, wanted.end - first)?);
         }
         let body = match tensors.as_slice() {
-            // all of a tensor: no copy
-            [one] if one.elem_count() == self.body.elem_count() && self.front.is_none() => {
-                one.clone()
-            }
+            _ if wanted == (split..end) => self.body.clone(),
             [one] => one.force_contiguous()?,
             several => Tensor::cat(several, TIME)?,
         };

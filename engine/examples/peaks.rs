@@ -1,0 +1,111 @@
+//! The planner's predictions beside what an allocator that counts sees, as a table.
+//!
+//! `peaks MODEL CASE…`: MODEL is a folder or a file, a CASE `TxHxW` of latents and then, each behind a comma, any of
+//! `tile=LENGTH/STRIDE`, `frames=LENGTH/STRIDE` (pixels and frames of the video), `exact=MB`.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use candle_core::{DType, Device, Tensor};
+use framepack_engine::ops::cpu::Cpu;
+use framepack_engine::plan::{self, Half, Job, Way};
+use framepack_engine::vae::{Config, Model, Run, Tiling, Unobserved};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+type Failure = Box<dyn std::error::Error>;
+
+fn case(text: &str) -> Result<([usize; 3], Way), Failure> {
+    let mut parts = text.split(',');
+    let numbers = |text: &str, separator: char| -> Result<Vec<usize>, Failure> {
+        Ok(text
+            .split(separator)
+            .map(str::parse)
+            .collect::<Result<_, _>>()?)
+    };
+    let size = numbers(parts.next().unwrap_or_default(), 'x')?;
+    let size = <[usize; 3]>::try_from(size).map_err(|other| format!("{other:?} is no TxHxW"))?;
+    let (mut tiling, mut exact) = (Tiling::default(), None);
+    for part in parts {
+        let (key, value) = part.split_once('=').ok_or("KEY=VALUE is needed")?;
+        let run = || -> Result<Run, Failure> {
+            match numbers(value, '/')?.as_slice() {
+                [length, stride] => Ok(Run {
+                    length: *length,
+                    stride: *stride,
+                }),
+                _ => Err("LENGTH/STRIDE is needed".into()),
+            }
+        };
+        match key {
+            "tile" => tiling.space = Some(run()?),
+            "frames" => tiling.time = Some(run()?),
+            "exact" => exact = Some(value.parse::<u64>()? * 1_000_000),
+            other => return Err(format!("{other} is not known").into()),
+        }
+    }
+    let way = exact.map_or(Way::Tiled(tiling), |budget| Way::Exact { budget });
+    Ok((size, way))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "megabytes with a digit")]
+fn mb(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+fn main() -> Result<(), Failure> {
+    let args: Vec<String> = std::env::args().collect();
+    let [_, path, cases @ ..] = args.as_slice() else {
+        return Err("usage: peaks MODEL CASE...".into());
+    };
+    let model = Model::open(Path::new(path))?;
+    let channels = match model.config() {
+        Config::Hunyuan(config) => config.latent_channels,
+        Config::Wan(config) => config.z_dim,
+    };
+    let decoder = model.decoder(Arc::new(Cpu))?;
+    let mut out = std::io::stdout();
+    writeln!(
+        out,
+        "weights: predicted {:.1} MB, measured {:.1} MB\n",
+        mb(model.weight_bytes(Half::Decoder, DType::F32)),
+        mb(ALLOCATOR.current_usage() as u64)
+    )?;
+    let latents = |[t, h, w]: [usize; 3]| {
+        Tensor::randn(0f32, 1.0, (1, channels, t, h, w), &Device::Cpu)?.to_dtype(DType::F32)
+    };
+    // threads, and what the matrix product keeps for them, are there from now on
+    decoder.decode(&latents([1, 8, 8])?, &Tiling::default(), &mut Unobserved)?;
+    writeln!(
+        out,
+        "| latents, way | predicted MB | measured MB | off by | s |"
+    )?;
+    writeln!(out, "| --- | --- | --- | --- | --- |")?;
+    for text in cases {
+        let (size, way) = case(text)?;
+        let job = Job {
+            config: model.config(),
+            half: Half::Decoder,
+            batch: 1,
+            size,
+        };
+        let predicted = mb(plan::peak(&job, &Cpu, &way)?);
+        let latents = latents(size)?;
+        let before = ALLOCATOR.current_usage();
+        ALLOCATOR.reset_peak_usage();
+        let start = Instant::now();
+        decoder.decode_way(&latents, &way, None, &mut Unobserved, &mut |_| Ok(()))?;
+        let seconds = start.elapsed().as_secs_f64();
+        let measured = mb((ALLOCATOR.peak_usage() - before) as u64);
+        let off = (predicted / measured - 1.0) * 100.0;
+        writeln!(
+            out,
+            "| {text} | {predicted:.1} | {measured:.1} | {off:+.1} % | {seconds:.1} |"
+        )?;
+    }
+    Ok(())
+}
