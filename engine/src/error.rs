@@ -86,7 +86,9 @@ impl Error {
             return false;
         };
         let text = e.to_string().to_lowercase();
-        text.contains("out of memory") || text.contains("out_of_memory")
+        ["out of memory", "out_of_memory", "status_alloc_failed"]
+            .iter()
+            .any(|words| text.contains(words))
     }
 }
 
@@ -101,5 +103,21 @@ pub(crate) fn io(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + u
     move |source| Error::Io {
         path: path.clone(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_card_is_told_from_other_errors() {
+        let tensor = |text: &str| Error::Tensor(candle_core::Error::Msg(text.to_owned()));
+        assert!(
+            tensor("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")").is_out_of_memory()
+        );
+        assert!(tensor("cudnnBackendExecute: CUDNN_STATUS_ALLOC_FAILED").is_out_of_memory());
+        assert!(!tensor("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS)").is_out_of_memory());
+        assert!(!Error::Argument("CUDA_ERROR_OUT_OF_MEMORY".to_owned()).is_out_of_memory());
     }
 }
