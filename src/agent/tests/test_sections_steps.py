@@ -55,7 +55,7 @@ class Steps(unittest.TestCase):
             import torch
             from diffusers import WanTransformer3DModel
             from fpt_agent import steps, store
-            steps.WORTH_S = 0.05
+            steps.WORTH_S, steps.TIMES = 0.05, 0
             torch.manual_seed(0)
             model = WanTransformer3DModel(num_attention_heads=2, attention_head_dim=12, in_channels=4, out_channels=4, text_dim=8,
                                           freq_dim=8, ffn_dim=16, num_layers=1).eval()

@@ -108,6 +108,20 @@ FORKED = """
         jobs.Job([numpy.zeros((2, 2, 3), numpy.uint8), "", ""] + [1] * 10).run(worker, (), {})
 """
 
+WORTH = """
+    from fpt_agent import steps
+    class Clock:
+        now = 100.0
+        def monotonic(self):
+            return self.now
+    steps.time = clock = Clock()
+    model = object()
+    for cost, took in (0.0, 0), (0.0, 0.4), (0.0, 0.6), (0.02, 0.6), (0.02, 0.7), (0.1, 3.0), (0.1, 3.4):
+        steps._inside.cost = cost
+        clock.now += took
+        print(cost, took, steps.worth(model))
+"""
+
 
 class Steps(unittest.TestCase):
     def run_code(self, s, code):
@@ -122,6 +136,12 @@ class Steps(unittest.TestCase):
             self.assertEqual(self.run_code(s, HANDED_BACK), [
                 "plain 0 True", "draws 0 True", "counts 3 True", "counts on the class 3 True", "in another order 0 True",
                 "with gaps 0 True", "hook outside 3 True", "hook inside 3 True", "training 3 True", "12", "1"])
+
+    def test_keeping_costs_little_of_a_step(self):
+        with Supervisor() as s:
+            code, out, err = s.run("-c", textwrap.dedent(WORTH), settings={})
+            self.assertEqual(code, 0, err)
+            self.assertEqual([line.split()[2] for line in out.splitlines()], ["True", "False", "True", "False", "True", "False", "True"])
 
     def test_the_child_of_a_fork_ends_nothing_of_its_parents(self):
         with Supervisor() as s:

@@ -18,6 +18,8 @@ from .state import link, torch
 
 #: Steps shorter than this are not worth a file each, unless the setting `replay_steps` says so.
 WORTH_S = 0.5
+#: Nor are those that take less than so many times what the model's fingerprints take: keeping is to cost no more than 3 %.
+TIMES = 33
 WHERE = "transformer.forward"
 _inside = threading.local()
 #: Whose hooks on a model are no reason to compute its steps anew.
@@ -32,8 +34,11 @@ class Step:
 
     def __init__(self, model, args, kwargs):
         self.model = model
+        given = fingerprint.key_of(list(args), kwargs)  # first: it waits for what the device still has to do
+        began = time.monotonic()
         self.state = fingerprint.key_of(model)
-        self.key = fingerprint.key_of(self.state, list(args), kwargs)
+        _inside.cost = 2 * (time.monotonic() - began)  # here and in `keep`
+        self.key = fingerprint.key_of(self.state, given)
         self.before = sections.globals_now(torch())
 
     def stored(self):
@@ -106,14 +111,15 @@ def known(hook):
 
 
 def worth(model):
-    """The call is to be kept: steps of this model take long enough. Its first is, as nothing is known yet, and so is
+    """The call is to be kept: steps of this model take long enough for what that costs. Its first is, as nothing is known yet, and so is
     the one after a step that was handed back, which was worth it and takes no time now."""
     said = config.flag("replay_steps")
     now, last, replayed = time.monotonic(), getattr(_inside, "last", None), getattr(_inside, "replayed", False)
     _inside.last, _inside.replayed = (id(model), now), False
     if said is not None:
         return said
-    return last is None or last[0] != id(model) or replayed or now - last[1] >= WORTH_S
+    cost = getattr(_inside, "cost", 0.0)
+    return last is None or last[0] != id(model) or replayed or now - last[1] >= max(WORTH_S, TIMES * cost)
 
 
 def kept(is_compiling):
