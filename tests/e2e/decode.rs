@@ -23,7 +23,9 @@ fn model() -> PathBuf {
 fn latents(home: &Home, name: &str, [c, t, h, w]: [usize; 4]) -> PathBuf {
     let count = c * t * h * w;
     let bytes: Vec<u8> = (0..count)
-        .flat_map(|i| (((i * 7919 % 2003) as f32) / 1000.0 - 1.0).to_le_bytes())
+        .flat_map(|i| {
+            (f32::from(u16::try_from(i * 7919 % 2003).unwrap()) / 1000.0 - 1.0).to_le_bytes()
+        })
         .collect();
     let header = format!(
         r#"{{"latents":{{"dtype":"F32","shape":[1,{c},{t},{h},{w}],"data_offsets":[0,{}]}}}}"#,

@@ -28,13 +28,13 @@ pub(super) struct Gif {
 
 impl Gif {
     pub(super) fn new(path: &Path, size: Size, fps: f64) -> Result<Self> {
-        let side = |n: usize| {
+        let edge = |n: usize| {
             u16::try_from(n).map_err(|_large| Error::File {
                 path: path.to_owned(),
                 reason: format!("a gif has sides of at most {} pixels", u16::MAX),
             })
         };
-        let sides = [side(size.width)?, side(size.height)?];
+        let sides = [edge(size.width)?, edge(size.height)?];
         let file = File::create(path).map_err(io(path))?;
         let mut encoder = Encoder::new(BufWriter::new(file), sides[0], sides[1], &[])
             .map_err(|e| failed(path, e))?;

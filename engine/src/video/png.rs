@@ -82,7 +82,11 @@ fn by_number(name: &str) -> String {
         }
         if !digits.is_empty() {
             let number = digits.trim_start_matches('0');
-            out.push_str(&format!("{number:0>20}"));
+            out.extend(std::iter::repeat_n(
+                '0',
+                20_usize.saturating_sub(number.len()),
+            ));
+            out.push_str(number);
             digits.clear();
         }
         out.push(c);
@@ -125,8 +129,8 @@ fn picture(path: &Path) -> Result<(Size, Vec<u8>)> {
 }
 
 fn sides(size: Size, path: &Path) -> Result<[u32; 2]> {
-    let side = |n: usize| u32::try_from(n).map_err(|_large| wrong(path, &"it is too large"));
-    Ok([side(size.width)?, side(size.height)?])
+    let edge = |n: usize| u32::try_from(n).map_err(|_large| wrong(path, &"it is too large"));
+    Ok([edge(size.width)?, edge(size.height)?])
 }
 
 fn wrong(path: &Path, why: &dyn std::fmt::Display) -> Error {

@@ -37,26 +37,25 @@ impl Latents {
         let weights = Weights::open(path)?;
         let fits = |name: &str| weights.shape(name).is_ok_and(|s| matches!(s.len(), 4 | 5));
         let known = NAMES.into_iter().find(|name| weights.has(name));
-        let name = match known {
-            Some(name) => name.to_owned(),
-            None => {
-                let mut all = weights.names().filter(|name| fits(name));
-                match (all.next(), all.next()) {
-                    (Some(one), None) => one.to_owned(),
-                    (None, _) => {
-                        return Err(wrong(
-                            "no tensor of four or five dimensions is in it: it holds no latents of a video"
-                                .to_owned(),
-                        ));
-                    }
-                    (Some(_), Some(_)) => {
-                        let names: Vec<&str> = weights.names().take(5).collect();
-                        return Err(wrong(format!(
-                            "several tensors are in it ({} …), and none is named {}: it may be a model",
-                            names.join(", "),
-                            NAMES.join(", ")
-                        )));
-                    }
+        let name = if let Some(name) = known {
+            name.to_owned()
+        } else {
+            let mut all = weights.names().filter(|name| fits(name));
+            match (all.next(), all.next()) {
+                (Some(one), None) => one.to_owned(),
+                (None, _) => {
+                    return Err(wrong(
+                        "no tensor of four or five dimensions is in it: it holds no latents of a video"
+                            .to_owned(),
+                    ));
+                }
+                (Some(_), Some(_)) => {
+                    let names: Vec<&str> = weights.names().take(5).collect();
+                    return Err(wrong(format!(
+                        "several tensors are in it ({} …), and none is named {}: it may be a model",
+                        names.join(", "),
+                        NAMES.join(", ")
+                    )));
                 }
             }
         };
@@ -141,7 +140,7 @@ mod tests {
             .iter()
             .map(|(name, shape)| {
                 let count: usize = shape.iter().product();
-                let numbers: Vec<f32> = (0..count).map(|i| i as f32).collect();
+                let numbers: Vec<f32> = (0u16..).take(count).map(f32::from).collect();
                 let tensor = Tensor::from_vec(numbers, *shape, &Device::Cpu).unwrap();
                 ((*name).to_owned(), tensor)
             })

@@ -323,8 +323,8 @@ mod tests {
         let mut told: Vec<Value> = Vec::new();
         let mut lines = BufReader::new(supervisor.try_clone().unwrap()).lines();
         while told.iter().filter(|m| m["type"] == "reply").count() < 2 {
-            let line = lines.next().unwrap().unwrap();
-            told.push(serde_json::from_str(&line).unwrap());
+            let next = lines.next().unwrap().unwrap();
+            told.push(serde_json::from_str(&next).unwrap());
         }
         link.send("bye", json!({}));
         link.close();

@@ -111,7 +111,7 @@ impl Parts {
     pub(super) fn resume(&self, device: &Device) -> Result<(usize, Option<Carry>)> {
         let there = self.frames_there()?;
         let mut states = self.states()?;
-        states.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        states.sort_unstable_by_key(|(frames, _)| std::cmp::Reverse(*frames));
         for (frames, path) in states {
             // one that cannot be read is as good as none
             let carry = Carry::load(&path, device);

@@ -40,7 +40,8 @@ pub struct Settings {
     pub run: Option<String>,
     /// Which attempt of it, from 1.
     pub attempt: Option<u64>,
-    settings: BTreeMap<String, String>,
+    #[serde(rename = "settings")]
+    by_key: BTreeMap<String, String>,
     /// What cannot be understood or followed, a sentence each.
     #[serde(skip)]
     pub problems: Vec<String>,
@@ -65,7 +66,7 @@ impl Settings {
             },
         };
         let told: Vec<String> = settings
-            .settings
+            .by_key
             .iter()
             .filter_map(|(key, value)| settings.lack(key, value))
             .collect();
@@ -93,7 +94,7 @@ impl Settings {
     }
 
     fn number(&self, key: &str) -> Option<u64> {
-        self.settings.get(key)?.trim().parse().ok()
+        self.by_key.get(key)?.trim().parse().ok()
     }
 
     fn size(&self, key: &str) -> Option<usize> {
@@ -118,13 +119,13 @@ impl Settings {
 
     /// What it is computed in.
     pub(super) fn dtype(&self) -> Option<&str> {
-        let dtype = self.settings.get("vae_dtype")?.as_str();
+        let dtype = self.by_key.get("vae_dtype")?.as_str();
         matches!(dtype, "float32" | "float16" | "bfloat16").then_some(dtype)
     }
 
     /// Not on the card.
     pub(super) fn on_cpu(&self) -> bool {
-        self.settings.get("vae_device").is_some_and(|v| v == "cpu")
+        self.by_key.get("vae_device").is_some_and(|v| v == "cpu")
     }
 
     /// Bytes of the card's memory.

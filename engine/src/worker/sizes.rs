@@ -157,8 +157,8 @@ mod tests {
     use crate::plan::Half;
     use crate::vae::{HunyuanConfig, WanConfig};
 
-    const fn run(length: usize, stride: usize) -> Option<Run> {
-        Some(Run { length, stride })
+    const fn run(length: usize, stride: usize) -> Run {
+        Run { length, stride }
     }
 
     #[test]
@@ -168,12 +168,18 @@ mod tests {
         let settings = Settings::parse(
             r#"{"settings": {"vae_tile": "259", "vae_overlap": "64", "vae_chunk": "4"}}"#,
         );
-        let tiled = |space, time| Some(Way::Tiled(Tiling { space, time }));
+        let tiled = |space, time| {
+            let time = Some(time);
+            Some(Way::Tiled(Tiling { space, time }))
+        };
         assert_eq!(
             asked(&hunyuan, &settings),
-            tiled(run(256, 192), run(16, 12))
+            tiled(Some(run(256, 192)), run(16, 12))
         );
-        assert_eq!(asked(&wan, &settings), tiled(run(256, 192), run(16, 16)));
+        assert_eq!(
+            asked(&wan, &settings),
+            tiled(Some(run(256, 192)), run(16, 16))
+        );
         assert_eq!(asked(&wan, &Settings::default()), None);
         let one = Settings::parse(r#"{"settings": {"vae_chunk": "1"}}"#);
         assert_eq!(asked(&hunyuan, &one), tiled(None, run(4, 4)));

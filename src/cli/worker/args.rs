@@ -25,11 +25,11 @@ pub(in crate::cli) struct DecodeArgs {
     #[arg(long, short, value_name = "FILE|DIR")]
     pub(super) output: PathBuf,
     /// Frames a second; without it what the latents say, else 24, of WAN 16
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = fps)]
     pub(super) fps: Option<f64>,
     /// Which video of a batch, from 1
-    #[arg(long, value_name = "N")]
-    pub(super) item: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) item: Option<u32>,
     /// Whether the latents are as the decoder takes them (true), or as a diffusion model
     /// leaves them (false); without it what the file says, else false
     #[arg(long, value_name = "true|false")]
@@ -50,7 +50,7 @@ pub(in crate::cli) struct EncodeArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: PathBuf,
     /// Frames a second, kept beside the latents
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = fps)]
     pub(super) fps: Option<f64>,
     #[command(flatten)]
     pub(super) how: HowArgs,
@@ -95,6 +95,13 @@ pub(super) enum Device {
 pub(in crate::cli) struct WorkerArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(super) words: Vec<OsString>,
+}
+
+fn fps(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(fps) if (0.1..=1000.0).contains(&fps) => Ok(fps),
+        _ => Err("a number from 0.1 to 1000".to_owned()),
+    }
 }
 
 const DECODE_HELP: &str = "\

@@ -43,7 +43,7 @@ pub(super) fn decode(args: DecodeArgs) -> Result<u8, CliError> {
         place: Place::Cpu,
         force: args.how.force,
         fps: args.fps,
-        item: args.item,
+        item: args.item.and_then(|item| usize::try_from(item).ok()),
         scaling_applied: args.scaling_applied,
     };
     supervised(job, args.how)
