@@ -110,11 +110,8 @@ async fn a_bar_that_floods_costs_no_word_of_a_job() {
         }
     });
     let mut ended = 0;
-    loop {
-        match next(&mut heard).await {
-            Heard::Said { message, .. } => ended += u32::from(message.said == Said::JobEnded),
-            Heard::Closed { .. } => break,
-        }
+    while let Heard::Said { message, .. } = next(&mut heard).await {
+        ended += u32::from(message.said == Said::JobEnded);
     }
     writer.join().unwrap();
     assert_eq!(ended, 5);

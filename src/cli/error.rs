@@ -140,7 +140,7 @@ pub enum CliError {
         /// `decode`, `encode`.
         what: &'static str,
         /// Why.
-        why: framepack_engine::Error,
+        why: Box<framepack_engine::Error>,
     },
     /// The card cannot be used.
     #[error(transparent)]

@@ -206,12 +206,8 @@ fn files_and_folders(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A Python generation hangs in its decode and is ended; what the vault kept becomes the
-/// frames that the undisturbed program would have shown.
-#[test]
-fn a_rescued_latent_gives_the_frames_of_the_reference() {
-    let home = Home::new();
-    let wan = workload("tiny_wan.py");
+/// The undisturbed program, which leaves its autoencoder in `vae` and its frames in `frames.rgb`.
+fn undisturbed(home: &Home, wan: &Path) -> std::process::Child {
     let reference = format!(
         "
 import runpy, sys, torch
@@ -233,8 +229,20 @@ runpy.run_path({wan:?}, run_name='__main__')
     let mut program = Command::new(python());
     home.dress(&mut program);
     let program = program.current_dir(home.dir()).args(["-c", &reference]);
-    let program = program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    program
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
 
+/// A Python generation hangs in its decode and is ended; what the vault kept becomes the
+/// frames that the undisturbed program would have shown.
+#[test]
+fn a_rescued_latent_gives_the_frames_of_the_reference() {
+    let home = Home::new();
+    let wan = workload("tiny_wan.py");
+    let program = undisturbed(&home, &wan);
     let words = [
         wan.as_os_str(),
         "--float32".as_ref(),
@@ -255,7 +263,7 @@ runpy.run_path({wan:?}, run_name='__main__')
                 .any(|n| n.starts_with("latents."))
     };
     let kept = wait_until(LIMIT, kept);
-    let reference = program.unwrap().wait_with_output().unwrap();
+    let reference = program.wait_with_output().unwrap();
     assert!(kept);
     assert!(
         home.path("frames.rgb").is_file(),
@@ -279,8 +287,13 @@ runpy.run_path({wan:?}, run_name='__main__')
     let run = Start::new(&home).engine("decode", &words).start();
     run.finish(LIMIT).assert_exit(0);
 
-    let ours = framepack_engine::video::read(&output).unwrap();
-    let theirs = std::fs::read(home.path("frames.rgb")).unwrap();
+    are_the_frames(&output, &home.path("frames.rgb"));
+}
+
+/// Whether the pictures are those of a file of raw RGB, but for roundings.
+fn are_the_frames(output: &Path, reference: &Path) {
+    let ours = framepack_engine::video::read(output).unwrap();
+    let theirs = std::fs::read(reference).unwrap();
     assert_eq!((ours.count(), ours.bytes.len()), (9, theirs.len()));
     let worst = ours
         .bytes

@@ -69,7 +69,7 @@ pub(super) fn encode(args: EncodeArgs) -> Result<u8, CliError> {
 fn supervised(mut job: Job, how: HowArgs) -> Result<u8, CliError> {
     job.check().map_err(|why| CliError::Engine {
         what: job.task.word(),
-        why,
+        why: Box::new(why),
     })?;
     let mut notices = Vec::new();
     job.place = place(how.device, &mut notices)?;
