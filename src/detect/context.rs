@@ -279,8 +279,11 @@ impl Context {
                 self.job = Job::Ended;
                 self.after_bar = None;
                 self.failed_in = Some((self.phase, self.section));
-                // without words the way it ended is all there is
-                self.exception = why.as_ref().map(|text| self.said(now, seq, text));
+                // one who has no words for it does not take back those of another: the
+                // agent says why, and the console's reader behind it knows of the exit alone
+                if let Some(text) = why {
+                    self.exception = Some(self.said(now, seq, text));
+                }
             }
         }
     }
@@ -464,5 +467,28 @@ fn event_cite(at: Mono, seq: u64, text: &str) -> Cite {
         kind: CiteKind::Event,
         line: None,
         text: text.chars().take(Cite::MOST).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_knows_no_reason_does_not_take_back_the_one_that_was_given() {
+        let mut context = Context::new(Mono::ZERO, false, BTreeMap::new());
+        let failed = |why: Option<&str>| {
+            Event::Job(JobChange::Failed {
+                why: why.map(str::to_owned),
+            })
+        };
+        let started = Event::Job(JobChange::Started);
+        context.observe(Mono(1), 1, &started, None);
+        context.observe(Mono(2), 2, &failed(Some("no room")), None);
+        context.observe(Mono(3), 3, &failed(None), None);
+        let text = context.exception.as_ref().map(|cite| cite.text.as_str());
+        assert_eq!(text, Some("no room"));
+        context.observe(Mono(4), 4, &started, None);
+        assert_eq!(context.exception, None);
     }
 }

@@ -26,6 +26,7 @@ pub mod trust;
 pub mod units;
 pub mod visible;
 pub mod vocab;
+pub mod worker;
 
 pub use agent::{AgentBeat, AgentNote, AgentOp, AgentRank, AgentWay, AgentWord};
 pub use attempt::{

@@ -17,7 +17,6 @@ use crate::model::{AgentWay, AttemptSpec, EnvChange, EnvOrigin, Event, ProcSampl
 use crate::record::RunDir;
 use crate::supervise::evidence::OwnStacks;
 use crate::vault::Vault;
-use crate::workload::adapter::is_own_worker;
 
 use super::setup::Setup;
 use super::shell::Shell;
@@ -59,7 +58,7 @@ pub(super) struct Side {
 /// Whether an agent can be put into this command, as far as can be told before anything is
 /// launched.
 pub(super) fn expected(argv: &[String]) -> AgentWay {
-    if is_own_worker(argv) {
+    if crate::model::worker::is_own_worker(argv) {
         // it speaks the agent's words itself
         return AgentWay::On;
     }

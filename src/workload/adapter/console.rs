@@ -52,6 +52,8 @@ pub(super) struct Console {
     downloads: Vec<String>,
     /// The beginning was not seen.
     joined: bool,
+    /// The program is our own worker, whose last word is why it failed.
+    own: bool,
 }
 
 impl Console {
@@ -66,6 +68,7 @@ impl Console {
             last_exception: None,
             downloads: Vec::new(),
             joined: false,
+            own: crate::model::worker::is_own_worker(&launch.argv),
         }
     }
 
@@ -85,6 +88,12 @@ impl Console {
     }
 
     fn text(&mut self, text: &str, stream: Stream) {
+        if self.own
+            && stream == Stream::Stderr
+            && let Some(why) = why_own_worker_failed(text)
+        {
+            self.last_exception = Some(why.to_owned());
+        }
         let traceback = &mut self.tracebacks[usize::from(stream == Stream::Stderr)];
         let was_open = traceback.is_open();
         if let Some(e) = traceback.feed(text) {
@@ -206,6 +215,16 @@ const fn fails(e: &Exception, in_flight: bool) -> bool {
     in_flight && !e.by_server && (e.in_request || !e.aside)
 }
 
+/// The reason in the last line of our own worker, in whichever of its two programs it is.
+fn why_own_worker_failed(text: &str) -> Option<&str> {
+    let said = text
+        .strip_prefix("framepack-tui worker: ")
+        .or_else(|| text.strip_prefix("framepack-tui: "))?;
+    let jobs = ["failed to decode: ", "failed to encode: "];
+    let why = jobs.iter().find_map(|job| said.strip_prefix(job));
+    Some(why.unwrap_or(said))
+}
+
 impl Adapter for Console {
     fn start(&mut self) -> Vec<Event> {
         if !self.narrator.server {
@@ -276,5 +295,42 @@ impl Adapter for Console {
 
     fn is_server(&self) -> bool {
         self.narrator.server
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::model::JobChange;
+    use crate::workload::lines::LineSplitter;
+
+    fn why(argv: &str, stream: Stream) -> Option<String> {
+        let launch = LaunchInfo {
+            argv: argv.split(' ').map(str::to_owned).collect(),
+            on_cpu: false,
+        };
+        let mut console = Console::new(AdapterKind::Generic, &launch);
+        console.start();
+        let (mut lines, mut splitter) = (Vec::new(), LineSplitter::new(1, stream));
+        let said = b"framepack-tui worker: failed to decode: no room\n";
+        splitter.feed(said, Instant::now(), &mut lines);
+        for line in &lines {
+            console.feed(line);
+        }
+        let end = console.finish(false);
+        end.iter().find_map(|event| match event {
+            Event::Job(JobChange::Failed { why }) => why.clone(),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn our_own_worker_fails_for_the_reason_that_it_gave() {
+        let own = "/bin/framepack-tui worker decode a --model m --output o";
+        assert_eq!(why(own, Stream::Stderr), Some("no room".to_owned()));
+        assert_eq!(why(own, Stream::Stdout), None);
+        assert_eq!(why("python a.py", Stream::Stderr), None);
     }
 }

@@ -31,17 +31,11 @@ pub(super) fn script(argv: &[String]) -> Option<&str> {
     file.or_else(module).map(String::as_str)
 }
 
-/// `framepack-tui worker …`, by whatever path.
-pub(super) fn is_own_worker(argv: &[String]) -> bool {
-    let own = |program: &String| base(program) == env!("CARGO_PKG_NAME");
-    argv.first().is_some_and(own) && argv.get(1).is_some_and(|word| word == "worker")
-}
-
 pub(super) fn kind(argv: &[String], cwd: &str, names_in_cwd: &[String]) -> AdapterKind {
     let Some(program) = argv.first() else {
         return AdapterKind::Generic;
     };
-    if is_own_worker(argv) {
+    if crate::model::worker::is_own_worker(argv) {
         return AdapterKind::Generic;
     }
     let script = script(argv);

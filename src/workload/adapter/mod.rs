@@ -89,11 +89,6 @@ impl FromStr for AdapterKind {
     }
 }
 
-/// Whether a command is our own worker, `framepack-tui worker …`.
-pub fn is_own_worker(argv: &[String]) -> bool {
-    detect::is_own_worker(argv)
-}
-
 /// What an adapter is told about the launch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaunchInfo {

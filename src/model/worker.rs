@@ -1,0 +1,45 @@
+//! Our own worker, `framepack-tui worker …`, as a program that is supervised.
+
+use super::ExitStatus;
+
+/// What it ends with where it cannot do the job and no restart would change that: the output is there, a file is
+/// damaged or does not fit, a file is missing, ffmpeg or the card is missing (docs/engine.md).
+const REFUSALS: [i32; 4] = [64, 65, 66, 69];
+/// The one of these that a card may be the reason of.
+pub const OF_DEVICE: u8 = 69;
+
+/// Whether a command is our own worker, by whatever path.
+pub fn is_own_worker(argv: &[String]) -> bool {
+    let own = |program: &String| {
+        let name = program.rsplit('/').next();
+        name == Some(env!("CARGO_PKG_NAME"))
+    };
+    argv.first().is_some_and(own) && argv.get(1).is_some_and(|word| word == "worker")
+}
+
+/// The code by which our own worker says that it cannot do its job; `None`: another program, or another end.
+pub fn refusal(argv: &[String], status: ExitStatus) -> Option<u8> {
+    match status {
+        ExitStatus::Code(code) if REFUSALS.contains(&code) && is_own_worker(argv) => {
+            u8::try_from(code).ok()
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_worker_refuses() {
+        let argv = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let own = argv("/bin/framepack-tui worker decode a");
+        assert_eq!(refusal(&own, ExitStatus::Code(65)), Some(65));
+        assert_eq!(refusal(&own, ExitStatus::Code(1)), None);
+        assert_eq!(refusal(&own, ExitStatus::Signal(9)), None);
+        for other in ["framepack-tui run", "python framepack-tui worker", "sh"] {
+            assert_eq!(refusal(&argv(other), ExitStatus::Code(65)), None, "{other}");
+        }
+    }
+}
