@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::model::event::Level;
-use crate::model::{Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict};
+use crate::model::worker::{OF_DEVICE, refusal};
+use crate::model::{Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict, VerdictId};
 
 use crate::detect::Job;
 
@@ -363,6 +364,12 @@ impl RunState {
         };
     }
 
+    /// The code of our own worker, where it ended because it cannot do its job.
+    pub(super) fn refusal(&self) -> Option<u8> {
+        let (status, _) = self.exited?;
+        refusal(&self.started.argv, status)
+    }
+
     pub(super) fn advance_post_mortem(
         &mut self,
         verdict: &Verdict,
@@ -371,6 +378,13 @@ impl RunState {
     ) {
         if self.evidence_pending() && self.now.since(since) < EVIDENCE_LIMIT {
             return;
+        }
+        // no rung mends a file, whatever the words; a card that fails by words that we know may have one
+        let hopeless = |code: u8| code != OF_DEVICE || verdict.id == VerdictId::AppError;
+        if self.refusal().is_some_and(hopeless) {
+            self.note_tried();
+            let summary = format!("failed: {}", verdict.sentence);
+            return self.finish(Outcome::Failed, summary, out);
         }
         let rung = self.settle(verdict, false, out);
         self.note_tried();

@@ -266,7 +266,10 @@ impl RunState {
 
     /// Ends the run.
     pub(super) fn finish(&mut self, outcome: Outcome, summary: String, out: &mut Vec<Effect>) {
-        let exit_code = outcome.exit_code();
+        let refused = self
+            .refusal()
+            .filter(|_| matches!(outcome, Outcome::Failed));
+        let exit_code = refused.unwrap_or_else(|| outcome.exit_code());
         self.stage = Stage::Over;
         self.detector.end_attempt();
         self.outcome = Some((outcome.clone(), exit_code, summary.clone()));

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use framepack_tui::model::{
-    Command, Event, ExitStatus, FindMark, Health, JobChange, Metric, Outcome, Phase, RungId,
-    VerdictId,
+    ActionId, Command, Envelope, Event, ExitStatus, FindMark, Health, JobChange, Metric, Outcome,
+    Phase, RungId, VerdictId,
 };
 use framepack_tui::run::snapshot::Stage;
 
-use crate::sim::{Sim, World, plan};
+use crate::sim::{Sim, World, plan, rung};
 
 const fn secs(s: u64) -> Duration {
     Duration::from_secs(s)
@@ -606,4 +606,35 @@ fn the_snapshot_says_when_each_phase_began() {
             .watts_per_busy()
             .is_some_and(|w| (w - 310.0 / 97.0).abs() < 1e-9)
     );
+}
+
+#[test]
+fn what_our_own_worker_refuses_ends_the_run_with_its_code_and_walks_no_ladder() {
+    let ends = |program: &str, code: i32| {
+        let mut p = plan();
+        p.argv = [program, "worker", "decode"].map(str::to_owned).to_vec();
+        let answers = [VerdictId::AppError];
+        p.ladder = vec![rung("again", ActionId::TiledVae, &answers, &[])];
+        let mut sim = Sim::running_in(p, Phase::VaeDecode);
+        sim.feed(Event::Job(JobChange::Failed {
+            why: Some("it is damaged".to_owned()),
+        }));
+        sim.exit(ExitStatus::Code(code));
+        sim.run_for(secs(60));
+        let told = |e: &Envelope| matches!(e.event, Event::Decision(_));
+        let decided = sim.stream.iter().any(told);
+        let snapshot = sim.state.snapshot();
+        let (end, code, summary) = snapshot.outcome.expect("the run is over");
+        assert_eq!(end, Outcome::Failed);
+        (code, decided, summary)
+    };
+    for code in [64, 65, 66, 69] {
+        let (end, decided, summary) = ends("/bin/framepack-tui", code);
+        assert_eq!((i32::from(end), decided), (code, false));
+        assert!(summary.contains("it is damaged"), "{summary}");
+    }
+    for (program, code) in [("framepack-tui", 1), ("python", 65)] {
+        let (end, decided, _) = ends(program, code);
+        assert_eq!((end, decided), (20, true), "{program}");
+    }
 }
