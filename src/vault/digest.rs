@@ -8,13 +8,13 @@ use super::entry::{Entry, open};
 
 const PIECE: usize = 1 << 20;
 
-/// Whether the SHA-256 of an entry's data is the one that its metadata name.
+/// Whether the SHA-256 of an entry's data, or of its header, is the one that its metadata name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Digest {
     /// It is.
     Holds,
-    /// It is not: the data were changed after they were written.
+    /// It is not: data or header were changed after they were written.
     Differs,
     /// No digest is named, as in jobs.
     NotTold,

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::model::Bytes;
 
+use super::Digest;
 use super::jobs::Job;
 use super::safetensors::{self, Header, HeaderError, Tensor};
 
@@ -168,6 +169,12 @@ impl Entry {
             Some(Content::Tensors(header)) => Some(header),
             _ => None,
         }
+    }
+
+    /// Whether its header was changed after it had been written.
+    pub fn is_header_changed(&self) -> bool {
+        self.header()
+            .is_some_and(|header| header.seal == Digest::Differs)
     }
 
     /// What the metadata says under this name.

@@ -6,11 +6,15 @@
 //! format's description in the safetensors repository of Hugging Face.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, Read};
 
 use serde::Deserialize;
 use serde::de::{Error as _, MapAccess, Visitor};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::Digest;
 
 /// A header longer than this, in bytes, is none of ours: an entry's is a few KiB, and a
 /// saved state of the random sources adds some 10 KiB.
@@ -59,6 +63,8 @@ pub struct Header {
     pub tensors: Vec<Tensor>,
     /// `__metadata__`.
     pub metadata: BTreeMap<String, String>,
+    /// Whether the header is what its `seal` was made for.
+    pub seal: Digest,
     /// Offset of the data in the file.
     pub data_at: u64,
     /// Bytes of data, up to the end of the file.
@@ -99,7 +105,41 @@ pub fn read(file: &mut impl Read, size: u64) -> Result<Header, HeaderError> {
         return Err(HeaderError::Torn { missing });
     }
     let raw: Raw = serde_json::from_slice(&text).map_err(|e| HeaderError::Wrong(e.to_string()))?;
-    checked(raw, LENGTH + length, size)
+    let mut header = checked(raw, LENGTH + length, size)?;
+    header.seal = seal(&text);
+    Ok(header)
+}
+
+/// Compares `seal` of the metadata with the SHA-256 of the header without it, as JSON in ASCII with keys in order
+/// and no blanks: as the agent's `safetensors.py` makes it.
+fn seal(text: &[u8]) -> Digest {
+    let mut head: Value = serde_json::from_slice(text).unwrap_or_default();
+    let metadata = head.get_mut(METADATA).and_then(Value::as_object_mut);
+    let Some(Value::String(told)) = metadata.and_then(|told| told.remove("seal")) else {
+        return Digest::NotTold;
+    };
+    let found = Sha256::digest(in_ascii(&head.to_string()));
+    if format!("{found:x}") == told {
+        Digest::Holds
+    } else {
+        Digest::Differs
+    }
+}
+
+/// JSON with everything but printable ASCII escaped.
+fn in_ascii(json: &str) -> String {
+    let mut ascii = String::with_capacity(json.len());
+    for c in json.chars() {
+        if (' '..='~').contains(&c) {
+            ascii.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // a String takes everything
+            let _ = write!(ascii, "\\u{unit:04x}");
+        }
+    }
+    ascii
 }
 
 /// The header, if its tensors fill the file from `data_at` to `size`.
@@ -136,6 +176,7 @@ fn checked(raw: Raw, data_at: u64, size: u64) -> Result<Header, HeaderError> {
         Some(0) => Ok(Header {
             tensors,
             metadata: raw.metadata,
+            seal: Digest::NotTold,
             data_at,
             data_bytes: there,
         }),

@@ -142,3 +142,24 @@ proptest! {
         }
     }
 }
+
+/// As the agent's `header_of` wrote it.
+const SEALED: &str = r#"{"__metadata__":{"version":"1","prompt":"a \"b\" \\ / \u00e9 \u007f \n \u0001 \ud83d\ude00","run":"r","sha256":"0","seal":"d4b5fc963383c5d32cd8658b0e5fdf6e8d7b2ba229fd1096c4ea8e7ebe5c7e2d"},"latents":{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]},"global_torch":{"dtype":"U8","shape":[3],"data_offsets":[2,5]}}"#;
+
+#[test]
+fn a_seal_holds_until_the_header_is_changed() {
+    let seal = |header: &str| parsed(&file(header, 5)).unwrap().seal;
+    assert_eq!(seal(SEALED), Digest::Holds);
+    // how it is written is not what it says
+    assert_eq!(seal(&SEALED.replace("\\u00e9", "\u{e9}")), Digest::Holds);
+    for (from, to) in [
+        ("\\u00e9", "e"),
+        ("[1,2]", "[2,1]"),
+        ("\"run\":\"r\"", "\"run\":\"s\""),
+    ] {
+        let other = SEALED.replace(from, to);
+        assert_ne!(other, SEALED);
+        assert_eq!(seal(&other), Digest::Differs, "{from}");
+    }
+    assert_eq!(parsed(&file(GOOD, 16)).unwrap().seal, Digest::NotTold);
+}

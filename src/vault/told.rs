@@ -36,6 +36,8 @@ pub struct Told<'a> {
     /// Only where it was checked.
     digest: Option<Digest>,
     digest_error: Option<String>,
+    /// Of the header, which every list reads.
+    seal: Option<Digest>,
 }
 
 /// What a job holds, beside what every entry has.
@@ -123,6 +125,7 @@ impl Entry {
             job: self.job().map(told_job),
             digest,
             digest_error,
+            seal: self.header().map(|header| header.seal),
         }
     }
 }

@@ -441,7 +441,7 @@ fn host_notice(sampler: &Sampler, profile: &Profile) -> Option<String> {
 }
 
 /// Says something on standard error, where a screen is not up yet.
-pub(super) fn complain(text: &str) {
+pub(in crate::cli) fn complain(text: &str) {
     // nowhere else to say it if stderr is closed
     let _ = writeln!(io::stderr(), "framepack-tui: {text}");
 }

@@ -14,6 +14,9 @@ use super::CliError;
 use super::runs::{print, printable};
 use args::{VaultArgs, VaultCommand};
 
+/// Why an entry is not used whose `seal` does not fit.
+pub(super) const HEADER_CHANGED: &str = "its header was changed after it had been written";
+
 /// Does what was asked; without a word it lists.
 pub(super) fn main(args: &VaultArgs) -> Result<u8, CliError> {
     let vault = Vault::open_default()?;

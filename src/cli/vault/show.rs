@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use crate::cli::{CliError, page};
 use crate::vault::{Digest, Entry, INPUTS, Job, State, Vault};
 
-use super::{age, chosen, printable, section, shape};
+use super::{HEADER_CHANGED, age, chosen, printable, section, shape};
 
 /// Shows the entry; one that cannot be used ends with the code of a bad file.
 pub(super) fn main(vault: &Vault, asked: &str, json: bool) -> Result<u8, CliError> {
@@ -14,6 +14,7 @@ pub(super) fn main(vault: &Vault, asked: &str, json: bool) -> Result<u8, CliErro
     let wrong = match (&entry.state, &digest) {
         (State::Torn(why), _) => Some(format!("it is torn: {why}")),
         (State::Foreign(why), _) => Some(why.clone()),
+        _ if entry.is_header_changed() => Some(HEADER_CHANGED.to_owned()),
         (_, Err(e)) => Some(format!("its data cannot be read: {e}")),
         (_, Ok(Digest::Differs)) => {
             Some("its data were changed after they had been written".to_owned())
@@ -74,6 +75,17 @@ fn text(number: usize, entry: &Entry, digest: &std::io::Result<Digest>, now: Sys
         }),
     );
     job_rows(entry, &mut row);
+    row(
+        "header",
+        entry.header().map(|header| {
+            match header.seal {
+                Digest::Holds => "holds: it is what was written",
+                Digest::Differs => "DIFFERS: it was changed",
+                Digest::NotTold => "no seal is named",
+            }
+            .to_owned()
+        }),
+    );
     if entry.header().is_some() {
         row(
             "digest",

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::CliError;
+use crate::cli::run::setup::complain;
+use crate::cli::vault::HEADER_CHANGED;
 use crate::vault::{Digest, Entry, Kind, State, Vault};
 
 /// The entry that is meant: by its name or number, else the newest whole latents. Its data are checked.
@@ -10,12 +12,11 @@ pub(super) fn entry(asked: &str) -> Result<Entry, CliError> {
     let vault = Vault::open_default()?;
     let entries = vault.list()?;
     let entry = if asked.is_empty() {
-        let whole = |e: &&Entry| e.kind == Kind::Latents && matches!(e.state, State::Whole(_));
-        entries
-            .iter()
-            .find(whole)
-            .cloned()
-            .ok_or(CliError::NoLatents)?
+        let (newest, passed_over) = newest(&entries);
+        for text in passed_over {
+            complain(&text);
+        }
+        newest.cloned().ok_or(CliError::NoLatents)?
     } else {
         Vault::find(&entries, asked)?
     };
@@ -32,6 +33,7 @@ pub(super) fn entry(asked: &str) -> Result<Entry, CliError> {
                 entry.kind.word()
             )));
         }
+        State::Whole(_) if entry.is_header_changed() => return Err(bad(HEADER_CHANGED.to_owned())),
         State::Whole(_) => {}
     }
     match Digest::of(&entry) {
@@ -41,6 +43,27 @@ pub(super) fn entry(asked: &str) -> Result<Entry, CliError> {
         Ok(Digest::Holds | Digest::NotTold) => Ok(entry),
         Err(e) => Err(bad(format!("its data cannot be read: {e}"))),
     }
+}
+
+/// The newest latents that are whole, and words for each newer file with the name of latents.
+fn newest(entries: &[Entry]) -> (Option<&Entry>, Vec<String>) {
+    let mut passed_over = Vec::new();
+    let mut say = |entry: &Entry, why: &str| {
+        let words = format!("newer latents are passed over: {}: {why}", entry.name);
+        passed_over.push(words);
+    };
+    for entry in entries {
+        // a link or a pipe is foreign by its kind, whatever it is called
+        if !entry.name.starts_with("latents.") {
+            continue;
+        }
+        match &entry.state {
+            State::Whole(_) => return (Some(entry), passed_over),
+            State::Torn(why) => say(entry, &format!("torn: {why}")),
+            State::Foreign(why) => say(entry, why),
+        }
+    }
+    (None, passed_over)
 }
 
 /// The folder of the autoencoder that the dead run had loaded, where it is still there.
@@ -92,4 +115,42 @@ fn in_hub(name: &str) -> Option<PathBuf> {
     places
         .map(|entry| entry.path())
         .find(|place| is_model(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A file of one byte; its metadata name the version.
+    fn latents() -> Vec<u8> {
+        let header = r#"{"__metadata__":{"version":"1"},"latents":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#;
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.bytes().chain([7]));
+        bytes
+    }
+
+    #[test]
+    fn what_is_newer_and_cannot_be_used_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(format!("latents.r.{name}.safetensors"));
+        fs::write(at("1"), latents()).unwrap();
+        let file = fs::File::options().write(true).open(at("1")).unwrap();
+        let before = std::time::SystemTime::now() - std::time::Duration::from_mins(1);
+        file.set_modified(before).unwrap();
+        fs::write(at("2"), &latents()[..50]).unwrap();
+        symlink(at("1"), at("3")).unwrap();
+        let entries = Vault::at(folder.path()).list().unwrap();
+        let (found, passed_over) = newest(&entries);
+        assert_eq!(found.unwrap().path, at("1"));
+        let said = passed_over.join("\n");
+        assert_eq!(passed_over.len(), 2, "{said}");
+        assert!(said.contains("latents.r.2.safetensors: torn: "), "{said}");
+        assert!(
+            said.contains("latents.r.3.safetensors: it is no regular file"),
+            "{said}"
+        );
+    }
 }
