@@ -5,6 +5,7 @@ use std::time::Duration;
 use ratatui::text::{Line, Span};
 
 use crate::model::time::clock;
+use crate::model::worker::is_own_worker;
 use crate::run::Snapshot;
 use crate::run::snapshot::{AgentState, RungState};
 use crate::ui::text::{self, ago};
@@ -52,28 +53,43 @@ fn minutes(d: Duration) -> String {
     }
 }
 
-/// What a restart would go on with: the command starts again, and the agent hands it what
-/// the vault kept.
-fn resume(s: &Snapshot, theme: Theme, columns: usize, rank: u8) -> Option<Row> {
-    if s.outcome.is_some() || s.attached {
-        return None;
-    }
+/// A decode of our own worker goes on after those that an attempt has left (docs/engine.md).
+const FRAMES: &str = "after the finished frames";
+
+/// What a restart would go on with, and what of it is there: the command starts again, and the agent hands it
+/// what the vault kept.
+fn resumes(s: &Snapshot) -> (&'static str, String) {
     let how = if s.resend.by_itself && s.adapter == "comfyui" {
         "its queue waits for your word"
     } else if s.resend.by_itself {
         "the lost job is sent again"
     } else if s.server {
         "press Start again"
+    } else if is_own_worker(&s.argv) {
+        // what an encode has done is kept nowhere
+        match s.argv.get(2).map(String::as_str) {
+            Some("decode") => FRAMES,
+            _ => "from the beginning",
+        }
     } else if s.agent.state == AgentState::Connected {
         "what the vault kept"
     } else {
         "from the beginning"
     };
     let kept = match s.results {
+        0 if how == FRAMES => "kept beside the output".to_owned(),
         0 => "no result to keep".to_owned(),
         1 => "keeps 1 result".to_owned(),
         n => format!("keeps {n} results"),
     };
+    (how, kept)
+}
+
+fn resume(s: &Snapshot, theme: Theme, columns: usize, rank: u8) -> Option<Row> {
+    if s.outcome.is_some() || s.attached {
+        return None;
+    }
+    let (how, kept) = resumes(s);
     let row = Parts::labelled(theme, "resume")
         .put(0, Tone::Plain, how)
         .put(1, Tone::Plain, kept);
@@ -320,5 +336,27 @@ mod tests {
                 "{ladder}"
             );
         }
+    }
+
+    #[test]
+    fn a_decode_of_ours_goes_on_after_its_frames() {
+        let of = |command: &str| {
+            let mut s = crate::ui::testing::healthy();
+            s.argv = command.split(' ').map(str::to_owned).collect();
+            (s.agent.state, s.results, s.server) = (AgentState::Connected, 0, false);
+            s.resend.by_itself = false;
+            resumes(&s)
+        };
+        let (how, kept) = of("/bin/framepack-tui worker decode a");
+        assert_eq!(
+            (how, kept.as_str()),
+            ("after the finished frames", "kept beside the output")
+        );
+        let (how, kept) = of("/bin/framepack-tui worker encode a");
+        assert_eq!(
+            (how, kept.as_str()),
+            ("from the beginning", "no result to keep")
+        );
+        assert_eq!(of("python a.py").0, "what the vault kept");
     }
 }
