@@ -137,6 +137,11 @@ fn encoder(program: &Path) -> Result<(&'static str, &'static [&'static str])> {
         })
 }
 
+/// Whether it is there and has an encoder for mp4.
+pub(super) fn can_write() -> Result<()> {
+    encoder(&find()?).map(drop)
+}
+
 /// Writes an mp4: BT.709, 4:2:0, as players expect it.
 pub(super) struct Mp4 {
     running: Running,

@@ -62,7 +62,7 @@ impl Kind {
 /// Whether this machine can write it.
 pub fn writable(kind: Kind) -> Result<()> {
     match kind {
-        Kind::Mp4 => ffmpeg::find().map(drop),
+        Kind::Mp4 => ffmpeg::can_write(),
         Kind::Gif | Kind::Pictures => Ok(()),
     }
 }

@@ -156,3 +156,15 @@ fn what_a_writing_program_complains_of_is_told() {
     ffmpeg::with(&path, || written(&output, false)).unwrap();
     assert_eq!(fs::read(&output).unwrap(), colours());
 }
+
+#[test]
+fn a_program_that_cannot_write_is_known_before_anything_is_computed() {
+    let folder = tempfile::tempdir().unwrap();
+    let says = |path: &Path| ffmpeg::with(path, || writable(Kind::Mp4)).map_err(|e| e.to_string());
+    let e = says(&folder.path().join("none")).unwrap_err();
+    assert!(e.contains("cannot be started"), "{e}");
+    let e = says(&program(folder.path(), "exit 0")).unwrap_err();
+    assert!(e.contains("without an encoder for mp4"), "{e}");
+    let able = program(folder.path(), "echo ' V....D mpeg4 MPEG-4'");
+    assert_eq!(says(&able), Ok(()));
+}

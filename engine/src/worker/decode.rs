@@ -15,7 +15,7 @@ use crate::error::{Error, Result, argument};
 use crate::plan::{self, Choice, Half, Way};
 use crate::vae::precision::{higher, word};
 use crate::vae::{Chunk, Config, Model};
-use crate::video::{self, Size};
+use crate::video::{self, Kind, Size};
 
 /// Everything about a decode that is known before its first frame.
 struct Plan {
@@ -39,6 +39,8 @@ struct Try {
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
     work.told.phase("model_load", json!({}));
+    // not after hours of work
+    video::writable(Kind::of(&work.job.output)?)?;
     let plan = Plan::of(work)?;
     let mut now = Try {
         place: work.place(),
