@@ -52,6 +52,14 @@ pub enum Error {
     /// Something is where the output belongs.
     #[error("{}: is there already: name another, or give --force to replace it", .0.display())]
     Exists(PathBuf),
+    /// What is where the output belongs is not replaced, not even with `--force`.
+    #[error("{}: {reason}", path.display())]
+    InTheWay {
+        /// The output.
+        path: PathBuf,
+        /// What is there.
+        reason: String,
+    },
     /// The user has ended it.
     #[error("ended by the user")]
     Stopped,

@@ -38,6 +38,7 @@ struct Try {
 }
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
+    work.job.check_place()?;
     work.told.phase("model_load", json!({}));
     let plan = Plan::of(work)?;
     let mut now = Try {
@@ -238,7 +239,7 @@ impl Plan {
         told.phase("save", json!({}));
         let total = self.frames;
         video::write(
-            output,
+            (output, &parts.whole()),
             (self.size, self.fps),
             work.job.force,
             parts.frames()?,

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::latents::Latents;
+use super::parts::Parts;
 use crate::error::{Error, Result};
 use crate::vae::{Config, Model};
 use crate::video::{self, Kind};
@@ -185,6 +186,13 @@ impl Job {
         Ok(())
     }
 
+    /// The same with the output as it is meant: `folder/` is `folder`.
+    #[must_use]
+    pub fn normal(mut self) -> Self {
+        self.output = self.output.components().collect();
+        self
+    }
+
     fn complete(self) -> std::result::Result<Self, Usage> {
         let missing = |path: &Path| path.as_os_str().is_empty();
         if self.task == Task::Probe {
@@ -199,7 +207,7 @@ impl Job {
                 return Err(Usage(format!("{} needs {what}", self.task.word())));
             }
         }
-        Ok(self)
+        Ok(self.normal())
     }
 
     /// Looks at everything that can be wrong before anything is computed: the files' headers, whether they fit
@@ -208,6 +216,7 @@ impl Job {
         if self.task == Task::Probe {
             return Ok(());
         }
+        self.check_place()?;
         self.check_output()?;
         let model = open_model(&self.model)?;
         match self.task {
@@ -218,6 +227,19 @@ impl Job {
             }
             _ => video::readable(&self.input),
         }
+    }
+
+    /// Whether the output may be written where it is named: nothing that is not ours is ever replaced.
+    pub(super) fn check_place(&self) -> Result<()> {
+        video::is_free_of(&self.output, &[&self.input, &self.model])?;
+        let pictures = self.task == Task::Decode && Kind::of(&self.output)? == Kind::Pictures;
+        if self.task == Task::Decode {
+            Parts::check_place(&self.output)?;
+        }
+        if self.force {
+            video::replaceable(&self.output, pictures)?;
+        }
+        Ok(())
     }
 
     fn check_output(&self) -> Result<()> {
@@ -292,6 +314,12 @@ mod tests {
             ..parse("decode a --model m --output o").unwrap()
         };
         assert_eq!(Job::parse(odd.words()), Ok(odd));
+    }
+
+    #[test]
+    fn a_slash_behind_the_output_means_nothing() {
+        let job = parse("decode a --model m --output ./new/dir/").unwrap();
+        assert_eq!(job.output.as_os_str(), "./new/dir");
     }
 
     #[test]
