@@ -7,12 +7,11 @@ mod gif;
 mod place;
 mod png;
 
-use std::fs;
 use std::path::Path;
 
 pub use self::place::{clear, into_place, is_free_of, replaceable};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, open};
 
 /// Width and height in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,14 +71,10 @@ pub fn writable(kind: Kind) -> Result<()> {
 
 /// Whether a video can be read from `input`, as far as its name tells.
 pub fn readable(input: &Path) -> Result<()> {
-    let io = |source| Error::Io {
-        path: input.to_owned(),
-        source,
-    };
-    let about = fs::metadata(input).map_err(io)?;
-    if about.is_dir() {
+    if input.is_dir() {
         return png::names(input).map(drop);
     }
+    drop(open(input)?);
     if is_gif(input) {
         return Ok(());
     }
