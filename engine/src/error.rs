@@ -52,6 +52,14 @@ pub enum Error {
     /// Something is where the output belongs.
     #[error("{}: is there already: name another, or give --force to replace it", .0.display())]
     Exists(PathBuf),
+    /// What is where the output belongs is not replaced, not even with `--force`.
+    #[error("{}: {reason}", path.display())]
+    InTheWay {
+        /// The output.
+        path: PathBuf,
+        /// What is there.
+        reason: String,
+    },
     /// The user has ended it.
     #[error("ended by the user")]
     Stopped,
@@ -106,9 +114,46 @@ pub(crate) fn io(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + u
     }
 }
 
+/// Opens a file to read. A pipe would wait for its writer for ever, and a device has no end: only regular files.
+pub(crate) fn open(path: &std::path::Path) -> Result<std::fs::File> {
+    let about = std::fs::metadata(path).map_err(io(path))?;
+    if !about.is_file() {
+        return Err(Error::File {
+            path: path.to_owned(),
+            reason: "not a regular file".to_owned(),
+        });
+    }
+    std::fs::File::open(path).map_err(io(path))
+}
+
+/// Reads such a file.
+pub(crate) fn read(path: &std::path::Path) -> Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes).map_err(io(path))?;
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("config.json");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for e in [
+            open(&pipe).unwrap_err(),
+            crate::weights::Weights::open(&pipe).unwrap_err(),
+            crate::vae::Config::read(&pipe).unwrap_err(),
+            crate::video::readable(&pipe).unwrap_err(),
+            crate::video::read(&pipe).unwrap_err(),
+        ] {
+            assert!(e.to_string().ends_with("not a regular file"), "{e}");
+        }
+    }
 
     #[test]
     fn a_full_card_is_told_from_other_errors() {

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::JoinHandle;
 
 use super::{Frames, Size, Writer};
-use crate::error::{Error, Result, io};
+use crate::error::{Error, Result, io, open};
 
 /// The variable by which imageio finds its ffmpeg.
 const VARIABLE: &str = "IMAGEIO_FFMPEG_EXE";
@@ -208,6 +208,7 @@ fn as_file(path: &Path) -> OsString {
 
 /// Reads every frame, as pictures in the plain form of netpbm, which says its size.
 pub(super) fn read(input: &Path, frames: &mut Frames) -> Result<()> {
+    drop(open(input)?);
     let mut command = Command::new(find()?);
     command
         .args(["-hide_banner", "-loglevel", "error", "-nostdin", "-i"])

@@ -9,7 +9,7 @@ use gif::{
 };
 
 use super::{Frames, Size, Writer};
-use crate::error::{Error, Result, io};
+use crate::error::{Error, Result, io, open};
 
 /// Of the quantiser, from 1 (best) to 30 (fastest): the step between the pixels that it learns from.
 const SPEED: i32 = 10;
@@ -88,7 +88,7 @@ pub(super) fn read(path: &Path, frames: &mut Frames) -> Result<()> {
         path: path.to_owned(),
         reason: e.to_string(),
     };
-    let file = File::open(path).map_err(io(path))?;
+    let file = open(path)?;
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);
     if let Some(most) = std::num::NonZeroU64::new(MOST) {

@@ -4,12 +4,14 @@
 
 mod ffmpeg;
 mod gif;
+mod place;
 mod png;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::error::{Error, Result};
+pub use self::place::{clear, into_place, is_free_of, replaceable};
+
+use crate::error::{Error, Result, open};
 
 /// Width and height in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,14 +71,10 @@ pub fn writable(kind: Kind) -> Result<()> {
 
 /// Whether a video can be read from `input`, as far as its name tells.
 pub fn readable(input: &Path) -> Result<()> {
-    let io = |source| Error::Io {
-        path: input.to_owned(),
-        source,
-    };
-    let about = fs::metadata(input).map_err(io)?;
-    if about.is_dir() {
+    if input.is_dir() {
         return png::names(input).map(drop);
     }
+    drop(open(input)?);
     if is_gif(input) {
         return Ok(());
     }
@@ -156,11 +154,11 @@ trait Writer {
     fn end(self: Box<Self>) -> Result<()>;
 }
 
-/// Writes `frames` to `output` under another name, and puts it in its place when it is whole; `force`: in the place
-/// of what is there. The iterator gives any number of frames at a time; `told` hears how many are written, `placing` what
+/// Writes `frames` as `part`, a name that is ours alone on the same file system, and puts it in the place of `output`
+/// when it is whole; `force`: in the place of what is there. The iterator gives any number of frames at a time; `told` hears how many are written, `placing` what
 /// is about to be put in its place.
 pub fn write(
-    output: &Path,
+    (output, part): (&Path, &Path),
     (size, fps): (Size, f64),
     force: bool,
     frames: impl Iterator<Item = Result<Vec<u8>>>,
@@ -168,13 +166,12 @@ pub fn write(
     placing: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
     let kind = Kind::of(output)?;
-    let part = part(output);
-    clear(&part)?;
+    clear(part)?;
     let work = || {
         let mut writer: Box<dyn Writer> = match kind {
-            Kind::Mp4 => Box::new(ffmpeg::Mp4::new(&part, size, fps)?),
-            Kind::Gif => Box::new(gif::Gif::new(&part, size, fps)?),
-            Kind::Pictures => Box::new(png::Pictures::new(&part, size)?),
+            Kind::Mp4 => Box::new(ffmpeg::Mp4::new(part, size, fps)?),
+            Kind::Gif => Box::new(gif::Gif::new(part, size, fps)?),
+            Kind::Pictures => Box::new(png::Pictures::new(part, size)?),
         };
         let mut done = 0;
         for bytes in frames {
@@ -188,50 +185,11 @@ pub fn write(
     };
     if let Err(e) = work() {
         // half a file is of no use
-        let _ = clear(&part);
+        let _ = clear(part);
         return Err(e);
     }
-    placing(&part)?;
-    into_place(&part, output, force)
-}
-
-/// The name while it is written.
-fn part(output: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(output.file_name().unwrap_or_default());
-    name.push(".part");
-    output.with_file_name(name)
-}
-
-/// Removes a file or folder, if it is there.
-fn clear(path: &Path) -> Result<()> {
-    let Ok(about) = path.symlink_metadata() else {
-        return Ok(());
-    };
-    let gone = if about.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
-    gone.map_err(|source| Error::Io {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-/// Puts what is whole in its place; without `force` nothing that is there is replaced.
-pub fn into_place(part: &Path, output: &Path, force: bool) -> Result<()> {
-    let io = |source| Error::Io {
-        path: output.to_owned(),
-        source,
-    };
-    if force && output.is_dir() {
-        // a folder cannot be replaced in one step
-        clear(output)?;
-    } else if !force && output.symlink_metadata().is_ok() {
-        return Err(Error::Exists(output.to_owned()));
-    }
-    fs::rename(part, output).map_err(io)
+    placing(part)?;
+    into_place(part, output, force)
 }
 
 #[cfg(test)]

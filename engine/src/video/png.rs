@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Transformations};
 
 use super::{Frames, Size, Writer};
-use crate::error::{Error, Result, io};
+use crate::error::{Error, Result, io, open};
 
 /// Writes `frame_00001.png`, …
 pub(super) struct Pictures {
@@ -104,7 +104,7 @@ pub(super) fn read(folder: &Path, frames: &mut Frames) -> Result<()> {
 }
 
 fn picture(path: &Path) -> Result<(Size, Vec<u8>)> {
-    let file = File::open(path).map_err(io(path))?;
+    let file = open(path)?;
     let mut decoder = Decoder::new(BufReader::new(file));
     decoder.set_transformations(Transformations::normalize_to_color8());
     let mut reader = decoder.read_info().map_err(|e| wrong(path, &e))?;

@@ -1,4 +1,6 @@
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use super::*;
 
@@ -20,7 +22,7 @@ fn written(output: &Path, force: bool) -> Result<usize> {
     let (two, one) = all.split_at(2 * SIZE.frame());
     let frames = [two.to_vec(), one.to_vec()].into_iter().map(Ok);
     write(
-        output,
+        (output, &part(output)),
         (SIZE, 24.0),
         force,
         frames,
@@ -31,6 +33,10 @@ fn written(output: &Path, force: bool) -> Result<usize> {
         |_| Ok(()),
     )?;
     Ok(seen)
+}
+
+fn part(output: &Path) -> PathBuf {
+    output.with_file_name("of-ours")
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -83,11 +89,69 @@ fn nothing_that_is_there_is_replaced_unless_asked_for() {
 }
 
 #[test]
+fn nothing_but_our_pictures_is_removed_even_if_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("docs");
+    written(&output, false).unwrap();
+    for foreign in ["notes.txt", "frame_1.png", "frame_00009.png.txt"] {
+        let path = output.join(foreign);
+        fs::write(&path, "mine").unwrap();
+        for e in [
+            replaceable(&output, true).unwrap_err(),
+            written(&output, true).unwrap_err(),
+        ] {
+            assert!(matches!(e, Error::InTheWay { .. }), "{e}");
+            assert!(e.to_string().contains(&format!("holds {foreign}")), "{e}");
+        }
+        assert_eq!(names(&output).len(), 4, "nothing is gone");
+        fs::remove_file(path).unwrap();
+    }
+    fs::create_dir(output.join("frame_00009.png")).unwrap();
+    assert!(written(&output, true).is_err());
+    // a folder where a file is to be written, and the other way round
+    let gif = folder.path().join("d.gif");
+    fs::create_dir(&gif).unwrap();
+    assert!(replaceable(&gif, false).is_err());
+    assert!(gif.is_dir());
+    let file = folder.path().join("README");
+    fs::write(&file, "mine").unwrap();
+    assert!(replaceable(&file, true).is_err());
+    assert!(replaceable(&file, false).is_ok());
+}
+
+#[test]
+fn the_current_folder_and_what_is_needed_are_no_place_for_an_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let lat = folder.path().join("lat");
+    let input = lat.join("z.safetensors");
+    fs::create_dir(&lat).unwrap();
+    fs::write(&input, "latents").unwrap();
+    for place in [".", "..", "/", "a/.."] {
+        assert!(is_free_of(Path::new(place), &[]).is_err(), "{place}");
+    }
+    let here = std::env::current_dir().unwrap();
+    assert!(is_free_of(&here, &[]).is_err());
+    assert!(is_free_of(here.parent().unwrap(), &[]).is_err());
+    for place in [folder.path(), &lat, &input] {
+        let e = is_free_of(place, &[&input]).unwrap_err().to_string();
+        assert!(e.contains("z.safetensors is needed"), "{e}");
+    }
+    assert!(is_free_of(&lat.join("new"), &[&input]).is_ok());
+}
+
+#[test]
 fn an_error_on_the_way_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.gif");
     let frames = [Ok(colours()), Err(Error::Stopped)].into_iter();
-    let end = write(&output, (SIZE, 24.0), false, frames, |_| Ok(()), |_| Ok(()));
+    let end = write(
+        (&output, &part(&output)),
+        (SIZE, 24.0),
+        false,
+        frames,
+        |_| Ok(()),
+        |_| Ok(()),
+    );
     assert!(matches!(end, Err(Error::Stopped)));
     assert_eq!(names(folder.path()), Vec::<String>::new());
 }
@@ -115,7 +179,15 @@ fn pictures_of_two_sizes_and_folders_without_any_are_refused() {
         let size = Size { width, height: 1 };
         let one = folder.path().join("one");
         let frames = [Ok(vec![9; size.frame()])].into_iter();
-        write(&one, (size, 1.0), true, frames, |_| Ok(()), |_| Ok(())).unwrap();
+        write(
+            (&one, &part(&one)),
+            (size, 1.0),
+            true,
+            frames,
+            |_| Ok(()),
+            |_| Ok(()),
+        )
+        .unwrap();
         fs::rename(one.join("frame_00001.png"), folder.path().join(name)).unwrap();
         fs::remove_dir(one).unwrap();
     }

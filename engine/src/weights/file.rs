@@ -38,11 +38,8 @@ impl TensorFile {
             path: path.to_owned(),
             reason,
         };
-        let file = File::open(path).map_err(io)?;
+        let file = crate::error::open(path)?;
         let about = file.metadata().map_err(io)?;
-        if !about.is_file() {
-            return Err(wrong("not a file".to_owned()));
-        }
         let size = about.len();
         if size < 8 {
             return Err(wrong(format!("{size} bytes are no safetensors file")));

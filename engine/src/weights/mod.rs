@@ -68,7 +68,7 @@ impl Weights {
         if size > MAX_INDEX {
             return Err(wrong(format!("{size} bytes are no index of weights")));
         }
-        let text = std::fs::read(&index).map_err(io)?;
+        let text = crate::error::read(&index)?;
         let map: Index = serde_json::from_slice(&text)
             .map_err(|error| wrong(format!("not an index of weights: {error}")))?;
         let mut names: Vec<&String> = map.weight_map.values().collect();

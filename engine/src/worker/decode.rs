@@ -6,7 +6,7 @@ use std::sync::Arc;
 use candle_core::{DType, Device, Tensor};
 use serde_json::json;
 
-use super::job::{channels, open_model};
+use super::job::{channels, fps, open_model};
 use super::latents::Latents;
 use super::parts::{Digest, Parts};
 use super::watch::Watch;
@@ -38,6 +38,7 @@ struct Try {
 }
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
+    work.job.check_place()?;
     work.told.phase("model_load", json!({}));
     // not after hours of work
     video::writable(Kind::of(&work.job.output)?)?;
@@ -83,16 +84,29 @@ impl Plan {
         let model = open_model(&job.model)?;
         let config = model.config();
         let file = Latents::look(&job.input)?;
+        file.made_for(class(config))?;
         let channels = channels(config);
         let [_, _, t, h, w] = file.fits(channels, job.item)?;
+        sizes::possible(config, [t, h, w]).map_err(|reason| Error::File {
+            path: job.input.clone(),
+            reason,
+        })?;
         let ratio = config.ratio();
         let (width, height) = (w * ratio.space, h * ratio.space);
         let frames = (t - 1) * ratio.time + 1;
-        let told = file.says("fps").and_then(|fps| fps.parse().ok());
         let usual = match config {
             Config::Hunyuan(_) => 24.0,
             Config::Wan(_) => 16.0,
         };
+        let told = file.says("fps").and_then(|text| {
+            let fps = fps(text);
+            if fps.is_none() && job.fps.is_none() {
+                say(&format!(
+                    "the latents say {text:?} frames a second, which no video has: {usual} are taken (else: --fps)"
+                ));
+            }
+            fps
+        });
         let scaling = job.scaling_applied.or(file.scaling_applied());
         if scaling.is_none() {
             say(
@@ -240,7 +254,7 @@ impl Plan {
         told.phase("save", json!({}));
         let total = self.frames;
         video::write(
-            output,
+            (output, &parts.whole()),
             (self.size, self.fps),
             work.job.force,
             parts.frames()?,

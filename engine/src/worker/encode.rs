@@ -1,7 +1,9 @@
 //! A video to latents.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
@@ -20,6 +22,7 @@ use crate::video::{self, Frames};
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
     let (job, told) = (work.job, work.told);
+    job.check_place()?;
     if job.output.symlink_metadata().is_ok() && !job.force {
         return Err(Error::Exists(job.output.clone()));
     }
@@ -82,7 +85,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
 }
 
 /// The frames as (1, 3, T, H, W) of -1 to 1, as many as the model takes, and (T, H, W).
-fn fitting(frames: &Frames, ratio: Ratio, input: &std::path::Path) -> Result<(Tensor, [usize; 3])> {
+fn fitting(frames: &Frames, ratio: Ratio, input: &Path) -> Result<(Tensor, [usize; 3])> {
     let (width, height) = (frames.size.width, frames.size.height);
     let space = ratio.space;
     if !width.is_multiple_of(space) || !height.is_multiple_of(space) {
@@ -136,9 +139,46 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
     };
     let view =
         TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes).map_err(wrong)?;
-    let part = job.output.with_extension("safetensors.part");
-    safetensors::serialize_to_file([("latents", view)], Some(told), &part).map_err(wrong)?;
-    let file = File::open(&part).map_err(io(&part))?;
-    file.sync_data().map_err(io(&part))?;
-    video::into_place(&part, &job.output, job.force)
+    let part = free_name(&job.output)?;
+    let place = || {
+        safetensors::serialize_to_file([("latents", view)], Some(told), &part).map_err(wrong)?;
+        let file = File::open(&part).map_err(io(&part))?;
+        file.sync_data().map_err(io(&part))?;
+        video::into_place(&part, &job.output, job.force)
+    };
+    place().inspect_err(|_| {
+        // half a file is of no use
+        let _ = std::fs::remove_file(&part);
+    })
+}
+
+/// An empty file that was not there before, beside the output.
+fn free_name(output: &Path) -> Result<PathBuf> {
+    let mut number = 0_u32;
+    loop {
+        let mut name = OsString::from(".");
+        name.push(output.file_name().unwrap_or_default());
+        name.push(format!(".{number}.part"));
+        let path = output.with_file_name(name);
+        match File::create_new(&path) {
+            Ok(_) => return Ok(path),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
+            Err(e) => return Err(io(&path)(e)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_users_are_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = folder.path().join(".z.safetensors.0.part");
+        std::fs::write(&taken, "mine").unwrap();
+        let free = free_name(&folder.path().join("z.safetensors")).unwrap();
+        assert_eq!(free, folder.path().join(".z.safetensors.1.part"));
+        assert_eq!(std::fs::read(taken).unwrap(), b"mine");
+    }
 }

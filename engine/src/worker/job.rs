@@ -3,7 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::decode::class;
 use super::latents::Latents;
+use super::parts::Parts;
+use super::sizes;
 use crate::error::{Error, Result};
 use crate::vae::{Config, Model};
 use crate::video::{self, Kind};
@@ -170,8 +173,7 @@ impl Job {
                 }
             }
             "--fps" => {
-                let fps = text.parse().ok().filter(|fps| (0.1..=1000.0).contains(fps));
-                self.fps = Some(fps.ok_or_else(|| wrong("a number from 0.1 to 1000"))?);
+                self.fps = Some(fps(text).ok_or_else(|| wrong("a number from 0.1 to 1000"))?);
             }
             "--item" => {
                 let item = text.parse().ok().filter(|item| *item > 0);
@@ -183,6 +185,13 @@ impl Job {
             _ => return Err(Usage(format!("{name} is no option"))),
         }
         Ok(())
+    }
+
+    /// The same with the output as it is meant: `folder/` is `folder`.
+    #[must_use]
+    pub fn normal(mut self) -> Self {
+        self.output = self.output.components().collect();
+        self
     }
 
     fn complete(self) -> std::result::Result<Self, Usage> {
@@ -199,7 +208,7 @@ impl Job {
                 return Err(Usage(format!("{} needs {what}", self.task.word())));
             }
         }
-        Ok(self)
+        Ok(self.normal())
     }
 
     /// Looks at everything that can be wrong before anything is computed: the files' headers, whether they fit
@@ -208,16 +217,36 @@ impl Job {
         if self.task == Task::Probe {
             return Ok(());
         }
+        self.check_place()?;
         self.check_output()?;
         let model = open_model(&self.model)?;
         match self.task {
             Task::Decode => {
                 let latents = Latents::look(&self.input)?;
-                latents.fits(channels(model.config()), self.item)?;
+                let config = model.config();
+                latents.made_for(class(config))?;
+                let [_, _, t, h, w] = latents.fits(channels(config), self.item)?;
+                sizes::possible(config, [t, h, w]).map_err(|reason| Error::File {
+                    path: self.input.clone(),
+                    reason,
+                })?;
                 video::writable(Kind::of(&self.output)?)
             }
             _ => video::readable(&self.input),
         }
+    }
+
+    /// Whether the output may be written where it is named: nothing that is not ours is ever replaced.
+    pub(super) fn check_place(&self) -> Result<()> {
+        video::is_free_of(&self.output, &[&self.input, &self.model])?;
+        let pictures = self.task == Task::Decode && Kind::of(&self.output)? == Kind::Pictures;
+        if self.task == Task::Decode {
+            Parts::check_place(&self.output)?;
+        }
+        if self.force {
+            video::replaceable(&self.output, pictures)?;
+        }
+        Ok(())
     }
 
     fn check_output(&self) -> Result<()> {
@@ -243,6 +272,11 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// Frames a second that a video can have.
+pub(super) fn fps(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|fps| (0.1..=1000.0).contains(fps))
 }
 
 /// Opens a model; a folder that has the autoencoder in its folder `vae` will do.
@@ -292,6 +326,20 @@ mod tests {
             ..parse("decode a --model m --output o").unwrap()
         };
         assert_eq!(Job::parse(odd.words()), Ok(odd));
+    }
+
+    #[test]
+    fn a_slash_behind_the_output_means_nothing() {
+        let job = parse("decode a --model m --output ./new/dir/").unwrap();
+        assert_eq!(job.output.as_os_str(), "./new/dir");
+    }
+
+    #[test]
+    fn frames_a_second_are_judged() {
+        for bad in ["0", "-3", "nan", "inf", "1e30", "", "x"] {
+            assert_eq!(fps(bad), None, "{bad}");
+        }
+        assert_eq!(fps("23.976"), Some(23.976));
     }
 
     #[test]

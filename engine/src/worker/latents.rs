@@ -86,6 +86,28 @@ impl Latents {
         told.or((self.name == COMFYUI).then_some(true))
     }
 
+    /// Whether they are for the decoder of this class, as far as the file tells (`vae_class`: with its module, or
+    /// without one). Other libraries than diffusers have names of their own, of which only the family is looked at.
+    pub(super) fn made_for(&self, class: &str) -> Result<()> {
+        let Some(told) = self.says("vae_class") else {
+            return Ok(());
+        };
+        let name = told.rsplit('.').next().unwrap_or(told);
+        let of_diffusers = told.starts_with("diffusers.") || !told.contains('.');
+        let another = ["Hunyuan", "Wan"]
+            .iter()
+            .any(|family| name.contains(family) && !class.contains(family));
+        if name == class || !(of_diffusers || another) {
+            return Ok(());
+        }
+        Err(Error::File {
+            path: self.path.clone(),
+            reason: format!(
+                "these latents were made for the decoder {name}, and the model is {class}: name the model that they were made for"
+            ),
+        })
+    }
+
     /// The shape as (B, C, t, h, w), if it is for a decoder of so many channels and `item` (from 1) is one of the
     /// batch.
     pub(super) fn fits(&self, channels: usize, item: Option<usize>) -> Result<[usize; 5]> {
@@ -165,6 +187,43 @@ mod tests {
         let second = Latents::look(&path).unwrap().read(4, Some(2)).unwrap();
         let numbers: Vec<f32> = second.flatten_all().unwrap().to_vec1().unwrap();
         assert_eq!(numbers, [4.0, 5.0, 6.0, 7.0]);
+    }
+
+    #[test]
+    fn latents_of_another_decoder_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l.safetensors");
+        let made_for = |told: &str, class: &str| {
+            let tensor = Tensor::zeros((1, 16, 1, 1, 1), candle_core::DType::F32, &Device::Cpu);
+            let told = HashMap::from([("vae_class".to_owned(), told.to_owned())]);
+            safetensors::serialize_to_file([("latents", tensor.unwrap())], Some(told), &path)
+                .unwrap();
+            Latents::look(&path).unwrap().made_for(class)
+        };
+        let (hunyuan, wan) = ("AutoencoderKLHunyuanVideo", "AutoencoderKLWan");
+        let long = "diffusers.models.autoencoders.autoencoder_kl_wan.AutoencoderKLWan";
+        for (told, class, fits) in [
+            (long, wan, true),
+            (wan, wan, true),
+            (long, hunyuan, false),
+            (hunyuan, wan, false),
+            ("AutoencoderKL", wan, false),
+            ("comfy.ldm.wan.vae.WanVAE", wan, true),
+            ("comfy.ldm.wan.vae.WanVAE", hunyuan, false),
+            (
+                "comfy.ldm.models.autoencoder.AutoencodingEngine",
+                hunyuan,
+                true,
+            ),
+        ] {
+            let end = made_for(told, class);
+            assert_eq!(end.is_ok(), fits, "{told} {class}");
+            if let Err(e) = end {
+                let name = told.rsplit('.').next().unwrap();
+                let text = e.to_string();
+                assert!(text.contains(name) && text.contains(class), "{text}");
+            }
+        }
     }
 
     #[test]

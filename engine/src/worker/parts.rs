@@ -15,12 +15,18 @@ use serde_json::Value;
 
 use crate::error::{Error, Result, io};
 use crate::vae::Carry;
-use crate::video::Size;
+use crate::video::{self, Size};
 
 /// Says how the frames were made.
 const WAY: &str = "way.json";
 /// Holds the inode of the whole file before it is renamed.
 const FINISHING: &str = "finishing";
+/// The file while it is written, before its name is its own.
+const PART: &str = ".part";
+/// The output while it is written.
+const WHOLE: &str = "whole";
+/// Held by the process that decodes.
+const LOCK: &str = "lock";
 /// A state up to this size is always kept.
 const SMALL: usize = 8 << 20;
 /// A larger one is kept where that costs at most one part in so many of the time.
@@ -67,8 +73,11 @@ impl Parts {
         let root = Self::root(output);
         let folder = root.join(digest);
         fs::create_dir_all(&folder).map_err(io(&folder))?;
-        let path = root.join("lock");
-        let lock = File::create(&path).map_err(io(&path))?;
+        let path = root.join(LOCK);
+        // a file of the user's may have this name
+        let mut how = File::options();
+        let lock = how.write(true).create(true).truncate(false).open(&path);
+        let lock = lock.map_err(io(&path))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -99,8 +108,10 @@ impl Parts {
 
     /// Begins anew in this way: what was made in another one goes.
     pub(super) fn begin(&mut self, way: &Value) -> Result<()> {
-        for (_, path) in self.names()? {
-            fs::remove_file(&path).map_err(io(&path))?;
+        for (name, path) in self.names()? {
+            if is_own(&name) {
+                video::clear(&path)?;
+            }
         }
         self.write(WAY, |path| {
             fs::write(path, way.to_string()).map_err(io(path))
@@ -189,10 +200,54 @@ impl Parts {
         }))
     }
 
-    /// Takes everything away, of other settings as well: the output is there.
+    /// Takes everything of ours away, of other settings as well: the output is there.
     pub(super) fn remove(self) {
         // what is left over does no harm
-        let _ = fs::remove_dir_all(&self.root);
+        for (name, folder) in names(&self.root).unwrap_or_default() {
+            if !is_digest(&name) || folder.is_symlink() {
+                continue;
+            }
+            for (name, path) in names(&folder).unwrap_or_default() {
+                if is_own(&name) {
+                    let _ = video::clear(&path);
+                }
+            }
+            let _ = fs::remove_dir(&folder);
+        }
+        self.remove_root();
+    }
+
+    /// Removes the folder of all settings if nothing is in it but the lock.
+    fn remove_root(&self) {
+        let only_lock = names(&self.root).is_ok_and(|all| all.iter().all(|(name, _)| name == LOCK));
+        let path = self.root.join(LOCK);
+        // ours is empty
+        if path
+            .symlink_metadata()
+            .is_ok_and(|about| about.is_file() && about.len() == 0)
+        {
+            let _ = fs::remove_file(path);
+        }
+        if only_lock {
+            let _ = fs::remove_dir(&self.root);
+        }
+    }
+
+    /// Whether the place of the folder is taken by something else.
+    pub(super) fn check_place(output: &Path) -> Result<()> {
+        let path = Self::root(output);
+        match path.symlink_metadata() {
+            Ok(about) if !about.is_dir() => Err(Error::InTheWay {
+                path,
+                reason: "finished frames are kept in a folder of this name, and it is something else: name another output".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the output is written until it is whole.
+    pub(super) fn whole(&self) -> PathBuf {
+        self.folder.join(WHOLE)
     }
 
     /// `whole` is about to be put in the place of the output.
@@ -209,7 +264,7 @@ impl Parts {
     }
 
     fn write(&self, name: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        let (part, whole) = (self.folder.join(".part"), self.folder.join(name));
+        let (part, whole) = (self.folder.join(PART), self.folder.join(name));
         work(&part)?;
         fs::rename(&part, &whole).map_err(io(&whole))
     }
@@ -260,16 +315,38 @@ impl Parts {
     }
 
     fn names(&self) -> Result<Vec<(String, PathBuf)>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(io(&self.folder))? {
-            let entry = entry.map_err(io(&self.folder))?;
-            names.push((
-                entry.file_name().to_string_lossy().into_owned(),
-                entry.path(),
-            ));
-        }
-        Ok(names)
+        names(&self.folder)
     }
+}
+
+/// Names and paths of what is in a folder.
+fn names(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io(folder))? {
+        let entry = entry.map_err(io(folder))?;
+        names.push((
+            entry.file_name().to_string_lossy().into_owned(),
+            entry.path(),
+        ));
+    }
+    Ok(names)
+}
+
+/// Whether a folder is named as [`Digest::word`] names them.
+fn is_digest(name: &str) -> bool {
+    name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a file in a folder of ours is named as ours are.
+fn is_own(name: &str) -> bool {
+    let numbered = |begin: &str, end: &str| {
+        name.strip_prefix(begin)
+            .and_then(|rest| rest.strip_suffix(end))
+            .is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
+    };
+    [WAY, FINISHING, PART, WHOLE].contains(&name)
+        || numbered("frames-", ".rgb")
+        || numbered("state-", ".bin")
 }
 
 impl Drop for Parts {
@@ -283,8 +360,7 @@ impl Drop for Parts {
         }
         // only empty ones go
         if fs::remove_dir(&self.folder).is_ok() {
-            let _ = fs::remove_file(self.root.join("lock"));
-            let _ = fs::remove_dir(&self.root);
+            self.remove_root();
         }
     }
 }
@@ -335,6 +411,8 @@ mod tests {
         height: 1,
     };
 
+    const DIGEST: &str = "0123456789abcdef";
+
     fn state(frames: usize) -> Carry {
         // the numbers are private to the decoders: written as a decoder writes them
         let folder = tempfile::tempdir().unwrap();
@@ -349,7 +427,7 @@ mod tests {
     }
 
     fn open(folder: &Path) -> Parts {
-        Parts::open(&folder.join("o.mp4"), "d", SIZE).unwrap()
+        Parts::open(&folder.join("o.mp4"), DIGEST, SIZE).unwrap()
     }
 
     #[test]
@@ -364,12 +442,16 @@ mod tests {
         let (frames, carry) = parts.resume(&Device::Cpu).unwrap();
         assert_eq!((frames, carry.unwrap().frames()), (5, 5));
         // cut short, as by a full disk: only what lies before it counts
-        let path = folder.path().join("o.mp4.parts/d/frames-000001-000004.rgb");
+        let path = folder
+            .path()
+            .join("o.mp4.parts/0123456789abcdef/frames-000001-000004.rgb");
         std::fs::write(&path, [2; 23]).unwrap();
         assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
         std::fs::write(&path, [2; 24]).unwrap();
         std::fs::write(
-            folder.path().join("o.mp4.parts/d/state-000005.bin"),
+            folder
+                .path()
+                .join("o.mp4.parts/0123456789abcdef/state-000005.bin"),
             "rubbish",
         )
         .unwrap();
@@ -394,6 +476,36 @@ mod tests {
         assert!(!parts.has_finished(&output));
         std::fs::rename(&whole, &output).unwrap();
         assert!(parts.has_finished(&output));
+    }
+
+    #[test]
+    fn files_of_the_users_beside_ours_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("o.mp4.parts");
+        let mine = [
+            "notes.txt",
+            "lock",
+            "album/way.json",
+            "0123456789abcdef/mine.txt",
+        ];
+        for name in mine {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "mine").unwrap();
+        }
+        let mut parts = open(folder.path());
+        parts.begin(&serde_json::json!({})).unwrap();
+        parts.keep(0, &[1; 6], &state(1), 9).unwrap();
+        fs::write(parts.whole(), "half a video").unwrap();
+        parts.remove();
+        for name in mine {
+            assert_eq!(fs::read(root.join(name)).unwrap(), b"mine", "{name}");
+        }
+        let left = names(&root.join(DIGEST)).unwrap();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(Parts::check_place(&folder.path().join("o.mp4")).is_ok());
+        fs::write(folder.path().join("q.parts"), "mine").unwrap();
+        assert!(Parts::check_place(&folder.path().join("q")).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{DeviceMemory, Settings};
 use crate::error::{Error, Result};
 use crate::ops::Backend;
+use crate::ops::cpu::Cpu;
 use crate::plan::{self, Choice, Job, Room, Way};
 use crate::vae::{Config, Run, Tiling};
 
@@ -17,6 +18,13 @@ const FEWEST: Run = Run {
     length: 16,
     stride: 12,
 };
+
+/// Pixels of a side: twice 8K, and half of what a gif can have.
+const MOST_PIXELS: usize = 1 << 14;
+/// Frames: 45 minutes at 24 a second.
+const MOST_FRAMES: usize = 1 << 16;
+/// Frames go to the disk, chunk by chunk: so many times the memory is taken for what can be meant.
+const DISK_SHARE: u64 = 16;
 
 /// What the settings say; `None`: nothing, the planner chooses.
 pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Way> {
@@ -31,9 +39,9 @@ pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Way> {
         }
     });
     let time = settings.chunk().map(|chunk| {
-        // a quarter of the frames that are cross-faded overlaps; WAN's overlap nothing
+        // a quarter of the frames that are cross-faded overlaps, one at least; WAN's overlap nothing
         let overlap = match config {
-            Config::Hunyuan(_) => chunk / 4,
+            Config::Hunyuan(_) => (chunk / 4).max(1).min(chunk - 1),
             Config::Wan(_) => 0,
         };
         Run {
@@ -42,6 +50,56 @@ pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Way> {
         }
     });
     (space.is_some() || time.is_some()).then_some(Way::Tiled(Tiling { space, time }))
+}
+
+/// Whether a decode of latents of (frames, height, width) can be done on this machine at all; the reason if not. By
+/// arithmetic alone: a header of a few bytes may claim anything.
+pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
+    let ratio = config.ratio();
+    let [t, h, w] = size;
+    let sides = [w, h].map(|side| side.saturating_mul(ratio.space));
+    let frames = (t - 1).saturating_mul(ratio.time).saturating_add(1);
+    let [width, height] = sides;
+    let about = format!("{frames} frames of {width} x {height} pixels");
+    if frames > MOST_FRAMES || sides.iter().any(|side| *side > MOST_PIXELS) {
+        return Err(format!(
+            "{about} would come of these latents, and at most {MOST_FRAMES} of {MOST_PIXELS} x {MOST_PIXELS} are decoded"
+        ));
+    }
+    let Some(memory) = memory() else {
+        return Ok(());
+    };
+    let refused = |takes: String| {
+        Err(format!(
+            "{about} would come of these latents: {takes}, and this machine has {} MiB with its swap",
+            memory >> 20
+        ))
+    };
+    // no overflow: the limits above are far below
+    let bytes = (frames * width * height * 3) as u64;
+    // before the planner is asked, whose own time grows with the size
+    if bytes / DISK_SHARE > memory {
+        return refused(format!("{} MiB of video", bytes >> 20));
+    }
+    let job = Job {
+        config,
+        half: plan::Half::Decoder,
+        batch: 1,
+        size,
+    };
+    let peak = plan::peak(&job, &Cpu, &least(config)).map_err(|e| e.to_string())?;
+    if peak > memory {
+        return refused(format!("{} MiB of memory in the smallest way", peak >> 20));
+    }
+    Ok(())
+}
+
+/// The smallest way.
+fn least(config: &Config) -> Way {
+    Way::Tiled(Tiling {
+        space: Some(LEAST),
+        time: matches!(config, Config::Hunyuan(_)).then_some(FEWEST),
+    })
 }
 
 /// The memory that a job may take on a device: `weights` are not loaded yet.
@@ -80,10 +138,7 @@ pub(super) fn choose(
     if let Some(choice) = found {
         return Ok(choice);
     }
-    let least = Way::Tiled(Tiling {
-        space: Some(LEAST),
-        time: matches!(job.config, Config::Hunyuan(_)).then_some(FEWEST),
-    });
+    let least = least(job.config);
     let peak = plan::peak(job, backend, &least)?;
     if backend.device().is_cpu() && failed.is_none() {
         return Ok(Choice { way: least, peak });
@@ -96,8 +151,17 @@ pub(super) fn choose(
 
 /// Bytes of host memory that a process can have without swapping, by /proc/meminfo.
 fn free_memory() -> Option<u64> {
+    meminfo("MemAvailable:")
+}
+
+/// Bytes of memory and swap that this machine has.
+fn memory() -> Option<u64> {
+    Some(meminfo("MemTotal:")? + meminfo("SwapTotal:")?)
+}
+
+fn meminfo(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
@@ -153,7 +217,6 @@ pub(super) fn words(way: &Way) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::cpu::Cpu;
     use crate::plan::Half;
     use crate::vae::{HunyuanConfig, WanConfig};
 
@@ -183,6 +246,28 @@ mod tests {
         assert_eq!(asked(&wan, &Settings::default()), None);
         let one = Settings::parse(r#"{"settings": {"vae_chunk": "1"}}"#);
         assert_eq!(asked(&hunyuan, &one), tiled(None, run(4, 4)));
+        let two = Settings::parse(r#"{"settings": {"vae_chunk": "2"}}"#);
+        assert_eq!(asked(&hunyuan, &two), tiled(None, run(8, 4)));
+        assert_eq!(asked(&wan, &two), tiled(None, run(8, 8)));
+    }
+
+    #[test]
+    fn sizes_that_nothing_can_decode_are_refused() {
+        let hunyuan = Config::Hunyuan(HunyuanConfig::default());
+        let wan = Config::Wan(WanConfig::default());
+        for config in [&hunyuan, &wan] {
+            assert_eq!(possible(config, [9, 60, 104]), Ok(()));
+            for size in [
+                [1, 65536, 65536],
+                [1, 1, 16_777_216],
+                [usize::MAX, 1, 1],
+                [1, usize::MAX, 1],
+                [16384, 2048, 2048],
+            ] {
+                let why = possible(config, size).unwrap_err();
+                assert!(why.contains("would come of these latents"), "{why}");
+            }
+        }
     }
 
     #[test]

@@ -66,7 +66,8 @@ pub(super) fn encode(args: EncodeArgs) -> Result<u8, CliError> {
 }
 
 /// Runs the job as any other program.
-fn supervised(mut job: Job, how: HowArgs) -> Result<u8, CliError> {
+fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
+    let mut job = job.normal();
     job.check().map_err(|why| CliError::Engine {
         what: job.task.word(),
         why: Box::new(why),

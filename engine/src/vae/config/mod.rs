@@ -56,7 +56,7 @@ impl Config {
                 reason: format!("{size} bytes are no configuration"),
             });
         }
-        let text = std::fs::read(path).map_err(io)?;
+        let text = crate::error::read(path)?;
         Self::parse(&text).map_err(|reason| Error::File {
             path: path.to_owned(),
             reason,

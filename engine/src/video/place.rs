@@ -1,0 +1,109 @@
+//! The place of an output: what is there and is not ours is never removed.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result, io};
+
+/// `frame_00001.png`, as the folder of pictures has them.
+fn is_picture(name: &OsStr) -> bool {
+    name.to_str()
+        .and_then(|name| name.strip_prefix("frame_")?.strip_suffix(".png"))
+        .is_some_and(|n| n.len() >= 5 && n.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The pictures of a folder that holds nothing else; it is refused for the first other thing.
+fn pictures(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io(folder))? {
+        let entry = entry.map_err(io(folder))?;
+        let file = entry.file_type().map_err(io(folder))?.is_file();
+        if !file || !is_picture(&entry.file_name()) {
+            return in_the_way(
+                folder,
+                format!(
+                    "it holds {}, which is none of a video's pictures (frame_00001.png, …), and is not replaced: name another folder",
+                    entry.file_name().display()
+                ),
+            );
+        }
+        all.push(entry.path());
+    }
+    Ok(all)
+}
+
+fn in_the_way<T>(path: &Path, reason: impl Into<String>) -> Result<T> {
+    Err(Error::InTheWay {
+        path: path.to_owned(),
+        reason: reason.into(),
+    })
+}
+
+/// Whether what is at `output` may be replaced by a folder of pictures (`folder`), or by a file.
+pub fn replaceable(output: &Path, folder: bool) -> Result<()> {
+    let Ok(about) = output.symlink_metadata() else {
+        return Ok(());
+    };
+    match (folder, about.is_dir()) {
+        (true, true) => pictures(output).map(drop),
+        (true, false) => in_the_way(output, "it is no folder, and a folder is to be written"),
+        (false, true) => in_the_way(output, "it is a folder, and a file is to be written"),
+        (false, false) if !about.is_file() && !about.is_symlink() => {
+            in_the_way(output, "it is no regular file, and a file is to be written")
+        }
+        (false, false) => Ok(()),
+    }
+}
+
+/// Whether `output` is a place for an output at all: not the current folder or one above it, nor anything that is
+/// or holds one of `needed`.
+pub fn is_free_of(output: &Path, needed: &[&Path]) -> Result<()> {
+    if output.file_name().is_none() {
+        return in_the_way(output, "it is no name for an output");
+    }
+    let Ok(real) = output.canonicalize() else {
+        return Ok(());
+    };
+    if std::env::current_dir().is_ok_and(|at| at.starts_with(&real)) {
+        return in_the_way(output, "it is the current folder, or one above it");
+    }
+    for path in needed {
+        if path.canonicalize().is_ok_and(|at| at.starts_with(&real)) {
+            return in_the_way(
+                output,
+                format!("{} is needed and lies there", path.display()),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Removes what an earlier process of ours has left at `part`: a file, or a folder with nothing but pictures.
+pub fn clear(part: &Path) -> Result<()> {
+    let Ok(about) = part.symlink_metadata() else {
+        return Ok(());
+    };
+    if !about.is_dir() {
+        return fs::remove_file(part).map_err(io(part));
+    }
+    for path in pictures(part)? {
+        fs::remove_file(&path).map_err(io(&path))?;
+    }
+    fs::remove_dir(part).map_err(io(part))
+}
+
+/// Puts what is whole in its place; without `force` nothing that is there is replaced.
+pub fn into_place(part: &Path, output: &Path, force: bool) -> Result<()> {
+    if output.symlink_metadata().is_ok() {
+        if !force {
+            return Err(Error::Exists(output.to_owned()));
+        }
+        replaceable(output, part.is_dir())?;
+        if part.is_dir() {
+            // a folder cannot be replaced in one step
+            clear(output)?;
+        }
+    }
+    fs::rename(part, output).map_err(io(output))
+}
