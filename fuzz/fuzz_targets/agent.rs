@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
         };
         let word = match message.said {
             Said::Note(word) => word,
-            Said::Beat(beat) => AgentWord::Beat(beat),
+            Said::Beat { beat, .. } => AgentWord::Beat(beat),
             Said::Hello(hello) => AgentWord::Hello(hello),
             _ => continue,
         };

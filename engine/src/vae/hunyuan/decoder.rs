@@ -109,7 +109,7 @@ impl Decoder {
         })
     }
 
-    /// Latents as the diffusion model leaves them, brought to what [`Decoder::decode`] takes.
+    /// Latents as the diffusion model leaves them, brought to what the decoder takes.
     pub fn unscale(&self, latents: &Tensor) -> Result<Tensor> {
         Ok(latents.affine(1.0 / self.config.scaling_factor, 0.0)?)
     }

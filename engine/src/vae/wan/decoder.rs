@@ -119,7 +119,7 @@ impl Decoder {
         })
     }
 
-    /// Latents as the diffusion model leaves them, brought to what [`Decoder::decode`] takes: times
+    /// Latents as the diffusion model leaves them, brought to what the decoder takes: times
     /// the deviation plus the mean, by channel.
     pub fn unscale(&self, latents: &Tensor) -> Result<Tensor> {
         let values = |values: &[f64]| -> Result<Tensor> {
