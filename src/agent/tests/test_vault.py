@@ -227,7 +227,7 @@ class Folder(unittest.TestCase):
         now = [5.0]
         with unittest.mock.patch.object(vault.time, "monotonic", lambda: now[0]):
             waits = []
-            for after in (0, 0.01, 0.9, 1.5, 0.5, 30):
+            for after in (0, 0.01, 0.19, 1.5, 0.1, 30):
                 now[0] += after
                 waits.append(vault.rare(Decodes))
         self.assertEqual(waits, [True, False, False, True, False, True])

@@ -17,7 +17,7 @@ VERSION = "1"
 #: Decoders for previews and for pictures of a moment are not worth a file.
 PREVIEWS = ("AutoencoderTiny",)
 #: Decodes that follow each other faster are not made to wait for the disk: what one of them could lose is so little.
-RARE_S = 1.0
+RARE_S = 0.2
 _inside = threading.local()
 #: Class of a decoder -> when its last decode began.
 _began = {}
