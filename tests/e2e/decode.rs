@@ -194,6 +194,7 @@ fn a_killed_decode_goes_on_to_the_same_bytes() {
     assert!(!lines(&undisturbed).contains("earlier attempt"));
     assert_eq!(files(&whole).len(), 237);
     assert!(files(&output) == files(&whole), "the bytes differ");
+    assert_eq!(files_and_folders(&home.out()), ["killed", "whole"]);
 }
 
 fn files_and_folders(folder: &Path) -> Vec<String> {

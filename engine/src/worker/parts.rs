@@ -344,7 +344,12 @@ fn is_own(name: &str) -> bool {
             .and_then(|rest| rest.strip_suffix(end))
             .is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
     };
+    // what a kill leaves of a state: safetensors writes it under a name that tempfile makes, then renames it
+    let unfinished = name.strip_prefix(".tmp").is_some_and(|rest| {
+        rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    });
     [WAY, FINISHING, PART, WHOLE].contains(&name)
+        || unfinished
         || numbered("frames-", ".rgb")
         || numbered("state-", ".bin")
 }
@@ -497,6 +502,7 @@ mod tests {
         parts.begin(&serde_json::json!({})).unwrap();
         parts.keep(0, &[1; 6], &state(1), 9).unwrap();
         fs::write(parts.whole(), "half a video").unwrap();
+        fs::write(parts.folder.join(".tmpAb12Cd"), "half a state").unwrap();
         parts.remove();
         for name in mine {
             assert_eq!(fs::read(root.join(name)).unwrap(), b"mine", "{name}");
