@@ -82,6 +82,17 @@ class WithWrapper(unittest.TestCase):
         conv.desk.refresh()
         return conv.desk.process
 
+    def raised(self, x, weight, error, **more):
+        """The error of a native conv3d comes out as it is: that function, and what was caught."""
+        import torch
+
+        native = Failing(torch.conv3d, error)
+        self.put(conv3d=native, **more)
+        with self.assertRaises(type(error)) as caught:
+            torch.nn.functional.conv3d(x, weight)
+        self.assertIs(caught.exception, error)
+        return native, caught.exception
+
     def take(self, torch):
         """As it was."""
         from fpt_agent import conv

@@ -189,14 +189,6 @@ class InARow(WithWrapper):
 class PassedOn(WithWrapper):
     """Errors that are the user's own, or after which nothing helps."""
 
-    def raised(self, error, **more):
-        native = Failing(torch.conv3d, error)
-        self.put(conv3d=native, **more)
-        with self.assertRaises(type(error)) as caught:
-            F.conv3d(X, W)
-        self.assertIs(caught.exception, error)
-        return native, caught.exception
-
     def test_dead_context(self):
         kinds = [RuntimeError("HIP error: an illegal memory access was encountered"),
                  RuntimeError("CUDA error: an illegal memory access was encountered"),
@@ -205,7 +197,7 @@ class PassedOn(WithWrapper):
         if hasattr(torch, "AcceleratorError"):
             kinds.append(torch.AcceleratorError("miopen", 1))
         for error in kinds:
-            native, _ = self.raised(error)
+            native, _ = self.raised(X, W, error)
             self.assertEqual((native.calls, counts()), (1, {}))
 
     def test_dead_in_a_lower_tier(self):
@@ -219,7 +211,7 @@ class PassedOn(WithWrapper):
 
     def test_others(self):
         for error in (RuntimeError("shapes do not match"), KeyboardInterrupt(), ValueError("miopen"), TypeError("x")):
-            native, caught = self.raised(error)
+            native, caught = self.raised(X, W, error)
             self.assertEqual((native.calls, counts()), (1, {}))
             self.assertIsNone(caught.__context__)
 
@@ -260,7 +252,7 @@ class PassedOn(WithWrapper):
 
     def test_watch(self):
         error = miopen()
-        native, _ = self.raised(error, mode="watch")
+        native, _ = self.raised(X, W, error, mode="watch")
         self.assertEqual((native.calls, counts()), (1, {"conv3d.native.failed": 1}))
 
 
