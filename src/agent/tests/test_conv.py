@@ -1,6 +1,7 @@
 """The wrapper: which errors are answered, by which tier, and what is told of it."""
 import gc
 import threading
+import time
 import unittest
 import weakref
 
@@ -298,7 +299,7 @@ class Told(WithWrapper):
         before = state.calls
         F.conv3d(X, W)
         self.assertEqual(state.calls, before + 1)
-        self.assertEqual([[op[5] for op in ops] for ops in seen], [["native"]] + [["split"]] * 3)
+        self.assertEqual([[op[3] for op in ops] for ops in seen], [["native"]] + [["split"]] * 3)
         self.assertEqual(told[0], {"name": "conv3d", "shape": [1, 2, 4, 5, 5], "weight": [3, 2, 3, 3, 3], "dtype": "float32",
                                    "device": "cpu", "tier": "native", "age_s": told[0]["age_s"],
                                    "thread": threading.get_ident()})
@@ -319,10 +320,15 @@ class Told(WithWrapper):
             t.start()
         inside.wait()
         told = state.beat()["ops"]
+        time.sleep(0.02)
+        later = state.beat()["ops"]
         leave.wait()
         for t in threads:
             t.join()
         self.assertEqual(len(told), 2)
+        for first, then in zip(told, later):  # the age of the same call
+            self.assertEqual(first["thread"], then["thread"])
+            self.assertGreaterEqual(then["age_s"], first["age_s"] + 0.02)
         self.assertEqual({(o["name"], o["tier"], o["dtype"]) for o in told}, {("conv3d", "native", "float32")})
 
     def test_many_threads(self):

@@ -36,7 +36,6 @@ fn a_key_ends_the_job_after_its_step_and_the_program_cleans_up() {
     screen.wait_for("the job ends after this step", LIMIT);
     screen.wait_for("cleaned up after some", LIMIT);
     screen.wait_for("after a step", LIMIT);
-    screen.press("q");
     screen.assert_restored(130);
     assert_none_left(&home, Duration::from_secs(5));
 }

@@ -204,7 +204,7 @@ class Conv:
     def run(self, tier, args, key):
         """One tier."""
         me = threading.get_ident()
-        state.ops[me] = (self.op, args[0], args[1], None, None, TIERS[tier], time.monotonic())
+        state.ops[me] = self.op, args[0], args[1], TIERS[tier], object()
         desk.count(self.op, tier, "tried")
         noted = self.first_time(tier, key)
         try:
@@ -294,32 +294,32 @@ def wrap(torch, op, native):
     # the second one does more than is needed here: tensors of torch.export are of another type
     compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None) or (lambda: False)
     tracing = torch._C._get_tracing_state
-    ops, ident, now, number, shared, none = state.ops, threading.get_ident, time.monotonic, id, desk, NONE
+    ops, ident, next_number, number, shared, none = state.ops, threading.get_ident, state.number, id, desk, NONE
 
     # no `*args, **kwargs`: to make both for every call takes longer than the rest of it
     def __call__(_, input=none, weight=none, bias=none, stride=none, padding=none, dilation=none, groups=none):
         if groups is none or dilation is none or padding is none or stride is none or bias is none:
             return short((input, weight, bias, stride, padding, dilation, groups))
         if compiling() or (type(input) is not Tensor and type(input) is not Parameter):
-            if padding.__class__ is str and not compiling():
+            if type(padding) is str and not compiling():
                 return conv.tiers.placed(native, (input, weight, bias, stride, padding, dilation, groups))
             return native(input, weight, bias, stride, padding, dilation, groups)
         me = ident()
         # the tensors themselves: to ask for shapes costs more than all the rest, and the heartbeat can
-        ops[me] = (op, input, weight, None, None, "native", now())
-        state.calls += 1
+        ops[me] = op, input, weight, "native", next_number()
         looked_up = False
         try:
-            if shared.quick and padding.__class__ is not str:
+            if shared.quick and type(padding) is not str:
                 return native(input, weight, bias, stride, padding, dilation, groups)
             try:
-                if shared.fresh:
-                    # to ask for the input's size as well doubles it
-                    fine = (number(weight) if padding.__class__ is not str else (number(weight), padding)) in known
-                else:
+                if not shared.fresh:
                     # under jit.trace the questions would be recorded
                     fine = tracing() is None and (
                         input.shape, weight.shape, input.dtype, input.device, stride, padding, dilation, groups) in known
+                elif type(padding) is str:
+                    fine = (number(weight), padding) in known
+                else:  # to ask for the input's size as well doubles it
+                    fine = number(weight) in known
             except Exception:  # parameters in lists, or no tensor at all: seen to in there
                 fine = False
             if fine:

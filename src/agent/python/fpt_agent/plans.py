@@ -149,12 +149,9 @@ class Desk:
         memory = None if self.process is None else self.process.memory
         if memory is None or memory.path is None or self.process.mode != "fallback":
             return
-        now, long = time.monotonic(), {}
-        for thread, flight in state.ops.copy().items():
-            if flight is None:
-                continue
-            op, x, weight, _, _, tier, since = flight
-            if op in self.wrappers and now - since >= LONG_S:
+        long = {}
+        for thread, op, x, weight, tier, age in state.flights(time.monotonic()):
+            if op in self.wrappers and age >= LONG_S:
                 key = memory.key(op, x.shape, weight.shape, x.dtype, x.device, ())
                 long[thread] = (key[:5] + (None,), TIERS.index(tier))
         memory.watch(long)

@@ -1,6 +1,7 @@
 """What the program does now: phase, progress, operation in flight, counts. One in a process."""
 import sys
 import time
+from itertools import count
 from _thread import _local, get_ident
 
 from .link import Link
@@ -23,10 +24,13 @@ class State:
         self.section = self.sections = None
         #: Prompt of the job, kept only where the setting `vault_prompt` asks for it.
         self.prompt = None
-        #: Operation in flight of each thread: (name, input shape, weight shape, dtype, device, tier, since); or the
-        #: input and the weight themselves, then without dtype and device. None: nothing.
+        #: Operation in flight of each thread: (name, input, weight, tier, mark of the call); None: nothing. No time,
+        #: which would be a tenth of what the wrapper may cost: the heartbeat knows what lasts by its mark.
         self.ops = {}
-        self.calls = 0
+        self._numbers = count(1)
+        #: The number of the next call.
+        self.number = self._numbers.__next__
+        self._flights = {}
         #: Tier statistics: (event, thread) -> count. Of each thread for itself, so that none is lost without a lock.
         self.counts = {}
         self._local = _local()
@@ -37,6 +41,11 @@ class State:
         """Counts one event of the tier statistics."""
         key = name, get_ident()
         self.counts[key] = self.counts.get(key, 0) + 1
+
+    @property
+    def calls(self):
+        """Calls of wrapped operations so far."""
+        return int(repr(self._numbers)[len("count("):-1]) - 1  # there is no other way to look without taking one
 
     @property
     def tiers(self):
@@ -88,16 +97,30 @@ class State:
 
     def forked(self):
         """In the child of a fork: the parent's threads, and what they had in flight, are not here."""
-        self.ops = {}
+        self.ops.clear()  # the same table: what writes to it holds it
+
+    def flights(self, now):
+        """(thread, name, input, weight, tier, age in seconds) of each operation in flight. The age counts from when this
+        first saw it: at most one heartbeat less than it is."""
+        seen, found = {}, []
+        for thread, op in self.ops.copy().items():
+            if op is not None:
+                name, x, weight, tier, number = op
+                was = self._flights.get(thread)
+                since = was[1] if was is not None and was[0] == number else now
+                seen[thread] = number, since
+                found.append((thread, name, x, weight, tier, now - since))
+        self._flights = seen
+        return found
 
     def beat(self):
         """The heartbeat: alive, and how long the operation in flight has been so."""
         now = time.monotonic()
         ops = [
-            {"name": op[0], "shape": list(getattr(op[1], "shape", op[1])), "weight": list(getattr(op[2], "shape", op[2])),
-             "dtype": str(op[3] or op[1].dtype).replace("torch.", ""), "device": str(op[4] or op[1].device),
-             "tier": op[5], "age_s": round(now - op[6], 3), "thread": thread}
-            for thread, op in self.ops.copy().items() if op is not None
+            {"name": name, "shape": list(x.shape), "weight": list(getattr(weight, "shape", ())),
+             "dtype": str(x.dtype).replace("torch.", ""), "device": str(x.device),
+             "tier": tier, "age_s": round(age, 3), "thread": thread}
+            for thread, name, x, weight, tier, age in self.flights(now)
         ]
         return {
             "phase": self.phase,
