@@ -15,12 +15,12 @@ use crate::terminal::Terminal;
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// The tiny WAN 2.1 of the engine's own tests.
-fn model() -> PathBuf {
+pub(crate) fn model() -> PathBuf {
     root().join("engine/tests/fixtures/wan21_vae_tiny")
 }
 
 /// Latents of so many frames, in a file of this name in the home.
-fn latents(home: &Home, name: &str, [c, t, h, w]: [usize; 4]) -> PathBuf {
+pub(crate) fn latents(home: &Home, name: &str, [c, t, h, w]: [usize; 4]) -> PathBuf {
     let count = c * t * h * w;
     let bytes: Vec<u8> = (0..count)
         .flat_map(|i| {
@@ -40,7 +40,7 @@ fn latents(home: &Home, name: &str, [c, t, h, w]: [usize; 4]) -> PathBuf {
 }
 
 /// The words behind `decode`.
-fn words(latents: &Path, model: &Path, output: &Path) -> Vec<OsString> {
+pub(crate) fn words(latents: &Path, model: &Path, output: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![latents.into(), "--model".into(), model.into()];
     words.extend([
         "--output".into(),

@@ -51,4 +51,6 @@ mod terminal;
 #[cfg(test)]
 mod vault;
 #[cfg(test)]
+mod video;
+#[cfg(test)]
 mod watch;
