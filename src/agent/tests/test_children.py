@@ -26,7 +26,7 @@ FAMILY = """
     if __name__ == "__main__":
         torch.set_num_threads(1)
         save(0)  # the writer's thread is there, and not in a forked child
-        held = [files.store.lock, st.link.writing]
+        held = [st.link.writing]
         found = []
         for at, way in enumerate(("fork", "spawn")):
             context = multiprocessing.get_context(way)

@@ -135,6 +135,35 @@ class Descriptors(unittest.TestCase):
                 self.assertEqual((done.returncode, text), (0, "%s %s True\n" % (left, left)))
                 s.wait("bye", seconds=60)
 
+    def test_no_heartbeat_takes_the_number_of_a_closed_stream(self):
+        code = """
+            import faulthandler, os, signal, sys, time
+            import fpt_agent.link as link, fpt_agent.stacks as k
+            link.BEAT_S, beats, taken = 0.001, [], 0
+            def watched(): beats.append(1); return heartbeat()
+            from fpt_agent.state import link as own
+            heartbeat, own.heartbeat = own.heartbeat, watched
+            end = time.monotonic() + 60
+            while len(beats) < 10 and time.monotonic() < end:
+                taken += link.identity(0) is not None
+            # the child's own signals, not its parent's
+            signal.signal(signal.SIGUSR2, signal.SIG_DFL)
+            parent = k.usable()
+            child = os.fork()
+            if child == 0:
+                faulthandler.unregister(signal.SIGUSR2)
+                k.arm(sys.argv[2])
+                os._exit(0 if k.usable() == "SIGUSR2" else 1)
+            with open(sys.argv[1], "w") as file: print(len(beats) >= 10, taken, parent, os.waitpid(child, 0)[1], file=file)
+        """
+        with Supervisor() as s:
+            told = os.path.join(s.folder, "told")
+            env = s.environment(stacks_file=os.path.join(s.folder, "stacks"))
+            subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), told,
+                            os.path.join(s.folder, "stacks-child")], env=env, timeout=120)
+            with open(told) as file:
+                self.assertEqual(file.read(), "True 0 None 0\n")
+
     def test_the_signal_is_named_while_it_is_ours(self):
         code = """
             import os, signal, sys, time

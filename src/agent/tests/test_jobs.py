@@ -118,6 +118,15 @@ class FramePack(unittest.TestCase):
             self.assertEqual(entries(s), names)
             self.assertIn("KeyboardInterrupt: the user", [m["error"] for m in s.of("job") if m["state"] == "ended"])
 
+    def test_one_that_cannot_be_kept_is_named(self):
+        with Supervisor() as s:
+            code, out, err = s.run(program(s, FRAMEPACK), "good", vault="/proc/fpt/vault")
+            self.assertEqual((code, out, err), (0, "another call\n", ""))
+            s.wait("bye")
+            failed = s.of("vault", event="failed")
+            self.assertEqual({m["what"] for m in failed}, {"job"})
+            self.assertEqual(sorted(m["message"].split(": ")[0].rsplit(".", 1)[1] for m in failed), ["json", "png"])
+
     def test_a_killed_job_can_be_sent_again(self):
         with Supervisor() as s:
             process = s.start(program(s, FRAMEPACK), "late")
@@ -210,6 +219,13 @@ class ComfyUI(unittest.TestCase):
             self.assertEqual((code, err), (0, ""))
             with open(os.path.join(s.vault, entries(s)[0])) as file:
                 self.assertEqual([i["prompt_id"] for i in json.load(file)["items"]], ["id0", "id1"])
+
+    def test_one_that_cannot_be_kept_is_named(self):
+        with Supervisor() as s:
+            code, _, err = s.run(program(s, COMFY), "done", vault="/proc/fpt/vault")
+            self.assertEqual((code, err), (0, ""))
+            s.wait("bye")
+            self.assertEqual({m["what"] for m in s.of("vault", event="failed")}, {"queue"})
 
     def test_done_is_gone(self):
         with Supervisor() as s:

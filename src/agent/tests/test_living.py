@@ -93,7 +93,7 @@ class Room(unittest.TestCase):
         code = """
             import fpt_agent.store as files
             for i in range(2):
-                task = files.Task("latents.r1.%d.x" % i, [b"x" * 900], message={"what": "latents"})
+                task = files.Task("latents.r1.%d.x" % i, [b"x" * 900])
                 files.store.put(task)
                 assert task.done.wait(240) and not task.ok
         """

@@ -116,6 +116,56 @@ NOTING = """
 """
 
 
+KEEPING = """
+    import os, shutil, tempfile, threading
+    from fpt_agent import store as files, vault
+    folder = tempfile.mkdtemp()
+    store = files.Store(folder, run="r")
+    files.WAITING, files.PACE_S, files.GRACE_S = 5000, 0.0, 0.01
+    n, first, mine = 0, threading.get_ident(), set()
+    def keep(what):
+        global n
+        n += 1
+        task = files.Task("%s.r.%d-%d.x" % (what, n, next(vault._numbers)), [b"x" * 100], tells=False)
+        task.presses = n % 2 == 0
+        if store.put(task):
+            if what != "latents": mine.add(task.name)
+            if task.presses: store.grace(task)
+    def again(): keep("latents")
+    def work():
+        for i in range(4):
+            keep("section"); keep("latents")
+            store.forget("job.r.%d" % i)
+    hits = at_each_line(work, again, "store", "threads")
+    assert hits > 100, hits
+    assert store.flush(60) and (store.open, store.waiting, store.tasks) == (0, 0, []), (store.open, store.tasks)
+    written = os.listdir(folder)
+    assert mine <= set(written) and len(mine) == 4, (mine, written)
+    assert any(name.startswith("latents") for name in written)
+    # a finalizer that runs in the writer's thread does not wait for itself
+    slow = []
+    def within(parts):
+        again(); slow.append(store.slow)
+        return parts
+    store.slow = False
+    task = files.Task("section.r.last.x", [b"x"], finish=within, tells=False)
+    n = 1
+    files.GRACE_S = 5.0
+    assert store.put(task) and task.done.wait(60) and task.ok and slow == [False], slow
+    # several threads at once
+    def many(at):
+        for i in range(50): store.put(files.Task("step.r.%d-%d.x" % (at, i), [b"x"], tells=False))
+    workers = [threading.Thread(target=many, args=(at,)) for at in range(4)]
+    for worker in workers: worker.start()
+    for worker in workers: worker.join()
+    assert store.flush(60)
+    steps = [name for name in os.listdir(folder) if name.startswith("step.")]
+    assert len(steps) == 200, len(steps)
+    shutil.rmtree(folder)
+    print("whole")
+"""
+
+
 class Reentry(unittest.TestCase):
     def whole(self, code, **more):
         with Supervisor(listens=False) as s:
@@ -130,6 +180,9 @@ class Reentry(unittest.TestCase):
 
     def test_what_convolutions_note(self):
         self.whole(NOTING)
+
+    def test_what_the_vault_keeps(self):
+        self.whole(KEEPING)
 
     def test_signals_and_finalizers_in_a_running_program(self):
         code = """

@@ -18,7 +18,7 @@ THREADS = """
     import fpt_agent.state as st, fpt_agent.store as files
     def seen(): return threading.active_count(), [t.name for t in threading.enumerate()]
     def save(name):
-        task = files.Task("latents.r1." + name, [b"x" * 100], message={"what": "latents"})
+        task = files.Task("latents.r1." + name, [b"x" * 100])
         assert files.store.put(task) and task.done.wait(240) and task.ok
     def told():
         end = time.monotonic() + 60
@@ -39,7 +39,7 @@ THREADS = """
     print(*seen())
     print(sorted(t["thread"] for t in __import__("fpt_agent.stacks").stacks.command()))
     # at the end nothing is lost
-    for i in range(50): files.store.put(files.Task("latents.r1.end-%d.x" % i, [b"x" * 1000], message={"what": "latents"}))
+    for i in range(50): files.store.put(files.Task("latents.r1.end-%d.x" % i, [b"x" * 1000]))
 """
 
 RAISES = """
@@ -58,10 +58,10 @@ RAISES = """
     def ends(parts):
         threading.current_thread()
         raise KeyboardInterrupt
-    bad = files.Task("latents.r1.1.x", [b"x"], message={"what": "latents"}, finish=ends)
+    bad = files.Task("latents.r1.1.x", [b"x"], finish=ends)
     files.store.put(bad)
     assert bad.done.wait(240)
-    good = files.Task("latents.r1.2.x", [b"x"], message={"what": "latents"})
+    good = files.Task("latents.r1.2.x", [b"x"])
     files.store.put(good)
     assert good.done.wait(240) and good.ok
     end = time.monotonic() + 120

@@ -135,7 +135,7 @@ class Folder(unittest.TestCase):
             return super().run(result)
 
     def put(self, name, size=100):
-        task = files.Task(name, [b"x" * size], message={"what": "latents"})
+        task = files.Task(name, [b"x" * size])
         self.store.put(task)
         self.assertTrue(self.store.flush(120))
         return task.ok
@@ -180,11 +180,11 @@ class Folder(unittest.TestCase):
         self.store.write = lambda *a: (release.wait(300), write(*a))[1]
         files.WAITING = 250
         try:
-            tasks = [files.Task("latents.me.%d.x" % i, [b"x" * 100], message={"what": "latents"}) for i in range(10)]
+            tasks = [files.Task("latents.me.%d.x" % i, [b"x" * 100]) for i in range(10)]
             taken = [self.store.put(task) for task in tasks]
             self.assertEqual(sum(taken), 10, "older ones give way")
             self.assertLessEqual(self.store.waiting, 300)
-            steps = [files.Task("step.me.%d.x" % i, [b"x" * 100], message={"what": None}) for i in range(10)]
+            steps = [files.Task("step.me.%d.x" % i, [b"x" * 100], tells=False) for i in range(10)]
             self.assertLessEqual(sum([self.store.put(task) for task in steps]), 1, "the first steps are those that count")
             self.assertLessEqual(self.store.waiting, 300)
             self.store.grace(tasks[-1])
@@ -202,7 +202,7 @@ class Folder(unittest.TestCase):
         self.store.entries = lambda: counts.append(1) or entries(self.store)
         self.store.write = lambda *a: (release.wait(300), write(*a))[1]
         for i in range(200):
-            task = files.Task("latents.me.%03d.x" % i, [b"x" * 100], message={"what": "latents"})
+            task = files.Task("latents.me.%03d.x" % i, [b"x" * 100])
             task.presses = False
             self.assertTrue(self.store.put(task))
         self.assertLessEqual(self.store.open, files.MOST_LATENTS + 1)
@@ -255,6 +255,17 @@ class Decodes(unittest.TestCase):
             self.assertEqual((m["scaling_applied"], m["program"], m["run"], m["attempt"]), ("true", "diffusers", "r1", "1"))
             self.assertEqual(m["sha256"], __import__("hashlib").sha256(bytes(safetensors.data_of(z))).hexdigest())
             self.assertNotIn("prompt", m)
+
+    def test_a_vault_of_no_size_keeps_nothing(self):
+        for size in ("0", "0 GiB"):
+            with self.subTest(size), Supervisor() as s:
+                code, _, err = s.run("-c", "import fpt_agent.store as f\nassert f.store is None", settings={"vault_limit": size})
+                self.assertEqual((code, err), (0, ""))
+                code, _, err = s.run("-c", decode().replace("f.store.flush", "(lambda _: None)"), settings={"vault_limit": size})
+                self.assertEqual(code, 0, err)
+                s.wait("bye", count=2)
+                self.assertFalse(os.path.exists(s.vault))
+                self.assertEqual(s.of("vault") + s.of("problem") + s.of("hook_failed"), [])
 
     def test_a_bad_disk_is_told_once_and_costs_nothing(self):
         ways = {

@@ -57,6 +57,7 @@ def problems():
 def forked():
     """In the child of a fork."""
     state.forked()
+    stacks.forked()
     link.forked()
 
 

@@ -68,8 +68,7 @@ class Job:
         self.random = self.earlier
         if config.flag("vault_prompt"):
             state.prompt = str(inputs[1])
-        message = {"what": "job", "shape": list(inputs[0].shape)}
-        files.store.put(files.Task(self.base + ".png", [picture(inputs[0])], message=message))
+        files.store.put(files.Task(self.base + ".png", [picture(inputs[0])], shape=inputs[0].shape))
         self.process = os.getpid()
         self.tell("queued")
         going.add(self)
@@ -106,7 +105,7 @@ class Job:
         entry = {"version": VERSION, "program": "framepack", "run": config.run, "attempt": config.attempt, "id": self.id,
                  "state": word, "time": round(time.time(), 3), "error": self.error, "image": self.base + ".png",
                  "inputs": self.inputs, "random": self.random}
-        files.store.put(files.Task(self.base + ".json", [json.dumps(entry, indent=1).encode("utf-8")], message={"what": None}))
+        files.store.put(files.Task(self.base + ".json", [json.dumps(entry, indent=1).encode("utf-8")], tells=False))
 
     def run(self, function, args, kwargs):
         """Calls the program's function as this job."""
@@ -197,7 +196,7 @@ def queue(waiting):
             return
         entry = {"version": VERSION, "program": "comfyui", "run": config.run, "attempt": config.attempt, "pid": os.getpid(),
                  "time": round(time.time(), 3), "items": [dict(body(item), state=word) for word, item in items]}
-        files.store.put(files.Task(name, [json.dumps(entry, default=str).encode("utf-8")], message={"what": None}))
+        files.store.put(files.Task(name, [json.dumps(entry, default=str).encode("utf-8")], tells=False))
 
 
 def comfyui(module):

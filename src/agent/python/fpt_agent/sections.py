@@ -164,7 +164,7 @@ class Section:
             tensors["generator_" + name] = generator.get_state()
         tensors.update(moved(self.before, module))
         name = "section.%s.%s.safetensors" % (files.store.run, self.key[:40])
-        job = vault.task(name, tensors, metadata, "section", result.shape)
+        job = vault.task(name, tensors, metadata, result.shape)
         if files.store.put(job):
             files.store.grace(job)
 

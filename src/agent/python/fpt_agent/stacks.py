@@ -32,7 +32,14 @@ class Dump:
     told = False
 
 
-_dump = Dump()
+class Status:
+    """What the kernel tells of this process, held open: a file that is opened at each heartbeat would for a moment have the
+    number of a standard stream that is closed, and who opens one then would not get it."""
+
+    descriptor = who = None
+
+
+_dump, _status = Dump(), Status()
 #: Descriptors are given out from the lowest free number on: whoever closes them all does not come to have these again
 #: before hundreds are open.
 HIGH = range(1000, 900, -1)
@@ -71,6 +78,13 @@ def usable():
     return "SIGUSR2" if _dump.told else None
 
 
+def forked():
+    """In the child of a fork: what is open tells of the parent."""
+    descriptor, _status.descriptor = _status.descriptor, None
+    if descriptor is not None and identity(descriptor) == _status.who:
+        os.close(descriptor)
+
+
 def changed():
     """Whether the supervisor is to be told at once that the signal is the program's now. Costs next to nothing."""
     return _dump.told and not _free()
@@ -79,8 +93,10 @@ def changed():
 def _caught():
     """Something catches the signal: where the program has put the default back, it would be killed by it."""
     try:
-        with open("/proc/self/status", "rb") as file:
-            mask = file.read().partition(b"SigCgt:")[2].split(None, 1)[0]
+        if _status.descriptor is None or identity(_status.descriptor) != _status.who:
+            _status.descriptor = _high(os.open("/proc/self/status", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+            _status.who = identity(_status.descriptor)
+        mask = os.pread(_status.descriptor, 1 << 14, 0).partition(b"SigCgt:")[2].split(None, 1)[0]
         return bool(int(mask, 16) >> (signal.SIGUSR2 - 1) & 1)
     except (OSError, ValueError, IndexError):  # not Linux
         return True

@@ -73,8 +73,8 @@ class Step:
         tensors.update(drawn)
         name = "step.%s.%s.safetensors" % (files.store.run, self.key[:40])
         # not synced: it must outlive the process, not the machine
-        task = vault.task(name, tensors, metadata, "step", result[0].shape, sync=False)
-        task.message["what"] = None  # some hundred a run: told when they are handed back
+        task = vault.task(name, tensors, metadata, result[0].shape, sync=False)
+        task.tells = False  # some hundred a run: told when they are handed back
         if files.store.put(task):
             note(name)
 

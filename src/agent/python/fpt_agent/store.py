@@ -2,11 +2,13 @@
 
 A file is named `WHAT.RUN.REST`: what it is (`latents`, `section`, `step`, `job`, `queue`), whose it is, and the rest. It is written
 under a temporary name, synced and renamed, so a file with its final name is whole.
+
+The queue has no lock (threads.py says why): a handler or finalizer of the program's that decodes may run between any two steps
+of `put`. Whoever has taken a task out of `tasks` owns it.
 """
 import atexit
 import hashlib
 import os
-import threading
 import time
 
 from . import threads
@@ -46,13 +48,16 @@ def plain(text):
 class Task:
     """One file to be written. `parts` are bytes-like; `keep` holds what they point into."""
 
-    def __init__(self, name, parts, keep=(), message=None, sync=True, finish=None):
+    def __init__(self, name, parts, keep=(), shape=None, sync=True, finish=None, tells=True):
         self.name, self.parts, self.keep, self.sync = name, parts, keep, sync
         self.size = sum(len(part) for part in parts)
-        self.message = dict(message or {}, bytes=self.size)
+        #: What is told of it: a failure always, that it is written only where it `tells`.
+        self.message = dict({} if shape is None else {"shape": list(shape)}, what=name.split(".")[0], bytes=self.size)
+        self.tells = tells
         #: Called in the writer with the parts; returns those to write (a digest belongs into a header), None: nothing.
         self.finish = finish
-        self.done = threading.Event()
+        #: Rings once, when it is written or never will be.
+        self.done = threads.Bell()
         self.ok = False
         #: False: it may wait, and give way to a later one.
         self.presses = True
@@ -62,16 +67,17 @@ class Store:
     """See the module. One in a process; the folder is shared with other processes and runs."""
 
     def __init__(self, folder, limit=None, run=None, records=()):
-        self.folder, self.limit = folder, limit or LIMIT
+        self.folder, self.limit = folder, LIMIT if limit is None else limit
         self.records = records  # folders with the records of runs
         self.run = plain(run)
         self._fresh()
 
     def _fresh(self):
-        self.lock = threading.Lock()
-        self.ready = threading.Condition(self.lock)
-        self.tasks = []
-        self.waiting = self.open = 0  # bytes and files that are not written yet
+        self.tasks = []  # those that wait, in their order
+        self.undone = set()  # these, and the one that is being written
+        self.bell = threads.Bell()
+        self.sleeps = False  # the writer waits for a file, however long
+        self.starts = [None]  # who takes it out starts the writer
         self.thread = None
         self.told = set()
         self.slow = self.hurries = False
@@ -79,48 +85,84 @@ class Store:
         self.last = 0.0  # when the last file was written
         self.room = None
 
+    @property
+    def waiting(self):
+        """Bytes that are not written yet."""
+        return sum(task.size for task in tuple(self.undone))
+
+    @property
+    def open(self):
+        """Files that are not written yet."""
+        return len(self.undone)
+
     def put(self, task):
         """Queues a file, at once and without touching the disk. False: too much waits already."""
-        with self.lock:
-            self._give_way(task)
-            if self.waiting + task.size > WAITING and self.tasks:
-                full = True
-            else:
-                full = False
-                if self.thread is None:  # first: where there can be no thread, nothing may wait for it
-                    self.thread = threads.start(self._work, "fpt-vault")
-                self.waiting += task.size
-                self.open += 1
-                self.tasks.append(task)
-                if task.presses or len(self.tasks) == 1:
-                    self.ready.notify()
-        if full:
-            self.fail(task.message, "the disk is too slow: %d MiB wait to be written" % (self.waiting >> 20))
-        return not full
+        self._give_way(task)
+        waiting = self.waiting
+        if waiting + task.size > WAITING and self.tasks:
+            self.fail(task.message, "the disk is too slow: %d MiB wait to be written" % (waiting >> 20))
+            return False
+        self._start()  # first: where there can be no thread, nothing may wait for it
+        self.undone.add(task)
+        self.tasks.append(task)
+        if task.presses or self.sleeps:
+            self.bell.ring()
+        return True
+
+    def _start(self):
+        """Starts the writer, unless somebody has or is about to. RuntimeError: there can be no thread."""
+        try:
+            self.starts.pop()
+        except IndexError:
+            return
+        try:
+            self.thread = threads.start(self._work, "fpt-vault")
+        except BaseException:
+            self.starts.append(None)
+            raise
 
     def _give_way(self, task):
         """Takes the oldest latents that wait out of the queue, as far as the new file needs it. Not for a step: of these
         the first ones count, as a restart begins with them."""
-        waiting = [one for one in self.tasks if one.name.startswith("latents.")]
         if task.name.startswith("step."):
             return
+        waiting = [one for one in self.tasks if one.name.startswith("latents.")]
         while waiting and (self.waiting + task.size > WAITING or
                            len(waiting) >= MOST_LATENTS and task.name.startswith("latents.")):
             old = waiting.pop(0)
-            self.tasks.remove(old)
-            self.waiting -= old.size
-            self.open -= 1
+            try:
+                self.tasks.remove(old)
+            except ValueError:  # the writer has it, or somebody else was at it
+                continue
+            self.undone.discard(old)
             old.parts = old.keep = old.finish = None
-            old.done.set()
+            old.done.ring()
+
+    def _next(self):
+        """Waits until a file is to be written, and takes it."""
+        while True:
+            self.sleeps = True  # before the look: who queues a file after it rings
+            rest = self._rest() if self.tasks else -1
+            if rest:
+                self.sleeps = rest < 0
+                self.bell.wait(rest)
+                continue
+            self.sleeps = False
+            try:
+                return self.tasks.pop(0)
+            except IndexError:  # it has given way
+                continue
 
     def _rest(self):
-        """Seconds until the next file is to be written."""
+        """Seconds until the next file is to be written, 0: at once."""
         if self.hurries or any(task.presses for task in self.tasks):
             return 0
-        return self.last + PACE_S - time.monotonic()
+        return max(0, self.last + PACE_S - time.monotonic())
 
     def grace(self, task):
         """Lets the writer finish, for `GRACE_S` at most; never again once that was too short."""
+        if self.thread == threads.get_ident():  # a finalizer that decodes runs in the writer
+            return
         if not self.slow and not task.done.wait(GRACE_S):
             self.slow = True
 
@@ -132,10 +174,7 @@ class Store:
 
     def _work(self):
         while True:
-            with self.lock:
-                while not self.tasks or self._rest() > 0:
-                    self.ready.wait(self._rest() if self.tasks else None)
-                task = self.tasks.pop(0)
+            task = self._next()
             began = time.monotonic()
             try:
                 parts = task.finish(task.parts) if task.finish else task.parts
@@ -144,16 +183,14 @@ class Store:
                 path = self.write(task, parts)
                 task.ok = True
                 self.told.clear()
-                if task.message.get("what"):
+                if task.tells:
                     link.send("vault", **dict(task.message, event="saved", path=path, took_s=round(time.monotonic() - began, 3)))
             except Exception as error:
                 self.fail(task.message, "%s: %s" % (task.name, error))
             finally:
-                task.done.set()
-                with self.lock:
-                    self.waiting -= task.size
-                    self.open -= 1
-                    self.last = time.monotonic()
+                self.undone.discard(task)
+                self.last = time.monotonic()
+                task.done.ring()
                 task.parts = task.keep = task.finish = None  # a waiting caller must not hold the tensors
                 threads.unlist()
 
@@ -256,7 +293,7 @@ class Store:
             self.room = None
             return None
 
-        self.put(Task(names[0], [], message={"what": None}, finish=remove))
+        self.put(Task(names[0], [], finish=remove, tells=False))
 
     def sweep(self):
         """Removes what processes that are gone have left half written."""
@@ -273,9 +310,8 @@ class Store:
     def flush(self, seconds):
         """Waits until all is written, at most so long. True: it is."""
         end = time.monotonic() + seconds
-        with self.lock:
-            self.hurries = True
-            self.ready.notify()
+        self.hurries = True
+        self.bell.ring()
         while self.open and time.monotonic() < end:
             time.sleep(0.005)
         self.hurries = False
@@ -319,10 +355,11 @@ def sha256(parts):
     return digest.hexdigest()
 
 
-#: The store of this process; None: the supervisor wants no vault.
+#: The store of this process; None: the supervisor wants no vault, or its user one of no size.
 store = None
-if config.vault:
-    store = Store(config.vault, config.size("vault_limit"), config.run, records(config.stacks_file))
+_limit = config.size("vault_limit")
+if config.vault and _limit != 0:
+    store = Store(config.vault, _limit, config.run, records(config.stacks_file))
     atexit.register(store.flush, LAST_S)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=store._fresh)

@@ -13,7 +13,7 @@ lock that it could wait for without an end:
 * `Bell` (here): never waited for by who rings; who waits does so for a given time, with nothing held.
 * `Memory.writing` (who writes the file): waited for 0.25 s at most, and not at all below itself (`Memory.writer`).
 * `Desk.lock`, `CudnnOff.lock`: reentrant; each line leaves what a call from within finds usable. The agent's threads never take them.
-* `Store.lock`, `Task.done` (store.py): taken by who keeps latents, sections or steps, which no finalizer and no handler does.
+* `Store` (store.py): none; its queue is a list of which each call takes or adds one. `Task.done` is a `Bell`.
 """
 import os
 import sys
@@ -58,8 +58,8 @@ class Bell:
                 return  # another has rung at the same moment
 
     def wait(self, seconds):
-        """Until it rings, or so long at most; then it is silent again."""
-        self._lock.acquire(True, seconds)
+        """Until it rings, or so long at most (-1: for ever); then it is silent again. True: it has rung."""
+        return self._lock.acquire(True, seconds)
 
 
 def unlist():

@@ -3,6 +3,7 @@
 The tensor is copied to the CPU in the caller's thread. On a GPU that waits for the sampling to end, which the decode,
 the next on the same stream, would do as well. Writing is the work of the store's thread.
 """
+import itertools
 import json
 import threading
 import time
@@ -21,7 +22,7 @@ RARE_S = 0.2
 _inside = threading.local()
 #: Class of a decoder -> when its last decode began.
 _began = {}
-_count = 0
+_numbers = itertools.count(1)
 _swept = False
 
 
@@ -61,7 +62,7 @@ def real(value):
     return plainly.eager(value) and value.layout == module.strided
 
 
-def task(name, tensors, metadata, what, shape, sync=True):
+def task(name, tensors, metadata, shape, sync=True):
     """A file of the store with these CPU tensors; the digest of its data is taken in the writer's thread."""
     parts = [safetensors.data_of(tensor) for tensor in tensors.values()]
     about = {n: (safetensors.name_of(t.dtype), t.shape, len(part)) for (n, t), part in zip(tensors.items(), parts)}
@@ -70,7 +71,7 @@ def task(name, tensors, metadata, what, shape, sync=True):
         head = safetensors.header_of(about, dict(metadata, sha256=files.sha256(parts)))
         return [head] + list(parts)
 
-    return files.Task(name, parts, list(tensors.values()), {"what": what, "shape": list(shape)}, sync, finish)
+    return files.Task(name, parts, list(tensors.values()), shape, sync, finish)
 
 
 def common(tensor):
@@ -116,7 +117,7 @@ def describe(vae):
 def save(latents, vae, scaled):
     """Queues the latents and gives the writer its moment. `scaled`: True where the decoder's own space has been
     reached already (divided by scaling_factor), False where that is still to be done."""
-    global _count, _swept
+    global _swept
     if files.store is None or not real(latents):
         return
     store = files.store
@@ -132,9 +133,10 @@ def save(latents, vae, scaled):
         metadata["fps"] = 30
     if config.flag("vault_prompt") and state.prompt:
         metadata["prompt"] = state.prompt
-    _count += 1
-    name = "latents.%s.%s-%d-%03d.safetensors" % (store.run, files.plain(config.attempt), files.os.getpid(), _count)
-    job = task(name, {"latents": tensor}, metadata, "latents", tensor.shape)
+    # taken in one step: a handler of the program's that decodes here gets a file of its own
+    number = next(_numbers)
+    name = "latents.%s.%s-%d-%03d.safetensors" % (store.run, files.plain(config.attempt), files.os.getpid(), number)
+    job = task(name, {"latents": tensor}, metadata, tensor.shape)
     job.presses = rare(type(vae))
     if store.put(job) and job.presses:
         store.grace(job)
