@@ -70,16 +70,17 @@ fn recognise(weights: &Weights) -> Option<(&'static str, Kind, Naming)> {
     })
 }
 
-/// The `config.json` beside a file, where there is one that can be read as an autoencoder's. One of something else (of
-/// a folder of many checkpoints) says nothing about this file.
+/// The `config.json` beside a file, where there is one of an autoencoder that can be loaded; an error where that is wrong:
+/// the shapes of tensors do not tell everything that it does. One of something else (of a folder of many checkpoints)
+/// says nothing about this file.
 fn beside(path: &Path) -> Result<Option<Config>> {
     let config = path.with_file_name("config.json");
     if !config.is_file() {
         return Ok(None);
     }
-    match Config::read(&config) {
-        Ok(config) => Ok(Some(config)),
-        Err(Error::File { .. }) => Ok(None),
+    match Config::text(&config) {
+        Ok(text) if Config::is_of_ours(&text) => Config::read(&config).map(Some),
+        Ok(_) | Err(Error::File { .. }) => Ok(None),
         Err(other) => Err(other),
     }
 }
