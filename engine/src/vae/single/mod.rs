@@ -35,7 +35,7 @@ pub(super) fn open(path: &Path) -> Result<(Config, Arc<Weights>)> {
             "not the autoencoder of HunyuanVideo or WAN: its first tensor is {example}"
         )));
     };
-    let weights = weights.renamed(|name| naming.rename(name.strip_prefix(prefix)?));
+    let weights = weights.renamed(|name| naming.rename(name.strip_prefix(prefix)?))?;
     let config = match (beside(path)?, kind) {
         (Some(config @ Config::Hunyuan(_)), Kind::Hunyuan)
         | (Some(config @ Config::Wan(_)), Kind::Wan) => config,
