@@ -189,6 +189,49 @@ fn warnings_alone_do_not_refuse_a_profile() {
     );
 }
 
+/// The same as [`catalog`]'s, of a text.
+fn problems_of(rest: &str) -> Vec<String> {
+    let head = "schema = 1\n[profile]\nid = \"mine\"\nversion = \"1.0.0\"\ntitle = \"m\"\nextends = \"generic-amd\"\n";
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mine.toml");
+    std::fs::write(&path, format!("{head}{rest}")).unwrap();
+    match catalog().get(path.to_str().unwrap()) {
+        Ok(profile) => lint(&profile).iter().map(Problem::one_line).collect(),
+        Err(ProfileError::Invalid { problems, .. }) => {
+            problems.iter().map(Problem::one_line).collect()
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn settings_of_the_agent_are_judged_when_a_profile_is_read() {
+    let found = problems_of("[workload.settings]\nvae_tile = \"-5\"\n");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].ends_with(
+            "mine.toml:8: K103: `vae_tile = -5` is not a value of this setting (write a whole number of pixels from 32 to 8192)"
+        ),
+        "{found:?}"
+    );
+    // the program's own argument has values of its own
+    let own = "[workload.settings]\nvae_tile = \"auto\"\n[workload.arguments]\nvae_tile = [\"--tile={value}\"]\n";
+    assert_eq!(problems_of(own), Vec::<String>::new());
+    let whole = "[workload.settings]\nvae_tile = 256\nvae_overlap = 256\nvae_piece_limit = 900\n";
+    let found = problems_of(whole);
+    assert!(
+        found.len() == 1 && found[0].contains("K105: tiles of 256 pixels cannot overlap by 256"),
+        "{found:?}"
+    );
+    // the rung's tile with the overlap that is set without it
+    let rung = "[workload.settings]\nvae_tile = 512\nvae_overlap = 256\n[[ladder]]\nid = \"tiled_vae\"\nsettings = { vae_overlap = 300 }\n";
+    let found = problems_of(rung);
+    assert!(
+        found.len() == 1 && found[0].contains("tiles of 256 pixels cannot overlap by 300"),
+        "{found:?}"
+    );
+}
+
 /// Reads, judges and shows a text; none of it may panic.
 fn digest(text: String) {
     let source = Arc::new(Source {

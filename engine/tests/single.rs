@@ -210,6 +210,26 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_configuration_beside_a_checkpoint_is_not_passed_over() {
+        let name = "hunyuan_vae_tiny";
+        let (folder, path) = checkpoint(&weights(name));
+        let beside = folder.path().join("config.json");
+        let text = std::fs::read_to_string(fixture(name).join("config.json")).unwrap();
+        let wrong = text.replace("\"silu\"", "\"gelu\"");
+        assert_ne!(text, wrong);
+        std::fs::write(&beside, wrong).unwrap();
+        let error = Model::open(&path).unwrap_err().to_string();
+        assert!(error.contains("config.json: act_fn is \"gelu\""), "{error}");
+        // of something else: it says nothing about this file
+        std::fs::write(&beside, r#"{"_class_name":"UNet2DConditionModel"}"#).unwrap();
+        let error = Model::open(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("vae.safetensors: ") && error.contains("groups"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn hunyuan_in_comfyui_names_and_behind_a_prefix() {
         let name = "hunyuan_vae_tiny";
         for prefix in ["", "vae."] {

@@ -5,6 +5,7 @@
 //! TOML and screen share.
 
 pub mod agent;
+pub mod agent_setting;
 pub mod attempt;
 pub mod baselines;
 pub mod convolution;
@@ -29,6 +30,7 @@ pub mod vocab;
 pub mod worker;
 
 pub use agent::{AgentBeat, AgentNote, AgentOp, AgentRank, AgentWay, AgentWord};
+pub use agent_setting::{AGENT_SETTINGS, AgentSetting, agent_setting};
 pub use attempt::{
     AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,
 };

@@ -26,30 +26,6 @@ pub const FIND_MODES: [&str; 6] = [
     "TRUST_VERIFY_FULL",
 ];
 
-/// Settings of a profile that the agent inside the program carries out.
-pub const AGENT_SETTINGS: [&str; 20] = [
-    "conv",
-    "conv2d_tier",
-    "conv_tier",
-    "device_placement",
-    "full_unload",
-    "host_copies",
-    "pinned_memory",
-    "preserved_memory",
-    "replay",
-    "replay_steps",
-    "trim_stages",
-    "vae_chunk",
-    "vae_device",
-    "vae_dtype",
-    "vae_overlap",
-    "vae_slicing",
-    "vae_tile",
-    "vault_limit",
-    "vault_prompt",
-    "vram_cap_fraction",
-];
-
 /// A setting that can be switched while the run is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

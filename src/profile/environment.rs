@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::agent_setting;
+
 use super::knob::{KnobProblem, check_value, knob};
 use super::problem::Problem;
+
+/// Variables of the agent's, and the settings that they are.
+const AGENT: [(&str, &str); 2] = [("FPT_CONV", "conv"), ("FPT_CONV_TIER", "conv_tier")];
 
 /// Problems of the variables that the user has exported.
 ///
@@ -17,7 +22,24 @@ pub fn check_environment(vars: &BTreeMap<String, String>) -> Vec<Problem> {
         .filter(|(name, _)| relevant(name))
         .filter_map(|(name, value)| check_value(name, value).err())
         .map(|problem| judge(&problem))
+        .chain(
+            AGENT
+                .iter()
+                .filter_map(|(name, key)| agents(name, key, vars)),
+        )
         .collect()
+}
+
+/// What is wrong with a variable of the agent's; an empty one counts as unset.
+fn agents(name: &str, key: &str, vars: &BTreeMap<String, String>) -> Option<Problem> {
+    let value = vars.get(name).filter(|value| !value.is_empty())?;
+    let takes = agent_setting(key)?.takes;
+    if takes.has(value) {
+        return None;
+    }
+    let value = value.escape_debug();
+    let message = format!("your environment: `{name}={value}` is not a value that the agent knows");
+    Some(Problem::error("K103", message).fix(format!("write {takes}, or `unset {name}`")))
 }
 
 fn judge(problem: &KnobProblem) -> Problem {
@@ -75,6 +97,24 @@ mod tests {
         assert!(found[0].fix.as_ref().unwrap().contains("find_limit"));
         assert!(!check("MIOPEN_FIND_MOOD", "FAST")[0].is_error());
         assert!(!check("MIOPEN_FIND_MODE", "1")[0].is_error());
+    }
+
+    #[test]
+    fn values_that_the_agent_does_not_know_are_refused() {
+        let found = check("FPT_CONV_TIER", "purple");
+        assert_eq!(
+            found[0].one_line(),
+            "K103: your environment: `FPT_CONV_TIER=purple` is not a value that the agent knows \
+             (write one of `native`, `split`, `nocudnn`, `cpu`, or `unset FPT_CONV_TIER`)"
+        );
+        assert!(found[0].is_error());
+        for (name, value) in [
+            ("FPT_CONV", "watch"),
+            ("FPT_CONV", ""),
+            ("FPT_CONV_TIER", "cpu"),
+        ] {
+            assert!(check(name, value).is_empty(), "{name}={value}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod environment;
 pub mod knob;
 pub mod lint;
 mod lint_ladder;
+mod lint_settings;
 pub mod matching;
 mod merge;
 pub mod parse;

@@ -79,6 +79,7 @@ fn a_video_file_shows_the_pictures_and_goes_back_to_latents() {
         .start()
         .finish(LIMIT)
         .assert_exit(0);
-    let shape = "import sys, safetensors.torch as s; print(*s.load_file(sys.argv[1])['latents'].shape)";
+    let shape =
+        "import sys, safetensors.torch as s; print(*s.load_file(sys.argv[1])['latents'].shape)";
     assert_eq!(says(shape, &[&output]), "1 16 3 8 8");
 }

@@ -8,6 +8,7 @@ use candle_core::{Device, Tensor};
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
+use super::unique::{Keys, Pairs};
 use crate::error::{Error, Result};
 
 /// The largest header that is read. The format allows 100 MB; the largest models have below 1 MiB.
@@ -44,18 +45,23 @@ impl TensorFile {
         if size < 8 {
             return Err(wrong(format!("{size} bytes are no safetensors file")));
         }
-        let mut length = [0; 8];
-        file.read_exact_at(&mut length, 0).map_err(io)?;
-        let length = u64::from_le_bytes(length);
+        let mut first = [0; 8];
+        file.read_exact_at(&mut first, 0).map_err(io)?;
+        let length = u64::from_le_bytes(first);
         if length > MAX_HEADER || length > size - 8 {
+            if let Some(kind) = foreign(first) {
+                return Err(wrong(kind.to_owned()));
+            }
             return Err(wrong(format!(
                 "not a safetensors file, or cut short: its header would be {length} bytes long, the file has {size}"
             )));
         }
         let mut header = vec![0; usize::try_from(length).unwrap_or_default()];
         file.read_exact_at(&mut header, 8).map_err(io)?;
-        let metadata: Metadata = serde_json::from_slice(&header)
-            .map_err(|error| wrong(format!("damaged header: {error}")))?;
+        let damaged = |error: serde_json::Error| wrong(format!("damaged header: {error}"));
+        let told: Pairs<Keys> = serde_json::from_slice(&header).map_err(damaged)?;
+        once(path, &told)?;
+        let metadata: Metadata = serde_json::from_slice(&header).map_err(damaged)?;
         let start = 8 + length;
         let (promised, has) = (metadata.data_len() as u64, size - start);
         if promised != has {
@@ -167,6 +173,44 @@ impl TensorFile {
             reason,
         }
     }
+}
+
+/// What a file is by its first bytes, where that is something that people take for safetensors, and the cure.
+fn foreign(first: [u8; 8]) -> Option<&'static str> {
+    match first {
+        // a zip, as `torch.save` writes; the pickle alone, as it did before version 1.6
+        [b'P', b'K', 3, 4, ..] | [0x80, 2..=5, ..] => Some(
+            "a pickle of PyTorch, which can run any program when it is read; only safetensors are read: save its tensors once with \
+             safetensors.torch.save_file",
+        ),
+        [b'G', b'G', b'U', b'F', ..] => {
+            Some("a GGUF file; only safetensors are read: take the model's safetensors")
+        }
+        _ => None,
+    }
+}
+
+/// Refuses a header in which a name stands twice.
+fn once(path: &Path, told: &Pairs<Keys>) -> Result<()> {
+    if let Some(name) = told.twice() {
+        return Err(Error::Weight {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            reason: "stands twice in the header: the file is damaged or forged, download it again"
+                .to_owned(),
+        });
+    }
+    for (name, keys) in &told.0 {
+        if let Some(key) = keys.twice() {
+            return Err(Error::File {
+                path: path.to_owned(),
+                reason: format!(
+                    "{key} stands twice under {name} in the header: the file is damaged or forged, make it anew"
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Adds the little-endian numbers in `bytes`.

@@ -5,6 +5,8 @@
 //! a file that shrinks under a map kills the process where a read fails with an error.
 
 mod file;
+mod folder;
+mod unique;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,13 +15,9 @@ use std::sync::Arc;
 use candle_core::{DType, Device, Tensor};
 
 use self::file::TensorFile;
+use self::folder::Found;
+use self::unique::Pairs;
 use crate::error::{Error, Result};
-
-/// The name under which diffusers saves a model that fits one file.
-const SINGLE: &str = "diffusion_pytorch_model.safetensors";
-
-/// The index of a model in several files.
-const INDEX: &str = "diffusion_pytorch_model.safetensors.index.json";
 
 /// The largest index that is read: 16 MiB name more tensors than any model has.
 const MAX_INDEX: u64 = 16 << 20;
@@ -32,12 +30,13 @@ pub struct Weights {
     files: Vec<Arc<TensorFile>>,
     /// Tensor name to file, and to the name there.
     places: BTreeMap<String, (usize, String)>,
+    variant: Option<String>,
 }
 
 /// The part of an index file that is needed.
 #[derive(serde::Deserialize)]
 struct Index {
-    weight_map: BTreeMap<String, String>,
+    weight_map: Pairs<String>,
 }
 
 impl Weights {
@@ -52,26 +51,38 @@ impl Weights {
     }
 
     fn open_folder(folder: &Path) -> Result<Self> {
-        let index = folder.join(INDEX);
-        if folder.join(SINGLE).exists() || !index.exists() {
-            return Self::open_files(folder, &[folder.join(SINGLE)]);
-        }
+        let (found, variant) = folder::find(folder)?;
+        let weights = match found {
+            Found::One(file) => Self::open_files(folder, &[file])?,
+            Found::Several(index) => Self::open_index(folder, &index)?,
+        };
+        Ok(Self { variant, ..weights })
+    }
+
+    fn open_index(folder: &Path, index: &Path) -> Result<Self> {
         let wrong = |reason: String| Error::File {
-            path: index.clone(),
+            path: index.to_owned(),
             reason,
         };
         let io = |source| Error::Io {
-            path: index.clone(),
+            path: index.to_owned(),
             source,
         };
-        let size = std::fs::metadata(&index).map_err(io)?.len();
+        let size = std::fs::metadata(index).map_err(io)?.len();
         if size > MAX_INDEX {
             return Err(wrong(format!("{size} bytes are no index of weights")));
         }
-        let text = crate::error::read(&index)?;
+        let text = crate::error::read(index)?;
         let map: Index = serde_json::from_slice(&text)
             .map_err(|error| wrong(format!("not an index of weights: {error}")))?;
-        let mut names: Vec<&String> = map.weight_map.values().collect();
+        if let Some(name) = map.weight_map.twice() {
+            return Err(Error::Weight {
+                path: index.to_owned(),
+                name: name.to_owned(),
+                reason: "stands there twice: download the index again".to_owned(),
+            });
+        }
+        let mut names: Vec<&String> = map.weight_map.0.iter().map(|(_, file)| file).collect();
         names.sort_unstable();
         names.dedup();
         for name in &names {
@@ -87,14 +98,26 @@ impl Weights {
         }
         let files: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
         let weights = Self::open_files(folder, &files)?;
-        for (tensor, file) in &map.weight_map {
-            if !weights.places.contains_key(tensor) {
-                return Err(Error::Weight {
-                    path: folder.join(file),
-                    name: tensor.clone(),
-                    reason: format!("missing, though {INDEX} promises it: download the file again"),
-                });
+        for (tensor, file) in &map.weight_map.0 {
+            let promised = folder.join(file);
+            let found = weights.places.get(tensor);
+            let found = found.and_then(|(at, _)| Some(weights.files.get(*at)?.path()));
+            if found == Some(promised.as_path()) {
+                continue;
             }
+            let index = index.file_name().unwrap_or_default().display();
+            let elsewhere = found
+                .and_then(Path::file_name)
+                .map_or_else(String::new, |other| {
+                    format!(" (it is in {})", other.display())
+                });
+            return Err(Error::Weight {
+                path: promised,
+                name: tensor.clone(),
+                reason: format!(
+                    "missing, though {index} promises it{elsewhere}: download the file and the index again"
+                ),
+            });
         }
         Ok(weights)
     }
@@ -104,32 +127,59 @@ impl Weights {
             .iter()
             .map(|file| TensorFile::open(file).map(Arc::new))
             .collect::<Result<_>>()?;
-        let mut places = BTreeMap::new();
+        let mut places: BTreeMap<String, (usize, String)> = BTreeMap::new();
         for (at, file) in files.iter().enumerate() {
             for name in file.names() {
-                places.insert(name.clone(), (at, name));
+                let before = places.insert(name.clone(), (at, name.clone()));
+                if let Some(other) = before.and_then(|(at, _)| files.get(at)) {
+                    let other = other.path().display();
+                    return Err(Error::Weight {
+                        path: file.path().to_owned(),
+                        name,
+                        reason: format!(
+                            "is in {other} as well: the files are not of one model, download them again"
+                        ),
+                    });
+                }
             }
         }
         Ok(Self {
             path: path.to_owned(),
             files,
             places,
+            variant: None,
         })
     }
 
-    /// The same tensors under other names; those for which there is `None` are left out.
-    #[must_use]
-    pub fn renamed(self: Arc<Self>, rename: impl Fn(&str) -> Option<String>) -> Arc<Self> {
-        let places = self
-            .places
-            .iter()
-            .filter_map(|(name, place)| Some((rename(name)?, place.clone())))
-            .collect();
-        Arc::new(Self {
+    /// The same tensors under other names; those for which there is `None` are left out. Two that would have one name
+    /// are refused.
+    pub fn renamed(self: Arc<Self>, rename: impl Fn(&str) -> Option<String>) -> Result<Arc<Self>> {
+        let mut places: BTreeMap<String, (usize, String)> = BTreeMap::new();
+        for (name, place) in &self.places {
+            let Some(new) = rename(name) else {
+                continue;
+            };
+            if let Some((_, other)) = places.insert(new, place.clone()) {
+                return Err(Error::Weight {
+                    path: self.path.clone(),
+                    name: name.clone(),
+                    reason: format!(
+                        "is the same weight as {other}: two models are in the file, keep one"
+                    ),
+                });
+            }
+        }
+        Ok(Arc::new(Self {
             path: self.path.clone(),
             files: self.files.clone(),
             places,
-        })
+            variant: self.variant.clone(),
+        }))
+    }
+
+    /// The variant (`fp16`) that a folder has alone, by its file's name.
+    pub fn variant(&self) -> Option<&str> {
+        self.variant.as_deref()
     }
 
     /// The names of all tensors.

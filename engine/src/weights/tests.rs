@@ -3,6 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
 
+use super::folder::{INDEX, SINGLE};
 use super::*;
 
 fn file(tensors: &[(&str, Dtype, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
@@ -156,6 +157,175 @@ fn a_header_that_promises_too_much_costs_no_memory() {
     );
     assert!(with("[]").contains("damaged header"));
     assert!(refused(&u64::MAX.to_le_bytes()).contains("not a safetensors file"));
+}
+
+/// A file with this header and so many bytes of tensors.
+fn with_header(header: &str, bytes: usize) -> Vec<u8> {
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    file.resize(file.len() + bytes, 0);
+    file
+}
+
+#[test]
+fn what_stands_twice_in_a_header_is_refused() {
+    let a = r#""a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
+    let twice = with_header(&format!("{{{a},{a}}}"), 4);
+    let (_folder, path) = write(&twice);
+    let error = Weights::open(&path).unwrap_err();
+    assert!(
+        matches!(&error, Error::Weight { name, .. } if name == "a"),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("weight a: stands twice"),
+        "{error}"
+    );
+    let metadata = r#""__metadata__":{"fps":"24","fps":"1"}"#;
+    let error = refused(&with_header(&format!("{{{metadata},{a}}}"), 4));
+    assert!(
+        error.contains("fps stands twice under __metadata__"),
+        "{error}"
+    );
+    let shape = a.replace("\"shape\"", "\"shape\":[2],\"shape\"");
+    let error = refused(&with_header(&format!("{{{shape}}}"), 4));
+    assert!(error.contains("shape stands twice under a"), "{error}");
+    let once = with_header(&format!(r#"{{"__metadata__":{{"fps":"24"}},{a}}}"#), 4);
+    let (_folder, path) = write(&once);
+    assert_eq!(Weights::open(&path).unwrap().says("fps"), Some("24"));
+}
+
+#[test]
+fn other_formats_are_named_with_a_cure() {
+    for (bytes, word) in [
+        (&b"PK\x03\x04\0\0\x08\x08\0\0"[..], "save_file"),
+        (b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 ", "save_file"),
+        (b"GGUF\x03\0\0\0\x01\0", "GGUF"),
+    ] {
+        let error = refused(bytes);
+        assert!(error.contains(word), "{error}");
+    }
+    // a header of 640 bytes begins like a pickle
+    let a = r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+    let (_folder, path) = write(&with_header(&format!("{a:640}"), 4));
+    assert!(Weights::open(&path).unwrap().has("a"));
+}
+
+/// The tensor `name` with one number.
+fn one(name: &str, number: f32) -> Vec<u8> {
+    let bytes = number.to_le_bytes().to_vec();
+    file(&[(name, Dtype::F32, vec![1], bytes)])
+}
+
+#[test]
+fn a_variant_is_found_under_the_names_of_diffusers() {
+    let number = |folder: &Path| {
+        let weights = Weights::open(folder)?;
+        let tensor = weights.get("a", &[1], &Device::Cpu)?;
+        Ok((
+            tensor.to_vec1::<f32>()?[0],
+            weights.variant().map(str::to_owned),
+        ))
+    };
+    let said = |folder: &Path| -> String {
+        let found: Result<(f32, Option<String>)> = number(folder);
+        found.unwrap_err().to_string()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    put("config.json", b"{}");
+    assert!(said(folder.path()).contains("model.safetensors: "));
+    // sharded, as `save_pretrained(variant="fp16", max_shard_size=…)` names it
+    let shard = "diffusion_pytorch_model.fp16-00001-of-00002.safetensors";
+    put(shard, &one("a", 2.0));
+    assert!(said(folder.path()).contains("model.safetensors.index.json: "));
+    put(
+        "diffusion_pytorch_model.safetensors.index.fp16.json",
+        format!(r#"{{"weight_map":{{"a":"{shard}"}}}}"#).as_bytes(),
+    );
+    let fp16 = Some("fp16".to_owned());
+    assert_eq!(number(folder.path()).unwrap(), (2.0, fp16.clone()));
+    put("diffusion_pytorch_model.fp16.safetensors", &one("a", 3.0));
+    assert_eq!(number(folder.path()).unwrap(), (3.0, fp16));
+    put("diffusion_pytorch_model.bf16.safetensors", &one("a", 4.0));
+    let error = said(folder.path());
+    assert!(
+        error.contains("(bf16, fp16): name the file of one"),
+        "{error}"
+    );
+    put(SINGLE, &one("a", 1.0));
+    assert_eq!(number(folder.path()).unwrap(), (1.0, None));
+}
+
+#[test]
+fn pickles_are_refused_with_a_cure() {
+    for (name, variant) in [
+        ("diffusion_pytorch_model.bin", ""),
+        ("diffusion_pytorch_model.fp16.bin", ", variant=\"fp16\""),
+        ("diffusion_pytorch_model-00001-of-00002.bin", ""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(name), "PK").unwrap();
+        let error = Weights::open(folder.path()).unwrap_err();
+        assert!(matches!(error, Error::File { .. }), "{error}");
+        let error = error.to_string();
+        let dir = folder.path().display();
+        let cure = format!(
+            "CLASS.from_pretrained(\"{dir}\"{variant}).save_pretrained(\"{dir}\", safe_serialization=True)"
+        );
+        assert!(error.contains(name) && error.ends_with(&cure), "{error}");
+    }
+}
+
+#[test]
+fn an_index_and_its_shards_agree_on_every_weight() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let said = |map: &str| {
+        put(INDEX, format!(r#"{{"weight_map":{{{map}}}}}"#).as_bytes());
+        Weights::open(folder.path()).unwrap_err().to_string()
+    };
+    put("one.safetensors", &one("a", 1.0));
+    put("two.safetensors", &one("b", 2.0));
+    let both = r#""a":"one.safetensors","b":"two.safetensors""#;
+    let error = said(&format!(r#"{both},"a":"two.safetensors""#));
+    assert!(
+        error.contains("index.json: weight a: stands there twice"),
+        "{error}"
+    );
+    let error = said(&both.replace("\"b\"", "\"a2\"").replace("two", "one"));
+    assert!(
+        error.contains("one.safetensors: weight a2: missing"),
+        "{error}"
+    );
+    let error = said(r#""a":"two.safetensors","b":"one.safetensors""#);
+    assert!(
+        error.contains("two.safetensors: weight a: missing")
+            && error.contains("(it is in one.safetensors)"),
+        "{error}"
+    );
+    let number = |x: f32| (Dtype::F32, vec![1], x.to_le_bytes().to_vec());
+    let two = [("a", number(3.0)), ("b", number(2.0))].map(|(n, (d, s, b))| (n, d, s, b));
+    put("two.safetensors", &file(&two));
+    let error = said(both);
+    assert!(
+        error.contains("two.safetensors: weight a: is in ")
+            && error.contains("one.safetensors as well"),
+        "{error}"
+    );
+}
+
+#[test]
+fn two_weights_do_not_become_one_by_their_names() {
+    let (_folder, path) = write(&small());
+    let weights = Weights::open(&path).unwrap();
+    let error = weights.renamed(|_| Some("x".to_owned())).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("weight b: is the same weight as a"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -91,6 +91,10 @@ impl Plan {
             path: job.input.clone(),
             reason,
         })?;
+        work.about(&model);
+        for remark in file.remarks() {
+            say(&remark);
+        }
         let ratio = config.ratio();
         let (width, height) = (w * ratio.space, h * ratio.space);
         let frames = (t - 1) * ratio.time + 1;

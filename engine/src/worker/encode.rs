@@ -28,6 +28,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     }
     told.phase("model_load", json!({}));
     let model = open_model(&job.model)?;
+    work.about(&model);
     let ratio = model.config().ratio();
     let frames = video::read(&job.input)?;
     let (video, size) = fitting(&frames, ratio, &job.input)?;

@@ -12,6 +12,18 @@ const NAMES: [&str; 4] = ["latents", "samples", "latent_tensor", "z"];
 /// ComfyUI's latents are as its decoder takes them (`process_out` of its latent formats is applied by the sampler).
 const COMFYUI: &str = "latent_tensor";
 
+/// What says whether they are as the decoder takes them.
+const SCALING: &str = "scaling_applied";
+
+/// True or false as JSON and Python write it.
+fn told(text: &str) -> Option<bool> {
+    match text.trim() {
+        "true" | "True" | "1" => Some(true),
+        "false" | "False" | "0" => Some(false),
+        _ => None,
+    }
+}
+
 /// Latents that were looked at, not read.
 #[derive(Debug)]
 pub(super) struct Latents {
@@ -20,6 +32,8 @@ pub(super) struct Latents {
     name: String,
     /// As stored.
     shape: Vec<usize>,
+    /// Others that could be latents by their dimensions, of which no name says so.
+    others: Vec<String>,
 }
 
 impl Latents {
@@ -36,29 +50,34 @@ impl Latents {
         }
         let weights = Weights::open(path)?;
         let fits = |name: &str| weights.shape(name).is_ok_and(|s| matches!(s.len(), 4 | 5));
-        let known = NAMES.into_iter().find(|name| weights.has(name));
-        let name = if let Some(name) = known {
-            name.to_owned()
-        } else {
-            let mut all = weights.names().filter(|name| fits(name));
-            match (all.next(), all.next()) {
-                (Some(one), None) => one.to_owned(),
-                (None, _) => {
-                    return Err(wrong(
-                        "no tensor of four or five dimensions is in it: it holds no latents of a video"
-                            .to_owned(),
-                    ));
-                }
-                (Some(_), Some(_)) => {
-                    let names: Vec<&str> = weights.names().take(5).collect();
-                    return Err(wrong(format!(
-                        "several tensors are in it ({} …), and none is named {}: it may be a model",
-                        names.join(", "),
-                        NAMES.join(", ")
-                    )));
-                }
+        let ours: Vec<&str> = NAMES.into_iter().filter(|name| weights.has(name)).collect();
+        let known: Vec<&str> = ours.iter().copied().filter(|name| fits(name)).collect();
+        if known.len() > 1 {
+            return Err(wrong(format!(
+                "latents under several names are in it ({}), and nothing tells which are meant: save those alone in a file",
+                known.join(", ")
+            )));
+        }
+        let all: Vec<&str> = weights.names().filter(|name| fits(name)).collect();
+        let name = match (known.first().or(ours.first()), &all[..]) {
+            (Some(name), _) | (None, [name]) => (*name).to_owned(),
+            (None, []) => {
+                return Err(wrong(
+                    "no tensor of four or five dimensions is in it: it holds no latents of a video"
+                        .to_owned(),
+                ));
+            }
+            (None, _) => {
+                let names: Vec<&str> = weights.names().take(5).collect();
+                return Err(wrong(format!(
+                    "several tensors are in it ({} …), and none is named {}: it may be a model",
+                    names.join(", "),
+                    NAMES.join(", ")
+                )));
             }
         };
+        let others = all.into_iter().filter(|other| *other != name);
+        let others: Vec<String> = others.map(str::to_owned).collect();
         let shape = weights.shape(&name)?.to_vec();
         if !fits(&name) || shape.contains(&0) {
             return Err(wrong(format!(
@@ -70,7 +89,30 @@ impl Latents {
             weights,
             name,
             shape,
+            others,
         })
+    }
+
+    /// What is not as clear as it could be, a sentence each.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if !self.others.is_empty() {
+            let some: Vec<&str> = self.others.iter().take(5).map(String::as_str).collect();
+            remarks.push(format!(
+                "of the tensors in the file {} is taken for its name; there are {} others ({})",
+                self.name,
+                self.others.len(),
+                some.join(", ")
+            ));
+        }
+        if let Some(text) = self.says(SCALING)
+            && told(text).is_none()
+        {
+            remarks.push(format!(
+                "the latents say {SCALING} = {text:?}, which is neither true nor false, and is not heeded"
+            ));
+        }
+        remarks
     }
 
     /// What the file says under this name besides its tensors.
@@ -80,9 +122,7 @@ impl Latents {
 
     /// Whether they are as the decoder takes them, as far as the file tells.
     pub(super) fn scaling_applied(&self) -> Option<bool> {
-        let told = self
-            .says("scaling_applied")
-            .and_then(|text| text.parse().ok());
+        let told = self.says(SCALING).and_then(told);
         told.or((self.name == COMFYUI).then_some(true))
     }
 
@@ -187,6 +227,49 @@ mod tests {
         let second = Latents::look(&path).unwrap().read(4, Some(2)).unwrap();
         let numbers: Vec<f32> = second.flatten_all().unwrap().to_vec1().unwrap();
         assert_eq!(numbers, [4.0, 5.0, 6.0, 7.0]);
+    }
+
+    #[test]
+    fn of_several_candidates_none_is_taken_silently() {
+        let folder = tempfile::tempdir().unwrap();
+        let (video, other) = (&[1, 4, 3, 2, 2][..], &[1, 4, 1, 2, 2][..]);
+        let path = file(folder.path(), &[("samples", video), ("latents", other)]);
+        let error = Latents::look(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("under several names are in it (latents, samples)"),
+            "{error}"
+        );
+        let path = file(folder.path(), &[("z", video), ("noise", other)]);
+        let found = Latents::look(&path).unwrap();
+        assert_eq!((found.name.as_str(), &found.shape[..]), ("z", video));
+        let said = found.remarks();
+        assert!(
+            said[0].contains("z is taken") && said[0].contains("(noise)"),
+            "{said:?}"
+        );
+        // a name of ours on something that holds no video is none
+        let path = file(
+            folder.path(),
+            &[("latents", &[3]), ("samples", video), ("seed", &[1])],
+        );
+        let found = Latents::look(&path).unwrap();
+        assert_eq!(found.name, "samples");
+        assert_eq!(found.remarks(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn whether_the_scaling_is_applied_is_read_as_python_writes_it_or_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l.safetensors");
+        for (text, want) in [("true", Some(true)), ("False", Some(false)), ("yes!", None)] {
+            let tensor = Tensor::zeros((1, 16, 1, 1, 1), candle_core::DType::F32, &Device::Cpu);
+            let about = HashMap::from([("scaling_applied".to_owned(), text.to_owned())]);
+            safetensors::serialize_to_file([("latents", tensor.unwrap())], Some(about), &path)
+                .unwrap();
+            let found = Latents::look(&path).unwrap();
+            assert_eq!(found.scaling_applied(), want, "{text}");
+            assert_eq!(found.remarks().len(), usize::from(want.is_none()), "{text}");
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::ops::Backend;
 use crate::ops::cpu::Cpu;
 use crate::ops::tiered::{Tier, Tiered, Watcher};
+use crate::vae::Model;
 
 /// The words of the command line mean nothing.
 pub const EXIT_USAGE: u8 = 64;
@@ -235,6 +236,18 @@ impl Work<'_> {
             (Place::Card, Some("float16")) => DType::F16,
             (Place::Card, None | Some("bfloat16")) => DType::BF16,
             _ => DType::F32,
+        }
+    }
+
+    /// What of a model the user did not name, and what it makes of the settings.
+    fn about(&self, model: &Model) {
+        if let Some(variant) = model.weights().variant() {
+            say(&format!(
+                "the weights are the variant {variant}: the folder has no others"
+            ));
+        }
+        for text in sizes::altered(model.config(), self.settings) {
+            self.told.send("problem", json!({ "text": text }));
         }
     }
 

@@ -187,7 +187,7 @@ impl Parts {
         let mut parts = Vec::new();
         for part in self.parts()? {
             // of two that overlap only what is new counts
-            let end = part.first + part.count;
+            let end = part.first.saturating_add(part.count);
             if part.first <= at && end > at {
                 parts.push((part.path, (at - part.first) * size));
                 at = end;
@@ -276,7 +276,7 @@ impl Parts {
             if part.first > at {
                 break;
             }
-            at = at.max(part.first + part.count);
+            at = at.max(part.first.saturating_add(part.count));
         }
         Ok(at)
     }
@@ -461,6 +461,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
+        assert_eq!(parts.frames_there().unwrap(), 5);
+        // a number that no decode reaches: nobody counts beyond it
+        let far = format!("frames-{}-000001.rgb", usize::MAX);
+        std::fs::write(parts.folder.join(far), [3; 6]).unwrap();
         assert_eq!(parts.frames_there().unwrap(), 5);
         let all: Vec<Vec<u8>> = parts.frames().unwrap().map(Result::unwrap).collect();
         assert_eq!(all.concat(), [vec![1; 6], vec![2; 24]].concat());

@@ -1,6 +1,7 @@
 //! What the supervisor asks for: `FPT_AGENT_CONFIG` (docs/agent.md).
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -18,7 +19,7 @@ const FOLLOWED: [&str; 7] = [
     "vram_cap",
 ];
 /// Settings of which a worker has nothing that they could change: what they ask for is so.
-const NOTHING_TO_DO: [&str; 11] = [
+const NOTHING_TO_DO: [&str; 12] = [
     "conv",
     "device_placement",
     "full_unload",
@@ -28,9 +29,24 @@ const NOTHING_TO_DO: [&str; 11] = [
     "replay",
     "replay_steps",
     "trim_stages",
+    "vae_slicing",
     "vault_limit",
     "vault_prompt",
 ];
+
+/// Settings that concern convolutions in torch, or how torch counts memory: followed where they ask for what is so.
+const NOT_HERE: [&str; 3] = ["conv2d_tier", "conv_tier", "vram_cap_fraction"];
+
+/// Pixels of a tile's edge. A smaller one sees next to nothing of what it shows, a larger one is larger than any video.
+const TILE: RangeInclusive<u64> = 32..=8192;
+/// Pixels that tiles share.
+const OVERLAP: RangeInclusive<u64> = 0..=8192;
+/// Latent frames at a time.
+const CHUNK: RangeInclusive<u64> = 1..=1024;
+/// Seconds for a piece: a day at most.
+const PIECE: RangeInclusive<u64> = 1..=86400;
+/// Bytes of a card: none leaves nothing to compute in.
+const CAP: RangeInclusive<u64> = 1..=u64::MAX;
 
 /// The configuration, as far as a worker needs it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -74,47 +90,78 @@ impl Settings {
         settings
     }
 
-    /// Why a setting is not followed.
+    /// Every setting that a worker knows, whether or not it has something to follow it with.
+    pub fn known() -> impl Iterator<Item = &'static str> {
+        [&FOLLOWED[..], &NOTHING_TO_DO, &NOT_HERE]
+            .concat()
+            .into_iter()
+    }
+
+    /// Why a setting is not followed, and what is done instead.
     fn lack(&self, key: &str, value: &str) -> Option<String> {
-        let wrong = |want: &str| Some(format!("{key} = {value}: write {want}"));
+        let wrong =
+            |want: &str, instead: &str| Some(format!("{key} = {value}: write {want}; {instead}"));
+        let number = |range: &RangeInclusive<u64>, of: &str, instead: &str| {
+            if self.number(key, range).is_some() {
+                return None;
+            }
+            let (least, most) = (range.start(), range.end());
+            wrong(&format!("{of} from {least} to {most}"), instead)
+        };
         match key {
-            "vae_tile" | "vae_chunk" if self.number(key).is_none_or(|n| n == 0) => {
-                wrong("a whole number from 1")
+            "vae_tile" => number(&TILE, "pixels", "the planner chooses the tiles"),
+            "vae_overlap" => number(&OVERLAP, "pixels", "tiles share a quarter").or_else(|| {
+                self.tile().is_none().then(|| {
+                    format!(
+                        "{key} = {value}: needs vae_tile; the planner chooses tiles and overlap"
+                    )
+                })
+            }),
+            "vae_chunk" => number(&CHUNK, "latent frames", "the planner chooses the runs"),
+            "vae_piece_limit" => number(
+                &PIECE,
+                "seconds",
+                "a piece may take 20 times the slowest before it, and ten minutes at least",
+            ),
+            "vram_cap" => number(&CAP, "bytes", "what is free is taken"),
+            "vae_device" if !matches!(value, "cpu" | "gpu" | "cuda") => {
+                wrong("cpu or gpu", "the device of the command is taken")
             }
-            "vae_overlap" | "vram_cap" if self.number(key).is_none() => wrong("a whole number"),
-            "vae_piece_limit" if self.number(key).is_none() => wrong("seconds"),
-            "vae_device" if !matches!(value, "cpu" | "gpu" | "cuda") => wrong("cpu or gpu"),
-            "vae_dtype" if !matches!(value, "float32" | "float16" | "bfloat16") => {
-                wrong("float32, float16 or bfloat16")
-            }
+            "vae_dtype" if !matches!(value, "float32" | "float16" | "bfloat16") => wrong(
+                "float32, float16 or bfloat16",
+                "a card computes in bfloat16, the processor in float32",
+            ),
             "conv_tier" | "conv2d_tier" if value == "native" => None,
             _ if FOLLOWED.contains(&key) || NOTHING_TO_DO.contains(&key) => None,
+            _ if NOT_HERE.contains(&key) => Some(format!(
+                "{key} = {value}: this engine has nothing that it could change"
+            )),
             _ => Some(format!("{key} = {value}: this engine has no such setting")),
         }
     }
 
-    fn number(&self, key: &str) -> Option<u64> {
-        self.by_key.get(key)?.trim().parse().ok()
+    fn number(&self, key: &str, range: &RangeInclusive<u64>) -> Option<u64> {
+        let number = self.by_key.get(key)?.trim().parse().ok()?;
+        range.contains(&number).then_some(number)
     }
 
-    fn size(&self, key: &str) -> Option<usize> {
-        let number = self.number(key).filter(|n| *n > 0)?;
-        usize::try_from(number).ok()
+    fn size(&self, key: &str, range: &RangeInclusive<u64>) -> Option<usize> {
+        usize::try_from(self.number(key, range)?).ok()
     }
 
     /// Edge of a tile in pixels.
     pub(super) fn tile(&self) -> Option<usize> {
-        self.size("vae_tile")
+        self.size("vae_tile", &TILE)
     }
 
     /// Pixels by which tiles overlap.
     pub(super) fn overlap(&self) -> Option<usize> {
-        usize::try_from(self.number("vae_overlap")?).ok()
+        self.size("vae_overlap", &OVERLAP)
     }
 
     /// Latent frames at a time.
     pub(super) fn chunk(&self) -> Option<usize> {
-        self.size("vae_chunk")
+        self.size("vae_chunk", &CHUNK)
     }
 
     /// What it is computed in.
@@ -130,12 +177,13 @@ impl Settings {
 
     /// Bytes of the card's memory.
     pub(super) fn cap(&self) -> Option<u64> {
-        self.number("vram_cap")
+        self.number("vram_cap", &CAP)
     }
 
     /// Longest time for one piece.
     pub(super) fn piece_limit(&self) -> Option<Duration> {
-        self.number("vae_piece_limit").map(Duration::from_secs)
+        self.number("vae_piece_limit", &PIECE)
+            .map(Duration::from_secs)
     }
 }
 
@@ -162,8 +210,71 @@ mod tests {
             r#"{"settings": {"vae_tile": "big", "vae_dtype": "fp8", "conv_tier": "split", "weather": "fair"}}"#,
         );
         assert_eq!((s.tile(), s.dtype(), s.problems.len()), (None, None, 4));
-        assert!(s.problems[0].contains("conv_tier = split: this engine has no such setting"));
+        assert!(s.problems[0].contains("conv_tier = split: this engine has nothing"));
+        assert!(s.problems[3].contains("weather = fair: this engine has no such setting"));
         let s = Settings::parse("no JSON");
         assert!(s.problems[0].starts_with("FPT_AGENT_CONFIG cannot be understood"));
+    }
+
+    #[test]
+    fn nonsense_is_not_followed_and_what_is_done_instead_is_said() {
+        for (key, values, want) in [
+            (
+                "vae_tile",
+                &["0", "-5", "31", "8193", "18446744073709551616", "1e3", ""][..],
+                "write pixels from 32 to 8192; the planner chooses the tiles",
+            ),
+            (
+                "vae_overlap",
+                &["-1", "9000", "half"],
+                "write pixels from 0 to 8192; tiles share a quarter",
+            ),
+            (
+                "vae_chunk",
+                &["0", "-1", "1025", "18446744073709551615"],
+                "write latent frames from 1 to 1024; the planner chooses the runs",
+            ),
+            (
+                "vae_piece_limit",
+                &["0", "-1", "86401", "5 min"],
+                "write seconds from 1 to 86400; a piece may take 20 times",
+            ),
+            ("vram_cap", &["0", "21 GiB"], "bytes from 1 to "),
+            (
+                "vae_device",
+                &["mars", ""],
+                "the device of the command is taken",
+            ),
+            (
+                "vae_dtype",
+                &["purple", "fp16"],
+                "a card computes in bfloat16",
+            ),
+        ] {
+            for value in values {
+                let told = serde_json::json!({ "settings": { key: value } });
+                let s = Settings::parse(&told.to_string());
+                assert_eq!(s.problems.len(), 1, "{key} = {value}: {:?}", s.problems);
+                assert!(
+                    s.problems[0].starts_with(&format!("{key} = {value}: "))
+                        && s.problems[0].contains(want),
+                    "{:?}",
+                    s.problems
+                );
+                let followed = (s.tile(), s.overlap(), s.chunk(), s.dtype());
+                assert_eq!(followed, (None, None, None, None), "{key} = {value}");
+                assert_eq!((s.cap(), s.piece_limit(), s.on_cpu()), (None, None, false));
+            }
+        }
+        let s = Settings::parse(r#"{"settings": {"vae_overlap": "64"}}"#);
+        assert_eq!(
+            s.problems,
+            ["vae_overlap = 64: needs vae_tile; the planner chooses tiles and overlap"]
+        );
+        let s = Settings::parse(r#"{"settings": {"vae_piece_limit": "90"}}"#);
+        assert_eq!(
+            (s.piece_limit(), s.problems),
+            (Some(Duration::from_secs(90)), Vec::new())
+        );
     }
 }

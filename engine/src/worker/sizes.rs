@@ -52,6 +52,35 @@ pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Way> {
     (space.is_some() || time.is_some()).then_some(Way::Tiled(Tiling { space, time }))
 }
 
+/// What is made of settings that this model cannot follow to the letter, a sentence each.
+pub(super) fn altered(config: &Config, settings: &Settings) -> Vec<String> {
+    let mut told = Vec::new();
+    let (
+        Some(Way::Tiled(Tiling {
+            space: Some(run), ..
+        })),
+        Some(tile),
+    ) = (asked(config, settings), settings.tile())
+    else {
+        return told;
+    };
+    if run.length != tile {
+        told.push(format!(
+            "vae_tile = {tile}: tiles are whole latents of {} pixels; {} are taken",
+            config.ratio().space,
+            run.length
+        ));
+    }
+    let shared = run.length - run.stride;
+    if let Some(overlap) = settings.overlap().filter(|overlap| *overlap != shared) {
+        told.push(format!(
+            "vae_overlap = {overlap}: tiles of {} pixels share whole latents, and half of a tile at most; {shared} are taken",
+            run.length
+        ));
+    }
+    told
+}
+
 /// Whether a decode of latents of (frames, height, width) can be done on this machine at all; the reason if not. By
 /// arithmetic alone: a header of a few bytes may claim anything.
 pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
@@ -249,6 +278,38 @@ mod tests {
         let two = Settings::parse(r#"{"settings": {"vae_chunk": "2"}}"#);
         assert_eq!(asked(&hunyuan, &two), tiled(None, run(8, 4)));
         assert_eq!(asked(&wan, &two), tiled(None, run(8, 8)));
+    }
+
+    #[test]
+    fn what_is_not_followed_to_the_letter_is_said() {
+        let wan = Config::Wan(WanConfig::default());
+        for (tile, overlap, want) in [
+            ("256", "64", &[][..]),
+            ("256", "0", &[]),
+            (
+                "256",
+                "256",
+                &[
+                    "vae_overlap = 256: tiles of 256 pixels share whole latents, and half of a tile at most; 128 are taken",
+                ],
+            ),
+            (
+                "250",
+                "60",
+                &[
+                    "vae_tile = 250: tiles are whole latents of 8 pixels; 248 are taken",
+                    "vae_overlap = 60: tiles of 248 pixels share whole latents, and half of a tile at most; 64 are taken",
+                ],
+            ),
+        ] {
+            let text = json!({ "settings": { "vae_tile": tile, "vae_overlap": overlap } });
+            let settings = Settings::parse(&text.to_string());
+            assert_eq!(settings.problems, Vec::<String>::new());
+            assert_eq!(altered(&wan, &settings), want, "{tile} {overlap}");
+        }
+        let alone = Settings::parse(r#"{"settings": {"vae_tile": "264"}}"#);
+        assert_eq!(altered(&wan, &alone), Vec::<String>::new());
+        assert_eq!(altered(&wan, &Settings::default()), Vec::<String>::new());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 """The link, the way in and the hooks: what goes wrong there never reaches the program."""
 import glob
+import json
 import os
 import socket
 import subprocess
@@ -203,6 +204,38 @@ class Channel(unittest.TestCase):
             env["FPT_AGENT_CONFIG"] = "{broken"
             self.assertEqual(s.run("-c", "print(1)", env=env), (0, "1\n", ""))
             self.assertIn("FPT_AGENT_CONFIG", s.wait("problem")[0]["text"])
+
+    def test_a_setting_of_the_engine_alone_is_told(self):
+        with Supervisor() as s:
+            env = s.environment()
+            env["FPT_AGENT_CONFIG"] = json.dumps({"settings": {"vae_piece_limit": "90"}})
+            self.assertEqual(s.run("-c", "print(1)", env=env), (0, "1\n", ""))
+            self.assertIn("vae_piece_limit = 90: only the embedded engine", s.wait("problem")[0]["text"])
+
+
+class Values(unittest.TestCase):
+    """The readers of settings take what the supervisor lets through (src/model/agent_setting.rs)."""
+
+    def config(self, **settings):
+        sys.path.insert(0, PACKAGE)
+        self.addCleanup(sys.path.remove, PACKAGE)
+        from fpt_agent.config import Config
+
+        return Config({"FPT_AGENT_CONFIG": json.dumps({"settings": settings})})
+
+    def test_sizes(self):
+        for text, size in (("18 GiB", 18 << 30), ("+4 GiB", 4 << 30), ("0 GiB", 0), ("512M", 512 << 20), ("2.5G", 5 << 29),
+                           ("64KB", 64000), (".5G", 1 << 29), ("1 TiB", 1 << 40), ("7 B", 7), ("7", 7)):
+            config = self.config(vault_limit=text)
+            self.assertEqual((config.size("vault_limit"), config.problems), (size, []), text)
+        for text in ("", "much", "++4 GiB", "-4 GiB", "nan", "inf", "1 PiB", "6 iB"):
+            config = self.config(vault_limit=text)
+            self.assertEqual((config.size("vault_limit"), len(config.problems)), (None, 1), text)
+
+    def test_whole_numbers(self):
+        config = self.config(vae_overlap="0", vae_tile="9" * 5000, vae_chunk="0")
+        self.assertEqual((config.whole("vae_overlap", 0), config.problems), (0, []))
+        self.assertEqual((config.whole("vae_tile"), config.whole("vae_chunk"), len(config.problems)), (None, None, 2))
 
 
 class Hooks(unittest.TestCase):

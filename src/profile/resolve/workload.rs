@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::setting::AGENT_SETTINGS;
-use crate::model::{Bytes, Follow, Setting};
+use crate::model::{Bytes, Follow, Setting, agent_setting};
 use crate::profile::place::At;
 use crate::profile::schema::{GIB, MIB, Profile, VALUE};
 
@@ -52,7 +51,7 @@ impl<'a> Told<'a> {
             Err(NoArgument::Wrong(why)) => return Err(why),
             Err(NoArgument::None(why)) => why,
         };
-        if !AGENT_SETTINGS.contains(&key) {
+        if agent_setting(key).is_none() {
             return Err(why);
         }
         match self.inputs.agent.lack() {

@@ -18,6 +18,11 @@ const MAX_BLOCKS: usize = 8;
 const MAX_LAYERS: usize = 16;
 const MAX_CHANNELS: usize = 8192;
 
+const HUNYUAN: &str = "AutoencoderKLHunyuanVideo";
+const WAN: &str = "AutoencoderKLWan";
+/// The models that can be loaded.
+const CLASSES: [&str; 2] = [HUNYUAN, WAN];
+
 /// What a folder's model is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Config {
@@ -45,6 +50,15 @@ impl Config {
 
     /// Reads and checks a `config.json`.
     pub fn read(path: &Path) -> Result<Self> {
+        let text = Self::text(path)?;
+        Self::parse(&text).map_err(|reason| Error::File {
+            path: path.to_owned(),
+            reason,
+        })
+    }
+
+    /// The text of a `config.json`, if it is no longer than one can be.
+    pub(super) fn text(path: &Path) -> Result<Vec<u8>> {
         let io = |source| Error::Io {
             path: path.to_owned(),
             source,
@@ -56,11 +70,13 @@ impl Config {
                 reason: format!("{size} bytes are no configuration"),
             });
         }
-        let text = crate::error::read(path)?;
-        Self::parse(&text).map_err(|reason| Error::File {
-            path: path.to_owned(),
-            reason,
-        })
+        crate::error::read(path)
+    }
+
+    /// Whether the text of a `config.json` says that it is one of a model that can be loaded, right or wrong.
+    pub(super) fn is_of_ours(text: &[u8]) -> bool {
+        let class = serde_json::from_slice::<Class>(text);
+        class.is_ok_and(|class| CLASSES.contains(&class.name.as_str()))
     }
 
     /// Reads and checks the text of a `config.json`; an error fits after the file's name.
@@ -69,18 +85,18 @@ impl Config {
             .map_err(|error| format!("not the configuration of a diffusers model: {error}"))?;
         let field = |error: serde_json::Error| error.to_string();
         match class.name.as_str() {
-            "AutoencoderKLHunyuanVideo" => {
+            HUNYUAN => {
                 let config: HunyuanConfig = serde_json::from_slice(text).map_err(field)?;
                 config.check()?;
                 Ok(Self::Hunyuan(config))
             }
-            "AutoencoderKLWan" => {
+            WAN => {
                 let config: WanConfig = serde_json::from_slice(text).map_err(field)?;
                 config.check()?;
                 Ok(Self::Wan(config))
             }
             other => Err(format!(
-                "_class_name is {other:?}; AutoencoderKLHunyuanVideo and AutoencoderKLWan can be loaded: give the folder `vae`"
+                "_class_name is {other:?}; {HUNYUAN} and {WAN} can be loaded: give the folder `vae`"
             )),
         }
     }
@@ -172,6 +188,13 @@ mod tests {
         assert_eq!(
             wan(r#""latents_mean":[1]"#),
             "latents_mean has 1 entries for 16 channels (z_dim)"
+        );
+        let sixteen = |x: &str| format!("[{}]", vec![x; 16].join(","));
+        let (means, none) = (sixteen("0.5"), sixteen("0"));
+        assert!(wan(&format!(r#""latents_mean":{means}"#)).contains("one without the other"));
+        assert_eq!(
+            wan(&format!(r#""latents_mean":{means},"latents_std":{none}"#)),
+            "latents_std has 0, which scales nothing"
         );
         assert!(wan(r#""patch_size":2"#).contains("patches of 2 make 16"));
         assert!(

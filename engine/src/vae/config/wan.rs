@@ -129,6 +129,12 @@ impl WanConfig {
                 ));
             }
         }
+        if self.latents_mean.is_empty() != self.latents_std.is_empty() {
+            return Err("latents_mean and latents_std: one without the other".to_owned());
+        }
+        if let Some(std) = self.latents_std.iter().find(|std| **std <= 0.0) {
+            return Err(format!("latents_std has {std}, which scales nothing"));
+        }
         Ok(())
     }
 

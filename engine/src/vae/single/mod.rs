@@ -35,7 +35,7 @@ pub(super) fn open(path: &Path) -> Result<(Config, Arc<Weights>)> {
             "not the autoencoder of HunyuanVideo or WAN: its first tensor is {example}"
         )));
     };
-    let weights = weights.renamed(|name| naming.rename(name.strip_prefix(prefix)?));
+    let weights = weights.renamed(|name| naming.rename(name.strip_prefix(prefix)?))?;
     let config = match (beside(path)?, kind) {
         (Some(config @ Config::Hunyuan(_)), Kind::Hunyuan)
         | (Some(config @ Config::Wan(_)), Kind::Wan) => config,
@@ -70,16 +70,17 @@ fn recognise(weights: &Weights) -> Option<(&'static str, Kind, Naming)> {
     })
 }
 
-/// The `config.json` beside a file, where there is one that can be read as an autoencoder's. One of something else (of
-/// a folder of many checkpoints) says nothing about this file.
+/// The `config.json` beside a file, where there is one of an autoencoder that can be loaded; an error where that is wrong:
+/// the shapes of tensors do not tell everything that it does. One of something else (of a folder of many checkpoints)
+/// says nothing about this file.
 fn beside(path: &Path) -> Result<Option<Config>> {
     let config = path.with_file_name("config.json");
     if !config.is_file() {
         return Ok(None);
     }
-    match Config::read(&config) {
-        Ok(config) => Ok(Some(config)),
-        Err(Error::File { .. }) => Ok(None),
+    match Config::text(&config) {
+        Ok(text) if Config::is_of_ours(&text) => Config::read(&config).map(Some),
+        Ok(_) | Err(Error::File { .. }) => Ok(None),
         Err(other) => Err(other),
     }
 }

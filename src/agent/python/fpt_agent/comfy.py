@@ -262,7 +262,7 @@ def tile_arguments(owner, samples):
     # a picture is made with tiles of half the width as well: never below two, nor overlapping by more than a
     # quarter, or those would not advance
     size = max(2, tile // ratio) if tile is not None else max(height, width)
-    asked = setting("vae_overlap", "whole")
+    asked = setting("vae_overlap", "whole", 0)
     overlap = size // 4 if asked is None else min(asked // ratio, size // 4)
     told = {"tile_x": size, "tile_y": size, "overlap": overlap}
     whole = height <= size and width <= size

@@ -9,6 +9,11 @@ import os
 from . import wire
 
 TIERS = ("native", "split", "nocudnn", "cpu")
+#: Units of a size as the supervisor reads them: without `B` and with `iB` powers of 1024, else of 1000.
+UNITS = {"": 1, "B": 1, "kB": 10 ** 3}
+for _power, _letter in enumerate("KMGT", 1):
+    UNITS[_letter] = UNITS[_letter + "iB"] = 1 << 10 * _power
+    UNITS[_letter + "B"] = 1000 ** _power
 
 
 class Config:
@@ -37,6 +42,9 @@ class Config:
         for name, variable in (("conv_tier", "FPT_CONV_TIER"), ("conv", "FPT_CONV")):
             if environ.get(variable):
                 self.settings[name] = environ[variable]
+        if "vae_piece_limit" in self.settings:
+            self.problems.append("vae_piece_limit = %s: only the embedded engine has such a limit; nothing is limited here"
+                                 % self.settings["vae_piece_limit"])
 
     def text(self, name):
         """The setting, or None."""
@@ -55,14 +63,15 @@ class Config:
         value = self.word(name, ("true", "false", "on", "off", "1", "0", "yes", "no"))
         return None if value is None else value in ("true", "on", "1", "yes")
 
-    def whole(self, name):
-        """The setting as a positive whole number; None where it is not set or none."""
+    def whole(self, name, least=1):
+        """The setting as a whole number from `least` on; None where it is not set or none."""
         value = self.settings.get(name)
         if value is None:
             return None
-        if value.isascii() and value.isdigit() and int(value) > 0:
+        # more digits mean nothing here, and far more are an error of their own in Python
+        if value.isascii() and value.isdigit() and len(value) <= 18 and int(value) >= least:
             return int(value)
-        self.problems.append("%s = %s: write a whole number above 0" % (name, value))
+        self.problems.append("%s = %s: write a whole number from %d" % (name, value, least))
         return None
 
     def size(self, name):
@@ -70,16 +79,16 @@ class Config:
         value = self.settings.get(name)
         if value is None:
             return None
-        number = value.strip().lstrip("+").strip()
-        for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1), ("", 1)):
-            if number.endswith(unit):
-                head = number[: len(number) - len(unit)].strip()
-                try:
-                    amount = float(head)
-                except ValueError:
-                    continue
-                if 0 <= amount < float("inf"):
-                    return int(amount * factor)
+        number = value.strip()
+        number = (number[1:] if number.startswith("+") else number).strip()
+        head = number.rstrip("".join(UNITS))
+        factor = UNITS.get(number[len(head):].strip())
+        try:
+            amount = float(head) if head[:1] in tuple("0123456789.") else -1.0
+        except ValueError:
+            amount = -1.0
+        if factor is not None and 0 <= amount < float("inf"):
+            return int(amount * factor)
         self.problems.append("%s = %s: write a size such as `6 GiB`" % (name, value))
         return None
 

@@ -66,8 +66,8 @@ def full_unload():
 
 
 def vae_device():
-    """`cpu` or None."""
-    return setting("vae_device", "word", ("cpu",))
+    """`cpu` or None: where it is anyway."""
+    return "cpu" if setting("vae_device", "word", ("cpu", "gpu", "cuda")) == "cpu" else None
 
 
 def preserved():

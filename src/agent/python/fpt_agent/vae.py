@@ -50,7 +50,7 @@ def prepare(vae):
     _done.add(vae)
     name = type(vae).__name__
     tile = setting("vae_tile", "whole")
-    overlap = setting("vae_overlap", "whole")
+    overlap = setting("vae_overlap", "whole", 0)
     if tile is not None:
         tiling(vae, name, tile, overlap)
     elif overlap is not None:
