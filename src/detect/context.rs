@@ -251,6 +251,11 @@ impl Context {
             after.goes_on = false;
         }
         match change {
+            // the one that began with the program, told by its agent as well: by another way
+            // than the console's lines, so that its last ones may be here before it
+            JobChange::Started if self.job.in_flight() && self.in_its_first_phase() => {
+                self.errors.outlived(now);
+            }
             JobChange::Started => {
                 self.job = Job::InFlight(now);
                 self.failed_in = None;
@@ -286,6 +291,11 @@ impl Context {
                 }
             }
         }
+    }
+
+    /// Whether nothing but the start of the program has been told of its job.
+    const fn in_its_first_phase(&self) -> bool {
+        matches!(self.phase, Phase::Startup | Phase::Unknown)
     }
 
     /// The agent's words of a failed job that name an error of which nothing is known any
@@ -490,5 +500,48 @@ mod tests {
         assert_eq!(text, Some("no room"));
         context.observe(Mono(4), 4, &started, None);
         assert_eq!(context.exception, None);
+    }
+
+    /// The knowledge that a line of the console is behind.
+    fn knows(context: &Context) -> bool {
+        context.errors.knows(VerdictId::HostOom)
+    }
+
+    fn says(context: &mut Context, seq: u64) {
+        let text = "memory allocation of 21474836480 bytes failed";
+        let line = Line {
+            attempt: 1,
+            stream: crate::model::Stream::Stderr,
+            text: text.to_owned(),
+            row: seq,
+            bar: false,
+            truncated: false,
+            chatter: false,
+        };
+        let error = signature::of_line(text);
+        assert!(error.is_some());
+        let at = Mono(seq);
+        context.observe(at, seq, &Event::Line(line), error);
+    }
+
+    #[test]
+    fn the_agents_word_of_a_job_that_began_with_the_program_buries_no_last_words() {
+        let mut context = Context::new(Mono::ZERO, false, BTreeMap::new());
+        let started = Event::Job(JobChange::Started);
+        context.observe(Mono(1), 1, &started, None);
+        says(&mut context, 2);
+        context.observe(Mono(3), 3, &started, None);
+        assert!(knows(&context));
+        // of a server whose job has come further, another one has begun
+        let phase = PhaseChange {
+            phase: Phase::ModelLoad,
+            section: None,
+            sections: None,
+            on_cpu: false,
+        };
+        context.observe(Mono(4), 4, &Event::Phase(phase), None);
+        assert!(knows(&context));
+        context.observe(Mono(5), 5, &started, None);
+        assert!(!knows(&context));
     }
 }
