@@ -236,12 +236,44 @@ impl<'de> Visitor<'de> for RawVisitor {
                 return Err(A::Error::custom(format!("{name:?} is there twice")));
             }
             if name == METADATA {
-                raw.metadata = map.next_value::<Option<_>>()?.unwrap_or_default();
+                let words: Option<Words> = map.next_value()?;
+                raw.metadata = words.map_or_else(BTreeMap::new, |words| words.0);
             } else {
                 raw.tensors.push((name, map.next_value()?));
             }
         }
         Ok(raw)
+    }
+}
+
+/// Text to text, no name twice.
+struct Words(BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(WordsVisitor)
+    }
+}
+
+struct WordsVisitor;
+
+impl<'de> Visitor<'de> for WordsVisitor {
+    type Value = Words;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of text")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Words, A::Error> {
+        let mut words = BTreeMap::new();
+        while let Some((name, text)) = map.next_entry::<String, String>()? {
+            if words.contains_key(&name) {
+                let both = format!("{name:?} of {METADATA} is there twice");
+                return Err(A::Error::custom(both));
+            }
+            words.insert(name, text);
+        }
+        Ok(Words(words))
     }
 }
 

@@ -69,6 +69,10 @@ fn what_is_wrong_is_said() {
         ),
         (r#"{"__metadata__":{"n":1}}"#, "expected a string"),
         (
+            r#"{"__metadata__":{"what":"latents","what":"section"}}"#,
+            "\"what\" of __metadata__ is there twice",
+        ),
+        (
             r#"{"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}}"#,
             "u64",
         ),
