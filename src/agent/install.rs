@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use etcetera::BaseStrategy;
+use crate::profile::folders::Base;
 
 // `FILES`: (path below the folder, content) of each file of src/agent/python
 include!(concat!(env!("OUT_DIR"), "/agent_files.rs"));
@@ -78,11 +78,11 @@ pub fn install(otherwise: &Path) -> Result<Installed, InstallError> {
 }
 
 fn cache() -> Result<PathBuf, InstallError> {
-    let base = etcetera::choose_base_strategy().map_err(|e| InstallError {
+    let cache = Base::Cache.folder().map_err(|e| InstallError {
         path: PathBuf::from("$XDG_CACHE_HOME"),
         source: io::Error::other(e),
     })?;
-    Ok(base.cache_dir().join("framepack-tui").join("agent"))
+    Ok(cache.join("framepack-tui").join("agent"))
 }
 
 /// Unpacks the agent below `dir`, unless it is there already.

@@ -60,6 +60,8 @@ pub enum Said {
         beat: Box<AgentBeat>,
         /// Whether SIGUSR2 still has the stacks written; absent: as `hello` has said.
         stacks_by_signal: Option<bool>,
+        /// Whether a job runs; absent: none was told yet, or it does not say.
+        job_runs: Option<bool>,
     },
     /// A phase begins.
     Phase {
@@ -136,6 +138,11 @@ fn said(kind: &str, m: &Fields<'_>) -> Option<Said> {
         "beat" => Said::Beat {
             beat: Box::new(beat(m)),
             stacks_by_signal: m.0.get("stacks_signal").map(by_signal),
+            job_runs: match m.0.get("job").and_then(Value::as_str) {
+                Some("running") => Some(true),
+                Some("idle") => Some(false),
+                _ => None,
+            },
         },
         "phase" => Said::Phase {
             phase: m.phase("phase")?,
@@ -410,6 +417,7 @@ mod tests {
         let Said::Beat {
             beat: b,
             stacks_by_signal: None,
+            job_runs: None,
         } = said(
             r#"{"type":"beat","phase":"vae_decode","ops":[
               {"name":"conv3d","shape":[1,16,9,64,64],"weight":[128,16,3,3,3],"dtype":"float16","device":"cuda:0","tier":"native","age_s":12.5,"thread":1},
@@ -423,6 +431,18 @@ mod tests {
             let told = said(&format!(r#"{{"type":"beat","stacks_signal":{field}}}"#));
             assert!(
                 matches!(told, Said::Beat { stacks_by_signal: Some(by), .. } if by == want),
+                "{field}"
+            );
+        }
+        for (field, want) in [
+            ("null", None),
+            (r#""idle""#, Some(false)),
+            (r#""running""#, Some(true)),
+            (r#""later""#, None),
+        ] {
+            let told = said(&format!(r#"{{"type":"beat","job":{field}}}"#));
+            assert!(
+                matches!(told, Said::Beat { job_runs, .. } if job_runs == want),
                 "{field}"
             );
         }

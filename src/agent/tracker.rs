@@ -43,9 +43,19 @@ struct Process {
     beat: Option<(Mono, Box<AgentBeat>)>,
     phase: Option<(Phase, Option<u32>)>,
     bar: Option<(Mono, Progress)>,
+    job: JobWord,
     closed: Option<Mono>,
     said_bye: bool,
     lost: bool,
+}
+
+/// What is known of a process' jobs.
+#[derive(Debug, Clone, Copy, Default)]
+struct JobWord {
+    /// One runs, by the last word on it.
+    runs: bool,
+    /// The last heartbeat has said otherwise.
+    doubted: bool,
 }
 
 /// A process that can be asked for its stacks.
@@ -155,6 +165,7 @@ impl Tracker {
             beat: None,
             phase: None,
             bar: None,
+            job: JobWord::default(),
             closed: None,
             said_bye: false,
             lost: false,
@@ -192,11 +203,15 @@ impl Tracker {
             Said::Beat {
                 beat,
                 stacks_by_signal,
+                job_runs,
             } => {
                 if let (Some(by_signal), Some(p)) = (stacks_by_signal, self.processes.get_mut(&pid))
                 {
                     // the program may have taken the signal for itself
                     p.hello.stacks_by_signal = by_signal;
+                }
+                if let Some(runs) = job_runs {
+                    self.job_by_beat(pid, runs, out);
                 }
                 self.beat(now, pid, beat, out);
             }
@@ -295,11 +310,37 @@ impl Tracker {
         }
     }
 
+    /// A heartbeat tells where the process stands, whatever was lost before it. One alone that
+    /// differs may have been made at the very moment at which the job began or ended.
+    fn job_by_beat(&mut self, pid: u32, runs: bool, out: &mut Vec<Told>) {
+        let Some(p) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        let differs = p.job.runs != runs;
+        if !differs || !std::mem::replace(&mut p.job.doubted, true) {
+            p.job.doubted = differs;
+            return;
+        }
+        if runs {
+            self.job(pid, vec![JobChange::Started], out);
+        } else if self.server {
+            // how it ended is lost; a script's end will tell
+            self.job(pid, vec![JobChange::Waiting], out);
+        }
+    }
+
     fn job(&mut self, pid: u32, mut changes: Vec<JobChange>, out: &mut Vec<Told>) {
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.job = JobWord {
+                runs: changes == [JobChange::Started],
+                doubted: false,
+            };
+        }
         if !self.promote(pid, Rank::Works, out) {
             return;
         }
-        if self.server && changes != [JobChange::Started] {
+        let last = changes.last();
+        if self.server && !matches!(last, Some(JobChange::Started | JobChange::Waiting)) {
             changes.push(JobChange::Waiting);
         }
         out.extend(changes.into_iter().map(|c| by_agent(Event::Job(c))));

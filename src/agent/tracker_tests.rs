@@ -105,6 +105,49 @@ fn a_server_waits_after_its_job() {
 }
 
 #[test]
+fn a_job_whose_word_was_lost_is_known_by_the_heartbeats() {
+    let beat = |job: &str| format!(r#"{{"type":"beat","job":"{job}"}}"#);
+    let jobs = |w: &mut World, line: &str| {
+        let conn = 7;
+        let message = w.message(conn, line);
+        let heard = Heard::Said {
+            conn,
+            pid: 7,
+            message,
+        };
+        let told = w.tracker.heard(w.now, heard);
+        told.into_iter()
+            .filter_map(|(_, event)| match event {
+                Event::Job(change) => Some(change),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    for server in [true, false] {
+        let mut w = World::new(server);
+        w.say(7, HELLO);
+        assert_eq!(jobs(&mut w, r#"{"type":"beat","job":null}"#), []);
+        assert_eq!(jobs(&mut w, &beat("running")), []);
+        assert_eq!(jobs(&mut w, &beat("running")), [JobChange::Started]);
+        assert_eq!(jobs(&mut w, &beat("running")), []);
+        // one alone may be older than the word before it
+        assert_eq!(jobs(&mut w, &beat("idle")), []);
+        assert_eq!(jobs(&mut w, &beat("running")), []);
+        assert_eq!(jobs(&mut w, &beat("idle")), []);
+        let lost = jobs(&mut w, &beat("idle"));
+        assert_eq!(lost, [JobChange::Waiting][..usize::from(server)]);
+        let started = jobs(&mut w, r#"{"type":"job","state":"started"}"#);
+        assert_eq!(started, [JobChange::Started]);
+        assert_eq!(jobs(&mut w, &beat("running")), []);
+        let ended = jobs(&mut w, r#"{"type":"job","state":"ended"}"#);
+        let both = [JobChange::Done, JobChange::Waiting];
+        assert_eq!(ended, both[..=usize::from(server)]);
+        assert_eq!(jobs(&mut w, &beat("idle")), []);
+        assert_eq!(jobs(&mut w, &beat("idle")), []);
+    }
+}
+
+#[test]
 fn who_lives_without_a_connection_is_lost_and_may_come_back() {
     let mut w = World::new(false);
     w.say(7, HELLO);

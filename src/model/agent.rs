@@ -265,7 +265,7 @@ pub struct AgentFinding {
 pub struct AgentVault {
     /// `saved`, `replayed`, `failed`, `pruned`.
     pub what: String,
-    /// `latents`, `section`, `job`.
+    /// `latents`, `section`, `step`, `job`, `queue`.
     pub of: String,
     /// Name of the file in the vault.
     pub file: Option<String>,

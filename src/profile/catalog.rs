@@ -6,8 +6,7 @@ use std::io::{ErrorKind as IoErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etcetera::BaseStrategy;
-
+use super::folders::Base;
 use super::lint::lint;
 use super::merge::merge;
 use super::parse::{MAX_LEN, parse, sorted};
@@ -273,8 +272,8 @@ impl Catalog {
 
 /// `$XDG_CONFIG_HOME/framepack-tui/profiles`, or its default; absent where there is no home.
 pub fn own_folder() -> Option<PathBuf> {
-    let base = etcetera::choose_base_strategy().ok()?;
-    Some(base.config_dir().join("framepack-tui").join("profiles"))
+    let config = Base::Config.folder().ok()?;
+    Some(config.join("framepack-tui").join("profiles"))
 }
 
 /// The `*.toml` files of a folder, by name; none if there is no such folder.

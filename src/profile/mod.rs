@@ -11,6 +11,7 @@
 pub mod catalog;
 pub mod edit;
 pub mod environment;
+pub mod folders;
 pub mod knob;
 pub mod lint;
 mod lint_ladder;

@@ -7,12 +7,12 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use etcetera::BaseStrategy;
 use jiff::Zoned;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::recorder::Recorder;
+use crate::profile::folders::Base;
 
 /// Version of the folder's format: major.minor. Readers refuse a major that they do not
 /// know; this one reads 1 (the stream as plain text) as well.
@@ -235,8 +235,7 @@ impl Store {
 
 /// `$XDG_STATE_HOME/framepack-tui`.
 fn state_dir() -> Result<PathBuf, StoreError> {
-    let xdg = etcetera::base_strategy::Xdg::new().map_err(StoreError::NoHome)?;
-    let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir());
+    let state = Base::State.folder().map_err(StoreError::NoHome)?;
     Ok(state.join("framepack-tui"))
 }
 

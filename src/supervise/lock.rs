@@ -5,13 +5,13 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use etcetera::BaseStrategy;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
 
 use crate::model::GpuId;
 use crate::model::event::Survivor;
+use crate::profile::folders::Base;
 
 /// Why a card is not ours.
 #[derive(Debug, thiserror::Error)]
@@ -206,10 +206,8 @@ fn lock_dir() -> Result<PathBuf, LockError> {
     let from_env = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let run_user = PathBuf::from(format!("/run/user/{uid}"));
     let runtime = from_env.into_iter().chain([run_user]);
-    let state = etcetera::base_strategy::Xdg::new()
-        .ok()
-        .and_then(|xdg| xdg.state_dir())
-        .map(|dir| dir.join("framepack-tui"));
+    let state = Base::State.folder().ok();
+    let state = state.map(|dir| dir.join("framepack-tui"));
     let mut places: Vec<PathBuf> = runtime
         .filter(|p| p.is_absolute() && owned(p, uid))
         .map(|p| p.join("framepack-tui"))

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use etcetera::BaseStrategy;
+use crate::profile::folders::Base;
 
 use super::entry::{Entry, Kind};
 
@@ -61,8 +61,8 @@ pub struct Vault {
 impl Vault {
     /// `$XDG_DATA_HOME/framepack-tui/vault`, which the agent is told to write to.
     pub fn open_default() -> Result<Self, VaultError> {
-        let xdg = etcetera::base_strategy::Xdg::new().map_err(VaultError::NoHome)?;
-        Ok(Self::at(xdg.data_dir().join("framepack-tui/vault")))
+        let data = Base::Data.folder().map_err(VaultError::NoHome)?;
+        Ok(Self::at(data.join("framepack-tui/vault")))
     }
 
     /// The vault in this folder.

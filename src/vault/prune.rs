@@ -22,6 +22,8 @@ pub struct Wish<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// The newest of its kind of a run that goes on.
+    Newest,
+    /// Of a run that goes on, and the wish named no run.
     Living,
     /// Half written, and its writer is alive.
     BeingWritten,
@@ -31,7 +33,10 @@ impl Kept {
     /// A sentence without its beginning.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Living => "it is the newest of its kind of a run that goes on",
+            Self::Newest => "it is the newest of its kind of a run that goes on",
+            Self::Living => {
+                "its run goes on and may need it after a restart; --run or its name removes it"
+            }
             Self::BeingWritten => "it is being written",
         }
     }
@@ -65,7 +70,7 @@ pub fn plan(entries: &[Entry], wish: Wish<'_>, living: &BTreeSet<String>, now: S
         if wish.older.is_some_and(|age| !old(age)) {
             continue;
         }
-        if plan.add(entry, entries, living) {
+        if plan.add(entry, entries, living, wish.run.is_none()) {
             left -= entry.bytes.0;
         }
     }
@@ -77,7 +82,7 @@ impl Plan {
     pub fn of(chosen: &[Entry], entries: &[Entry], living: &BTreeSet<String>) -> Self {
         let mut plan = Self::default();
         for entry in chosen {
-            plan.add(entry, entries, living);
+            plan.add(entry, entries, living, false);
         }
         plan
     }
@@ -87,9 +92,15 @@ impl Plan {
         Bytes(self.remove.iter().map(|e| e.bytes.0).sum())
     }
 
-    /// True: it goes.
-    fn add(&mut self, entry: &Entry, entries: &[Entry], living: &BTreeSet<String>) -> bool {
-        let why = reason(entry, entries, living);
+    /// True: it goes. `spare`: nothing of a run that goes on does.
+    fn add(
+        &mut self,
+        entry: &Entry,
+        entries: &[Entry],
+        living: &BTreeSet<String>,
+        spare: bool,
+    ) -> bool {
+        let why = reason(entry, entries, living, spare);
         match why {
             None => self.remove.push(entry.clone()),
             Some(why) => self.kept.push((entry.clone(), why)),
@@ -98,14 +109,24 @@ impl Plan {
     }
 }
 
-/// Why this one has to stay. `entries`: all, newest first.
-fn reason(entry: &Entry, entries: &[Entry], living: &BTreeSet<String>) -> Option<Kept> {
+/// Why this one has to stay. `entries`: all, newest first; `spare`: as in [`Plan::add`].
+fn reason(
+    entry: &Entry,
+    entries: &[Entry],
+    living: &BTreeSet<String>,
+    spare: bool,
+) -> Option<Kept> {
     if entry.writer().is_some() {
         return Some(Kept::BeingWritten);
     }
-    let lives = entry.run.as_ref().is_some_and(|run| living.contains(run));
+    if !entry.run.as_ref().is_some_and(|run| living.contains(run)) {
+        return None;
+    }
     let newest = entries
         .iter()
         .find(|e| e.run == entry.run && e.kind == entry.kind);
-    (lives && newest.is_some_and(|e| e.name == entry.name)).then_some(Kept::Living)
+    if newest.is_some_and(|e| e.name == entry.name) {
+        return Some(Kept::Newest);
+    }
+    spare.then_some(Kept::Living)
 }

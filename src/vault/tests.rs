@@ -311,9 +311,35 @@ fn pruning_takes_the_oldest_and_spares_the_newest_of_a_living_run() {
     let living: BTreeSet<_> = [RUN.to_owned()].into();
     let spared = plan(&entries, keep, &living, now);
     let left: Vec<_> = spared.kept.iter().map(|(e, why)| (e.kind, *why)).collect();
-    assert_eq!(names(&spared.remove)[0], first);
-    assert!(!names(&spared.remove).contains(&second.as_str()));
-    assert_eq!(left[0], (Kind::Latents, Kept::Living));
+    assert!(
+        spared
+            .remove
+            .iter()
+            .all(|e| e.run.as_deref() == Some(OTHER))
+    );
+    assert_eq!(
+        left[..3],
+        [
+            (Kind::Latents, Kept::Living),
+            (Kind::Latents, Kept::Newest),
+            (Kind::Section, Kept::Newest)
+        ]
+    );
+    let of_it = Wish {
+        run: Some(RUN),
+        ..Wish::default()
+    };
+    let asked_for = plan(&entries, of_it, &living, now);
+    assert_eq!(names(&asked_for.remove), [&first], "its user has named it");
+    assert!(asked_for.kept.iter().all(|(_, why)| *why == Kept::Newest));
+    let nothing = Wish {
+        keep: Some(Bytes(0)),
+        ..Wish::default()
+    };
+    let over = plan(&entries, nothing, &nobody, now);
+    assert_eq!(over.remove.len(), entries.len() - 1, "not the user's notes");
+    let others = plan(&entries, nothing, &living, now);
+    assert_eq!((others.remove.len(), others.kept.len()), (2, 5));
     let older = Wish {
         older: Some(Duration::from_secs(7 * 60 + 30)),
         ..Wish::default()

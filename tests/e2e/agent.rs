@@ -211,6 +211,11 @@ fn evidence(run: &Finished, home: &Home, kind: &str) -> String {
 
 /// Stacks are taken while `body` runs in a function `hangs_here`.
 fn stacks_while(body: &str) -> (Home, Finished) {
+    stacks_after(body, Duration::from_millis(300))
+}
+
+/// The same after so long.
+fn stacks_after(body: &str, wait: Duration) -> (Home, Finished) {
     let home = Home::new();
     let program = format!(
         "
@@ -224,9 +229,11 @@ hangs_here()
     let mut run = with_agent(&home).python(&program).start();
     run.wait_for_line("hangs", LIMIT);
     // the signal takes evidence
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(wait);
     run.signal(rustix::process::Signal::USR2);
     run.wait_for("evidence", LIMIT, |e| matches!(e, Event::EvidenceTaken(_)));
+    // what a signal of ours would have brought about is heard, too
+    std::thread::sleep(wait.saturating_sub(Duration::from_secs(2)));
     run.signal(rustix::process::Signal::TERM);
     let run = run.finish(LIMIT);
     (home, run)
@@ -252,6 +259,28 @@ fn stacks_come_by_signal_while_native_code_holds_the_lock() {
         text.contains("SIGUSR2") && text.contains("hangs_here"),
         "{text}"
     );
+}
+
+/// A program whose own the signal is gets none of ours, also where nothing else would tell its
+/// stacks.
+#[test]
+fn a_signal_that_the_program_has_taken_is_not_sent() {
+    let taken = "
+    import signal
+    signal.signal(signal.SIGUSR2, lambda *_: print('MINE', flush=True))
+    time.sleep(1)
+    ctypes.PyDLL(None).sleep(12)
+    print('awake', flush=True)
+    time.sleep(60)";
+    let (_home, run) = stacks_after(taken, Duration::from_secs(3));
+    let report = run.all(|e| match e {
+        Event::EvidenceTaken(r) => Some(r.clone()),
+        _ => None,
+    });
+    let stacks = report[0].items.iter().find(|i| i.kind == "python_stacks");
+    let why = stacks.and_then(|i| i.failed.clone()).unwrap_or_default();
+    assert!(why.contains("cannot be asked for by signal"), "{report:#?}");
+    assert!(!lines(&run).contains("MINE"), "{}", lines(&run));
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use framepack_tui::model::{AgentWord, Event, JobChange, Phase, Speaker};
 use rustix::process::Signal;
 
-use crate::harness::{BINARY, Finished, Home, Start, kill, python, root, wait_until, workload};
+use crate::harness::{BINARY, Finished, Home, Start, kill, root, wait_until};
 use crate::terminal::Terminal;
 
 const LIMIT: Duration = Duration::from_mins(3);
@@ -204,115 +204,6 @@ fn files_and_folders(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
-}
-
-/// The undisturbed program, which leaves its autoencoder in `vae` and its frames in `frames.rgb`.
-fn undisturbed(home: &Home, wan: &Path) -> std::process::Child {
-    let reference = format!(
-        "
-import runpy, sys, torch
-from diffusers import AutoencoderKLWan
-real = AutoencoderKLWan.decode
-def decode(self, z, *a, **k):
-    out = real(self, z, *a, **k)
-    self.save_pretrained('vae')
-    frames = (out[0].float().clamp(-1, 1) / 2 + 0.5) * 255
-    open('frames.rgb', 'wb').write(frames[0].permute(1, 2, 3, 0).round().byte().numpy().tobytes())
-    return out
-AutoencoderKLWan.decode = decode
-sys.argv = ['tiny_wan.py', '--float32', '--steps', '2', '--frames', '9', '--out', 'out']
-sys.path.insert(0, {folder:?})
-runpy.run_path({wan:?}, run_name='__main__')
-",
-        folder = wan.parent().unwrap(),
-    );
-    let mut program = Command::new(python());
-    home.dress(&mut program);
-    let program = program.current_dir(home.dir()).args(["-c", &reference]);
-    program
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// A Python generation hangs in its decode and is ended; what the vault kept becomes the
-/// frames that the undisturbed program would have shown.
-#[test]
-fn a_rescued_latent_gives_the_frames_of_the_reference() {
-    let home = Home::new();
-    let wan = workload("tiny_wan.py");
-    let program = undisturbed(&home, &wan);
-    let words = [
-        wan.as_os_str(),
-        "--float32".as_ref(),
-        "--fault".as_ref(),
-        "hang-idle".as_ref(),
-    ];
-    let more = ["--steps", "2", "--frames", "9", "--out", "out"];
-    let run = Start::new(&home)
-        .command(&[python().as_os_str()])
-        .command(&words)
-        .command(&more)
-        .start();
-    let vault = home.path("data/framepack-tui/vault");
-    let kept = || {
-        vault.is_dir()
-            && files_and_folders(&vault)
-                .iter()
-                .any(|n| n.starts_with("latents."))
-    };
-    let kept = wait_until(LIMIT, kept);
-    let reference = program.wait_with_output().unwrap();
-    assert!(kept);
-    assert!(
-        home.path("frames.rgb").is_file(),
-        "{}",
-        String::from_utf8_lossy(&reference.stderr)
-    );
-    run.signal(Signal::TERM);
-    run.finish(LIMIT).assert_exit(143);
-
-    let output = home.path("out/rescued");
-    let (vae, output_word) = (home.path("vae"), output.clone());
-    let words: [&std::ffi::OsStr; 7] = [
-        "--from-vault".as_ref(),
-        "--model".as_ref(),
-        vae.as_ref(),
-        "-o".as_ref(),
-        output_word.as_ref(),
-        "--device".as_ref(),
-        "cpu".as_ref(),
-    ];
-    let run = Start::new(&home).engine("decode", &words).start();
-    run.finish(LIMIT).assert_exit(0);
-
-    are_the_frames(&output, &home.path("frames.rgb"));
-}
-
-/// Whether the pictures are those of a file of raw RGB, but for roundings.
-fn are_the_frames(output: &Path, reference: &Path) {
-    let ours = framepack_engine::video::read(output).unwrap();
-    let theirs = std::fs::read(reference).unwrap();
-    assert_eq!((ours.count(), ours.bytes.len()), (9, theirs.len()));
-    let worst = ours
-        .bytes
-        .iter()
-        .zip(&theirs)
-        .map(|(a, b)| a.abs_diff(*b))
-        .max();
-    assert!(worst <= Some(1), "off by {worst:?} of 255");
-    let off = ours
-        .bytes
-        .iter()
-        .zip(&theirs)
-        .filter(|(a, b)| a != b)
-        .count();
-    assert!(
-        off * 100 <= theirs.len(),
-        "{off} of {} differ",
-        theirs.len()
-    );
 }
 
 /// Exit code and complaint of a command that must not begin a run.

@@ -38,6 +38,8 @@ mod no_alarm;
 #[cfg(test)]
 mod records;
 #[cfg(test)]
+mod rescue;
+#[cfg(test)]
 mod resend;
 #[cfg(test)]
 #[cfg(feature = "rocm-smi")]

@@ -69,6 +69,25 @@ fn hanging<'a>(home: &'a Home, port: &str) -> Running<'a> {
     framepack(home, port, &more)
 }
 
+/// The server in a program around it: `ahead` is done before it starts.
+fn wrapped<'a>(home: &'a Home, port: &str, ahead: &str) -> Running<'a> {
+    let server = workload("tiny_framepack_server.py");
+    let program = format!(
+        "import os, runpy, sys\nsys.argv[0] = {server:?}\nsys.path.insert(0, {:?})\n{ahead}\nrunpy.run_path(sys.argv[0], run_name='__main__')\n",
+        server.parent().unwrap(),
+    );
+    let words: Vec<String> = vec![
+        python().display().to_string(),
+        "-c".to_owned(),
+        program,
+        "--port".to_owned(),
+        port.to_owned(),
+        "--out".to_owned(),
+        home.out().display().to_string(),
+    ];
+    run(home, &words)
+}
+
 /// Who pressed Start in the browser.
 struct Page(Child);
 
@@ -206,6 +225,78 @@ fn a_job_that_hangs_is_sent_again_and_its_frames_are_the_same() {
     let port = free_port();
     let run = hanging(&home, &port);
     let page = Page::submit(&home, &port);
+    comes_home(&home, run, page);
+}
+
+/// The decode holds the interpreter's lock: the server lives, its port takes connections, and
+/// nobody answers.
+#[test]
+fn a_job_of_a_server_that_stalls_is_sent_again() {
+    let home = Home::new();
+    let port = free_port();
+    let once = home.path("once").display().to_string();
+    let fault = ["--fault", "hang-idle-gil", "--fault-section", "2"];
+    let more: Vec<&str> = fault.into_iter().chain(["--fault-once", &once]).collect();
+    let mut run = framepack(&home, &port, &more);
+    let (pid, _) = run.spawned(1);
+    let page = Page::submit(&home, &port);
+    run.wait_for(
+        "first video",
+        LIMIT,
+        |e| matches!(e, Event::Artefact(a) if is_video(&a.path)),
+    );
+    assert!(wait_until(LIMIT, || stalls(&port)), "it answers");
+    assert!(Path::new(&format!("/proc/{pid}")).exists(), "it lives");
+    comes_home(&home, run, page);
+}
+
+/// Whether the server takes a connection and answers nothing.
+fn stalls(port: &str) -> bool {
+    let config = ureq::Agent::config_builder()
+        .timeout_recv_response(Some(Duration::from_secs(1)))
+        .build();
+    let asked = config.new_agent().get(format!("http://127.0.0.1:{port}/"));
+    matches!(
+        asked.call(),
+        Err(ureq::Error::Timeout(ureq::Timeout::RecvResponse))
+    )
+}
+
+/// Started again, the server announces itself and stands still for longer than one answer is
+/// waited for.
+#[test]
+fn a_job_waits_for_a_server_that_stalls_after_its_restart() {
+    const STALLS: &str = r#"
+import ctypes
+second = os.path.exists("first")
+open("first", "w").close()
+class Console:
+    def write(self, text):
+        real.write(text)
+        if second and "local URL" in text:
+            real.flush()
+            ctypes.PyDLL(None).sleep(65)
+    def __getattr__(self, name): return getattr(real, name)
+real, sys.stdout = sys.stdout, Console()
+sys.argv += ["--step-seconds", "0.3"]
+"#;
+    let home = Home::new();
+    let port = free_port();
+    let mut run = wrapped(&home, &port, STALLS);
+    let (pid, _) = run.spawned(1);
+    let page = Page::submit(&home, &port);
+    run.wait_for(
+        "first video",
+        LIMIT,
+        |e| matches!(e, Event::Artefact(a) if is_video(&a.path)),
+    );
+    std::thread::sleep(Duration::from_secs(1));
+    kill(pid, Signal::KILL).unwrap();
+    run.wait_for(
+        "word of the stall",
+        LIMIT,
+        |e| matches!(e, Event::Notice { text, .. } if text.contains("does not answer")),
+    );
     comes_home(&home, run, page);
 }
 

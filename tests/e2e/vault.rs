@@ -185,8 +185,17 @@ fn a_latent_is_checked_and_removed(home: &Home) {
     assert_eq!(code, Some(66), "{wrong}");
     let (code, _, wrong) = vault(home, &["prune"]);
     assert_eq!(code, Some(64), "{wrong}");
-    let (code, told, _) = vault(home, &["prune", "--run", "20260101"]);
+    let (code, told, _) = vault(home, &["prune", "--run", "20260101", "--dry-run"]);
     assert_eq!(code, Some(0), "{told}");
+    let (code, _, wrong) = vault(home, &["prune", "--keep", "1"]);
+    assert_eq!(code, Some(64), "bytes, or what? {wrong}");
+    let before = listed(home).len();
+    let (code, told, wrong) = vault(home, &["prune", "--keep", "0"]);
+    assert_eq!(code, Some(0), "{told}{wrong}");
+    assert!(
+        told.contains(&format!("{before} entries, which gives")),
+        "{told}"
+    );
     assert_eq!(listed(home), Vec::<Value>::new(), "{told}");
 }
 

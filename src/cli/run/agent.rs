@@ -16,7 +16,7 @@ use crate::model::event::Level;
 use crate::model::{AgentWay, AttemptSpec, EnvChange, EnvOrigin, Event, ProcSample};
 use crate::record::RunDir;
 use crate::supervise::evidence::OwnStacks;
-use crate::vault::Vault;
+use crate::vault::{Vault, VaultError};
 
 use super::setup::Setup;
 use super::shell::Shell;
@@ -83,8 +83,21 @@ pub(super) fn prepare(dir: &RunDir, notices: &mut Vec<String>) -> Result<Ready, 
     Ok(Ready {
         installed,
         bound,
-        vault: Vault::open_default().ok().map(|v| v.root().to_owned()),
+        vault: vault(Vault::open_default(), notices),
     })
+}
+
+/// Where the agent keeps what a hang would cost; where there is no such place, it is said.
+fn vault(found: Result<Vault, VaultError>, notices: &mut Vec<String>) -> Option<PathBuf> {
+    match found {
+        Ok(vault) => Some(vault.root().to_owned()),
+        Err(e) => {
+            notices.push(format!(
+                "failed to {e}; nothing of this run is kept for a rescue"
+            ));
+            None
+        }
+    }
 }
 
 /// The agent's folder in that of the run.
@@ -440,5 +453,23 @@ fn by_signal(door: &Door, subject: Subject, file: Option<&Path>) -> Result<Strin
         Ok(0) => Err("nothing was written after SIGUSR2".to_owned()),
         Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(e) => Err(format!("its stacks cannot be read: {e}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vault_without_a_place_is_said() {
+        let mut said = Vec::new();
+        let there = vault(Ok(Vault::at("/v")), &mut said);
+        assert_eq!((there, said.len()), (Some(PathBuf::from("/v")), 0));
+        let source = std::io::ErrorKind::NotFound.into();
+        let path = PathBuf::from("/v");
+        let what = "read";
+        let none = vault(Err(VaultError::Io { what, path, source }), &mut said);
+        assert_eq!((none, said.len()), (None, 1));
+        assert!(said[0].contains("nothing of this run is kept"), "{said:?}");
     }
 }

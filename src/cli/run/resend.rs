@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
+use crate::model::event::Level;
 use crate::model::{Event, JobProgram, LostJob, LostJobs, RefusedPrompt, Resend, ResendWord};
 use crate::vault::{
     Entry, Heard, Job, JobState, Options, ResendError, Sent, Server, Vault, VaultError, resend,
@@ -17,6 +18,9 @@ use super::shell::Shell;
 
 /// A server that has announced its address answers within this.
 const UP: Duration = Duration::from_mins(1);
+/// One that stands still before it has the job is asked again for so long: whoever loads models
+/// may hold the interpreter's lock for minutes.
+const STALLED: Duration = Duration::from_mins(10);
 /// Between two tries.
 const RETRY: Duration = Duration::from_millis(500);
 /// A server that dies breaks the stream of its job a moment before its end is known.
@@ -46,6 +50,7 @@ struct Errand {
     attempt: u32,
     job: LostJob,
     server: String,
+    options: Options,
 }
 
 impl Shell {
@@ -88,6 +93,11 @@ impl Shell {
             attempt,
             job,
             server,
+            options: Options {
+                // between two tries it is looked whether the attempt goes on
+                wait: Duration::ZERO,
+                ..Options::default()
+            },
         };
         let name = errand.job.job.clone();
         let send = move || errand.run(Vault::open_default());
@@ -188,12 +198,8 @@ impl Errand {
     /// Tries until the server is up. `None`: nothing is to be said, since the attempt is over
     /// or the job is with its server already.
     fn send(&self, vault: &Vault, server: Server) -> Option<Result<Sent, ResendError>> {
-        let options = Options {
-            // between two tries it is looked whether the attempt goes on
-            wait: Duration::ZERO,
-            ..Options::default()
-        };
-        let until = Instant::now() + UP;
+        let began = Instant::now();
+        let mut stalled = false;
         loop {
             let entry = match self.entry(vault) {
                 Ok(entry) => entry,
@@ -211,7 +217,7 @@ impl Errand {
                 return None;
             }
             let mut taken = false;
-            let sent = resend(&entry, server, options, &mut |heard| {
+            let sent = resend(&entry, server, self.options, &mut |heard| {
                 if matches!(heard, Heard::Taken { .. }) {
                     taken = true;
                     self.tell(ResendWord::Sent {
@@ -220,19 +226,34 @@ impl Errand {
                     });
                 }
             });
-            let not_up = matches!(
-                sent,
-                Err(ResendError::NoServer { .. }
+            let patience = match &sent {
+                Err(
+                    ResendError::NoServer { .. }
                     | ResendError::Refused {
-                        status: 500..=599,
-                        ..
-                    })
-            );
-            if taken || !not_up || Instant::now() >= until {
+                        status: 500..=599, ..
+                    },
+                ) => UP,
+                Err(ResendError::NoAnswer { .. }) => STALLED,
+                _ => Duration::ZERO,
+            };
+            if taken || began.elapsed() >= patience {
                 return Some(sent);
+            }
+            if patience == STALLED && !std::mem::replace(&mut stalled, true) {
+                self.say_stalled(server);
             }
             sleep(RETRY);
         }
+    }
+
+    fn say_stalled(&self, server: Server) {
+        let text = format!(
+            "{server} is up and does not answer; the job {} is sent as soon as it does",
+            self.job.job
+        );
+        let level = Level::Warn;
+        // the loop is gone only when the run is over
+        let _ = self.to.send(Event::Notice { level, text });
     }
 
     /// The entry as it is now.
@@ -328,6 +349,11 @@ mod tests {
             attempt,
             job: lost(&entries[0]).unwrap(),
             server: format!("http://{}", nobody.local_addr().unwrap()),
+            options: Options {
+                wait: Duration::ZERO,
+                answer: Duration::from_millis(300),
+                ..Options::default()
+            },
         };
         (errand, heard)
     }
@@ -360,6 +386,60 @@ mod tests {
         sender.join().unwrap();
         assert_eq!(words(heard), [], "another attempt's thread sends it");
         assert!(tmp.path().join(JOB).exists());
+    }
+
+    /// A FramePack that lets the first two requests stand and then works.
+    fn stalls(listener: &std::net::TcpListener) {
+        use std::io::{Read, Write};
+        let mut open = Vec::new();
+        for (n, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            if n < 2 {
+                open.push(stream);
+                continue;
+            }
+            let (mut asked, pause) = (Vec::new(), Duration::from_millis(100));
+            stream.set_read_timeout(Some(pause)).unwrap();
+            // until nothing more comes
+            let _waiting = stream.read_to_end(&mut asked);
+            let asked = String::from_utf8_lossy(&asked).into_owned();
+            let body = match asked.split(' ').nth(1).unwrap() {
+                "/gradio_api/upload" => r#"["/a.png"]"#,
+                "/gradio_api/call/process" => r#"{"event_id": "e"}"#,
+                _ => "event: complete\ndata: [{\"path\": \"/o/a.mp4\"}]\n\n",
+            };
+            let length = body.len();
+            let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length";
+            write!(stream, "{head}: {length}\r\n\r\n{body}").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_server_that_stalls_gets_the_job_once_it_answers() {
+        let tmp = tempfile::tempdir().unwrap();
+        let vault = kept(tmp.path(), 1);
+        let (mut errand, mut heard) = errand(&vault, 2);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        errand.server = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || stalls(&listener));
+        errand.run(Ok(vault));
+        let (mut told, mut said) = (Vec::new(), Vec::new());
+        while let Ok(event) = heard.try_recv() {
+            match event {
+                Event::Resend(resend) => told.push(resend.word),
+                Event::Notice { text, .. } => said.push(text),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(
+            matches!(
+                &told[..],
+                [ResendWord::Sent { .. }, ResendWord::Ended { files: 1, .. }]
+            ),
+            "{told:?}"
+        );
+        assert_eq!(said.len(), 1, "once, and not each time: {said:?}");
+        assert!(said[0].contains("does not answer"), "{said:?}");
     }
 
     #[test]

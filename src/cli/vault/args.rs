@@ -40,8 +40,8 @@ pub(super) enum VaultCommand {
 #[command(group(clap::ArgGroup::new("meant").required(true).multiple(true)
     .args(["keep", "older", "run", "entries"])))]
 pub(super) struct PruneArgs {
-    /// Keep this much, such as 500MiB, and remove the oldest beyond it
-    #[arg(long, value_name = "SIZE")]
+    /// Keep this much, such as 500MiB or 0, and remove the oldest beyond it
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) keep: Option<Bytes>,
     /// Remove only what is at least so old, such as 3days or 12h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -73,6 +73,14 @@ pub(super) struct ResendArgs {
     /// Leave the entry in the vault also when the job is done
     #[arg(long)]
     pub(super) keep: bool,
+}
+
+/// A size; nothing is nothing without a unit, too.
+fn size(text: &str) -> Result<Bytes, String> {
+    match text.trim() {
+        "0" => Ok(Bytes(0)),
+        text => text.parse::<Bytes>().map_err(|e| e.to_string()),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -45,7 +45,7 @@ impl Http {
     }
 
     /// Does `first` until the server accepts the connection, for as long as the options
-    /// say.
+    /// say. What is lost here may be done once more: the server has nothing of the job yet.
     pub(super) fn waiting<T>(
         &self,
         first: impl Fn() -> Result<T, ResendError>,
@@ -54,6 +54,9 @@ impl Http {
         loop {
             match first() {
                 Err(ResendError::NoServer { .. }) if Instant::now() < end => sleep(RETRY),
+                Err(ResendError::Lost { what, why }) => {
+                    return Err(ResendError::NoAnswer { what, why });
+                }
                 done => return done,
             }
         }

@@ -111,6 +111,14 @@ pub enum ResendError {
         /// The system's answer.
         why: String,
     },
+    /// The first request, before anything of the job was sent, comes to no answer.
+    #[error("the server does not answer {what}: {why}")]
+    NoAnswer {
+        /// `POST /gradio_api/upload` or `GET /queue`.
+        what: String,
+        /// Why.
+        why: String,
+    },
     /// The server says no.
     #[error("the server refuses {what} with {status}: {text}")]
     Refused {
@@ -147,7 +155,7 @@ impl ResendError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::NoJob(..) | Self::Picture(_) => 65,
-            Self::NoServer { .. } => 69,
+            Self::NoServer { .. } | Self::NoAnswer { .. } => 69,
             Self::Refused { .. } | Self::Answer { .. } | Self::Lost { .. } | Self::Failed(_) => 20,
         }
     }
