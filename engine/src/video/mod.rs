@@ -9,7 +9,7 @@ mod png;
 
 use std::path::Path;
 
-pub use self::place::{clear, into_place, is_free_of, replaceable};
+pub use self::place::{clear, into_place, is_free_of, is_picture, replaceable};
 
 use crate::error::{Error, Result, open};
 

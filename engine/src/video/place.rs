@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, io};
 
-/// `frame_00001.png`, as the folder of pictures has them.
-fn is_picture(name: &OsStr) -> bool {
+/// Whether a file is named as those of a folder of pictures: `frame_00001.png`, …
+pub fn is_picture(name: &OsStr) -> bool {
     name.to_str()
         .and_then(|name| name.strip_prefix("frame_")?.strip_suffix(".png"))
         .is_some_and(|n| n.len() >= 5 && n.bytes().all(|byte| byte.is_ascii_digit()))
