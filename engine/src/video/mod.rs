@@ -9,7 +9,8 @@ mod png;
 
 use std::path::Path;
 
-pub use self::place::{clear, into_place, is_free_of, is_picture, replaceable};
+pub use self::place::{can_be_written, clear, into_place, is_free_of, is_picture, replaceable};
+pub(crate) use self::place::{free_name, whole};
 
 use crate::error::{Error, Result, open};
 

@@ -1,9 +1,7 @@
 //! A video to latents.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
@@ -14,7 +12,7 @@ use super::decode::class;
 use super::job::{channels, open_model};
 use super::watch::Watch;
 use super::{Ready, Work, say, sizes};
-use crate::error::{Error, Result, argument, io};
+use crate::error::{Error, Result, argument};
 use crate::plan::{self, Half, Way};
 use crate::vae::Model;
 use crate::vae::tiles::Ratio;
@@ -139,33 +137,12 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
     };
     let view =
         TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes).map_err(wrong)?;
-    let part = free_name(&job.output)?;
-    let place = || {
-        safetensors::serialize_to_file([("latents", view)], Some(told), &part).map_err(wrong)?;
-        let file = File::open(&part).map_err(io(&part))?;
-        file.sync_data().map_err(io(&part))?;
-        video::into_place(&part, &job.output, job.force)
-    };
-    place().inspect_err(|_| {
-        // half a file is of no use
-        let _ = std::fs::remove_file(&part);
-    })
-}
-
-/// An empty file that was not there before, beside the output.
-fn free_name(output: &Path) -> Result<PathBuf> {
-    let mut number = 0_u32;
-    loop {
-        let mut name = OsString::from(".");
-        name.push(output.file_name().unwrap_or_default());
-        name.push(format!(".{number}.part"));
-        let path = output.with_file_name(name);
-        match File::create_new(&path) {
-            Ok(_) => return Ok(path),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
-            Err(e) => return Err(io(&path)(e)),
-        }
-    }
+    let part = video::free_name(&job.output)?;
+    video::whole(
+        &part,
+        |part| safetensors::serialize_to_file([("latents", view)], Some(told), part).map_err(wrong),
+        |part| video::into_place(part, &job.output, job.force),
+    )
 }
 
 #[cfg(test)]
@@ -177,7 +154,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let taken = folder.path().join(".z.safetensors.0.part");
         std::fs::write(&taken, "mine").unwrap();
-        let free = free_name(&folder.path().join("z.safetensors")).unwrap();
+        let free = video::free_name(&folder.path().join("z.safetensors")).unwrap();
         assert_eq!(free, folder.path().join(".z.safetensors.1.part"));
         assert_eq!(std::fs::read(taken).unwrap(), b"mine");
     }

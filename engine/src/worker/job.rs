@@ -249,6 +249,14 @@ impl Job {
         Ok(())
     }
 
+    /// After the run: removes what a killed worker has left beside the output that no other could go on from. What is
+    /// not ours, or in use, stays.
+    pub fn tidy(&self) {
+        if self.task == Task::Decode {
+            Parts::tidy(&self.output);
+        }
+    }
+
     fn check_output(&self) -> Result<()> {
         let wrong = |reason: String| {
             Err(Error::File {

@@ -75,7 +75,8 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
     let mut notices = Vec::new();
     job.place = place(how.device, &mut notices)?;
     let on_cpu = job.place == Place::Cpu;
-    run::main(RunArgs {
+    let command = command(&job)?;
+    let ended = run::main(RunArgs {
         profile: how.profile,
         cap: how.cap,
         gpu: how.gpu,
@@ -84,8 +85,11 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
         agent: Some(AgentChoice::Auto),
         show: how.show,
         own: Some(OwnWorker { on_cpu, notices }),
-        command: command(&job)?,
-    })
+        command,
+    });
+    // a worker that was killed could not
+    job.tidy();
+    ended
 }
 
 /// Where it is computed. What a card that cannot be used says becomes a notice where nobody asked for it.
