@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use framepack_engine::video::Limits;
 use framepack_tui::model::{AgentWord, Event, JobChange, Phase, Speaker};
 use rustix::process::Signal;
 
@@ -292,7 +293,7 @@ fn a_rescued_latent_gives_the_frames_of_the_reference() {
 
 /// Whether the pictures are those of a file of raw RGB, but for roundings.
 fn are_the_frames(output: &Path, reference: &Path) {
-    let ours = framepack_engine::video::read(output).unwrap();
+    let ours = framepack_engine::video::read(output, Limits::NONE).unwrap();
     let theirs = std::fs::read(reference).unwrap();
     assert_eq!((ours.count(), ours.bytes.len()), (9, theirs.len()));
     let worst = ours
