@@ -69,7 +69,7 @@ pub(super) struct HowArgs {
     /// Profile: an id, or a file. Without it the best matching one is taken and named
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) profile: Option<String>,
-    /// VRAM cap, such as 20GiB; wins over the profile's
+    /// VRAM cap, such as 20GiB; wins over the profile's. Concerns the card alone
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(super) cap: Option<Bytes>,
     /// Card to supervise, as for `run`

@@ -75,6 +75,9 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
     let mut notices = Vec::new();
     job.place = place(how.device, &mut notices)?;
     let on_cpu = job.place == Place::Cpu;
+    if on_cpu {
+        notices.extend(of_the_card(&how));
+    }
     let command = command(&job)?;
     let ended = run::main(RunArgs {
         profile: how.profile,
@@ -90,6 +93,18 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
     // a worker that was killed could not
     job.tidy();
     ended
+}
+
+/// What was asked for and concerns a card, where none is used.
+fn of_the_card(how: &HowArgs) -> Vec<String> {
+    let cap = how.cap.map(|cap| format!("--cap {cap}"));
+    let gpu = how.gpu.as_ref().map(|gpu| format!("--gpu {gpu}"));
+    let said = |option: String| {
+        format!(
+            "{option} concerns the card and changes nothing here: it is computed on the processor, in what memory is free"
+        )
+    };
+    cap.into_iter().chain(gpu).map(said).collect()
 }
 
 /// Where it is computed. What a card that cannot be used says becomes a notice where nobody asked for it.
