@@ -13,15 +13,15 @@ use rustix::process::Signal;
 use crate::harness::{BINARY, Finished, Home, Start, kill, python, root, wait_until, workload};
 use crate::terminal::Terminal;
 
-const LIMIT: Duration = Duration::from_mins(3);
+pub(crate) const LIMIT: Duration = Duration::from_mins(3);
 
 /// The tiny WAN 2.1 of the engine's own tests.
-fn model() -> PathBuf {
+pub(crate) fn model() -> PathBuf {
     root().join("engine/tests/fixtures/wan21_vae_tiny")
 }
 
 /// Latents of so many frames, in a file of this name in the home.
-fn latents(home: &Home, name: &str, [c, t, h, w]: [usize; 4]) -> PathBuf {
+pub(crate) fn latents(home: &Home, name: &str, [c, t, h, w]: [usize; 4]) -> PathBuf {
     let count = c * t * h * w;
     let bytes: Vec<u8> = (0..count)
         .flat_map(|i| {
@@ -41,7 +41,7 @@ fn latents(home: &Home, name: &str, [c, t, h, w]: [usize; 4]) -> PathBuf {
 }
 
 /// The words behind `decode`.
-fn words(latents: &Path, model: &Path, output: &Path) -> Vec<OsString> {
+pub(crate) fn words(latents: &Path, model: &Path, output: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![latents.into(), "--model".into(), model.into()];
     words.extend([
         "--output".into(),
@@ -53,7 +53,7 @@ fn words(latents: &Path, model: &Path, output: &Path) -> Vec<OsString> {
 }
 
 /// A profile that decodes one latent frame at a time: many chunks.
-fn many_chunks(home: &Home) -> [OsString; 2] {
+pub(crate) fn many_chunks(home: &Home) -> [OsString; 2] {
     let profile = home.path("chunks.toml");
     std::fs::write(
         &profile,
@@ -63,7 +63,7 @@ fn many_chunks(home: &Home) -> [OsString; 2] {
     ["--profile".into(), profile.into()]
 }
 
-fn decode(home: &Home, latents: &Path, output: &Path, more: &[OsString]) -> Finished {
+pub(crate) fn decode(home: &Home, latents: &Path, output: &Path, more: &[OsString]) -> Finished {
     let mut words = words(latents, &model(), output);
     words.extend_from_slice(more);
     let run = Start::new(home).engine("decode", &words).start();
@@ -85,7 +85,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-fn lines(run: &Finished) -> String {
+pub(crate) fn lines(run: &Finished) -> String {
     let all = run.all(|e| match e {
         Event::Line(l) => Some(l.text.clone()),
         _ => None,
@@ -198,7 +198,7 @@ fn a_killed_decode_goes_on_to_the_same_bytes() {
     assert_eq!(files_and_folders(&home.out()), ["killed", "whole"]);
 }
 
-fn files_and_folders(folder: &Path) -> Vec<String> {
+pub(crate) fn files_and_folders(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     let mut names: Vec<_> = entries
         .map(|e| e.file_name().to_string_lossy().into_owned())
@@ -317,7 +317,12 @@ fn are_the_frames(output: &Path, reference: &Path) {
 }
 
 /// Exit code and complaint of a command that must not begin a run.
-fn refused(home: &Home, verb: &str, words: &[OsString], env: &[(&str, &Path)]) -> (i32, String) {
+pub(crate) fn refused(
+    home: &Home,
+    verb: &str,
+    words: &[OsString],
+    env: &[(&str, &Path)],
+) -> (i32, String) {
     let mut command = Command::new(BINARY);
     home.dress(&mut command);
     command.envs(env.iter().copied());
@@ -488,6 +493,7 @@ fn a_decode_is_watched_on_a_small_screen() {
     let mut terminal = Terminal::open(&home, (80, 24), &program);
     terminal.wait_for("vae_decode", LIMIT);
     terminal.wait_for("FINISHED", LIMIT);
+    terminal.wait_for("477 frames, ", LIMIT);
     terminal.press("q");
     terminal.assert_restored(0);
     assert_eq!(files(&home.path("out/v")).len(), 477);
