@@ -146,6 +146,7 @@ impl Workload {
                 self.post(Event::Artefact(Artefact {
                     path: "/data/outputs/251127_221455_123_4567_27.mp4".to_owned(),
                     size: Bytes::mib(14),
+                    frames: None,
                     attempt: 1,
                     rung: RungId(RungId::AS_GIVEN.to_owned()),
                 }));

@@ -49,6 +49,9 @@ pub enum Error {
     /// An argument that does not fit the model or the operation.
     #[error("{0}")]
     Argument(String),
+    /// Words of the command line that ask for what there is not.
+    #[error("{0}")]
+    Usage(String),
     /// Something is where the output belongs.
     #[error("{}: is there already: name another, or give --force to replace it", .0.display())]
     Exists(PathBuf),
@@ -148,8 +151,8 @@ mod tests {
             open(&pipe).unwrap_err(),
             crate::weights::Weights::open(&pipe).unwrap_err(),
             crate::vae::Config::read(&pipe).unwrap_err(),
-            crate::video::readable(&pipe).unwrap_err(),
-            crate::video::read(&pipe).unwrap_err(),
+            crate::video::look(&pipe).unwrap_err(),
+            crate::video::read(&pipe, crate::video::Limits::NONE).unwrap_err(),
         ] {
             assert!(e.to_string().ends_with("not a regular file"), "{e}");
         }

@@ -80,6 +80,8 @@ pub struct Tracker {
     /// Python was first seen in the tree.
     python: Option<Mono>,
     silence_told: bool,
+    /// Who has told the end of a job last.
+    job_ended: Option<u32>,
 }
 
 impl Tracker {
@@ -343,7 +345,16 @@ impl Tracker {
         if self.server && !matches!(last, Some(JobChange::Started | JobChange::Waiting)) {
             changes.push(JobChange::Waiting);
         }
+        let ends = |c: &JobChange| matches!(c, JobChange::Done | JobChange::Failed { .. });
+        if changes.iter().any(ends) {
+            self.job_ended = Some(pid);
+        }
         out.extend(changes.into_iter().map(|c| by_agent(Event::Job(c))));
+    }
+
+    /// Whether the process that counts has told the end of a job in this attempt.
+    pub const fn has_told_end(&self) -> bool {
+        self.job_ended.is_some()
     }
 
     /// Time passes. `lives`: whether a process is there; `python`: whether one of the

@@ -219,15 +219,29 @@ impl Outcome {
     }
 }
 
-/// A file that the workload wrote.
+/// A file that the workload wrote, or a folder of the numbered pictures of a video.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artefact {
     /// Absolute path.
     pub path: String,
     /// Its size when it was seen.
     pub size: Bytes,
+    /// Pictures of a folder; absent: it is a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u32>,
     /// Which attempt made it.
     pub attempt: u32,
     /// Rung of that attempt.
     pub rung: RungId,
+}
+
+impl Artefact {
+    /// How much it is: of a folder its pictures too.
+    pub fn extent(&self) -> String {
+        match self.frames {
+            Some(1) => format!("1 frame, {}", self.size),
+            Some(frames) => format!("{frames} frames, {}", self.size),
+            None => self.size.to_string(),
+        }
+    }
 }

@@ -170,7 +170,7 @@ fn words(event: &Event) -> Option<(&'static str, String)> {
         ),
         Event::Exited(report) => ("exit", report.status.to_string()),
         Event::Kernel { text } => ("kernel", text.clone()),
-        Event::Artefact(a) => ("result", a.path.clone()),
+        Event::Artefact(a) => ("result", format!("{} ({})", a.path, a.extent())),
         Event::Command(command) => ("command", command_word(command)?),
         Event::Dropped { what, n } => ("dropped", format!("{n} {what}")),
         _ => return None,

@@ -139,7 +139,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
             (Some(k), None) => format!("-- {} section {k}", p.phase),
             _ => format!("-- {}", p.phase),
         },
-        Event::Artefact(a) => format!("wrote {} ({})", a.path, a.size),
+        Event::Artefact(a) => format!("wrote {} ({})", a.path, a.extent()),
         Event::Kernel { text } => match kernel_fault(text) {
             Some(fault) => format!("kernel: {}: {text}", fault.words()),
             None => format!("kernel: {text}"),

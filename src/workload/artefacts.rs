@@ -1,10 +1,12 @@
-//! Files that the workload wrote.
+//! What the workload wrote.
 
 use std::ffi::OsStr;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
+use framepack_engine::video;
 use regex::Regex;
 
 use super::pattern;
@@ -57,15 +59,20 @@ const MOST_DEPTH: u32 = 3;
 /// Directory entries looked at in all.
 const MOST_ENTRIES: u32 = 20_000;
 
-/// A result file on disk.
+/// Numbered pictures looked at in all, beside those: a video may have 65,536.
+const MOST_PICTURES: u32 = 100_000;
+
+/// A result on disk: a file, or a folder of the numbered pictures of a video.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundFile {
+pub struct Found {
     /// Where, absolute if the root was.
     pub path: PathBuf,
-    /// Bytes when it was seen.
+    /// Bytes when it was seen, of a folder those of its pictures.
     pub size: u64,
     /// When it was last written.
     pub modified: SystemTime,
+    /// Pictures of a folder; absent: it is a file.
+    pub frames: Option<u32>,
 }
 
 fn extension(path: &Path) -> String {
@@ -107,42 +114,25 @@ pub fn roots(argv: &[String], cwd: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Result files below `roots` that were written at or after `since`, newest first.
-/// Folders that cannot be read are passed over.
-pub fn find(roots: &[PathBuf], since: SystemTime) -> Vec<FoundFile> {
-    let mut found = Vec::new();
-    let mut left = MOST_ENTRIES;
+/// Results below `roots` that were written at or after `since`, newest first. A folder that holds nothing but pictures
+/// of a video (`frame_00001.png`, …), all of them as new, is one result. Folders that cannot be read are passed over,
+/// and those of a decode that is not finished.
+pub fn find(roots: &[PathBuf], since: SystemTime) -> Vec<Found> {
+    let mut search = Search {
+        since,
+        found: Vec::new(),
+        entries: MOST_ENTRIES,
+        pictures: MOST_PICTURES,
+    };
     let mut folders: Vec<(PathBuf, u32)> = roots.iter().rev().map(|r| (r.clone(), 0)).collect();
     while let Some((folder, depth)) = folders.pop() {
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            if left == 0 {
-                break;
-            }
-            left -= 1;
-            // Links are not followed: they can lead in circles or far away.
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
-            let path = entry.path();
-            if kind.is_dir() && depth < MOST_DEPTH {
-                folders.push((path, depth + 1));
-            } else if kind.is_file()
-                && RESULT_EXTENSIONS.contains(&extension(&path).as_str())
-                && let Ok(meta) = entry.metadata()
-                && let Ok(modified) = meta.modified()
-                && modified >= since
-            {
-                found.push(FoundFile {
-                    path,
-                    size: meta.len(),
-                    modified,
-                });
-            }
+        let below = search.folder(&folder);
+        if depth < MOST_DEPTH {
+            let below = below.into_iter().filter(|path| !is_unfinished(path));
+            folders.extend(below.map(|path| (path, depth + 1)));
         }
     }
+    let mut found = search.found;
     found.sort_by(|a, b| {
         b.modified
             .cmp(&a.modified)
@@ -152,21 +142,99 @@ pub fn find(roots: &[PathBuf], since: SystemTime) -> Vec<FoundFile> {
     found
 }
 
-/// The result among found files (newest first, as [`find`] gives them): a video before a
+/// What is found, and how much may still be looked at.
+struct Search {
+    since: SystemTime,
+    found: Vec<Found>,
+    entries: u32,
+    pictures: u32,
+}
+
+impl Search {
+    /// Finds what is in a folder; gives the folders in it.
+    fn folder(&mut self, folder: &Path) -> Vec<PathBuf> {
+        let (mut below, mut found) = (Vec::new(), Vec::new());
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return below;
+        };
+        let mut only_pictures = true;
+        for entry in entries.flatten() {
+            let is_picture = video::is_picture(&entry.file_name());
+            let left = if is_picture {
+                &mut self.pictures
+            } else {
+                &mut self.entries
+            };
+            let Some(rest) = left.checked_sub(1) else {
+                only_pictures = false;
+                break;
+            };
+            *left = rest;
+            // Links are not followed: they can lead in circles or far away.
+            let kind = entry.file_type().ok();
+            let path = entry.path();
+            let file = kind
+                .is_some_and(|kind| kind.is_file())
+                .then(|| self.file(&path, &entry));
+            if kind.is_some_and(|kind| kind.is_dir()) {
+                below.push(path);
+            }
+            let file = file.flatten();
+            only_pictures &= is_picture && file.is_some();
+            found.extend(file);
+        }
+        let newest = found.iter().map(|file| file.modified).max();
+        match newest.filter(|_| only_pictures) {
+            Some(modified) => self.found.push(Found {
+                path: folder.to_owned(),
+                size: found.iter().map(|file| file.size).sum(),
+                modified,
+                frames: u32::try_from(found.len()).ok(),
+            }),
+            None => self.found.extend(found),
+        }
+        below
+    }
+
+    /// A file, if it is a result and new.
+    fn file(&self, path: &Path, entry: &DirEntry) -> Option<Found> {
+        if !RESULT_EXTENSIONS.contains(&extension(path).as_str()) {
+            return None;
+        }
+        let about = entry.metadata().ok()?;
+        let modified = about.modified().ok().filter(|at| *at >= self.since)?;
+        Some(Found {
+            path: path.to_owned(),
+            size: about.len(),
+            modified,
+            frames: None,
+        })
+    }
+}
+
+/// Whether a folder is `OUT.parts/DIGEST`, which holds what a decode has not finished.
+fn is_unfinished(folder: &Path) -> bool {
+    let is_digest = |name: &str| name.len() == 16 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let parts = folder.parent().and_then(Path::extension);
+    let name = folder.file_name().and_then(OsStr::to_str);
+    parts == Some(OsStr::new("parts")) && name.is_some_and(is_digest)
+}
+
+/// The result among what was found (newest first, as [`find`] gives it): a video before a
 /// mesh before an image, of those the last one. `earlier` is what an earlier look found:
-/// a file that has another size now is still growing and is not taken; neither is an
+/// what has another size now is still growing and is not taken; neither is an
 /// empty one.
-pub fn result<'f>(found: &'f [FoundFile], earlier: &[FoundFile]) -> Option<&'f FoundFile> {
-    let whole = |f: &&FoundFile| {
+pub fn result<'f>(found: &'f [Found], earlier: &[Found]) -> Option<&'f Found> {
+    let whole = |f: &&Found| {
         f.size > 0
             && !earlier
                 .iter()
                 .any(|e| e.path == f.path && (e.size != f.size || e.modified != f.modified))
     };
-    let rank = |f: &FoundFile| {
+    let rank = |f: &Found| {
         let e = extension(&f.path);
         let e = e.as_str();
-        if VIDEO.contains(&e) {
+        if f.frames.is_some() || VIDEO.contains(&e) {
             0
         } else if MESH.contains(&e) {
             1
@@ -241,10 +309,11 @@ mod tests {
 
     #[test]
     fn the_result_is_the_last_whole_video() {
-        let file = |name: &str, size, age: u64| FoundFile {
+        let file = |name: &str, size, age: u64| Found {
             path: PathBuf::from(name),
             size,
             modified: SystemTime::UNIX_EPOCH + Duration::from_secs(999 - age),
+            frames: None,
         };
         let found = [
             file("preview.png", 5, 0),
@@ -252,12 +321,67 @@ mod tests {
             file("long.mp4", 30, 2),
             file("short.mp4", 20, 3),
         ];
-        let name = |f: Option<&FoundFile>| f.unwrap().path.to_str().unwrap().to_owned();
+        let name = |f: Option<&Found>| f.unwrap().path.to_str().unwrap().to_owned();
         assert_eq!(name(result(&found, &[])), "long.mp4");
         let growing = [file("long.mp4", 29, 2)];
         assert_eq!(name(result(&found, &growing)), "short.mp4");
         assert_eq!(name(result(&found[..1], &[])), "preview.png");
         assert_eq!(result(&found[1..2], &[]), None);
+    }
+
+    #[test]
+    fn a_folder_of_numbered_pictures_is_one_result_of_so_many_frames() {
+        let dir = tempfile::tempdir().unwrap();
+        let (film, since) = (dir.path().join("film"), SystemTime::UNIX_EPOCH);
+        for n in 1..=12 {
+            touch(&film.join(format!("frame_{n:05}.png")), b"xyz");
+        }
+        let look = |since| find(&[dir.path().to_path_buf()], since);
+        let found = look(since);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let told = |f: &Found| (f.path.clone(), f.size, f.frames);
+        assert_eq!(told(&found[0]), (film.clone(), 36, Some(12)));
+        // one more came: it still grows
+        touch(&film.join("frame_00013.png"), b"xyz");
+        let grown = look(since);
+        assert_eq!(result(&grown, &found), None);
+        assert_eq!(result(&grown, &grown).unwrap().frames, Some(13));
+        // it is a video, and comes before a picture
+        touch(&dir.path().join("preview.png"), b"x");
+        assert_eq!(result(&look(since), &[]).unwrap().path, film);
+        // pictures of an earlier attempt are no part of a result
+        let old = std::fs::File::open(film.join("frame_00001.png")).unwrap();
+        let now = SystemTime::now();
+        old.set_modified(now - Duration::from_mins(5)).unwrap();
+        let files = look(now - Duration::from_mins(1));
+        assert_eq!(files.len(), 13, "{files:?}");
+        assert!(files.iter().all(|f| f.frames.is_none()), "{files:?}");
+        // nor is a folder that has something else
+        touch(&film.join("notes.txt"), b"x");
+        assert!(look(since).iter().all(|f| f.frames.is_none()));
+    }
+
+    #[test]
+    fn more_frames_than_entries_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let count = MOST_ENTRIES + 1;
+        for n in 1..=count {
+            touch(&dir.path().join(format!("frame_{n:05}.png")), b"x");
+        }
+        let found = find(&[dir.path().to_path_buf()], SystemTime::UNIX_EPOCH);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].frames, Some(count));
+    }
+
+    #[test]
+    fn an_unfinished_decode_is_no_result() {
+        let dir = tempfile::tempdir().unwrap();
+        let parts = dir.path().join("outputs/v.parts");
+        touch(&parts.join("0123456789abcdef/whole/frame_00001.png"), b"x");
+        let roots = roots(&[], dir.path());
+        assert_eq!(find(&roots, SystemTime::UNIX_EPOCH), []);
+        touch(&parts.join("album/frame_00001.png"), b"x");
+        assert_eq!(find(&roots, SystemTime::UNIX_EPOCH).len(), 1);
     }
 
     #[test]

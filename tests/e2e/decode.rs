@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use crate::harness::{BINARY, Finished, Home, Start, kill, root, wait_until};
 use crate::terminal::Terminal;
 
-const LIMIT: Duration = Duration::from_mins(3);
+pub(crate) const LIMIT: Duration = Duration::from_mins(3);
 
 /// The tiny WAN 2.1 of the engine's own tests.
 pub(crate) fn model() -> PathBuf {
@@ -52,7 +52,7 @@ pub(crate) fn words(latents: &Path, model: &Path, output: &Path) -> Vec<OsString
 }
 
 /// A profile that decodes one latent frame at a time: many chunks.
-fn many_chunks(home: &Home) -> [OsString; 2] {
+pub(crate) fn many_chunks(home: &Home) -> [OsString; 2] {
     let profile = home.path("chunks.toml");
     std::fs::write(
         &profile,
@@ -62,7 +62,7 @@ fn many_chunks(home: &Home) -> [OsString; 2] {
     ["--profile".into(), profile.into()]
 }
 
-fn decode(home: &Home, latents: &Path, output: &Path, more: &[OsString]) -> Finished {
+pub(crate) fn decode(home: &Home, latents: &Path, output: &Path, more: &[OsString]) -> Finished {
     let mut words = words(latents, &model(), output);
     words.extend_from_slice(more);
     let run = Start::new(home).engine("decode", &words).start();
@@ -84,7 +84,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-fn lines(run: &Finished) -> String {
+pub(crate) fn lines(run: &Finished) -> String {
     let all = run.all(|e| match e {
         Event::Line(l) => Some(l.text.clone()),
         _ => None,
@@ -197,7 +197,7 @@ fn a_killed_decode_goes_on_to_the_same_bytes() {
     assert_eq!(files_and_folders(&home.out()), ["killed", "whole"]);
 }
 
-fn files_and_folders(folder: &Path) -> Vec<String> {
+pub(crate) fn files_and_folders(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     let mut names: Vec<_> = entries
         .map(|e| e.file_name().to_string_lossy().into_owned())
@@ -207,7 +207,12 @@ fn files_and_folders(folder: &Path) -> Vec<String> {
 }
 
 /// Exit code and complaint of a command that must not begin a run.
-fn refused(home: &Home, verb: &str, words: &[OsString], env: &[(&str, &Path)]) -> (i32, String) {
+pub(crate) fn refused(
+    home: &Home,
+    verb: &str,
+    words: &[OsString],
+    env: &[(&str, &Path)],
+) -> (i32, String) {
     let mut command = Command::new(BINARY);
     home.dress(&mut command);
     command.envs(env.iter().copied());
@@ -378,6 +383,7 @@ fn a_decode_is_watched_on_a_small_screen() {
     let mut terminal = Terminal::open(&home, (80, 24), &program);
     terminal.wait_for("vae_decode", LIMIT);
     terminal.wait_for("FINISHED", LIMIT);
+    terminal.wait_for("477 frames, ", LIMIT);
     terminal.press("q");
     terminal.assert_restored(0);
     assert_eq!(files(&home.path("out/v")).len(), 477);

@@ -22,6 +22,8 @@ mod diagnose;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
+mod engine;
+#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod follow;

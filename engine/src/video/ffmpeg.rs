@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::io::{BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::thread::JoinHandle;
 
 use super::{Frames, Size, Writer};
@@ -49,7 +50,12 @@ pub(super) fn find() -> Result<PathBuf> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = std::env::split_paths(&path).map(|folder| folder.join("ffmpeg"));
-    folders.find(|path| path.is_file()).ok_or_else(|| {
+    // one that cannot be executed is passed over, as a shell does
+    let runs = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    };
+    folders.find(runs).ok_or_else(|| {
         failed(
             "not found in PATH: install it (packages are called ffmpeg), name one in IMAGEIO_FFMPEG_EXE, or use .gif or a folder of png pictures instead of a video",
         )
@@ -64,10 +70,8 @@ fn failed(reason: impl Into<String>) -> Error {
 }
 
 fn start(mut command: Command) -> Result<Running> {
-    let mut child = command
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| failed(format!("cannot be started: {e}")))?;
+    let child = command.stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|e| cannot_be_started(command.get_program().as_ref(), &e))?;
     let words = child.stderr.take().map(|stderr| {
         std::thread::spawn(move || {
             let mut words = Vec::new();
@@ -89,18 +93,22 @@ struct Running {
 }
 
 impl Running {
-    /// Waits for its end.
-    fn end(&mut self) -> Result<()> {
+    /// Waits for its end; how that was, and its words.
+    fn ended(&mut self) -> Result<(ExitStatus, Option<String>)> {
         let status = self
             .child
             .wait()
             .map_err(|e| failed(format!("lost: {e}")))?;
         let words = self.words.take().and_then(|words| words.join().ok());
-        if status.success() {
-            return Ok(());
+        Ok((status, words.filter(|words| !words.is_empty())))
+    }
+
+    /// Waits for its end, which must be a good one.
+    fn end(&mut self) -> Result<()> {
+        match self.ended()? {
+            (status, _) if status.success() => Ok(()),
+            (status, words) => Err(failed(words.unwrap_or_else(|| status.to_string()))),
         }
-        let words = words.filter(|words| !words.is_empty());
-        Err(failed(words.unwrap_or_else(|| format!("{status}"))))
     }
 }
 
@@ -113,13 +121,23 @@ impl Drop for Running {
     }
 }
 
+/// What it answers.
+fn asked(program: &Path, option: &str) -> Result<Output> {
+    let mut command = Command::new(program);
+    command.args(["-hide_banner", option]).stdin(Stdio::null());
+    command.output().map_err(|e| cannot_be_started(program, &e))
+}
+
+fn cannot_be_started(program: &Path, why: &std::io::Error) -> Error {
+    failed(format!(
+        "{} cannot be started ({why}): install ffmpeg, or name one in {VARIABLE}",
+        program.display()
+    ))
+}
+
 /// The best encoder that it has.
 fn encoder(program: &Path) -> Result<(&'static str, &'static [&'static str])> {
-    let told = Command::new(program)
-        .args(["-hide_banner", "-encoders"])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| failed(format!("cannot be started: {e}")))?;
+    let told = asked(program, "-encoders")?;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     let has = |name: &str| {
         told.lines()
@@ -140,6 +158,23 @@ fn encoder(program: &Path) -> Result<(&'static str, &'static [&'static str])> {
 /// Whether it is there and has an encoder for mp4.
 pub(super) fn can_write() -> Result<()> {
     encoder(&find()?).map(drop)
+}
+
+/// Whether it is there and can be started. What it can read is seen when it does.
+pub(super) fn can_read() -> Result<()> {
+    let program = find()?;
+    let told = asked(&program, "-version")?;
+    if told.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&told.stderr)
+        .trim()
+        .replace('\n', "; ");
+    Err(failed(format!(
+        "{} does not work ({}; {words}): install ffmpeg, or name another in {VARIABLE}",
+        program.display(),
+        told.status
+    )))
 }
 
 /// Writes an mp4: BT.709, 4:2:0, as players expect it.
@@ -209,7 +244,8 @@ fn as_file(path: &Path) -> OsString {
 /// Reads every frame, as pictures in the plain form of netpbm, which says its size.
 pub(super) fn read(input: &Path, frames: &mut Frames) -> Result<()> {
     drop(open(input)?);
-    let mut command = Command::new(find()?);
+    let program = find()?;
+    let mut command = Command::new(&program);
     command
         .args(["-hide_banner", "-loglevel", "error", "-nostdin", "-i"])
         .arg(as_file(input))
@@ -220,16 +256,57 @@ pub(super) fn read(input: &Path, frames: &mut Frames) -> Result<()> {
     let Some(stdout) = running.child.stdout.take() else {
         return Err(failed("it gives no frames"));
     };
-    let mut stdout = BufReader::new(stdout);
-    let mut frame = Vec::new();
-    while let Some(size) = header(&mut stdout)? {
-        frame.resize(size.frame(), 0);
-        stdout
-            .read_exact(&mut frame)
-            .map_err(|e| failed(format!("a frame is cut short: {e}")))?;
-        frames.push(size, &frame, input)?;
+    let read = pictures(BufReader::new(stdout), frames, input);
+    if matches!(read, Err(Error::File { .. })) {
+        // it is ended where it is
+        return read;
     }
-    running.end()
+    let (status, words) = running.ended()?;
+    // its own words say more than what came of it
+    let reason = match (words, read) {
+        (Some(words), _) if !status.success() => words,
+        (_, Err(Error::Program { reason, .. })) => reason,
+        (_, Err(other)) => return Err(other),
+        (_, Ok(())) if !status.success() => status.to_string(),
+        (_, Ok(())) => {
+            frames.fps = fps(&program, input);
+            return Ok(());
+        }
+    };
+    // the file is what is wrong: the program is there
+    Err(Error::File {
+        path: input.to_owned(),
+        reason: format!("ffmpeg cannot read it: {reason}"),
+    })
+}
+
+/// Frames a second of the first video in a file, where ffmpeg tells them: pictures have none.
+fn fps(program: &Path, input: &Path) -> Option<f64> {
+    let mut command = Command::new(program);
+    command.args(["-hide_banner", "-nostdin", "-i"]);
+    // without an output it ends with an error, and has told what is in the file
+    let told = command.arg(as_file(input)).stdin(Stdio::null()).output();
+    let told = told.ok()?.stderr;
+    let told = String::from_utf8_lossy(&told);
+    let line = told.lines().find(|line| line.contains(" Video: "))?;
+    let said = line.split(", ").find_map(|word| word.strip_suffix(" fps"));
+    said?
+        .parse()
+        .ok()
+        .filter(|fps: &f64| fps.is_finite() && *fps > 0.0)
+}
+
+/// The pictures one after the other.
+fn pictures(mut from: impl Read, frames: &mut Frames, input: &Path) -> Result<()> {
+    let mut frame = Vec::new();
+    while let Some(size) = header(&mut from)? {
+        frames.expect(size, input)?;
+        frame.resize(size.frame(), 0);
+        from.read_exact(&mut frame)
+            .map_err(|e| failed(format!("a frame is cut short: {e}")))?;
+        frames.push(&frame);
+    }
+    Ok(())
 }
 
 /// `P6 WIDTH HEIGHT 255` and one space; nothing at the end.

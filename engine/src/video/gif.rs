@@ -1,11 +1,12 @@
 //! GIF.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{BufReader, BufWriter, Read};
 use std::path::Path;
 
 use gif::{
-    ColorOutput, DecodeOptions, DisposalMethod, Encoder, EncodingError, Frame, MemoryLimit, Repeat,
+    ColorOutput, DecodeOptions, Decoder, DisposalMethod, Encoder, EncodingError, Frame,
+    MemoryLimit, Repeat,
 };
 
 use super::{Frames, Size, Writer};
@@ -82,31 +83,50 @@ impl Writer for Gif {
     }
 }
 
-/// Reads every frame as it is shown.
-pub(super) fn read(path: &Path, frames: &mut Frames) -> Result<()> {
-    let wrong = |e: gif::DecodingError| Error::File {
+fn wrong(path: &Path) -> impl Fn(gif::DecodingError) -> Error {
+    move |e| Error::File {
         path: path.to_owned(),
         reason: e.to_string(),
-    };
+    }
+}
+
+/// Opens it, and reads its header.
+fn opened(path: &Path) -> Result<Decoder<BufReader<File>>> {
     let file = open(path)?;
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);
     if let Some(most) = std::num::NonZeroU64::new(MOST) {
         options.set_memory_limit(MemoryLimit::Bytes(most));
     }
-    let mut decoder = options.read_info(BufReader::new(file)).map_err(wrong)?;
-    let size = Size {
+    options.read_info(BufReader::new(file)).map_err(wrong(path))
+}
+
+fn size_of<R: Read>(decoder: &Decoder<R>) -> Size {
+    Size {
         width: decoder.width().into(),
         height: decoder.height().into(),
-    };
+    }
+}
+
+/// Width and height, of which only the header is read.
+pub(super) fn size(path: &Path) -> Result<Size> {
+    opened(path).map(|decoder| size_of(&decoder))
+}
+
+/// Reads every frame as it is shown.
+pub(super) fn read(path: &Path, frames: &mut Frames) -> Result<()> {
+    let mut decoder = opened(path)?;
+    let size = size_of(&decoder);
+    frames.expect(size, path)?;
     let mut canvas = vec![0; size.frame()];
     let mut hundredths = 0_u32;
     let mut count = 0_u32;
-    while let Some(frame) = decoder.read_next_frame().map_err(wrong)? {
+    while let Some(frame) = decoder.read_next_frame().map_err(wrong(path))? {
+        frames.expect(size, path)?;
         let before = canvas.clone();
         let area = Area::of(frame, size);
         area.paint(&mut canvas, &frame.buffer);
-        frames.push(size, &canvas, path)?;
+        frames.push(&canvas);
         hundredths += u32::from(frame.delay);
         count += 1;
         match frame.dispose {

@@ -9,9 +9,14 @@ mod png;
 
 use std::path::Path;
 
-pub use self::place::{clear, into_place, is_free_of, replaceable};
+pub use self::place::{can_be_written, clear, into_place, is_free_of, is_picture, replaceable};
+pub(crate) use self::place::{free_name, whole};
 
 use crate::error::{Error, Result, open};
+
+/// Frames a second that a gif can have: its delays are whole hundredths of a second, and viewers take less than two of
+/// them for ten.
+pub const MOST_GIF_FPS: f64 = 50.0;
 
 /// Width and height in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,21 +74,80 @@ pub fn writable(kind: Kind) -> Result<()> {
     }
 }
 
-/// Whether a video can be read from `input`, as far as its name tells.
-pub fn readable(input: &Path) -> Result<()> {
+/// What can be told of a video before it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Of its first frame.
+    pub size: Size,
+    /// How many frames; absent: that is not known before all are read.
+    pub frames: Option<usize>,
+}
+
+/// Whether a video can be read from `input`, as far as that is known before it is, and what is told of it; `None`: what
+/// ffmpeg reads, of which nothing is known before.
+pub fn look(input: &Path) -> Result<Option<About>> {
     if input.is_dir() {
-        return png::names(input).map(drop);
+        let names = png::names(input)?;
+        let size = names.first().map(|first| png::size(first)).transpose()?;
+        let frames = Some(names.len());
+        return Ok(size.map(|size| About { size, frames }));
     }
     drop(open(input)?);
     if is_gif(input) {
-        return Ok(());
+        let size = gif::size(input)?;
+        return Ok(Some(About { size, frames: None }));
     }
-    ffmpeg::find().map(drop)
+    ffmpeg::can_read().map(|()| None)
 }
 
 fn is_gif(path: &Path) -> bool {
     path.extension()
         .is_some_and(|ends| ends.eq_ignore_ascii_case("gif"))
+}
+
+/// What is read at most: a file of a few bytes may hold anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Frames.
+    pub frames: usize,
+    /// Pixels of a side.
+    pub side: usize,
+    /// Bytes of all frames.
+    pub bytes: u64,
+}
+
+impl Limits {
+    /// Whatever is there.
+    pub const NONE: Self = Self {
+        frames: usize::MAX,
+        side: usize::MAX,
+        bytes: u64::MAX,
+    };
+
+    /// Why so many frames of this size are too much.
+    pub(crate) fn exceeded(&self, frames: usize, size: Size) -> Option<String> {
+        let Size { width, height } = size;
+        let most = self.side;
+        if width > most || height > most {
+            return Some(format!(
+                "{width} x {height} pixels, and at most {most} x {most} are read: scale it down"
+            ));
+        }
+        if frames > self.frames {
+            return Some(format!(
+                "more than {} frames, which is the most that is read: cut it into shorter ones",
+                self.frames
+            ));
+        }
+        // no overflow where the limits are those of a machine: 65,536 frames of 16,384 x 16,384 pixels have 46 bits
+        let bytes = (frames as u64).saturating_mul(size.frame() as u64);
+        (bytes > self.bytes).then(|| {
+            format!(
+                "{frames} frames of {width} x {height} pixels or more, and this machine's memory is enough for {} MiB of them: cut it into shorter ones, or scale it down",
+                self.bytes >> 20
+            )
+        })
+    }
 }
 
 /// Frames of a video that was read.
@@ -95,6 +159,7 @@ pub struct Frames {
     pub bytes: Vec<u8>,
     /// Frames a second, where the file says so.
     pub fps: Option<f64>,
+    limits: Limits,
 }
 
 impl Frames {
@@ -103,27 +168,38 @@ impl Frames {
         self.bytes.len() / self.size.frame().max(1)
     }
 
-    /// Adds one, which must be as large as those before.
-    fn push(&mut self, size: Size, bytes: &[u8], path: &Path) -> Result<()> {
+    /// Whether one more of this size may come: to be asked before memory is taken for it. It must be as large as those
+    /// before.
+    fn expect(&mut self, size: Size, path: &Path) -> Result<()> {
+        let wrong = |reason: String| {
+            Err(Error::File {
+                path: path.to_owned(),
+                reason,
+            })
+        };
         if self.bytes.is_empty() {
             self.size = size;
         }
         if size != self.size {
-            return Err(Error::File {
-                path: path.to_owned(),
-                reason: format!(
-                    "{} x {} pixels, where the frames before have {} x {}",
-                    size.width, size.height, self.size.width, self.size.height
-                ),
-            });
+            return wrong(format!(
+                "{} x {} pixels, where the frames before have {} x {}",
+                size.width, size.height, self.size.width, self.size.height
+            ));
         }
+        match self.limits.exceeded(self.count() + 1, size) {
+            Some(reason) => wrong(reason),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds one that was expected.
+    fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        Ok(())
     }
 }
 
-/// Reads a video: a folder of png pictures, a gif, or anything that ffmpeg reads.
-pub fn read(input: &Path) -> Result<Frames> {
+/// Reads a video, a folder of png pictures, a gif, or anything that ffmpeg reads, if it is not more than `limits`.
+pub fn read(input: &Path, limits: Limits) -> Result<Frames> {
     let mut frames = Frames {
         size: Size {
             width: 0,
@@ -131,6 +207,7 @@ pub fn read(input: &Path) -> Result<Frames> {
         },
         bytes: Vec::new(),
         fps: None,
+        limits,
     };
     if input.is_dir() {
         png::read(input, &mut frames)?;

@@ -1,13 +1,14 @@
 //! The place of an output: what is there and is not ours is never removed.
 
-use std::ffi::OsStr;
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, io};
 
-/// `frame_00001.png`, as the folder of pictures has them.
-fn is_picture(name: &OsStr) -> bool {
+/// Whether a file is named as those of a folder of pictures: `frame_00001.png`, …
+pub fn is_picture(name: &OsStr) -> bool {
     name.to_str()
         .and_then(|name| name.strip_prefix("frame_")?.strip_suffix(".png"))
         .is_some_and(|n| n.len() >= 5 && n.bytes().all(|byte| byte.is_ascii_digit()))
@@ -91,6 +92,62 @@ pub fn clear(part: &Path) -> Result<()> {
         fs::remove_file(&path).map_err(io(&path))?;
     }
     fs::remove_dir(part).map_err(io(part))
+}
+
+/// A file that is there whole or not at all: `work` writes it as `part`, a name that is ours alone on the same file
+/// system, and `place` renames it once it is on the disk. Where that fails, nothing of it stays.
+pub(crate) fn whole(
+    part: &Path,
+    work: impl FnOnce(&Path) -> Result<()>,
+    place: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    let on_disk = || File::open(part).and_then(|file| file.sync_data());
+    let done = work(part)
+        .and_then(|()| on_disk().map_err(io(part)))
+        .and_then(|()| place(part));
+    done.inspect_err(|_| {
+        // half a file is of no use
+        let _ = fs::remove_file(part);
+    })
+}
+
+/// A new empty file beside the output, under a name that was not taken.
+pub(crate) fn free_name(output: &Path) -> Result<PathBuf> {
+    let mut number = 0_u32;
+    loop {
+        let mut name = OsString::from(".");
+        name.push(output.file_name().unwrap_or_default());
+        name.push(format!(".{number}.part"));
+        let path = output.with_file_name(name);
+        match File::create_new(&path) {
+            Ok(_) => return Ok(path),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists && number < 1000 => number += 1,
+            Err(e) => return Err(io(&path)(e)),
+        }
+    }
+}
+
+/// Whether something can be written beside the output: it is tried, as nothing else tells for sure.
+pub fn can_be_written(output: &Path) -> Result<()> {
+    let folder = match output.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let wrong = |reason: String| Error::File {
+        path: output.to_owned(),
+        reason,
+    };
+    if !folder.is_dir() {
+        return Err(wrong(format!("there is no folder {}", folder.display())));
+    }
+    let tried = free_name(output).map_err(|e| match e {
+        Error::Io { source, .. } => wrong(format!(
+            "nothing can be written in the folder {} ({source}): name another",
+            folder.display()
+        )),
+        other => other,
+    })?;
+    fs::remove_file(&tried).map_err(io(&tried))
 }
 
 /// Puts what is whole in its place; without `force` nothing that is there is replaced.

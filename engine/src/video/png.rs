@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
-use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Transformations};
+use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Reader, Transformations};
 
 use super::{Frames, Size, Writer};
 use crate::error::{Error, Result, io, open};
@@ -25,12 +25,16 @@ impl Pictures {
             written: 0,
         })
     }
+
+    fn path(&self, number: usize) -> PathBuf {
+        self.folder.join(format!("frame_{number:05}.png"))
+    }
 }
 
 impl Writer for Pictures {
     fn frame(&mut self, frame: &[u8]) -> Result<()> {
         self.written += 1;
-        let path = self.folder.join(format!("frame_{:05}.png", self.written));
+        let path = self.path(self.written);
         let file = BufWriter::new(File::create(&path).map_err(io(&path))?);
         let [width, height] = sides(self.size, &path)?;
         let mut encoder = Encoder::new(file, width, height);
@@ -49,6 +53,12 @@ impl Writer for Pictures {
     }
 
     fn end(self: Box<Self>) -> Result<()> {
+        // together: one by one each would wait for the disk
+        for number in 1..=self.written {
+            let path = self.path(number);
+            let file = File::open(&path).map_err(io(&path))?;
+            file.sync_data().map_err(io(&path))?;
+        }
         Ok(())
     }
 }
@@ -97,24 +107,41 @@ fn by_number(name: &str) -> String {
 /// Reads all pictures of a folder.
 pub(super) fn read(folder: &Path, frames: &mut Frames) -> Result<()> {
     for path in names(folder)? {
-        let (size, bytes) = picture(&path)?;
-        frames.push(size, &bytes, &path)?;
+        let mut reader = opened(&path)?;
+        frames.expect(size_of(&reader), &path)?;
+        frames.push(&picture(&mut reader, &path)?);
     }
     Ok(())
 }
 
-fn picture(path: &Path) -> Result<(Size, Vec<u8>)> {
-    let file = open(path)?;
-    let mut decoder = Decoder::new(BufReader::new(file));
+/// Width and height, of which only the header is read.
+pub(super) fn size(path: &Path) -> Result<Size> {
+    opened(path).map(|reader| size_of(&reader))
+}
+
+type Opened = Reader<BufReader<File>>;
+
+fn opened(path: &Path) -> Result<Opened> {
+    let mut decoder = Decoder::new(BufReader::new(open(path)?));
     decoder.set_transformations(Transformations::normalize_to_color8());
-    let mut reader = decoder.read_info().map_err(|e| wrong(path, &e))?;
+    decoder.read_info().map_err(|e| wrong(path, &e))
+}
+
+fn size_of(reader: &Opened) -> Size {
+    let about = reader.info();
+    let [width, height] = [about.width, about.height].map(|side| side as usize);
+    Size { width, height }
+}
+
+/// The pixels as RGB.
+fn picture(reader: &mut Opened, path: &Path) -> Result<Vec<u8>> {
     let length = reader
         .output_buffer_size()
         .ok_or_else(|| wrong(path, &"it is too large"))?;
     let mut bytes = vec![0; length];
     let info = reader.next_frame(&mut bytes).map_err(|e| wrong(path, &e))?;
     bytes.truncate(info.buffer_size());
-    let rgb: Vec<u8> = match info.color_type {
+    Ok(match info.color_type {
         ColorType::Rgb => bytes,
         ColorType::Rgba => bytes
             .chunks_exact(4)
@@ -123,9 +150,7 @@ fn picture(path: &Path) -> Result<(Size, Vec<u8>)> {
         ColorType::Grayscale => bytes.iter().flat_map(|g| [*g; 3]).collect(),
         ColorType::GrayscaleAlpha => bytes.chunks_exact(2).flat_map(|p| [p[0]; 3]).collect(),
         ColorType::Indexed => return Err(wrong(path, &"its palette is missing")),
-    };
-    let [width, height] = [info.width, info.height].map(|side| side as usize);
-    Ok((Size { width, height }, rgb))
+    })
 }
 
 fn sides(size: Size, path: &Path) -> Result<[u32; 2]> {

@@ -57,7 +57,7 @@ fn pictures_come_back_to_the_byte() {
         names(&output),
         ["frame_00001.png", "frame_00002.png", "frame_00003.png"]
     );
-    let frames = read(&output).unwrap();
+    let frames = read(&output, Limits::NONE).unwrap();
     assert_eq!((frames.size, frames.count()), (SIZE, 3));
     assert_eq!(frames.bytes, colours());
     assert_eq!(names(folder.path()), ["out"], "nothing is left over");
@@ -68,7 +68,7 @@ fn a_gif_comes_back_nearly() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.gif");
     written(&output, false).unwrap();
-    let frames = read(&output).unwrap();
+    let frames = read(&output, Limits::NONE).unwrap();
     assert_eq!((frames.size, frames.count()), (SIZE, 3));
     let off = |(a, b): (&u8, &u8)| a.abs_diff(*b);
     assert!(frames.bytes.iter().zip(&colours()).map(off).max() <= Some(2));
@@ -169,7 +169,7 @@ fn forms_are_told_by_the_name() {
 #[test]
 fn pictures_of_two_sizes_and_folders_without_any_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let say = || read(folder.path()).unwrap_err().to_string();
+    let say = || read(folder.path(), Limits::NONE).unwrap_err().to_string();
     assert!(
         say().ends_with("there is no png picture in it"),
         "{}",
@@ -234,9 +234,166 @@ fn a_program_that_cannot_write_is_known_before_anything_is_computed() {
     let folder = tempfile::tempdir().unwrap();
     let says = |path: &Path| ffmpeg::with(path, || writable(Kind::Mp4)).map_err(|e| e.to_string());
     let e = says(&folder.path().join("none")).unwrap_err();
-    assert!(e.contains("cannot be started"), "{e}");
+    assert!(e.contains("none cannot be started (No such file"), "{e}");
     let e = says(&program(folder.path(), "exit 0")).unwrap_err();
     assert!(e.contains("without an encoder for mp4"), "{e}");
     let able = program(folder.path(), "echo ' V....D mpeg4 MPEG-4'");
     assert_eq!(says(&able), Ok(()));
+}
+
+#[test]
+fn a_gif_is_never_faster_than_viewers_take_it_and_its_sum_is_right() {
+    let folder = tempfile::tempdir().unwrap();
+    for (fps, delays) in [
+        (MOST_GIF_FPS, [2; 6]),
+        (49.0, [2, 2, 2, 2, 2, 2]),
+        (30.0, [3, 4, 3, 3, 4, 3]),
+        (0.5, [200; 6]),
+    ] {
+        let output = folder.path().join(format!("{fps}.gif"));
+        let frames = std::iter::repeat_with(|| Ok(vec![7; SIZE.frame()])).take(6);
+        write(
+            (&output, &part(&output)),
+            (SIZE, fps),
+            false,
+            frames,
+            |_| Ok(()),
+            |_| Ok(()),
+        )
+        .unwrap();
+        let file = fs::File::open(&output).unwrap();
+        let mut decoder = ::gif::DecodeOptions::new().read_info(file).unwrap();
+        let mut found = Vec::new();
+        while let Some(frame) = decoder.read_next_frame().unwrap() {
+            found.push(frame.delay);
+        }
+        assert_eq!(found, delays, "{fps}");
+    }
+}
+
+#[test]
+fn more_than_the_limits_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pictures, gif) = (folder.path().join("pictures"), folder.path().join("v.gif"));
+    written(&pictures, false).unwrap();
+    written(&gif, false).unwrap();
+    // three frames of 8 x 4 pixels, and then for ever
+    let path = program(
+        folder.path(),
+        "case \"$*\" in *ppm*) while printf 'P6\\n8 4\\n255\\n'; do head -c 96 /dev/zero; done; esac",
+    );
+    let video = folder.path().join("v.mkv");
+    fs::write(&video, "video").unwrap();
+    let three = Limits {
+        frames: 3,
+        side: 8,
+        bytes: 3 * 96,
+    };
+    for (limits, want) in [
+        (Limits { frames: 2, ..three }, "more than 2 frames"),
+        (Limits { side: 7, ..three }, "at most 7 x 7 are read"),
+        (
+            Limits {
+                bytes: 287,
+                ..three
+            },
+            "3 frames of 8 x 4 pixels or more",
+        ),
+    ] {
+        for input in [&pictures, &gif, &video] {
+            let e = ffmpeg::with(&path, || read(input, limits)).unwrap_err();
+            assert!(matches!(e, Error::File { .. }), "{e}");
+            assert!(e.to_string().contains(want), "{e}");
+        }
+    }
+    for input in [&pictures, &gif] {
+        assert_eq!(read(input, three).unwrap().count(), 3);
+    }
+}
+
+#[test]
+fn sizes_are_known_before_anything_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pictures, gif) = (folder.path().join("pictures"), folder.path().join("v.gif"));
+    written(&pictures, false).unwrap();
+    written(&gif, false).unwrap();
+    let about = |frames| Some(About { size: SIZE, frames });
+    assert_eq!(look(&pictures).unwrap(), about(Some(3)));
+    assert_eq!(look(&gif).unwrap(), about(None));
+    // the size of a gif is in its header: 65,535 x 65,535 pixels, of which nothing is there
+    let mut bytes = fs::read(&gif).unwrap();
+    bytes[6..10].fill(0xff);
+    fs::write(&gif, &bytes).unwrap();
+    let size = look(&gif).unwrap().unwrap().size;
+    assert_eq!((size.width, size.height), (65535, 65535));
+    let limits = Limits {
+        side: 16384,
+        ..Limits::NONE
+    };
+    let e = read(&gif, limits).unwrap_err().to_string();
+    assert!(e.contains("65535 x 65535 pixels"), "{e}");
+}
+
+#[test]
+fn a_program_that_cannot_read_is_known_before_it_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let video = folder.path().join("v.mkv");
+    fs::write(&video, "video").unwrap();
+    let says = |path: &Path| ffmpeg::with(path, || look(&video));
+    let none = folder.path().join("none");
+    for (path, want) in [
+        (none, "cannot be started (No such file"),
+        (
+            program(folder.path(), "echo 'no such library' >&2; exit 127"),
+            "no such library): install ffmpeg",
+        ),
+    ] {
+        let e = says(&path).unwrap_err();
+        assert!(matches!(e, Error::Program { .. }), "{e}");
+        assert!(e.to_string().contains(want), "{e}");
+    }
+    let able = program(folder.path(), "exit 0");
+    assert_eq!(says(&able).unwrap(), None);
+}
+
+#[test]
+fn a_video_that_ffmpeg_cannot_read_is_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let video = folder.path().join("v.mkv");
+    fs::write(&video, "video").unwrap();
+    for (text, want) in [
+        ("echo 'Invalid data' >&2; exit 1", "Invalid data"),
+        ("printf 'P6\\n8 4\\n255\\nx'", "a frame is cut short"),
+        ("kill -9 $$", "signal: 9"),
+    ] {
+        let path = program(folder.path(), text);
+        let e = ffmpeg::with(&path, || read(&video, Limits::NONE)).unwrap_err();
+        assert!(
+            matches!(&e, Error::File { path, .. } if *path == video),
+            "{e}"
+        );
+        let e = e.to_string();
+        assert!(
+            e.contains("ffmpeg cannot read it: ") && e.contains(want),
+            "{e}"
+        );
+    }
+}
+
+#[test]
+fn ffmpeg_tells_how_fast_a_video_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let video = folder.path().join("v.mkv");
+    fs::write(&video, "video").unwrap();
+    let tells = |line: &str| {
+        let text = format!(
+            "case \"$*\" in *ppm*) printf 'P6\\n1 1\\n255\\nrgb';; *) echo '{line}' >&2; exit 1;; esac"
+        );
+        let path = program(folder.path(), &text);
+        ffmpeg::with(&path, || read(&video, Limits::NONE).unwrap().fps)
+    };
+    let line = "  Stream #0:0(und): Video: h264 (High), yuv420p, 32x32 [SAR 1:1], 9 kb/s, 29.97 fps, 30 tbr";
+    assert_eq!(tells(line), Some(29.97));
+    assert_eq!(tells("  Stream #0:0: Video: gif, 1x1, 0.1k tbr"), None);
+    assert_eq!(tells("nothing"), None);
 }

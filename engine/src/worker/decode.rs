@@ -10,12 +10,12 @@ use super::job::{channels, fps, open_model};
 use super::latents::Latents;
 use super::parts::{Digest, Parts};
 use super::watch::Watch;
-use super::{Place, Ready, Work, say, sizes};
+use super::{Job, Place, Ready, Work, say, sizes};
 use crate::error::{Error, Result, argument};
 use crate::plan::{self, Choice, Half, Way};
 use crate::vae::precision::{higher, word};
 use crate::vae::{Chunk, Config, Model};
-use crate::video::{self, Kind, Size};
+use crate::video::{self, Kind, MOST_GIF_FPS, Size};
 
 /// Everything about a decode that is known before its first frame.
 struct Plan {
@@ -121,13 +121,14 @@ impl Plan {
             "{}: {frames} frames of {width} x {height} pixels",
             class(config)
         ));
+        let fps = playable(job, job.fps.or(told).unwrap_or(usual))?;
         Ok(Self {
             latents: file.read(channels, job.item)?,
             scaling_applied: scaling.unwrap_or(false),
             grid: [t, h, w],
             size: Size { width, height },
             frames,
-            fps: job.fps.or(told).unwrap_or(usual),
+            fps,
             model,
         })
     }
@@ -274,6 +275,24 @@ impl Plan {
     }
 }
 
+/// Frames a second as the output can have them; where that is not what was asked for it is said. A `--fps` that a gif
+/// cannot have was refused before.
+fn playable(job: &Job, fps: f64) -> Result<f64> {
+    match Kind::of(&job.output)? {
+        Kind::Gif if fps > MOST_GIF_FPS => {
+            say(&format!(
+                "the latents say {fps} frames a second, and a gif shows at most {MOST_GIF_FPS}: it is made with {MOST_GIF_FPS}, slower than meant (an .mp4 has them all)"
+            ));
+            return Ok(MOST_GIF_FPS);
+        }
+        Kind::Pictures if job.fps.is_some() => {
+            say("pictures have no speed: --fps changes nothing here");
+        }
+        _ => {}
+    }
+    Ok(fps)
+}
+
 /// The supervisor finds the file by this line.
 fn wrote(output: &Path) {
     say(&format!("Wrote {}", output.display()));
@@ -317,6 +336,24 @@ fn eight_bit(video: &Tensor, dtype: DType) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn latents_faster_than_a_gif_can_be_give_the_fastest_that_it_can() {
+        let job = |output: &str| {
+            let words = ["decode", "l", "--model", "m", "--output", output];
+            Job::parse(words.map(std::ffi::OsString::from)).unwrap()
+        };
+        let fps = |output: &str, fps| playable(&job(output), fps).unwrap();
+        for (output, told, want) in [
+            ("o.gif", 60.0, 50.0),
+            ("o.gif", 24.0, 24.0),
+            ("o.mp4", 60.0, 60.0),
+            ("o", 60.0, 60.0),
+        ] {
+            let found: f64 = fps(output, told);
+            assert!((found - want).abs() < 1e-9, "{output}: {found}");
+        }
+    }
 
     #[test]
     fn numbers_become_bytes_and_what_is_none_is_refused() {

@@ -1,9 +1,6 @@
 //! A video to latents.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
@@ -11,13 +8,12 @@ use safetensors::tensor::TensorView;
 use serde_json::json;
 
 use super::decode::class;
-use super::job::{channels, open_model};
+use super::job::{channels, fitting, open_model};
 use super::watch::Watch;
 use super::{Ready, Work, say, sizes};
-use crate::error::{Error, Result, argument, io};
+use crate::error::{Error, Result, argument};
 use crate::plan::{self, Half, Way};
 use crate::vae::Model;
-use crate::vae::tiles::Ratio;
 use crate::video::{self, Frames};
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
@@ -29,9 +25,14 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     told.phase("model_load", json!({}));
     let model = open_model(&job.model)?;
     work.about(&model);
+    let frames = video::read(&job.input, sizes::limits())?;
     let ratio = model.config().ratio();
-    let frames = video::read(&job.input)?;
-    let (video, size) = fitting(&frames, ratio, &job.input)?;
+    let size = fitting(ratio, frames.count(), frames.size)
+        .and_then(|size| sizes::encodable(model.config(), size).map(|()| size))
+        .map_err(|reason| Error::File {
+            path: job.input.clone(),
+            reason,
+        })?;
     let [count, height, width] = size;
     say(&format!(
         "{}: {count} frames of {width} x {height} pixels",
@@ -45,6 +46,9 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
             ratio.time
         ));
     }
+    let fps = frames.fps;
+    let video = numbers(&frames, size)?;
+    drop(frames);
     let Ready {
         backend,
         name,
@@ -80,33 +84,21 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
         .to_device(&Device::Cpu)?
         .contiguous()?;
     told.phase("save", json!({}));
-    write(work, &model, &latents, frames.fps)?;
+    write(work, &model, &latents, fps)?;
     say(&format!("Wrote {}", job.output.display()));
     Ok(())
 }
 
-/// The frames as (1, 3, T, H, W) of -1 to 1, as many as the model takes, and (T, H, W).
-fn fitting(frames: &Frames, ratio: Ratio, input: &Path) -> Result<(Tensor, [usize; 3])> {
-    let (width, height) = (frames.size.width, frames.size.height);
-    let space = ratio.space;
-    if !width.is_multiple_of(space) || !height.is_multiple_of(space) {
-        return Err(Error::File {
-            path: input.to_owned(),
-            reason: format!(
-                "{width} x {height} pixels: this model takes sides that are multiples of {space}; scale or crop it to {} x {}",
-                (width / space).max(1) * space,
-                (height / space).max(1) * space
-            ),
-        });
+/// The first frames as (1, 3, T, H, W) of -1 to 1.
+fn numbers(frames: &Frames, [count, height, width]: [usize; 3]) -> Result<Tensor> {
+    let bytes = &frames.bytes[..count * frames.size.frame()];
+    let mut numbers = Vec::with_capacity(bytes.len());
+    for channel in 0..3 {
+        let of_channel = bytes[channel..].iter().step_by(3);
+        numbers.extend(of_channel.map(|byte| f32::from(*byte) / 127.5 - 1.0));
     }
-    let count = (frames.count() - 1) / ratio.time * ratio.time + 1;
-    let numbers: Vec<f32> = frames.bytes[..count * frames.size.frame()]
-        .iter()
-        .map(|byte| f32::from(*byte) / 127.5 - 1.0)
-        .collect();
-    let clip = Tensor::from_vec(numbers, (1, count, height, width, 3), &Device::Cpu)?;
-    let video = clip.permute((0, 4, 1, 2, 3))?.contiguous()?;
-    Ok((video, [count, height, width]))
+    let shape = (1, 3, count, height, width);
+    Ok(Tensor::from_vec(numbers, shape, &Device::Cpu)?)
 }
 
 /// As the vault writes latents (docs/vault.md), whole or not at all.
@@ -140,33 +132,12 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
     };
     let view =
         TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes).map_err(wrong)?;
-    let part = free_name(&job.output)?;
-    let place = || {
-        safetensors::serialize_to_file([("latents", view)], Some(told), &part).map_err(wrong)?;
-        let file = File::open(&part).map_err(io(&part))?;
-        file.sync_data().map_err(io(&part))?;
-        video::into_place(&part, &job.output, job.force)
-    };
-    place().inspect_err(|_| {
-        // half a file is of no use
-        let _ = std::fs::remove_file(&part);
-    })
-}
-
-/// An empty file that was not there before, beside the output.
-fn free_name(output: &Path) -> Result<PathBuf> {
-    let mut number = 0_u32;
-    loop {
-        let mut name = OsString::from(".");
-        name.push(output.file_name().unwrap_or_default());
-        name.push(format!(".{number}.part"));
-        let path = output.with_file_name(name);
-        match File::create_new(&path) {
-            Ok(_) => return Ok(path),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
-            Err(e) => return Err(io(&path)(e)),
-        }
-    }
+    let part = video::free_name(&job.output)?;
+    video::whole(
+        &part,
+        |part| safetensors::serialize_to_file([("latents", view)], Some(told), part).map_err(wrong),
+        |part| video::into_place(part, &job.output, job.force),
+    )
 }
 
 #[cfg(test)]
@@ -174,11 +145,43 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_pixels_of_a_frame_become_a_plane_of_each_colour() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v");
+        let size = video::Size {
+            width: 2,
+            height: 1,
+        };
+        // two frames, of which the first counts
+        let bytes = vec![0, 51, 102, 153, 204, 255, 9, 9, 9, 9, 9, 9];
+        let part = folder.path().join("part");
+        let all = [Ok(bytes)].into_iter();
+        video::write(
+            (&path, &part),
+            (size, 1.0),
+            false,
+            all,
+            |_| Ok(()),
+            |_| Ok(()),
+        )
+        .unwrap();
+        let frames = video::read(&path, video::Limits::NONE).unwrap();
+        let video = numbers(&frames, [1, 1, 2]).unwrap();
+        assert_eq!(video.dims(), [1, 3, 1, 1, 2]);
+        let numbers: Vec<f32> = video.flatten_all().unwrap().to_vec1().unwrap();
+        let bytes: Vec<f32> = numbers
+            .iter()
+            .map(|x| ((x + 1.0) * 127.5).round())
+            .collect();
+        assert_eq!(bytes, [0.0, 153.0, 51.0, 204.0, 102.0, 255.0]);
+    }
+
+    #[test]
     fn files_of_the_users_are_not_written_over() {
         let folder = tempfile::tempdir().unwrap();
         let taken = folder.path().join(".z.safetensors.0.part");
         std::fs::write(&taken, "mine").unwrap();
-        let free = free_name(&folder.path().join("z.safetensors")).unwrap();
+        let free = video::free_name(&folder.path().join("z.safetensors")).unwrap();
         assert_eq!(free, folder.path().join(".z.safetensors.1.part"));
         assert_eq!(std::fs::read(taken).unwrap(), b"mine");
     }

@@ -8,8 +8,9 @@ use super::latents::Latents;
 use super::parts::Parts;
 use super::sizes;
 use crate::error::{Error, Result};
+use crate::vae::tiles::Ratio;
 use crate::vae::{Config, Model};
-use crate::video::{self, Kind};
+use crate::video::{self, About, Kind, Size};
 
 /// Decode or encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,21 +233,65 @@ impl Job {
                 })?;
                 video::writable(Kind::of(&self.output)?)
             }
-            _ => video::readable(&self.input),
+            _ => match video::look(&self.input)? {
+                Some(about) => self.check_video(model.config(), &about),
+                None => Ok(()),
+            },
         }
+    }
+
+    /// What is known of a video before it is read.
+    fn check_video(&self, config: &Config, about: &About) -> Result<()> {
+        let wrong = |reason: String| {
+            Err(Error::File {
+                path: self.input.clone(),
+                reason,
+            })
+        };
+        let frames = about.frames.unwrap_or(1);
+        if let Some(reason) = sizes::limits().exceeded(frames, about.size) {
+            return wrong(reason);
+        }
+        fitting(config.ratio(), frames, about.size)
+            .and_then(|size| sizes::encodable(config, size))
+            .or_else(wrong)
     }
 
     /// Whether the output may be written where it is named: nothing that is not ours is ever replaced.
     pub(super) fn check_place(&self) -> Result<()> {
+        if self.output.as_os_str() == "-" {
+            return usage(
+                "nothing is written to standard output: name a file or a folder (./- is one of that name)",
+            );
+        }
         video::is_free_of(&self.output, &[&self.input, &self.model])?;
-        let pictures = self.task == Task::Decode && Kind::of(&self.output)? == Kind::Pictures;
+        let kind = match self.task {
+            Task::Decode => Some(Kind::of(&self.output)?),
+            _ => None,
+        };
         if self.task == Task::Decode {
             Parts::check_place(&self.output)?;
         }
+        if let Some(fps) = self.fps.filter(|fps| *fps > video::MOST_GIF_FPS)
+            && kind == Some(Kind::Gif)
+        {
+            return usage(format!(
+                "--fps {fps}: a gif shows at most {most} frames a second, as its delays are whole hundredths of a second and viewers take less than two of them for ten: give --fps {most}, or write an .mp4 or a folder of pictures",
+                most = video::MOST_GIF_FPS
+            ));
+        }
         if self.force {
-            video::replaceable(&self.output, pictures)?;
+            video::replaceable(&self.output, kind == Some(Kind::Pictures))?;
         }
         Ok(())
+    }
+
+    /// After the run: removes what a killed worker has left beside the output that no other could go on from. What is
+    /// not ours, or in use, stays.
+    pub fn tidy(&self) {
+        if self.task == Task::Decode {
+            Parts::tidy(&self.output);
+        }
     }
 
     fn check_output(&self) -> Result<()> {
@@ -259,19 +304,35 @@ impl Job {
         if self.output.symlink_metadata().is_ok() && !self.force {
             return Err(Error::Exists(self.output.clone()));
         }
-        let folder = match self.output.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        if !folder.is_dir() {
-            return wrong(format!("there is no folder {}", folder.display()));
-        }
         let ends = self.output.extension().and_then(|end| end.to_str());
         if self.task == Task::Encode && ends != Some("safetensors") {
             return wrong("latents are written as .safetensors: name it so".to_owned());
         }
-        Ok(())
+        video::can_be_written(&self.output)
     }
+}
+
+fn usage<T>(reason: impl Into<String>) -> Result<T> {
+    Err(Error::Usage(reason.into()))
+}
+
+/// Frames, height and width of a video that are encoded, where the model can take it: the last frames may be left out.
+pub(super) fn fitting(
+    ratio: Ratio,
+    frames: usize,
+    size: Size,
+) -> std::result::Result<[usize; 3], String> {
+    let Size { width, height } = size;
+    let space = ratio.space;
+    if !width.is_multiple_of(space) || !height.is_multiple_of(space) {
+        return Err(format!(
+            "{width} x {height} pixels: this model takes sides that are multiples of {space}; scale or crop it to {} x {}",
+            (width / space).max(1) * space,
+            (height / space).max(1) * space
+        ));
+    }
+    let count = (frames.max(1) - 1) / ratio.time * ratio.time + 1;
+    Ok([count, height, width])
 }
 
 /// Frames a second that a video can have.

@@ -156,7 +156,7 @@ fn done(result: std::result::Result<(), (&'static str, Error)>) -> u8 {
 /// The exit code for an error.
 pub fn exit_code(e: &Error) -> u8 {
     match e {
-        Error::Exists(_) | Error::InTheWay { .. } => EXIT_USAGE,
+        Error::Usage(_) | Error::Exists(_) | Error::InTheWay { .. } => EXIT_USAGE,
         Error::Stopped => EXIT_STOPPED,
         Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => EXIT_MISSING,
         Error::File { .. } | Error::Weight { .. } | Error::Argument(_) => EXIT_DATA,

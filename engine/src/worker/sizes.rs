@@ -8,6 +8,7 @@ use crate::ops::Backend;
 use crate::ops::cpu::Cpu;
 use crate::plan::{self, Choice, Job, Room, Way};
 use crate::vae::{Config, Run, Tiling};
+use crate::video::Limits;
 
 /// What is left where nothing fits: the host may still page something out.
 const LEAST: Run = Run {
@@ -81,6 +82,18 @@ pub(super) fn altered(config: &Config, settings: &Settings) -> Vec<String> {
     told
 }
 
+/// A video that is read is kept as bytes, and becomes numbers of four bytes each.
+const READ_COPIES: u64 = 5;
+
+/// What is read of a video at most.
+pub(super) fn limits() -> Limits {
+    Limits {
+        frames: MOST_FRAMES,
+        side: MOST_PIXELS,
+        bytes: memory().map_or(u64::MAX, |memory| memory / READ_COPIES),
+    }
+}
+
 /// Whether a decode of latents of (frames, height, width) can be done on this machine at all; the reason if not. By
 /// arithmetic alone: a header of a few bytes may claim anything.
 pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
@@ -89,38 +102,62 @@ pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result
     let sides = [w, h].map(|side| side.saturating_mul(ratio.space));
     let frames = (t - 1).saturating_mul(ratio.time).saturating_add(1);
     let [width, height] = sides;
-    let about = format!("{frames} frames of {width} x {height} pixels");
+    let about = format!("{frames} frames of {width} x {height} pixels would come of these latents");
     if frames > MOST_FRAMES || sides.iter().any(|side| *side > MOST_PIXELS) {
         return Err(format!(
-            "{about} would come of these latents, and at most {MOST_FRAMES} of {MOST_PIXELS} x {MOST_PIXELS} are decoded"
+            "{about}, and at most {MOST_FRAMES} of {MOST_PIXELS} x {MOST_PIXELS} are decoded"
         ));
     }
-    let Some(memory) = memory() else {
-        return Ok(());
-    };
-    let refused = |takes: String| {
-        Err(format!(
-            "{about} would come of these latents: {takes}, and this machine has {} MiB with its swap",
-            memory >> 20
-        ))
-    };
     // no overflow: the limits above are far below
     let bytes = (frames * width * height * 3) as u64;
     // before the planner is asked, whose own time grows with the size
-    if bytes / DISK_SHARE > memory {
-        return refused(format!("{} MiB of video", bytes >> 20));
+    if let Some(memory) = memory().filter(|memory| bytes / DISK_SHARE > *memory) {
+        return Err(too_much(
+            &about,
+            &format!("{} MiB of video", bytes >> 20),
+            memory,
+        ));
     }
+    fits_somehow(config, plan::Half::Decoder, size, &about)
+}
+
+/// Whether a video of (frames, height, width), which keeps [`limits`], can be encoded on this machine at all; the
+/// reason if not.
+pub(super) fn encodable(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
+    let [frames, height, width] = size;
+    let about = format!("{frames} frames of {width} x {height} pixels");
+    fits_somehow(config, plan::Half::Encoder, size, &about)
+}
+
+/// Whether the smallest way takes no more than this machine's memory.
+fn fits_somehow(
+    config: &Config,
+    half: plan::Half,
+    size: [usize; 3],
+    about: &str,
+) -> std::result::Result<(), String> {
     let job = Job {
         config,
-        half: plan::Half::Decoder,
+        half,
         batch: 1,
         size,
     };
     let peak = plan::peak(&job, &Cpu, &least(config)).map_err(|e| e.to_string())?;
-    if peak > memory {
-        return refused(format!("{} MiB of memory in the smallest way", peak >> 20));
+    match memory().filter(|memory| peak > *memory) {
+        Some(memory) => Err(too_much(
+            about,
+            &format!("{} MiB of memory in the smallest way", peak >> 20),
+            memory,
+        )),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+fn too_much(about: &str, takes: &str, memory: u64) -> String {
+    format!(
+        "{about}: {takes}, and this machine has {} MiB with its swap",
+        memory >> 20
+    )
 }
 
 /// The smallest way.

@@ -299,6 +299,13 @@ impl Shell {
         self.agent_told(told);
     }
 
+    /// Whether the attempt is our own worker, which has told how its job ended.
+    pub(super) fn has_own_worker_told(&self) -> bool {
+        let attempt = self.attempt.as_ref();
+        let is_own = attempt.is_some_and(|a| crate::model::worker::is_own_worker(&a.argv));
+        is_own && self.agent.tracker.has_told_end()
+    }
+
     fn agent_told(&mut self, told: Vec<Told>) {
         for (from, event) in told {
             self.post_from(from, event);

@@ -113,11 +113,15 @@ impl Shell {
         let by_itself = matches!(status, ExitStatus::Code(c) if !(129..=159).contains(&c));
         if by_itself && !self.ending {
             let success = status == ExitStatus::Code(0);
-            let events = self
+            let mut events = self
                 .adapter
                 .as_mut()
                 .map(|a| a.finish(success))
                 .unwrap_or_default();
+            if self.has_own_worker_told() {
+                // it has one job, and its own word for the end is there: it is not told twice
+                events.retain(|event| !matches!(event, Event::Job(_)));
+            }
             self.adapted(events);
         }
         self.exit_seen = true;

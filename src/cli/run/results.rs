@@ -6,8 +6,7 @@ use std::time::SystemTime;
 
 use tokio::sync::mpsc;
 
-use crate::model::Bytes;
-use crate::workload::artefacts::{self, FoundFile};
+use crate::workload::artefacts::{self, Found};
 
 /// What a look found.
 #[derive(Debug)]
@@ -15,7 +14,7 @@ pub(super) struct Look {
     /// Which attempt it was made for.
     pub(super) attempt: u32,
     /// Files written since the attempt began, newest first.
-    pub(super) found: Vec<FoundFile>,
+    pub(super) found: Vec<Found>,
     /// A last look, after the process has ended.
     pub(super) last: bool,
 }
@@ -28,7 +27,7 @@ pub(super) struct Finder {
     attempt: u32,
     to: mpsc::Sender<Look>,
     /// What the look before has found, so that a growing file is not taken.
-    earlier: Vec<FoundFile>,
+    earlier: Vec<Found>,
     /// The result that was told last.
     told: Option<(PathBuf, u64)>,
     looking: bool,
@@ -80,8 +79,8 @@ impl Finder {
         });
     }
 
-    /// The result of a look, if it is news: path and size.
-    pub(super) fn news(&mut self, look: &Look) -> Option<(PathBuf, Bytes)> {
+    /// The result of a look, if it is news.
+    pub(super) fn news(&mut self, look: &Look) -> Option<Found> {
         if look.attempt != self.attempt {
             return None;
         }
@@ -96,6 +95,6 @@ impl Finder {
             return None;
         }
         self.told = Some(key);
-        Some((result.path, Bytes(result.size)))
+        Some(result)
     }
 }

@@ -18,7 +18,9 @@ use crate::cli::show::last_words;
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Level, TURN_MS};
 use crate::model::sample::SourceState;
-use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, SourceStatus, Speaker};
+use crate::model::{
+    AttemptSpec, Bytes, Command, Envelope, Event, Mono, Outcome, SourceStatus, Speaker,
+};
 use crate::record::RunDir;
 use crate::run::{RunState, reduce};
 use crate::supervise::{
@@ -372,15 +374,16 @@ impl Shell {
 
     /// A look for results is back.
     fn looked(&mut self, look: &Look) {
-        if let Some((path, size)) = self.finder.news(look) {
+        if let Some(found) = self.finder.news(look) {
             let (number, rung) = self
                 .attempt
                 .as_ref()
                 .map_or((0, None), |a| (a.number, Some(a.rung.clone())));
             if let Some(rung) = rung {
                 self.post(Event::Artefact(Artefact {
-                    path: path.display().to_string(),
-                    size,
+                    path: found.path.display().to_string(),
+                    size: Bytes(found.size),
+                    frames: found.frames,
                     attempt: number,
                     rung,
                 }));

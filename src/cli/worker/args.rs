@@ -24,7 +24,7 @@ pub(in crate::cli) struct DecodeArgs {
     /// png pictures
     #[arg(long, short, value_name = "FILE|DIR")]
     pub(super) output: PathBuf,
-    /// Frames a second; without it what the latents say, else 24, of WAN 16
+    /// Frames a second (of a gif 50 at most); without it what the latents say, else 24, of WAN 16
     #[arg(long, value_name = "N", value_parser = fps)]
     pub(super) fps: Option<f64>,
     /// Which video of a batch, from 1
@@ -49,7 +49,7 @@ pub(in crate::cli) struct EncodeArgs {
     /// The latents: a .safetensors file
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: PathBuf,
-    /// Frames a second, kept beside the latents
+    /// Frames a second, kept beside the latents; without it what the video says
     #[arg(long, value_name = "N", value_parser = fps)]
     pub(super) fps: Option<f64>,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(super) struct HowArgs {
     /// Profile: an id, or a file. Without it the best matching one is taken and named
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) profile: Option<String>,
-    /// VRAM cap, such as 20GiB; wins over the profile's
+    /// VRAM cap, such as 20GiB; wins over the profile's. Concerns the card alone
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(super) cap: Option<Bytes>,
     /// Card to supervise, as for `run`
@@ -109,9 +109,9 @@ Runs as any other program does: watched, recorded, ended when it hangs, and star
 on a fallback. Finished frames are kept in OUT.parts until the video is whole; the same
 command goes on after them, to the same bits.
 
-Exit codes: those of `run`; 64 also: the output is there (--force replaces it); 65: latents,
-model or vault entry are damaged or do not fit each other; 66: not found; 69: no ffmpeg, or
-no card that can be used.
+Exit codes: those of `run`; 64 also: the output is there (--force replaces it), or cannot be
+one; 65: latents, model or vault entry are damaged or do not fit each other; 66: not found;
+69: no ffmpeg, or no card that can be used.
 
 Examples: framepack-tui decode latents.safetensors --model HunyuanVideo/vae -o out.mp4
           framepack-tui decode --from-vault --model HunyuanVideo/vae -o rescued.gif";

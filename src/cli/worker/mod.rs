@@ -75,7 +75,11 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
     let mut notices = Vec::new();
     job.place = place(how.device, &mut notices)?;
     let on_cpu = job.place == Place::Cpu;
-    run::main(RunArgs {
+    if on_cpu {
+        notices.extend(of_the_card(&how));
+    }
+    let command = command(&job)?;
+    let ended = run::main(RunArgs {
         profile: how.profile,
         cap: how.cap,
         gpu: how.gpu,
@@ -84,8 +88,23 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
         agent: Some(AgentChoice::Auto),
         show: how.show,
         own: Some(OwnWorker { on_cpu, notices }),
-        command: command(&job)?,
-    })
+        command,
+    });
+    // a worker that was killed could not
+    job.tidy();
+    ended
+}
+
+/// What was asked for and concerns a card, where none is used.
+fn of_the_card(how: &HowArgs) -> Vec<String> {
+    let cap = how.cap.map(|cap| format!("--cap {cap}"));
+    let gpu = how.gpu.as_ref().map(|gpu| format!("--gpu {gpu}"));
+    let said = |option: String| {
+        format!(
+            "{option} concerns the card and changes nothing here: it is computed on the processor, in what memory is free"
+        )
+    };
+    cap.into_iter().chain(gpu).map(said).collect()
 }
 
 /// Where it is computed. What a card that cannot be used says becomes a notice where nobody asked for it.

@@ -105,6 +105,7 @@ fn artefact() -> Artefact {
     Artefact {
         path: "/out/film.mp4".into(),
         size: Bytes(10),
+        frames: Some(9),
         attempt: 2,
         rung: RungId("fast_find".into()),
     }

@@ -218,7 +218,10 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
             "written",
             format!(
                 "{} ({}, attempt {} on {})",
-                a.path, a.size, a.attempt, a.rung
+                a.path,
+                a.extent(),
+                a.attempt,
+                a.rung
             ),
         ),
         Event::Agent(note) => ("agent", note.words()?),

@@ -234,6 +234,7 @@ fn a_hang_that_comes_home() {
     let result = Artefact {
         path: "/home/user/out/video.mp4".to_owned(),
         size: Bytes::mib(11),
+        frames: None,
         attempt: 2,
         rung: RungId("fast_find".to_owned()),
     };
@@ -251,6 +252,33 @@ fn a_hang_that_comes_home() {
     assert!(text.ends_with("\n/home/user/out/video.mp4\n"), "{text}");
     assert!(!text.contains('\u{1b}') && !text.contains('\r'));
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_folder_of_pictures_is_so_many_frames() {
+    for (frames, want) in [
+        (
+            Some(97),
+            "written: /out/v (97 frames, 11.0 MiB, attempt 1 on as_given)",
+        ),
+        (
+            Some(1),
+            "written: /out/v (1 frame, 11.0 MiB, attempt 1 on as_given)",
+        ),
+        (None, "written: /out/v (11.0 MiB, attempt 1 on as_given)"),
+    ] {
+        let written = Artefact {
+            path: "/out/v".to_owned(),
+            size: Bytes::mib(11),
+            frames,
+            attempt: 1,
+            rung: RungId(RungId::AS_GIVEN.to_owned()),
+        };
+        let mut t = Tape::new();
+        t.at(1, Event::Artefact(written));
+        let text = t.text();
+        assert!(text.contains(want), "{text}");
+    }
 }
 
 #[test]

@@ -540,6 +540,7 @@ pub(super) fn finished() -> Snapshot {
     s.result = Some(Artefact {
         path: "/home/user/FramePack/outputs/260714_140311_884_5712_37.mp4".to_owned(),
         size: Bytes::mib(11),
+        frames: None,
         attempt: 2,
         rung: rung("fast_find"),
     });

@@ -431,6 +431,7 @@ impl Dice {
             result: self.some(|d| Artefact {
                 path: d.text(),
                 size: d.bytes(),
+                frames: d.some(|d| d.pick(&[1, 9, u32::MAX])),
                 attempt: 1,
                 rung: RungId(d.text()),
             }),

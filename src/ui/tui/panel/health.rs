@@ -202,7 +202,9 @@ fn ending(s: &Snapshot, theme: Theme, room: Room) -> Vec<Row> {
     if let Some(a) = &s.result {
         let made = format!(
             "made by attempt {} on rung {}, {}",
-            a.attempt, a.rung, a.size
+            a.attempt,
+            a.rung,
+            a.extent()
         );
         let row = paragraph(theme, "", Tone::Dim, &made, columns, 1, rank::PROCESS);
         rows.extend(row);

@@ -1,0 +1,128 @@
+//! `OUT.parts`: its lock, and what in it is ours.
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::{FINISHING, PART, WAY, WHOLE};
+use crate::error::{Error, Result, io};
+use crate::video;
+
+/// Held by the process that decodes.
+pub(super) const LOCK: &str = "lock";
+/// Another process may remove the folder while this one opens it, so often at most.
+const MOST_RACES: u32 = 100;
+
+/// Names and paths of what is in a folder.
+pub(super) fn names(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io(folder))? {
+        let entry = entry.map_err(io(folder))?;
+        names.push((
+            entry.file_name().to_string_lossy().into_owned(),
+            entry.path(),
+        ));
+    }
+    Ok(names)
+}
+
+/// Whether a folder is named by a digest, as all of ours are.
+fn is_digest(name: &str) -> bool {
+    name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a file in a folder of ours is named as ours are.
+pub(super) fn is_own(name: &str) -> bool {
+    let numbered = |begin: &str, end: &str| {
+        name.strip_prefix(begin)
+            .and_then(|rest| rest.strip_suffix(end))
+            .is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
+    };
+    // what a kill leaves of a state: safetensors writes it under a name that tempfile makes, then renames it
+    let unfinished = name.strip_prefix(".tmp").is_some_and(|rest| {
+        rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    });
+    [WAY, FINISHING, PART, WHOLE].contains(&name)
+        || unfinished
+        || numbered("frames-", ".rgb")
+        || numbered("state-", ".bin")
+}
+
+/// Takes the lock of a folder, which is made where it is missing.
+pub(super) fn locked(root: &Path) -> Result<File> {
+    let path = root.join(LOCK);
+    let busy = || Error::File {
+        path: root.to_owned(),
+        reason: "another process is decoding to this output: wait for it, or name another"
+            .to_owned(),
+    };
+    for _ in 0..MOST_RACES {
+        fs::create_dir_all(root).map_err(io(root))?;
+        // a file of the user's may have this name
+        let mut how = File::options();
+        let lock = match how.write(true).create(true).truncate(false).open(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            opened => opened.map_err(io(&path))?,
+        };
+        match lock.try_lock() {
+            Ok(()) if is_still_there(&lock, &path) => return Ok(lock),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(busy()),
+            Err(TryLockError::Error(source)) => return Err(io(&path)(source)),
+        }
+    }
+    Err(busy())
+}
+
+/// Whether a lock is the one in the folder: whoever had it before may have removed both.
+pub(super) fn is_still_there(lock: &File, path: &Path) -> bool {
+    let number = |about: fs::Metadata| (about.dev(), about.ino());
+    let (held, there) = (lock.metadata().map(number), path.metadata().map(number));
+    matches!((held, there), (Ok(held), Ok(there)) if held == there)
+}
+
+/// Whether a folder of ours has finished frames, from which a decode goes on.
+pub(super) fn has_frames(folder: &Path) -> bool {
+    let all = names(folder).unwrap_or_default();
+    let full = |path: &Path| path.metadata().is_ok_and(|about| about.len() > 0);
+    all.iter()
+        .any(|(name, path)| name.starts_with("frames-") && is_own(name) && full(path))
+}
+
+/// Whether what stands at `output` is what was put there from this folder.
+pub(super) fn has_finished(folder: &Path, output: &Path) -> bool {
+    let number = fs::read_to_string(folder.join(FINISHING)).ok();
+    let there = output.metadata().ok().map(|about| about.ino().to_string());
+    number.is_some() && number == there
+}
+
+/// Removes what is ours in the folders for which `goes` says so, each if nothing else is in it, and where nothing is left to
+/// go on from, lock and folder of all settings too. Whoever calls it holds the lock. What is left over does no harm.
+pub(super) fn remove(root: &Path, goes: impl Fn(&Path) -> bool) {
+    for (name, folder) in names(root).unwrap_or_default() {
+        if !is_digest(&name) || folder.is_symlink() || !goes(&folder) {
+            continue;
+        }
+        for (name, path) in names(&folder).unwrap_or_default() {
+            if is_own(&name) {
+                let _ = video::clear(&path);
+            }
+        }
+        let _ = fs::remove_dir(&folder);
+    }
+    let left = names(root).unwrap_or_default();
+    if left
+        .iter()
+        .any(|(name, path)| is_digest(name) && has_frames(path))
+    {
+        return;
+    }
+    let path = root.join(LOCK);
+    // ours is empty
+    let is_ours = |about: fs::Metadata| about.is_file() && about.len() == 0;
+    if path.symlink_metadata().is_ok_and(is_ours) {
+        let _ = fs::remove_file(path);
+    }
+    let _ = fs::remove_dir(root);
+}

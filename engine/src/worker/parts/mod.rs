@@ -1,0 +1,303 @@
+//! Finished frames on disk beside the output, so that a kill loses at most one chunk.
+//!
+//! `OUT.parts/DIGEST/` holds `frames-FIRST-COUNT.rgb` (8-bit RGB, row by row) and the last
+//! `state-FRAMES.bin`, from which the decode goes on to the same bits. The digest is of everything
+//! that the frames depend on: other settings have another folder.
+
+mod digest;
+mod folder;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use candle_core::Device;
+use serde_json::Value;
+
+pub(super) use self::digest::Digest;
+use self::folder::{LOCK, has_frames, is_own, is_still_there, locked, names, remove};
+use crate::error::{Error, Result, io};
+use crate::vae::Carry;
+use crate::video::{self, Size};
+
+/// Says how the frames were made.
+const WAY: &str = "way.json";
+/// Holds the inode of the whole file before it is renamed.
+const FINISHING: &str = "finishing";
+/// The file while it is written, before its name is its own.
+const PART: &str = ".part";
+/// The output while it is written.
+const WHOLE: &str = "whole";
+/// A state up to this size is always kept.
+const SMALL: usize = 8 << 20;
+/// A larger one is kept where that costs at most one part in so many of the time.
+const SHARE: u32 = 10;
+/// Bytes that are assumed to be written in a second before one was.
+const SPEED: usize = 500 << 20;
+
+/// The folder of one output and one set of settings.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// `OUT.parts`.
+    root: PathBuf,
+    folder: PathBuf,
+    size: Size,
+    /// Held while the worker lives.
+    lock: File,
+    saved: Instant,
+    cost: Option<Duration>,
+}
+
+/// Frames of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    first: usize,
+    count: usize,
+    path: PathBuf,
+}
+
+impl Parts {
+    /// `OUT.parts`.
+    fn root(output: &Path) -> PathBuf {
+        let mut name = output.as_os_str().to_owned();
+        name.push(".parts");
+        PathBuf::from(name)
+    }
+
+    /// Whether there is anything of `output`.
+    pub(super) fn exist(output: &Path) -> bool {
+        Self::root(output).is_dir()
+    }
+
+    /// The folder for `output` and this digest.
+    pub(super) fn open(output: &Path, digest: &str, size: Size) -> Result<Self> {
+        let root = Self::root(output);
+        let lock = locked(&root)?;
+        let folder = root.join(digest);
+        fs::create_dir_all(&folder).map_err(io(&folder))?;
+        Ok(Self {
+            root,
+            folder,
+            size,
+            lock,
+            saved: Instant::now(),
+            cost: None,
+        })
+    }
+
+    /// After the end of a process that was killed: what it has left that no decode could go on from is removed, or need
+    /// not. What another process decodes to stays as it is.
+    pub(super) fn tidy(output: &Path) {
+        let root = Self::root(output);
+        // without a lock nobody of ours was there; it is not followed if it is a link
+        let path = root.join(LOCK);
+        if !path.symlink_metadata().is_ok_and(|about| about.is_file()) {
+            return;
+        }
+        let lock = File::options().write(true).open(&path);
+        if let Ok(lock) = lock
+            && lock.try_lock().is_ok()
+            && is_still_there(&lock, &path)
+        {
+            let is_done = |folder: &Path| folder::has_finished(folder, output);
+            remove(&root, |folder| !has_frames(folder) || is_done(folder));
+        }
+    }
+
+    /// The way by which the frames that are there were made.
+    pub(super) fn way(&self) -> Option<Value> {
+        let text = fs::read(self.folder.join(WAY)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Begins anew in this way: what was made in another one goes.
+    pub(super) fn begin(&mut self, way: &Value) -> Result<()> {
+        for (name, path) in self.names()? {
+            if is_own(&name) {
+                video::clear(&path)?;
+            }
+        }
+        self.write(WAY, |path| {
+            fs::write(path, way.to_string()).map_err(io(path))
+        })
+    }
+
+    /// Where an earlier decode stopped: the newest state whose frames are all there, and how many that is.
+    pub(super) fn resume(&self, device: &Device) -> Result<(usize, Option<Carry>)> {
+        let there = self.frames_there()?;
+        let mut states = self.states()?;
+        states.sort_unstable_by_key(|(frames, _)| std::cmp::Reverse(*frames));
+        for (frames, path) in states {
+            // one that cannot be read is as good as none
+            let carry = Carry::load(&path, device);
+            if let Ok(carry) = carry
+                && frames <= there
+                && carry.frames() == frames
+            {
+                return Ok((frames, Some(carry)));
+            }
+        }
+        Ok((0, None))
+    }
+
+    /// Keeps finished frames, and, where that is worth its time, what the next ones need.
+    pub(super) fn keep(
+        &mut self,
+        first: usize,
+        frames: &[u8],
+        carry: &Carry,
+        total: usize,
+    ) -> Result<()> {
+        let count = frames.len() / self.size.frame().max(1);
+        let name = format!("frames-{first:06}-{count:06}.rgb");
+        self.write(&name, |path| {
+            let mut file = File::create(path).map_err(io(path))?;
+            file.write_all(frames).map_err(io(path))
+        })?;
+        if carry.frames() >= total || !self.is_worth(carry.bytes()) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let name = format!("state-{:06}.bin", carry.frames());
+        self.write(&name, |path| carry.save(path))?;
+        self.cost = Some(begun.elapsed());
+        self.saved = Instant::now();
+        for (frames, path) in self.states()? {
+            if frames < carry.frames() {
+                // an old one does no harm
+                let _ = fs::remove_file(path);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_worth(&self, bytes: usize) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let guess = || Duration::from_secs_f64(bytes as f64 / SPEED as f64);
+        let cost = self.cost.unwrap_or_else(guess);
+        bytes <= SMALL || self.saved.elapsed() >= cost * SHARE
+    }
+
+    /// The frames in their order, file by file.
+    pub(super) fn frames(&self) -> Result<impl Iterator<Item = Result<Vec<u8>>> + use<>> {
+        let size = self.size.frame();
+        let mut at = 0;
+        let mut parts = Vec::new();
+        for part in self.parts()? {
+            // of two that overlap only what is new counts
+            let end = part.first.saturating_add(part.count);
+            if part.first <= at && end > at {
+                parts.push((part.path, (at - part.first) * size));
+                at = end;
+            }
+        }
+        Ok(parts.into_iter().map(|(path, skip)| {
+            let mut bytes = fs::read(&path).map_err(io(&path))?;
+            bytes.drain(..skip.min(bytes.len()));
+            Ok(bytes)
+        }))
+    }
+
+    /// Takes everything of ours away, of other settings as well: the output is there.
+    pub(super) fn remove(self) {
+        remove(&self.root, |_| true);
+    }
+
+    /// Whether the place of the folder is taken by something else.
+    pub(super) fn check_place(output: &Path) -> Result<()> {
+        let path = Self::root(output);
+        match path.symlink_metadata() {
+            Ok(about) if !about.is_dir() => Err(Error::InTheWay {
+                path,
+                reason: "finished frames are kept in a folder of this name, and it is something else: name another output".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the output is written until it is whole.
+    pub(super) fn whole(&self) -> PathBuf {
+        self.folder.join(WHOLE)
+    }
+
+    /// `whole` is about to be put in the place of the output.
+    pub(super) fn finishing(&self, whole: &Path) -> Result<()> {
+        let number = whole.metadata().map_err(io(whole))?.ino().to_string();
+        self.write(FINISHING, |path| fs::write(path, number).map_err(io(path)))
+    }
+
+    /// Whether what stands at `output` is what an earlier process has put there.
+    pub(super) fn has_finished(&self, output: &Path) -> bool {
+        folder::has_finished(&self.folder, output)
+    }
+
+    fn write(&self, name: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let (part, whole) = (self.folder.join(PART), self.folder.join(name));
+        let rename = |part: &Path| fs::rename(part, &whole).map_err(io(&whole));
+        video::whole(&part, work, rename)
+    }
+
+    /// Frames from the first on without a gap.
+    pub(super) fn frames_there(&self) -> Result<usize> {
+        let mut at = 0;
+        for part in self.parts()? {
+            if part.first > at {
+                break;
+            }
+            at = at.max(part.first.saturating_add(part.count));
+        }
+        Ok(at)
+    }
+
+    /// The files whose length is right, by their first frame.
+    fn parts(&self) -> Result<Vec<Part>> {
+        let mut parts = Vec::new();
+        for (name, path) in self.names()? {
+            let numbers = name
+                .strip_prefix("frames-")
+                .and_then(|rest| rest.strip_suffix(".rgb")?.split_once('-'));
+            let Some((first, count)) =
+                numbers.and_then(|(first, count)| Some((first.parse().ok()?, count.parse().ok()?)))
+            else {
+                continue;
+            };
+            let count: usize = count;
+            let wanted = count.checked_mul(self.size.frame());
+            let has = path.metadata().map_err(io(&path))?.len();
+            if wanted.is_some_and(|wanted| wanted as u64 == has) {
+                parts.push(Part { first, count, path });
+            }
+        }
+        parts.sort_unstable_by_key(|part| (part.first, part.count));
+        Ok(parts)
+    }
+
+    fn states(&self) -> Result<Vec<(usize, PathBuf)>> {
+        let names = self.names()?.into_iter();
+        Ok(names
+            .filter_map(|(name, path)| {
+                let frames = name.strip_prefix("state-")?.strip_suffix(".bin")?;
+                Some((frames.parse().ok()?, path))
+            })
+            .collect())
+    }
+
+    fn names(&self) -> Result<Vec<(String, PathBuf)>> {
+        names(&self.folder)
+    }
+}
+
+impl Drop for Parts {
+    /// Folders in which nothing is kept do not stay.
+    fn drop(&mut self) {
+        // once it is removed, another process may be there
+        if is_still_there(&self.lock, &self.root.join(LOCK)) {
+            remove(&self.root, |folder| !has_frames(folder));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

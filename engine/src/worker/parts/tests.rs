@@ -1,0 +1,204 @@
+use super::*;
+
+const SIZE: Size = Size {
+    width: 2,
+    height: 1,
+};
+
+const DIGEST: &str = "0123456789abcdef";
+
+fn state(frames: usize) -> Carry {
+    // the numbers are private to the decoders: written as a decoder writes them
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let number =
+        |n: usize| candle_core::Tensor::new(&[u32::try_from(n).unwrap()], &Device::Cpu).unwrap();
+    let all = [("given", frames), ("next", frames)];
+    let all = all.map(|(name, n)| (name.to_owned(), number(n)));
+    candle_core::safetensors::save(&all.into(), &path).unwrap();
+    Carry::load(&path, &Device::Cpu).unwrap()
+}
+
+fn open(folder: &Path) -> Parts {
+    Parts::open(&folder.join("o.mp4"), DIGEST, SIZE).unwrap()
+}
+
+#[test]
+fn whole_frames_and_their_state_are_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = open(folder.path());
+    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
+    parts.keep(0, &[1; 6], &state(1), 9).unwrap();
+    parts.keep(1, &[2; 24], &state(5), 9).unwrap();
+    drop(parts);
+    let parts = open(folder.path());
+    let (frames, carry) = parts.resume(&Device::Cpu).unwrap();
+    assert_eq!((frames, carry.unwrap().frames()), (5, 5));
+    // cut short, as by a full disk: only what lies before it counts
+    let path = folder
+        .path()
+        .join("o.mp4.parts/0123456789abcdef/frames-000001-000004.rgb");
+    std::fs::write(&path, [2; 23]).unwrap();
+    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
+    std::fs::write(&path, [2; 24]).unwrap();
+    std::fs::write(
+        folder
+            .path()
+            .join("o.mp4.parts/0123456789abcdef/state-000005.bin"),
+        "rubbish",
+    )
+    .unwrap();
+    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
+    assert_eq!(parts.frames_there().unwrap(), 5);
+    // a number that no decode reaches: nobody counts beyond it
+    let far = format!("frames-{}-000001.rgb", usize::MAX);
+    std::fs::write(parts.folder.join(far), [3; 6]).unwrap();
+    assert_eq!(parts.frames_there().unwrap(), 5);
+    let all: Vec<Vec<u8>> = parts.frames().unwrap().map(Result::unwrap).collect();
+    assert_eq!(all.concat(), [vec![1; 6], vec![2; 24]].concat());
+    parts.remove();
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn nothing_stays_of_a_decode_that_kept_nothing_and_a_finished_one_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()));
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    let (parts, output) = (open(folder.path()), folder.path().join("o.mp4"));
+    std::fs::write(&output, "another").unwrap();
+    let whole = folder.path().join("whole");
+    std::fs::write(&whole, "video").unwrap();
+    parts.finishing(&whole).unwrap();
+    assert!(!parts.has_finished(&output));
+    std::fs::rename(&whole, &output).unwrap();
+    assert!(parts.has_finished(&output));
+}
+
+#[test]
+fn files_of_the_users_beside_ours_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("o.mp4.parts");
+    let mine = [
+        "notes.txt",
+        "lock",
+        "album/way.json",
+        "0123456789abcdef/mine.txt",
+    ];
+    for name in mine {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "mine").unwrap();
+    }
+    let mut parts = open(folder.path());
+    parts.begin(&serde_json::json!({})).unwrap();
+    parts.keep(0, &[1; 6], &state(1), 9).unwrap();
+    fs::write(parts.whole(), "half a video").unwrap();
+    fs::write(parts.folder.join(".tmpAb12Cd"), "half a state").unwrap();
+    parts.remove();
+    for name in mine {
+        assert_eq!(fs::read(root.join(name)).unwrap(), b"mine", "{name}");
+    }
+    let left = names(&root.join(DIGEST)).unwrap();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(Parts::check_place(&folder.path().join("o.mp4")).is_ok());
+    fs::write(folder.path().join("q.parts"), "mine").unwrap();
+    assert!(Parts::check_place(&folder.path().join("q")).is_err());
+}
+
+#[test]
+fn one_output_is_written_by_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let _first = open(folder.path());
+    let second = Parts::open(&folder.path().join("o.mp4"), "other", SIZE).unwrap_err();
+    assert!(
+        second.to_string().contains("another process is decoding"),
+        "{second}"
+    );
+}
+
+/// What a kill leaves: the folder of an open decode, put beside it and its lock let go.
+fn killed(folder: &Path, output: &Path, fill: impl FnOnce(&mut Parts)) {
+    let other = folder.join("elsewhere.mp4");
+    let mut parts = Parts::open(&other, DIGEST, SIZE).unwrap();
+    fill(&mut parts);
+    fs::rename(Parts::root(&other), Parts::root(output)).unwrap();
+}
+
+#[test]
+fn what_a_kill_leaves_goes_unless_a_decode_goes_on_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("o.mp4");
+    let root = Parts::root(&output);
+    let begun = |parts: &mut Parts| {
+        parts.begin(&serde_json::json!({})).unwrap();
+        fs::write(parts.folder.join(PART), "half a file").unwrap();
+    };
+    killed(folder.path(), &output, begun);
+    assert!(root.join(DIGEST).join(PART).is_file() && root.join(LOCK).is_file());
+    Parts::tidy(&output);
+    assert!(!root.exists());
+    Parts::tidy(&output);
+    assert!(!root.exists(), "nothing is made where nothing is");
+
+    killed(folder.path(), &output, |parts| {
+        begun(parts);
+        parts.keep(0, &[1; 6], &state(1), 9).unwrap();
+        // of other settings, without a frame
+        let other = parts.root.join("fedcba9876543210");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join(WAY), "{}").unwrap();
+    });
+    Parts::tidy(&output);
+    assert!(!root.join("fedcba9876543210").exists());
+    let parts = open(folder.path());
+    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+
+    // it is in use
+    let before = names(&root.join(DIGEST)).unwrap();
+    let whole = folder.path().join("whole");
+    fs::write(&whole, "video").unwrap();
+    parts.finishing(&whole).unwrap();
+    fs::rename(&whole, &output).unwrap();
+    Parts::tidy(&output);
+    assert_eq!(names(&root.join(DIGEST)).unwrap().len(), before.len() + 1);
+    // the output is there: nothing is left to go on with
+    drop(parts);
+    Parts::tidy(&output);
+    assert!(!root.exists());
+}
+
+#[test]
+fn what_is_not_ours_is_no_work_of_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("o.mp4");
+    let root = Parts::root(&output);
+    fs::create_dir(&root).unwrap();
+    Parts::tidy(&output);
+    assert!(root.is_dir(), "a folder of the user's");
+    fs::remove_dir(&root).unwrap();
+    killed(folder.path(), &output, |parts| {
+        parts.begin(&serde_json::json!({})).unwrap();
+        fs::write(parts.root.join("notes.txt"), "mine").unwrap();
+        fs::write(parts.folder.join("mine.txt"), "mine").unwrap();
+    });
+    Parts::tidy(&output);
+    let left = |folder: &Path| {
+        let mut left = names(folder).unwrap();
+        left.sort();
+        left.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&root), [DIGEST, "notes.txt"]);
+    assert_eq!(left(&root.join(DIGEST)), ["mine.txt"]);
+}
+
+#[test]
+fn a_lock_that_was_removed_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path());
+    fs::remove_dir_all(&first.root).unwrap();
+    // another one takes the place, and the first leaves it alone at its end
+    let second = open(folder.path());
+    drop(first);
+    assert!(second.folder.is_dir() && second.root.join(LOCK).is_file());
+}
