@@ -139,23 +139,28 @@ class Stacks(unittest.TestCase):
                     want = "0 %s %s\n" % (way != "chain", [1] if way == "after a handler" else []) if code == 0 else ""
                     self.assertEqual((process.returncode, out, err), (code, want, ""))
 
-    def test_what_the_program_blocks_is_not_to_be_sent(self):
+    def test_what_the_program_takes_in_other_ways_is_not_to_be_sent(self):
         code = """
-            import signal, sys
+            import ctypes, signal, sys, time
+            time.sleep(1.2)  # a heartbeat has looked with ctypes there
             sys.stdin.readline()
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+            if sys.argv[1] == "blocked": signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+            else: ctypes.CDLL(None).signal(int(signal.SIGUSR2), ctypes.CDLL(None).abs)
             sys.stdin.readline()
         """
-        with Supervisor() as s:
-            env = s.environment(stacks_file=os.path.join(s.folder, "stacks-1.txt"))
-            process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       stderr=subprocess.PIPE, text=True)
-            self.addCleanup(kill, process)
-            s.wait("beat", stacks_signal="SIGUSR2")
-            process.stdin.write("\n")
-            process.stdin.flush()
-            s.wait("beat", stacks_signal=None, seconds=60)
-            self.assertEqual(process.communicate("\n", timeout=60), ("", ""))
+        for way, pythons in (("blocked", PYTHONS[:1]), ("native", PYTHONS)):
+            for python in pythons:
+                with self.subTest(way, python=python), Supervisor() as s:
+                    env = s.environment(stacks_file=os.path.join(s.folder, "stacks-1.txt"))
+                    process = subprocess.Popen([python, "-c", textwrap.dedent(code), way], env=env, stdin=subprocess.PIPE,
+                                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                    self.addCleanup(kill, process)
+                    s.wait("beat", stacks_signal="SIGUSR2", count=2)
+                    self.assertEqual(s.of("beat", stacks_signal=None), [])
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+                    s.wait("beat", stacks_signal=None, seconds=60)
+                    self.assertEqual(process.communicate("\n", timeout=60), ("", ""))
 
 
 if __name__ == "__main__":

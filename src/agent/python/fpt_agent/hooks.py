@@ -51,12 +51,13 @@ def _wanted(name):
 
 
 def _run(module, functions):
+    name = said(module, lambda module: str(module.__name__))
     for function in functions:
         try:
             function(module)
-            link.send("hooked", module=module.__name__, hook=function.__name__)
+            link.send("hooked", module=name, hook=function.__name__)
         except Exception as error:
-            link.send("hook_failed", module=module.__name__, hook=function.__name__, message=said(error, repr)[:500])
+            link.send("hook_failed", module=name, hook=function.__name__, message=said(error, repr)[:500])
 
 
 class Finder:

@@ -89,8 +89,7 @@ def keep():
         return
     path, _dump.path = _dump.path, None
     if _free() and (_dump.sink is None or _held(_dump.sink)):
-        faulthandler.unregister(signal.SIGUSR2)
-        arm(path)
+        arm(path)  # without `unregister`, after which the signal would for a moment end the process
 
 
 def usable():
@@ -125,6 +124,49 @@ def _caught():
         return True
 
 
+def _native():
+    """Native code of the program's has put a handler there: one that lies in another object than Python's own. `ctypes` is asked where the
+    program has it, as all do that use torch."""
+    ctypes = loaded("ctypes", "pythonapi", "cast")
+    if ctypes is None or not sys.platform.startswith("linux"):
+        return False
+    if _native_calls is None:
+        try:
+            _prepare(ctypes)
+        except (AttributeError, OSError):  # a C library of another kind
+            _unknown()
+    return _native_calls()
+
+
+#: What asks the C library, once it is prepared; False also where that cannot tell.
+_native_calls = None
+
+
+def _unknown():
+    """Has `_native_calls` say no."""
+    global _native_calls
+    _native_calls = bool
+
+
+def _prepare(ctypes):
+    """Makes `_native_calls`."""
+    global _native_calls
+    library, word = ctypes.CDLL(None), ctypes.c_void_p
+    action, info = (word * 64)(), (word * 4)()
+
+    def base(address):
+        # Dl_info: name of the file, where it lies, name of the symbol, where that lies
+        return info[1] if library.dladdr(word(address), info) else None
+
+    def ask():
+        # on the machines that torch runs on the handler stands first in the structure
+        return not library.sigaction(int(signal.SIGUSR2), None, action) and bool(action[0]) and base(action[0]) != own
+
+    own = base(ctypes.cast(ctypes.pythonapi.Py_IncRef, word).value)
+    ask()  # AttributeError: here, not at a heartbeat
+    _native_calls = ask if own is not None else bool
+
+
 def _free():
     """The program has no handler of its own in Python."""
     return signal.getsignal(signal.SIGUSR2) in (signal.SIG_DFL, None)
@@ -132,7 +174,7 @@ def _free():
 
 def _ours():
     """The signal writes to our file: no handler of the program's, none of faulthandler's for the program, and not the default."""
-    return _free() and (_dump.sink is None or _held(_dump.sink)) and _caught()
+    return _free() and (_dump.sink is None or _held(_dump.sink)) and _caught() and not _native()
 
 
 def _held(sink):
@@ -154,7 +196,11 @@ def _let_go():
 
     def register(*args, **kwargs):
         if (args[0] if args else kwargs.get("signum")) == signal.SIGUSR2 and _dump.path is not None:
-            _forget()
+            return threads.deaf(given, args, kwargs)  # between the two the signal would end the process
+        return plain(*args, **kwargs)
+
+    def given(args, kwargs):
+        _forget()
         return plain(*args, **kwargs)
 
     register.__module__, register.__doc__ = plain.__module__, plain.__doc__

@@ -43,6 +43,7 @@ def start(function, name):
     be none. Whatever the function raises, it is called again: nothing is printed and nothing ends the thread."""
 
     def run():
+        names[get_ident()] = name  # here too: a handler of the program's may raise before the line below
         while True:
             try:
                 function()
