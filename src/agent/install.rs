@@ -94,6 +94,7 @@ pub fn install_in(dir: &Path) -> Result<PathBuf, InstallError> {
         let path = path.to_owned();
         move |source| InstallError { path, source }
     };
+    speakable(dir).map_err(failed(dir))?;
     private_dirs(dir).map_err(failed(dir))?;
     let folder = dir.join(name());
     if is_intact(&folder) {
@@ -110,6 +111,20 @@ pub fn install_in(dir: &Path) -> Result<PathBuf, InstallError> {
     let _ = fs::remove_dir_all(&fresh);
     placed.map_err(failed(&folder))?;
     Ok(folder)
+}
+
+/// Whether `PYTHONPATH` and the configuration can name the folder: one with a colon would be
+/// two others on the program's search path, which anybody might fill.
+fn speakable(dir: &Path) -> io::Result<()> {
+    let why = match dir.to_str() {
+        Some(text) if !text.contains(':') => return Ok(()),
+        Some(_) => "PYTHONPATH cannot hold a path with a colon",
+        None => "the path is not UTF-8",
+    };
+    Err(io::Error::new(
+        io::ErrorKind::InvalidFilename,
+        format!("{why}; set XDG_CACHE_HOME to another folder"),
+    ))
 }
 
 /// Renames what is new to its place; another run may have been faster, which is as good.
@@ -283,6 +298,23 @@ mod tests {
             1,
             "nothing is left beside it"
         );
+    }
+
+    #[test]
+    fn no_folder_that_pythonpath_cannot_hold_is_used() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let tmp = tempfile::tempdir().unwrap();
+        for (name, why) in [
+            (OsStr::new("a:b"), "with a colon"),
+            (OsStr::from_bytes(b"a\xff"), "not UTF-8"),
+        ] {
+            let dir = tmp.path().join(name);
+            let said = install_in(&dir).unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
+            assert!(said.contains("XDG_CACHE_HOME"), "{said}");
+            assert!(!dir.exists());
+        }
     }
 
     #[test]

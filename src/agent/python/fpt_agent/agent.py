@@ -6,6 +6,7 @@ import sys
 from . import PROTOCOL, VERSION, compiled, hooks, stacks
 from .config import config
 from .state import link, state
+from .wire import said
 
 #: Each registers its hooks when imported, and that only when the program asks for one of these packages; one
 #: that fails to costs only its own part. A later one wraps the earlier: a section that is handed back counts as
@@ -44,7 +45,7 @@ def load(*parts):
         try:
             __import__(__package__ + "." + part)
         except Exception as error:
-            link.send("hook_failed", module="fpt_agent." + part, hook="import", message=repr(error)[:500])
+            link.send("hook_failed", module="fpt_agent." + part, hook="import", message=said(error, repr)[:500])
     problems()
 
 
@@ -88,7 +89,9 @@ def now():
 
 
 def goodbye():
-    """The last word of a process that ends by itself."""
-    link.send("beat", **now())  # the last counts
+    """The last word of a process that ends by itself. What the program has put in the place of torch may answer with anything."""
+    beat = hooks.fenced("goodbye", now)
+    if beat is not None:
+        link.send("beat", **beat)  # the last counts
     link.send("bye", calls=state.calls, tiers=state.tiers)
-    link.flush(0.3)
+    hooks.fenced("goodbye", link.flush, 0.3)

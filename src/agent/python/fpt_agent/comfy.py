@@ -9,6 +9,7 @@ from . import memory, phases, stacks, vae
 from .hooks import around, fenced, on, wrap
 from .memory import problem, setting
 from .state import fix, state
+from .wire import said
 
 #: Some of ComfyUI's bars move thousands of times a second; so many seconds lie between two messages.
 BETWEEN_S = 0.1
@@ -27,7 +28,7 @@ def prompts(module):
     @functools.wraps(plain)
     def execute(self, prompt, prompt_id=None, *args, **kwargs):
         phases.serving()
-        with phases.Job(str(prompt_id) if prompt_id is not None else "prompt", rest="idle") as job:
+        with phases.Job(said(prompt_id) if prompt_id is not None else "prompt", rest="idle") as job:
             result = plain(self, prompt, prompt_id, *args, **kwargs)
             job.failed = fenced("execute", outcome, self)
             return result

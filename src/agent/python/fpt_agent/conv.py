@@ -16,6 +16,7 @@ from .config import TIERS, config
 from .hooks import on
 from .plans import Plan, desk
 from .state import link, state
+from .wire import said
 
 MODES = ("off", "watch", "fallback")
 # read now, so that a word that is none is told with the other problems of the start
@@ -132,7 +133,7 @@ class Conv:
     def rescue(self, error, args, plan, key):
         """The result by a lower tier; raises `error` where there is none."""
         desk.count(self.op, 0, "failed")
-        desk.tell("failed", key, 0, message=str(error)[:300])
+        desk.tell("failed", key, 0, message=said(error)[:300])
         if plan.mode != "fallback":
             raise error
         try:
@@ -158,7 +159,7 @@ class Conv:
                     out = self.run(tier, args, key)
                 except Exception as error:
                     desk.count(self.op, tier, "failed")
-                    desk.tell("failed", key, tier, message=str(error)[:300])
+                    desk.tell("failed", key, tier, message=said(error)[:300])
                     if self.dead(error):
                         raise
                     if isinstance(error, self.no_memory):

@@ -5,7 +5,7 @@ import threading
 import weakref
 
 from . import hunyuan3d, memory, phases, plainly, vae
-from .hooks import around, fenced, on
+from .hooks import around, fenced, later, on
 from .memory import problem
 from .state import fix, state
 
@@ -58,8 +58,10 @@ def pipelines(module):
 def subclass(cls):
     """Wraps what a pipeline class defines itself."""
     call = cls.__dict__.get("__call__")
-    if callable(call) and not getattr(call, "_fpt_call", False):
-        cls.__call__ = calling(call)
+    method = callable(call) and hasattr(type(call), "__get__") and not isinstance(call, (staticmethod, classmethod))
+    if method and not getattr(call, "_fpt_call", False):
+        kind = later(call)
+        cls.__call__ = calling(call) if kind is None else CALLING[kind](call) if kind in CALLING else call
     for name in ("encode_prompt", "encode_image"):
         if name in cls.__dict__:
             around(cls, name, "text_encode", after=memory.stage)
@@ -72,11 +74,7 @@ def calling(call):
     def wrapper(self, *args, **kwargs):
         if pipeline() is self:  # a subclass calls its parent's
             return call(self, *args, **kwargs)
-        for look in before_call if plainly.eager(args, kwargs) else ():
-            changed = plainly.apart("before_call", look, self, args, kwargs)
-            if changed is not None:
-                args, kwargs = changed
-        fenced("before_call", bring_back, self)
+        args, kwargs = prepared(self, args, kwargs)
         stack = _local.pipelines = getattr(_local, "pipelines", None) or []
         stack.append(self)
         watch = fenced("first_step", first_step, self)
@@ -91,6 +89,47 @@ def calling(call):
 
     wrapper._fpt_call = True
     return wrapper
+
+
+def prepared(pipe, args, kwargs):
+    """The arguments as the settings want them."""
+    for look in before_call if plainly.eager(args, kwargs) else ():
+        changed = plainly.apart("before_call", look, pipe, args, kwargs)
+        if changed is not None:
+            args, kwargs = changed
+    fenced("before_call", bring_back, pipe)
+    return args, kwargs
+
+
+def generating(call):
+    """The same where `__call__` is a generator: what it gives is given on. No job: nobody need ever ask it for its end, and
+    what runs between two of its values is not of it."""
+
+    @functools.wraps(call)
+    def wrapper(self, *args, **kwargs):
+        if type(self).__call__ is wrapper:  # else a subclass calls its parent's
+            args, kwargs = prepared(self, args, kwargs)
+        return (yield from call(self, *args, **kwargs))
+
+    wrapper._fpt_call = True
+    return wrapper
+
+
+def awaiting(call):
+    """The same where it is a coroutine: others run in its thread while it waits."""
+
+    @functools.wraps(call)
+    async def wrapper(self, *args, **kwargs):
+        if type(self).__call__ is wrapper:
+            args, kwargs = prepared(self, args, kwargs)
+        return await call(self, *args, **kwargs)
+
+    wrapper._fpt_call = True
+    return wrapper
+
+
+#: An asynchronous generator is left as it is: what is sent into it could not be handed on.
+CALLING = {"generator": generating, "coroutine": awaiting}
 
 
 def bar(args, _kwargs):
@@ -126,7 +165,7 @@ def autoencoders(module):
         if name.startswith("Autoencoder") and name != "AutoencoderTiny":
             for method, phase in (("decode", "vae_decode"), ("encode", "vae_encode")):
                 plain = cls.__dict__.get(method)
-                if callable(plain) and not getattr(plain, "_fpt_vae", False):
+                if callable(plain) and later(plain) is None and not getattr(plain, "_fpt_vae", False):
                     setattr(cls, method, coding(plain, phase))
 
 

@@ -1,4 +1,5 @@
 """Errors of convolutions: which of them another tier may help, and which are none of ours."""
+from .wire import said
 
 #: How the messages of torch's own checks of cudnn and MIOpen begin, in lower case: AT_CUDNN_CHECK and
 #: AT_CUDNN_FRONTEND_CHECK, the search for a plan or an algorithm, cudnn's frontend itself, MIOPEN_CHECK (the bare name
@@ -14,12 +15,12 @@ DEAD = ("hip error", "cuda error", "hsa_status", "illegal memory access", "devic
 
 def of_library(error):
     """True: in the words of the convolution library, or of torch's checks of it."""
-    return str(error).lower().startswith(LIBRARY)
+    return said(error).lower().startswith(LIBRARY)
 
 
 def names_dead(error):
     """True: the message is one after which nothing on the device works."""
-    text = str(error).lower()
+    text = said(error).lower()
     return any(part in text for part in DEAD)
 
 

@@ -7,6 +7,7 @@ import sys
 from _thread import _local
 
 from .state import link, state
+from .wire import said
 
 _table = {}
 #: Top-level package -> (prefix, function) for the names below it.
@@ -50,12 +51,13 @@ def _wanted(name):
 
 
 def _run(module, functions):
+    name = said(module, lambda module: str(module.__name__))
     for function in functions:
         try:
             function(module)
-            link.send("hooked", module=module.__name__, hook=function.__name__)
+            link.send("hooked", module=name, hook=function.__name__)
         except Exception as error:
-            link.send("hook_failed", module=module.__name__, hook=function.__name__, message=repr(error)[:500])
+            link.send("hook_failed", module=name, hook=function.__name__, message=said(error, repr)[:500])
 
 
 class Finder:
@@ -108,10 +110,23 @@ def install():
             _run(module, functions)
 
 
+#: Code that runs after its call: of a generator, a coroutine, an asynchronous generator, and a generator that `types.coroutine` has
+#: made one (bits of `co_flags`, as `inspect` has them).
+LATER = {0x20: "generator", 0x80: "coroutine", 0x100: "coroutine of old", 0x200: "asynchronous generator"}
+
+
+def later(function):
+    """What the function makes, where its body runs after the call; None. Whoever looks takes such a function for what it is, and
+    a plain one in its place would be another."""
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    return next((kind for bit, kind in LATER.items() if flags & bit), None)
+
+
 def wrap(owner, name, make, part=None):
     """Puts `make(plain)` in the place of the callable `owner.name`, once for each part of the agent: wrappers of
     several parts stack, the later one outside. `part` is the calling module where it is left out. A class' own
-    method only (a class method stays one), never an inherited one. False: there is nothing to wrap, or this part has done so already."""
+    method only (a class method stays one), never an inherited one. False: there is nothing to wrap, its body runs after the call,
+    which a wrapper sees nothing of, or this part has done so already."""
     import functools
 
     plain = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
@@ -120,7 +135,7 @@ def wrap(owner, name, make, part=None):
         plain = plain.__func__
     part = part or sys._getframe(1).f_globals.get("__name__", "?")
     parts = getattr(plain, "_fpt_parts", ())
-    if not callable(plain) or part in parts:
+    if not callable(plain) or later(plain) or part in parts:
         return False
     wrapper = functools.wraps(plain)(make(plain))
     wrapper._fpt = True
@@ -169,5 +184,5 @@ def fenced(where, function, *args):
     except Exception as error:
         if where not in _told:
             _told.add(where)
-            link.send("hook_failed", module=where, hook=getattr(function, "__name__", "?"), message=repr(error)[:500])
+            link.send("hook_failed", module=where, hook=getattr(function, "__name__", "?"), message=said(error, repr)[:500])
         return None

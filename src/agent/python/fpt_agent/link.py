@@ -304,7 +304,7 @@ class Link:
                 raise ValueError("no such command")
             self._put("reply", {"id": number, "cmd": name, "ok": True, "value": function(command)})
         except Exception as error:
-            self._put("reply", {"id": number, "cmd": name, "ok": False, "error": str(error) or repr(error)})
+            self._put("reply", {"id": number, "cmd": name, "ok": False, "error": wire.said(error) or wire.said(error, repr)})
 
 
 def message(kind, fields):

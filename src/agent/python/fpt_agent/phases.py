@@ -7,6 +7,7 @@ import threading
 
 from .hooks import around, fenced, on
 from .state import link, state
+from .wire import said
 
 _local = threading.local()
 #: True once a server has been seen: between jobs it is idle, where a script may still be at work.
@@ -77,7 +78,7 @@ class Job:
 
 def words(error):
     """Kind and message of an exception."""
-    return ("%s: %s" % (type(error).__name__, error))[:2000]
+    return ("%s: %s" % (type(error).__name__, said(error)))[:2000]
 
 
 def job():

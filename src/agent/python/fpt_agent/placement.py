@@ -14,6 +14,7 @@ from . import diffusers_hooks
 from .hooks import fenced
 from .memory import setting
 from .state import finding, fix, state, torch
+from .wire import said
 
 _seen = weakref.WeakKeyDictionary()
 #: Arguments that are pictures. Embeddings and latents belong on the card, pictures of an offloaded pipeline do not.
@@ -198,7 +199,7 @@ def advance(generator):
 
 def watch(phase, error):
     """An error of torch about two devices: names them."""
-    text = str(error)
+    text = said(error)
     if not isinstance(error, RuntimeError) or "same device" not in text:
         return
     names = sorted(set(_DEVICES.findall(text)))

@@ -4,6 +4,7 @@ import time
 
 from .config import TIERS
 from .state import link, state
+from .wire import said
 
 #: `conv` messages of a process.
 MOST_TOLD = 500
@@ -83,7 +84,7 @@ class Plan:
 
 def kind_of(error):
     """What errors of one cause have in common: class and words, without numbers and places."""
-    return type(error).__name__, "".join(c for c in str(error).split("\n")[0][:200] if not c.isdigit())
+    return type(error).__name__, "".join(c for c in said(error).split("\n")[0][:200] if not c.isdigit())
 
 
 class Desk:

@@ -9,7 +9,9 @@ import sys
 
 from . import phases
 from .hooks import fenced, on
+from .loaded import loaded
 from .state import link, state, torch as torch_or_none
+from .wire import said
 
 _told = {}
 #: torch 2.x goes with torchvision 0.(x + 15).
@@ -65,8 +67,7 @@ def versions():
     hip = getattr(torch.version, "hip", None)
     kind = "ROCm %s" % hip if hip else "CUDA %s" % torch.version.cuda if torch.version.cuda else "CPU"
     checks = [check("torch", True, "%s (%s)" % (torch.__version__, kind))]
-    vision = sys.modules.get("torchvision")
-    version = getattr(vision, "__version__", None)
+    version = getattr(loaded("torchvision", "__version__"), "__version__", None)
     if version is not None:
         want, have = numbers(torch.__version__), numbers(version)
         fits = None if not want or not have or want[0] != 2 or have[0] != 0 else have[1] == want[1] + VISION_MINOR
@@ -134,7 +135,7 @@ def device(torch):
         torch.cuda.mem_get_info()
         checks.append(check("context", True))
     except Exception as error:
-        checks.append(check("context", False, None, str(error)[:500], "restart the program; if it stays so, the host"))
+        checks.append(check("context", False, None, said(error)[:500], "restart the program; if it stays so, the host"))
     tell(checks)
 
 
@@ -168,7 +169,7 @@ phases.before_job.append(before_job)
 
 def watch(_phase, error):
     """An error after which the device answers no more."""
-    text = str(error)
+    text = said(error)
     if DEAD.search(text) and not any(word in text.lower() for word in RECOVERABLE):
         tell([check("context", False, None, text.splitlines()[0][:500],
                     "every later call fails: restart the program")])

@@ -9,13 +9,13 @@ is never stored.
 import json
 import os
 import random
-import sys
 import threading
 import time
 
 from . import fingerprint, plainly, safetensors, store as files, vault
 from .config import config
 from .hooks import on, wrap
+from .loaded import loaded
 from .state import link, state, torch
 
 WHERE = "sample_hunyuan"
@@ -48,8 +48,8 @@ def globals_now(module):
     found = {"torch": module.get_rng_state(), "python": random.getstate()}
     if module.cuda.is_initialized():
         found["cuda"] = module.cuda.get_rng_state()
-    numpy = sys.modules.get("numpy")
-    if hasattr(numpy, "random"):
+    numpy = loaded("numpy", "__version__")  # its `random` comes when it is asked for
+    if numpy is not None:
         kind, words, *rest = numpy.random.get_state()
         found["numpy"] = [kind, words.tolist()] + list(rest)
     return found
@@ -86,8 +86,8 @@ def put_back(tensors, metadata, module):
     if "python_random" in metadata:
         version, words, gauss = json.loads(metadata["python_random"])
         random.setstate((version, tuple(words), gauss))
-    numpy = sys.modules.get("numpy")
-    if "numpy_random" in metadata and hasattr(numpy, "random"):
+    numpy = loaded("numpy", "__version__")  # its `random` comes when it is asked for
+    if "numpy_random" in metadata and numpy is not None:
         kind, words, *rest = json.loads(metadata["numpy_random"])
         numpy.random.set_state((kind, numpy.array(words, dtype=numpy.uint32), *rest))
 

@@ -1,11 +1,12 @@
 """What the program does now: phase, progress, operation in flight, counts. One in a process."""
-import sys
 import time
 from itertools import count
 from _thread import _local, get_ident
 
-from .link import Link
 from .config import config
+from .link import Link
+from .loaded import loaded
+from .wire import said
 
 link = Link(config.socket)
 
@@ -84,12 +85,12 @@ class State:
         if getattr(self._local, "error", None) == id(error):
             return
         self._local.error = id(error)  # no reference: it would keep the frames and their tensors alive
-        link.send("error", phase=phase, kind=type(error).__name__, message=str(error)[:2000])
+        link.send("error", phase=phase, kind=type(error).__name__, message=said(error)[:2000])
         for watch in self.watchers:
             try:
                 watch(phase, error)
             except Exception as failed:
-                link.send("hook_failed", module="error", hook=watch.__name__, message=repr(failed)[:500])
+                link.send("hook_failed", module="error", hook=watch.__name__, message=said(failed, repr)[:500])
 
     def forget(self):
         """The next exception is another one, even where it lies at the same address."""
@@ -164,14 +165,13 @@ class Span:
             if owner.phase != after:
                 owner.set_phase(after)
         except Exception as failed:  # the program's own exception must come out, not ours
-            link.send("hook_failed", module="span", hook=self.phase, message=repr(failed)[:500])
+            link.send("hook_failed", module="span", hook=self.phase, message=said(failed, repr)[:500])
         return False
 
 
 def torch():
     """The torch module where the program has imported it and its body is done; never imports it."""
-    module = sys.modules.get("torch")
-    return module if hasattr(module, "Tensor") and hasattr(module, "nn") else None
+    return loaded("torch", "Tensor", "nn")
 
 
 def memory():

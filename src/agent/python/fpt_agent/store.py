@@ -16,6 +16,7 @@ from .config import config
 from .living import lives, records
 from .room import Room
 from .state import link
+from .wire import said
 
 #: Bytes of tensors that wait for the disk at most. Beyond that the oldest latents that wait give way: their decode is
 #: over, and a hang would need the newest. Where there are none, what comes is not kept, which is told as failed.
@@ -186,7 +187,7 @@ class Store:
                 if task.tells:
                     link.send("vault", **dict(task.message, event="saved", path=path, took_s=round(time.monotonic() - began, 3)))
             except Exception as error:
-                self.fail(task.message, "%s: %s" % (task.name, error))
+                self.fail(task.message, "%s: %s" % (task.name, said(error)))
             finally:
                 self.undone.discard(task)
                 self.last = time.monotonic()

@@ -20,10 +20,22 @@ import sys
 import time
 from _thread import allocate_lock, get_ident, start_new_thread
 
+from .loaded import loaded
+
+try:
+    import _signal as signal  # what `signal` is made of, without its enums
+except ImportError:
+    import signal
+
 #: Ident of the thread in which the agent has started.
 FIRST = get_ident()
 #: Ident of each of them -> its name.
 names = {}
+#: Signals that a fault of the thread itself raises: blocked, they would end the process past its own handler. All others
+#: are the program's: the kernel gives a signal of the process to any thread that does not block it, so what the program
+#: blocks, to take it later or not at all, would come to ours. That goes for SIGUSR2 too (stacks.py).
+FAULTS = frozenset(getattr(signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
+                   if hasattr(signal, name))
 
 
 def start(function, name):
@@ -31,15 +43,30 @@ def start(function, name):
     be none. Whatever the function raises, it is called again: nothing is printed and nothing ends the thread."""
 
     def run():
+        names[get_ident()] = name  # here too: a handler of the program's may raise before the line below
         while True:
             try:
                 function()
             except BaseException:  # a finalizer of the program's runs in any thread and may raise SystemExit here
                 time.sleep(0.2)
 
-    ident = start_new_thread(run, ())
+    ident = deaf(start_new_thread, run, ())
     names[ident] = name
     return ident
+
+
+def deaf(function, *args):
+    """The function's result, all signals but `FAULTS` blocked in the calling thread meanwhile: a thread that it starts
+    keeps them so, from its first moment. What came meanwhile comes afterwards."""
+    mask = getattr(signal, "pthread_sigmask", None)
+    if mask is None:
+        return function(*args)
+    was = mask(signal.SIG_BLOCK, ())
+    try:  # each call runs the program's handlers of what has come already, and they may raise
+        mask(signal.SIG_BLOCK, signal.valid_signals() - FAULTS)
+        return function(*args)
+    finally:
+        mask(signal.SIG_SETMASK, was)
 
 
 class Bell:
@@ -65,7 +92,9 @@ class Bell:
 def unlist():
     """Takes the calling thread off `threading`'s list again: a finalizer of the program's that happens to run in it and
     asks for `current_thread`, as logging does, puts it there for good."""
-    getattr(sys.modules.get("threading"), "_active", {}).pop(get_ident(), None)
+    threading = loaded("threading", "_active")
+    if threading is not None:
+        threading._active.pop(get_ident(), None)
 
 
 class Quiet:
@@ -109,7 +138,7 @@ def filters():
     """The list that `warnings` goes by, where nobody has imported that too."""
     import _warnings
 
-    return getattr(sys.modules.get("warnings"), "filters", _warnings.filters)
+    return getattr(loaded("warnings", "filters"), "filters", _warnings.filters)
 
 
 def kernel_threads():

@@ -6,6 +6,14 @@ except ImportError:  # an interpreter without them has the package all the same
     make_scanner = None
 
 
+def said(value, how=str):
+    """The value as text. One of the program's may have words that raise: its own exception must come out, not that."""
+    try:
+        return how(value)
+    except Exception as error:
+        return "(%s, whose text raises %s)" % (type(value).__name__, type(error).__name__)
+
+
 class Rules:
     """What `json.loads` asks for."""
 
