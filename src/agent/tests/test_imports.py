@@ -10,10 +10,10 @@ from support_vault import Supervisor
 
 
 class Imports(unittest.TestCase):
-    def both(self, s, code, **files):
-        """What a program prints by itself and under the agent, in a folder with these files; names without slashes."""
-        for name, text in dict(files, main=code).items():
-            path = os.path.join(s.folder, *name.split("__")) + ".py"
+    def both(self, s, code, std):
+        """What a program prints by itself and under the agent, beside a package `tqdm` with this module `std`."""
+        for name, text in {"main.py": code, "tqdm/__init__.py": "", "tqdm/std.py": std}.items():
+            path = os.path.join(s.folder, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w") as out:
                 out.write(textwrap.dedent(text))
@@ -34,18 +34,18 @@ class Imports(unittest.TestCase):
                          "raise KeyboardInterrupt"):
                 for code in ("import tqdm.std", "import sys, traceback\ntry: import tqdm.std\n"
                              "except BaseException: traceback.print_exc(file=sys.stdout)"):
-                    code, out, err = self.both(s, code, tqdm____init____="", tqdm__std=body)
+                    code, out, err = self.both(s, code, body)
                     self.assertIn("line", out + err)
             self.assertTrue(s.of("hello"))
             # Python cuts nothing out of what this raises
             out = self.both(s, "import importlib\ntry: importlib.import_module('tqdm.std')\nexcept OSError as error:\n"
                             "    while error.__traceback__: last, error.__traceback__ = error.__traceback__, error.__traceback__.tb_next\n"
-                            "    print(last.tb_lineno)", tqdm____init____="", tqdm__std="\n\nraise OSError")[1]
+                            "    print(last.tb_lineno)", "\n\nraise OSError")[1]
             self.assertEqual(out, "3\n")
 
     def test_a_warning_of_an_import_has_the_importers_place(self):
         with Supervisor() as s:
-            out = self.both(s, "import tqdm.std", tqdm____init____="", tqdm__std="import warnings\nwarnings.warn('old', FutureWarning, stacklevel=2)")
+            out = self.both(s, "import tqdm.std", "import warnings\nwarnings.warn('old', FutureWarning, stacklevel=2)")
             self.assertIn("main.py:1: FutureWarning: old", out[2])
 
     def test_a_wrapper_looks_like_what_it_wraps(self):
@@ -71,7 +71,7 @@ class Imports(unittest.TestCase):
                 importlib.reload(tqdm.std)
         """
         with Supervisor() as s:
-            self.assertIn("(self, n=1) update tqdm.update tqdm.std None True", self.both(s, code, tqdm____init____="", tqdm__std=bar)[1])
+            self.assertIn("(self, n=1) update tqdm.update tqdm.std None True", self.both(s, code, bar)[1])
             s.wait("progress")
 
     @unittest.skipIf(sys.version_info < (3, 10), "its importer has no exec_module that could be hooked")
