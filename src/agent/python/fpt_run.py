@@ -1,4 +1,5 @@
-"""Launcher where PYTHONPATH counts for nothing (-I, -E, -S, a ._pth file beside the interpreter):
+whole = True  # `python -x` leaves out the first line of its file: this one here, where the program's is meant
+USAGE = """Launcher where PYTHONPATH counts for nothing (-I, -E, -S, a ._pth file beside the interpreter):
 
     python [flags] fpt_run.py script.py [arguments]     (a folder or zip file with a __main__.py as well)
     python [flags] fpt_run.py -m module [arguments]
@@ -28,6 +29,6 @@ def _start():
 
 
 if len(sys.argv) < 2 or (sys.argv[1] in ("-m", "-c") and len(sys.argv) < 3):
-    sys.stderr.write(__doc__)
+    sys.stderr.write(USAGE)
     sys.exit(64)
-_start().main(sys.argv[1:])
+_start().main(sys.argv[1:], not globals().get("whole"))

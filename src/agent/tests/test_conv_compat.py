@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import sys
 import tempfile
 import unittest
 
@@ -215,6 +216,61 @@ class Native(WithWrapper):
         self.assertNotEqual(F.conv3d, torch.conv2d)
         self.assertEqual(len({F.conv3d, torch.conv3d, F.conv2d, torch.conv2d}), 2)
 
+    def test_a_mode_sees_the_call_as_it_was_written(self):
+        from torch.overrides import TorchFunctionMode
+
+        seen, w = [], self.model.deep.weight.detach()
+
+        class Mode(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                seen.append((func, len(args), sorted(kwargs or {})))
+                return func(*args, **(kwargs or {}))
+
+        with tempfile.TemporaryDirectory() as folder:
+            for plan in ({}, {"memory": Memory(os.path.join(folder, "f"), "r", 1)}, {"mode": "watch"}, {"known": True}):
+                known = plan.pop("known", False)
+                memory = self.put(**plan).memory
+                if known:
+                    memory.learn(("conv3d", (2,), (2,), "float16", "cuda", (1, 0, 1, 1)), 1, True)
+                    torch.nn.functional.conv3d._fpt_conv.known.clear()
+                    from fpt_agent.conv import desk
+
+                    desk.refresh()
+                for _ in range(2):
+                    seen.clear()
+                    with Mode():
+                        F.conv3d(self.x, w, stride=1)
+                        F.conv3d(self.x, w, None, 1, 0, 1, 1)
+                        F.conv3d(self.x, weight=w, padding=1, groups=1)
+                    self.assertEqual(seen, [(torch.conv3d, 2, ["stride"]), (torch.conv3d, 7, []),
+                                            (torch.conv3d, 2, ["groups", "padding"])], (plan, known))
+        seen.clear()
+        F.conv3d(self.x, w.as_subclass(type("Mine", (torch.Tensor,), {"__torch_function__": classmethod(
+            lambda cls, func, types, args=(), kwargs=None: seen.append((len(args), sorted(kwargs or {}))))})), stride=1)
+        self.assertEqual(seen, [(2, ["stride"])])
+
+    def test_a_call_under_a_mode_falls_back(self):
+        from torch.overrides import TorchFunctionMode
+
+        class Mode(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                return func(*args, **(kwargs or {}))
+
+        error = RuntimeError("miopenStatusUnknownError")
+        for memory in (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                native = Failing(torch.conv3d, error)
+                self.put(conv3d=native, memory=Memory(os.path.join(folder, "f"), "r", 1) if memory else None)
+                with Mode():
+                    got = F.conv3d(self.x, self.model.deep.weight, padding=1)
+                self.assertTrue(same(got, torch.conv3d(self.x, self.model.deep.weight, None, 1, 1)))
+                self.assertEqual((native.calls, counts()["conv3d.native.failed"], counts()["conv3d.split.ok"]), (1, 1, 1))
+        native = Failing(torch.conv3d, error)
+        self.put(conv3d=native, mode="watch")
+        with self.assertRaises(RuntimeError), Mode():
+            F.conv3d(self.x, self.model.deep.weight, padding=1)
+        self.assertEqual(counts(), {"conv3d.native.failed": 1})
+
     def test_an_attribute_of_a_class_is_no_method(self):
         class Layer:
             function = F.conv3d
@@ -245,6 +301,8 @@ class Native(WithWrapper):
         self.assertEqual(str(inspect.signature(F.conv3d)),
                          "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)")
         self.assertEqual(repr(F.conv3d), repr(torch.conv3d))
+        with self.assertRaisesRegex(TypeError, r"^conv3d\(\) got an unexpected keyword argument 'strides'" if sys.version_info >= (3, 10) else "conv3d"):
+            F.conv3d(self.x, self.model.deep.weight, strides=1)
 
     def test_autocast(self):
         for start in range(4):
@@ -273,6 +331,22 @@ class Installed(unittest.TestCase):
                 ('{"settings": {"conv2d_tier": "cpu"}}', "True True\n('fallback', [('conv2d', 3), ('conv3d', 0)])\n")):
             self.assertEqual(run(code, FPT_AGENT_CONFIG=config), want, config)
         self.assertIn("('conv3d', 2)", run(code, FPT_CONV_TIER="nocudnn"))
+
+    def test_quantisation_of_a_graph(self):
+        code = """
+import torch, torch.nn.functional as F
+from torch.ao.quantization import quantize_fx, get_default_qconfig_mapping
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1, 1, 3, 3))
+    def forward(self, x):
+        return F.relu(F.conv2d(x, self.weight)) + 0
+x = torch.ones(1, 1, 4, 4)
+graph = quantize_fx.prepare_fx(Model().eval(), get_default_qconfig_mapping("x86"), (x,))
+print([(n.op, n.name, str(n.args)) for n in graph.graph.nodes])
+"""
+        self.assertEqual(run(code), run(code, FPT_CONV="off"))
 
     def test_script_where_the_builtins_are_collected_early(self):
         out = run("import torch\nimport linecache\n"

@@ -1,4 +1,6 @@
 """conv_fallback in users' own code."""
+import asyncio
+import contextlib
 import threading
 import unittest
 
@@ -30,8 +32,14 @@ class Alone(unittest.TestCase):
 
     def tearDown(self):
         self.assertIs(F.conv3d, self.native)
-        self.assertEqual(desk.scopes, 0)
+        self.assertEqual((desk.scopes, desk.open), (0, []))
         desk.wrappers.clear()
+
+    def tier(self):
+        """The tier that a call is made by here."""
+        before = counts()
+        F.conv3d(X, W)
+        return [name.split(".")[1] for name, number in counts().items() if name.endswith("ok") and number > before.get(name, 0)] or ["native"]
 
     def test_with_and_decorator(self):
         with fpt_agent.conv_fallback(start="split"):
@@ -111,6 +119,101 @@ class Alone(unittest.TestCase):
         for function in (generator, coroutine):
             with self.assertRaises(TypeError):
                 fpt_agent.conv_fallback()(function)
+
+    def test_tasks_have_their_own(self):
+        seen = []
+
+        async def task(start, mine, theirs, scope=None):
+            with scope or fpt_agent.conv_fallback(start=start):
+                for _ in range(3):
+                    seen.append((start, self.tier()))
+                    theirs.set()
+                    await mine.wait()
+                    mine.clear()
+            theirs.set()
+
+        async def child():
+            seen.append(("child", self.tier()))
+            await done.wait()
+            seen.append(("child later", self.tier()))
+
+        async def both():
+            nonlocal done
+            one, two, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+            await asyncio.gather(task("split", one, two), task("cpu", two, one))
+            self.assertEqual(self.tier(), ["native"])
+            shared = fpt_agent.conv_fallback(start="nocudnn")  # one object in two tasks
+            await asyncio.gather(task("nocudnn", one, two, shared), task("nocudnn", two, one, shared))
+            with fpt_agent.conv_fallback(start="cpu"):
+                below = asyncio.ensure_future(child())
+                await asyncio.sleep(0)
+            done.set()
+            await below
+
+        done = None
+        asyncio.run(both())
+        self.assertEqual(len(seen), 14)
+        for start, got in seen:
+            self.assertEqual(got, [{"child": "cpu", "child later": "native"}.get(start, start)], seen)
+
+    def test_generators(self):
+        def generator(start):
+            with fpt_agent.conv_fallback(start=start):
+                yield self.tier()
+                yield self.tier()
+
+        first, second = generator("split"), generator("cpu")
+        self.assertEqual((next(first), next(second)), (["split"], ["cpu"]))
+        # suspended inside: in force for who runs it, as `contextlib.contextmanager` wants it
+        self.assertEqual(self.tier(), ["cpu"])
+        first.close()  # not the last one that was entered
+        self.assertEqual(self.tier(), ["cpu"])
+        second.close()
+        self.assertEqual(self.tier(), ["native"])
+
+        @contextlib.contextmanager
+        def mine():
+            with fpt_agent.conv_fallback(start="split"):
+                yield
+
+        with mine():
+            self.assertEqual(self.tier(), ["split"])
+        self.assertEqual(self.tier(), ["native"])
+
+    def test_a_generator_that_another_thread_closes(self):
+        scope = fpt_agent.conv_fallback(start="cpu")
+
+        def generator():
+            with scope:
+                yield self.tier()
+
+        def elsewhere():
+            with scope:
+                mine.close()
+                seen.append(self.tier())
+
+        mine, seen, errors = generator(), [], []
+        self.assertEqual(next(mine), ["cpu"])
+        hook, threading.excepthook = threading.excepthook, lambda told: errors.append(told.exc_value)
+        try:
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join()
+        finally:
+            threading.excepthook = hook
+        self.assertEqual((seen, errors, self.tier()), ([["cpu"]], [], ["native"]))
+
+    def test_entered_and_left_by_others(self):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(fpt_agent.conv_fallback(start="cpu"))
+            self.assertEqual(self.tier(), ["cpu"])
+        scope = fpt_agent.conv_fallback(start="cpu")
+        scope.__enter__()
+        scope.__enter__()
+        scope.__exit__(None, None, None)
+        self.assertEqual(self.tier(), ["cpu"])
+        scope.__exit__(None, None, None)
+        scope.__exit__(None, None, None)  # once too often: nothing
 
     def test_another_wrapper_on_top_stays(self):
         scope = fpt_agent.conv_fallback()

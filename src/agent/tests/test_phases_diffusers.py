@@ -120,6 +120,19 @@ class Pipelines(AgentTest):
         self.assertEqual(self.path(), ["model_load", "startup"])
         self.assertEqual(self.sent("phase")[0]["model"], "AutoencoderKLWan")
 
+    def test_names_and_signatures_stay(self):
+        import inspect
+
+        from diffusers import AutoencoderKLWan, DiffusionPipeline, WanPipeline
+
+        hook = DiffusionPipeline.__init_subclass__
+        self.assertEqual((hook.__name__, hook.__doc__), ("__init_subclass__", object.__init_subclass__.__doc__))
+        for owner, name in ((WanPipeline, "__call__"), (WanPipeline, "to"), (AutoencoderKLWan, "decode"), (DiffusionPipeline, "from_pretrained")):
+            found = getattr(owner, name)
+            self.assertNotIn("kwargs", list(inspect.signature(found).parameters)[:1])
+            self.assertEqual((found.__name__, found.__module__.split(".")[0]), (name, "diffusers"))
+            self.assertNotIn("fpt_agent", inspect.getsource(found))
+
     def test_a_decode_outside_a_pipeline(self):
         import torch
 

@@ -11,9 +11,9 @@ import sys
 import threading
 import time
 
-from . import errors
+from . import calls, errors
 from .config import TIERS, config
-from .hooks import on
+from .hooks import on, wrap as wrap_in
 from .plans import Plan, desk
 from .state import link, state
 from .wire import said
@@ -38,6 +38,7 @@ class Conv:
         self.conv2d = getattr(torch.nn.functional.conv2d, "_fpt_plain", torch.nn.functional.conv2d)
         self.no_memory = tiers.out_of_memory(torch)
         self.dead_type = getattr(torch, "AcceleratorError", ())
+        self.moded = calls.moded(torch)
         self.warns = getattr(torch, "is_warn_always_enabled", bool)
         self.plain_types = (torch.Tensor, torch.nn.Parameter)
         self.known = set()
@@ -70,30 +71,52 @@ class Conv:
             return False
 
     def key(self, args):
-        """Key of the call, or None where its parameters are none: torch's own words for that are the native call's."""
+        """Key of the call, or None for one that is the native function's alone: another kind of tensor, or one that torch
+        refuses, in its own words. A mode of the program's sees none of the questions."""
+        if self.moded():
+            with self.torch._C.DisableTorchFunction():
+                return self._key(args)
+        return self._key(args)
+
+    def _key(self, args):
         x, weight = args[:2]
-        if not errors.parameters(*args[3:]):
-            return None
         try:
             from .remember import Memory
 
+            if self.foreign(args) or not calls.taken(self.torch, self.tiers, self.op, args):
+                return None
             return Memory.key(self.op, x.shape, weight.shape, x.dtype, x.device, args[3:])
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, AttributeError):  # no numbers, no tensor
             return None
 
-    def slow(self, args):
-        """A call that must be looked up: new parameters, a lower tier to begin with, a scope."""
+    def written(self, args, native):
+        """The call with a mode of the program's on, to which `native` is the native one as the program wrote it."""
+        me, quick = threading.get_ident(), desk.quick
+        state.ops[me] = self.op, args[0], args[1], "native", state.number()
+        try:
+            return native() if quick else self.slow(args, native)
+        except RuntimeError as error:
+            if not quick or not self.rescuable(error):
+                raise
+            return self.answer(error, args)
+        finally:
+            state.ops[me] = None
+
+    def slow(self, args, native=None):
+        """A call that must be looked up: new parameters, a lower tier to begin with, a scope, a mode. `native`: stands for
+        the native function."""
+        native = native or self.native
         plan, outer = desk.plans()
-        key = None if plan is None or plan.mode != "fallback" or self.foreign(args) else self.key(args)
+        key = None if plan is None or plan.mode != "fallback" else self.key(args)
         if key is None:
-            return self.tiers.placed(self.native, args)
+            return self.tiers.placed(native, args)
         floor = outer.begin(self.op, key) if outer is not None and outer.mode == "fallback" else 0
         first = plan.begin(self.op, key, floor)
         if first:
             return self.lower(args, plan, key, first, None)
         noted = self.first_time(0, key)
         try:
-            out = self.tiers.placed(self.native, args)
+            out = self.tiers.placed(native, args)
         except RuntimeError as error:
             if not self.rescuable(error):
                 raise
@@ -117,6 +140,8 @@ class Conv:
         if desk.fresh:
             self.known.add((id(weight), args[4]) if isinstance(args[4], str) else id(weight))
             return
+        if self.moded():
+            return  # which would see the questions
         try:
             self.known.add((x.shape, weight.shape, x.dtype, x.device) + args[3:])
         except TypeError:
@@ -125,7 +150,7 @@ class Conv:
     def answer(self, error, args):
         """The result for a native call of the common path that failed so."""
         plan, _ = desk.plans()
-        key = None if plan is None or self.foreign(args) else self.key(args)
+        key = None if plan is None else self.key(args)
         if key is None:
             raise error
         return self.rescue(error, args, plan, key)
@@ -250,40 +275,10 @@ class Function:
     def __signature__(self):
         import inspect
 
-        return inspect.signature(shown)
+        return inspect.signature(calls.shown)
 
     def __repr__(self):
         return repr(self._fpt_plain)
-
-
-def shown(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """How the function is called."""
-
-
-#: Stands for an argument that was not given.
-NONE = object()
-NAMES = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
-DEFAULTS = (NONE, NONE, None, 1, 0, 1, 1)
-
-
-def other(full, native, plain_types, compiling):
-    """A call with fewer arguments than all. Where torch refuses it, that is in the words for how it was written."""
-
-    def call(given):
-        """`given`: the seven arguments, `NONE` in the place of those that were left out."""
-        left_out = next(at for at, one in enumerate(given) if one is NONE)  # not by `==`, which tensors answer
-        named = {name: one for name, one in zip(NAMES[left_out:], given[left_out:]) if one is not NONE}
-        args = tuple([default if one is NONE else one for one, default in zip(given, DEFAULTS)])
-        if compiling() or args[1] is NONE or type(args[0]) not in plain_types:
-            return native(*given[:left_out], **named)
-        try:
-            return full(None, *args)
-        except TypeError as error:
-            if errors.theirs(error):
-                raise
-        return native(*given[:left_out], **named)
-
-    return call
 
 
 def wrap(torch, op, native):
@@ -294,8 +289,8 @@ def wrap(torch, op, native):
     compiler = getattr(torch, "compiler", None)
     # the second one does more than is needed here: tensors of torch.export are of another type
     compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None) or (lambda: False)
-    tracing = torch._C._get_tracing_state
-    ops, ident, next_number, number, shared, none = state.ops, threading.get_ident, state.number, id, desk, NONE
+    tracing, moded = torch._C._get_tracing_state, conv.moded
+    ops, ident, next_number, number, shared, none = state.ops, threading.get_ident, state.number, id, desk, calls.NONE
 
     # no `*args, **kwargs`: to make both for every call takes longer than the rest of it
     def __call__(_, input=none, weight=none, bias=none, stride=none, padding=none, dilation=none, groups=none):
@@ -314,8 +309,8 @@ def wrap(torch, op, native):
                 return native(input, weight, bias, stride, padding, dilation, groups)
             try:
                 if not shared.fresh:
-                    # under jit.trace the questions would be recorded
-                    fine = tracing() is None and (
+                    # under jit.trace the questions would be recorded, and a mode would see them
+                    fine = tracing() is None and not moded() and (
                         input.shape, weight.shape, input.dtype, input.device, stride, padding, dilation, groups) in known
                 elif type(padding) is str:
                     fine = (number(weight), padding) in known
@@ -334,8 +329,8 @@ def wrap(torch, op, native):
         finally:
             ops[me] = None  # to take it out would take longer
 
-    short = other(__call__, native, (Tensor, Parameter), compiling)
-    __call__.__name__ = op
+    short = calls.other(__call__, conv.written, native, (Tensor, Parameter), compiling, moded)
+    __call__.__name__ = __call__.__qualname__ = op
     wrapper = type("Function", (Function,), {"__call__": __call__})(op, native, conv)
     builtin(torch, op, native, wrapper)
     return wrapper
@@ -372,6 +367,25 @@ def torch(module):
         watch_over()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=desk.forked)
+
+
+@on("torch.ao.quantization.fx.match_utils")
+def patterns(module):
+    """Graphs have the native functions in them, patterns what stood in torch.nn.functional when they were made, and the two
+    are compared by `is`."""
+
+    def native(pattern):
+        if isinstance(pattern, tuple):
+            return tuple(map(native, pattern))
+        return pattern._fpt_plain if isinstance(pattern, Function) else pattern
+
+    def make(plain):
+        def _is_match(modules, node, pattern, *args, **kwargs):
+            return plain(modules, node, native(pattern), *args, **kwargs)
+
+        return _is_match
+
+    wrap_in(module, "_is_match", make)
 
 
 def watch_over():

@@ -48,6 +48,9 @@ def pipelines(module):
             super(base, cls).__init_subclass__(**kwargs)
         fenced(cls.__name__, subclass, cls)
 
+    # as what it stands for is called; the signature of `object`'s own would be none
+    init_subclass.__name__, init_subclass.__qualname__ = "__init_subclass__", base.__init_subclass__.__qualname__
+    init_subclass.__doc__ = base.__init_subclass__.__doc__
     base.__init_subclass__ = classmethod(init_subclass)
     made = [base]  # where the program was there before us
     for cls in made:

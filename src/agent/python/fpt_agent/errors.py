@@ -40,15 +40,6 @@ def theirs(error):
     return name.partition(".")[0] not in ("torch", __package__)
 
 
-def parameters(stride, padding, dilation, groups):
-    """Whether torch would take the values for what they are to be: a word for the padding alone, and no numbers but whole
-    ones, to which the lower tiers would round."""
-    several = []
-    for value in (stride, () if isinstance(padding, str) else padding, dilation, (groups,)):
-        several += value if isinstance(value, (tuple, list)) else (value,)
-    return not any(isinstance(one, (bool, float, str)) for one in several)
-
-
 def chain(error, later):
     """Makes `later` the context of `error`, without a ring: `later` came up while `error` was handled."""
     if later is None or later is error:

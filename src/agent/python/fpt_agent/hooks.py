@@ -9,6 +9,9 @@ from _thread import _local
 from .state import link, state
 from .wire import said
 
+#: The file name by which Python knows the frames of its import.
+IMPORTLIB = "<frozen importlib._bootstrap>"
+
 _table = {}
 #: Top-level package -> (prefix, function) for the names below it.
 _prefixes = {}
@@ -60,12 +63,20 @@ def _run(module, functions):
             link.send("hook_failed", module=name, hook=function.__name__, message=said(error, repr)[:500])
 
 
+def of_importlib(function):
+    """The function as if it stood in importlib: Python then cuts its frame out of what an import raises together with those
+    around it, and `warnings` does not count it. It may raise nothing of its own."""
+    function.__code__ = function.__code__.replace(co_filename=IMPORTLIB)
+    return function
+
+
 class Finder:
     """See the module."""
 
     def __init__(self):
         self._busy = _local()
 
+    @of_importlib
     def find_spec(self, name, path=None, target=None):
         """The spec of the other finders, with its loader wrapped where the module is watched."""
         functions = _wanted(name)
@@ -82,14 +93,16 @@ class Finder:
 
         def exec_module(module):
             run(module)
-            _run(module, functions)
+            if getattr(module, "__name__", name) == name:  # a zip file has one loader for all that is in it
+                _run(module, functions)
 
         try:
-            spec.loader.exec_module = exec_module
+            spec.loader.exec_module = of_importlib(exec_module)
         except AttributeError:
             link.send("hook_failed", module=name, hook="*", message="its loader cannot be wrapped")
         return spec
 
+    @of_importlib
     def _others(self, name, path, target):
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)

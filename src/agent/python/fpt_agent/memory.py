@@ -3,6 +3,7 @@
 Everything is done only where a setting asks for it. Nothing here initialises a device: the cap is queued and
 set when the program itself begins to use the card.
 """
+import functools
 import os
 import sys
 import weakref
@@ -170,6 +171,7 @@ def unpinned(torch):
     result depends on that. What a program page-locks by other ways is not reached (problem)."""
     told = []
 
+    @functools.wraps(torch.Tensor.pin_memory)
     def pin_memory(self, *args, **kwargs):
         if not told:
             told.append(True)

@@ -1,6 +1,7 @@
 """What the wrappers of the convolutions share: plans, what was told, who stands in for what."""
 import threading
 import time
+from contextvars import ContextVar
 
 from .config import TIERS
 from .state import link, state
@@ -87,6 +88,21 @@ def kind_of(error):
     return type(error).__name__, "".join(c for c in said(error).split("\n")[0][:200] if not c.isdigit())
 
 
+class Scope:
+    """A plan that somebody has entered and not yet left. It ends by itself, wherever it was put: a generator may be closed in
+    another thread or task than it was begun in, and a task has a copy of what its maker was in."""
+
+    __slots__ = ("plan", "frame", "on")
+
+    def __init__(self, plan, frame):
+        # the number of the frame that has entered: `with` leaves from the same one. No reference, which would be a ring
+        self.plan, self.frame, self.on = plan, id(frame), True
+
+
+#: The scopes of this thread or task, outermost first; with them some that are over.
+_entered = ContextVar("fpt_agent_scopes", default=())
+
+
 class Desk:
     """What the wrappers share. One in a process."""
 
@@ -98,16 +114,49 @@ class Desk:
         self.fresh = False
         self.process = None
         self.scopes = 0
-        self.local = threading.local()
+        #: All scopes that are on, of every thread and task.
+        self.open = []
         self.lock = threading.RLock()  # of the scopes
         self.wrappers = {}
         self.told = {}
         self.problems_told = 0
 
     def plans(self):
-        """(the plan of this thread or None, the process' one if it is another)."""
-        stack = getattr(self.local, "stack", None)
-        return (stack[-1], self.process) if stack else (self.process, None)
+        """(the plan of this thread or task or None, the process' one if it is another)."""
+        if self.scopes:
+            for scope in reversed(_entered.get()):
+                if scope.on:
+                    return scope.plan, self.process
+        return self.process, None
+
+    def enter(self, plan, frame, torch, wrap):
+        """The plan counts from here on, for the thread or task that says so; `frame` is its caller's."""
+        scope = Scope(plan, frame)
+        with self.lock:
+            self.scopes += 1
+            self.open.append(scope)
+            if self.scopes == 1:
+                self.install(torch, wrap)
+            self.refresh()
+        _entered.set(tuple([one for one in _entered.get() if one.on]) + (scope,))
+
+    def leave(self, plan, frame, torch):
+        """Ends the scope that this frame has entered with the plan, or else this thread's or task's last, or else the last."""
+        mine = _entered.get()
+        with self.lock:
+            found = [one for one in self.open if one.plan is plan]
+            if not found:
+                return
+            # max takes the first of equals
+            scope = max(reversed(found), key=lambda one: (one.frame == id(frame), one in mine))
+            scope.on = False
+            self.open.remove(scope)
+            self.scopes -= 1
+            if self.scopes == 0 and self.process is None:
+                self.remove(torch)
+            self.refresh()
+        if scope in mine:
+            _entered.set(tuple([one for one in mine if one.on]))
 
     def refresh(self):
         """To be called when a plan came, went or learned."""

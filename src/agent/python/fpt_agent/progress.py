@@ -1,24 +1,30 @@
 """Progress bars: tqdm in every program gives n and total at the rate at which it draws."""
 from . import stacks
-from .hooks import on
+from .hooks import on, wrap
 from .state import link, state
 
 
 @on("tqdm.std")
 def tqdm(module):
     """Tells each drawing of a bar, and looks at each update whether the user wants an end."""
-    display, update = module.tqdm.display, module.tqdm.update
 
-    def shown(self, *args, **kwargs):
-        tell(self)
-        return display(self, *args, **kwargs)
+    def shown(display):
+        def wrapper(self, *args, **kwargs):
+            tell(self)
+            return display(self, *args, **kwargs)
 
-    def updated(self, *args, **kwargs):
-        result = update(self, *args, **kwargs)
-        stacks.step()
-        return result
+        return wrapper
 
-    module.tqdm.display, module.tqdm.update = shown, updated
+    def updated(update):
+        def wrapper(self, *args, **kwargs):
+            result = update(self, *args, **kwargs)
+            stacks.step()
+            return result
+
+        return wrapper
+
+    wrap(module.tqdm, "display", shown)
+    wrap(module.tqdm, "update", updated)
 
 
 def tell(bar):

@@ -1,4 +1,6 @@
 """The convolution fallback for users' own code, with or without the supervisor."""
+import sys
+
 from . import state
 from .config import TIERS
 from .conv import wrap
@@ -16,9 +18,9 @@ class conv_fallback:
         def decode(latents): ...
 
     `start`: tier to begin with. `tiers`: the ones that may be used, of `native`, `split`, `nocudnn`, `cpu`; the order
-    is always this. For conv2d `split` means native. Holds for the thread that enters, may be nested (the innermost
-    counts) and used again: an object keeps what it learned of shapes. Where the supervisor, or a hang that it has
-    seen, asks for a lower tier, that counts.
+    is always this. For conv2d `split` means native. Holds for the thread or the task (asyncio) that enters, may be nested
+    (the innermost counts) and used again: an object keeps what it learned of shapes. Where the supervisor, or a hang that
+    it has seen, asks for a lower tier, that counts. A generator that is suspended inside leaves it in force for who runs it.
 
     ValueError: no such tier, or none of `tiers` at or below `start`. RuntimeError on entering: torch is not imported.
     TypeError: decorates a generator or a coroutine function, whose body runs after the call: use `with` in it.
@@ -40,24 +42,11 @@ class conv_fallback:
         torch = state.torch()
         if torch is None:
             raise RuntimeError("conv_fallback: import torch first")
-        with desk.lock:
-            desk.scopes += 1
-            if desk.scopes == 1:
-                desk.install(torch, wrap)
-            desk.refresh()
-        stack = getattr(desk.local, "stack", None)
-        if stack is None:
-            stack = desk.local.stack = []
-        stack.append(self.plan)
+        desk.enter(self.plan, sys._getframe(1), torch, wrap)
         return self
 
     def __exit__(self, *_):
-        desk.local.stack.pop()
-        with desk.lock:
-            desk.scopes -= 1
-            if desk.scopes == 0 and desk.process is None:
-                desk.remove(state.torch())
-            desk.refresh()
+        desk.leave(self.plan, sys._getframe(1), state.torch())
         return False
 
     def __call__(self, function):
