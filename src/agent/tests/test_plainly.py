@@ -88,7 +88,7 @@ class Plainly(unittest.TestCase):
     def test_tracers_transforms_and_modes_see_the_program_alone(self):
         with Supervisor() as s:
             code, out, err = s.run("-c", textwrap.dedent(CODE), settings={"replay_steps": "true"})
-            self.assertEqual((code, out), (0, "[] {} 11\n['latents']\n"), err[-3000:])
+            self.assertEqual((code, out), (0, "[] {} 11\n['latents', 'step']\n"), err[-3000:])
             s.wait("bye")
             self.assertFalse(s.of("hook_failed"))
 

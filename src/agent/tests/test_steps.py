@@ -127,11 +127,8 @@ HANDED_BACK = """
         torch.manual_seed(6)
         model(torch.zeros(6, 4))
     print(counted())
-    # nor are results of other surroundings handed back, nor what a mode of the program's would have changed
+    # nor are results of other surroundings handed back
     model, x = Model("plain"), torch.zeros(6, 4)
-    class Doubles(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            return function(*args, **(kwargs or {}))
     def changed(name, inside, back=None):
         with torch.no_grad():
             model(x)
@@ -149,7 +146,6 @@ HANDED_BACK = """
     changed("precision", lambda: torch.set_float32_matmul_precision("medium"), lambda: torch.set_float32_matmul_precision("highest"))
     changed("deterministic", lambda: torch.use_deterministic_algorithms(True), lambda: torch.use_deterministic_algorithms(False))
     changed("attention", lambda: torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
-    changed("mode", Doubles)
     changed("nothing", lambda: None)
 """
 FORKED = """
@@ -217,7 +213,7 @@ class Steps(unittest.TestCase):
                 "with gaps 0 True", "hook outside 3 True", "hook inside 3 True", "training 3 True",
                 "in place 3 True", "hands its input out 3 True", "a generator 3 True", "numpy's generator 3 True",
                 "Python's generator 3 True", "a count in a global 3 True", "an iterator 3 True", "one weight of many 3 True", "cached 3 True",
-                "12", "1", "nothing 0", "autocast 1", "default dtype 1", "precision 1", "deterministic 1", "attention 1", "mode 1", "nothing 0"])
+                "12", "1", "nothing 0", "autocast 1", "default dtype 1", "precision 1", "deterministic 1", "attention 1", "nothing 0"])
             told = "".join(m["text"] for m in s.of("problem"))
             for why in "changes the model's own state", "changes its inputs in place", "a cache of its own (Cache)", "a forward hook of the program's":
                 self.assertIn(why, told)

@@ -16,7 +16,7 @@ from .state import torch
 #: Values looked at of each parameter and buffer. A key of 1100 tensors in 1140 modules takes 32 ms on a CPU (bench/vault_cost.py).
 VALUES = 64
 #: Items of an attribute, and levels of one within another: what has more cannot be told in bounded time, and has no key.
-ITEMS, LEVELS = 4096, 40
+ITEMS, LEVELS = 4096, 100
 #: Attributes of a whole model: who holds more holds the program.
 PARTS = 200000
 #: Bytes up to which buffers and tensors among the attributes are looked at whole.

@@ -46,16 +46,6 @@ def traced(module):
     return ahead is not None and ahead() > 0
 
 
-def modes(module):
-    """A mode of the program's (TorchFunctionMode, TorchDispatchMode) sees this call, and may make of it what it likes. The device that
-    tensors are made on where none is named is such a mode, too, of torch's own."""
-    core = module._C
-    if getattr(core, "_len_torch_dispatch_stack", int)():
-        return True
-    count, at = getattr(core, "_len_torch_function_stack", int)(), getattr(core, "_get_function_stack_at", None)
-    return any(at is None or type(at(i)).__module__ != "torch.utils._device" for i in range(count))
-
-
 def captured(module):
     """A graph of the device is being recorded, in which a copy to the CPU is an error."""
     cuda = module.cuda

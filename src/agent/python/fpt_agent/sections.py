@@ -295,7 +295,7 @@ def kept(plain):
     def sample_hunyuan(*args, **kwargs):
         if _owed:
             settle(plain, args, kwargs)
-        section = plainly.apart(WHERE, Section, args, kwargs) if plainly.eager(args, kwargs) and not plainly.modes(torch()) else None
+        section = plainly.apart(WHERE, Section, args, kwargs) if plainly.eager(args, kwargs) else None
         if section is not None and replays():
             found = plainly.apart(WHERE, section.stored)
             if found is not None:

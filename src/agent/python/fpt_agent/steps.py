@@ -150,8 +150,6 @@ def kept(is_compiling):
         def forward(self, *args, **kwargs):
             if is_compiling() or getattr(_inside, "on", False) or getattr(self, "is_cache_enabled", False) or not plainly.eager(args, kwargs):
                 return plain(self, *args, **kwargs)
-            if plainly.modes(torch()):
-                return plain(self, *args, **kwargs)
             _inside.on = True
             try:
                 step = plainly.apart(WHERE, begin, self, args, kwargs)
