@@ -179,12 +179,21 @@ class Fingerprint(unittest.TestCase):
             itertools.cycle([2, 1]), iter([1, 2]), collections.deque([1]), collections.deque([2]), bytearray(b"a"), bytearray(b"b"),
             types.SimpleNamespace(scale=1), types.SimpleNamespace(scale=2), numpy.arange(2000), numpy.arange(2000) * (numpy.arange(2000) != 7),
             torch.arange(2000), torch.arange(2000) * (torch.arange(2000) != 7), {"a", 1}, {"a", 2}, functools.partial(max, 1),
-            functools.partial(max, 2), functools.partial(min, 1), [1].append, [2].append, range(3), range(4)]
+            functools.partial(max, 2), functools.partial(min, 1), [1].append, [2].append, range(3), range(4),
+            numpy.poly1d([1, 2]), numpy.poly1d([1, 3]), torch.ones(3, 4) * torch.arange(4), (torch.ones(3, 4) * torch.arange(4)).t().contiguous().t()]
 
         def given(value):
             return lambda m: setattr(m[7], "processor", types.SimpleNamespace(value=value))
 
         self.changed(*[given(value) for value in values])
+
+    def test_inputs_count_by_their_values_and_how_they_lie(self):
+        x = torch.randn(3, 4)
+        negative = torch.complex(x, x).conj()
+        self.assertTrue(negative.imag.is_neg() and negative.is_conj())
+        keys = [key_of(one) for one in (x, negative.imag, torch.complex(x, x), negative, x.t().contiguous().t(), x.double(), x[:2])]
+        self.assertEqual(len(set(keys)), len(keys))
+        self.assertEqual(key_of(-x), key_of((-x).clone()))
 
     def test_what_cannot_be_looked_into_has_no_key_and_what_has_no_part_in_a_result_does_no_harm(self):
         with open(os.devnull) as file:

@@ -33,6 +33,8 @@ CODE = """
                 y = y.reshape(2, 3, 4).permute(2, 0, 1)
             elif self.way == "with gaps":
                 y = torch.stack([y, y])[:, :, 1:]
+            elif self.way == "spread":
+                y = y[:, :1].expand(6, 4)
             elif self.way == "in place":
                 x.mul_(0.5)
             elif self.way == "hands its input out":
@@ -105,7 +107,7 @@ CODE = """
     maps = []
     ways = {way: (lambda way=way: Model(way)) for way in ("plain", "draws", "counts", "counts on the class", "in another order", "with gaps")}
     ways.update({"hook outside": hooked("outside", lambda m, i, o: maps.append(1)), "hook inside": hooked("inside", lambda m, i, o: maps.append(1)),
-                 "training": training, "in place": having("in place"), "hands its input out": having("hands its input out"),
+                 "training": training, "spread": having("spread"), "in place": having("in place"), "hands its input out": having("hands its input out"),
                  "a generator": having("a generator", source=lambda: torch.Generator().manual_seed(1)),
                  "numpy's generator": having("numpy's generator", source=lambda: numpy.random.default_rng(1)),
                  "Python's generator": having("Python's generator", source=lambda: random.Random(1)),
@@ -211,7 +213,7 @@ class Steps(unittest.TestCase):
             self.assertEqual(self.run_code(s, HANDED_BACK), [
                 "plain 0 True", "draws 0 True", "counts 3 True", "counts on the class 3 True", "in another order 0 True",
                 "with gaps 0 True", "hook outside 3 True", "hook inside 3 True", "training 3 True",
-                "in place 3 True", "hands its input out 3 True", "a generator 3 True", "numpy's generator 3 True",
+                "spread 3 True", "in place 3 True", "hands its input out 3 True", "a generator 3 True", "numpy's generator 3 True",
                 "Python's generator 3 True", "a count in a global 3 True", "an iterator 3 True", "one weight of many 3 True", "cached 3 True",
                 "12", "1", "nothing 0", "autocast 1", "default dtype 1", "precision 1", "deterministic 1", "attention 1", "nothing 0"])
             told = "".join(m["text"] for m in s.of("problem"))

@@ -73,12 +73,17 @@ def feed(digest, value):
 
 
 def feed_tensor(digest, tensor):
-    """Adds a tensor: dtype, shape, kind of device, bytes. Copies it to the CPU, which waits for the device."""
-    plain = tensor.detach()
-    word(digest, "tensor", plain.dtype, tuple(plain.shape), plain.device.type)
+    """Adds a tensor: dtype, shape, how it lies, kind of device, bytes. Copies it to the CPU, which waits for the device."""
+    plain = resolved(tensor.detach())
+    word(digest, "tensor", plain.dtype, tuple(plain.shape), plain.stride() if plain.layout is torch().strided else "", plain.device.type)
     if plain.device.type == "meta":
         raise TypeError("a tensor without data has no fingerprint")
     digest.update(safetensors.data_of(plain.cpu().contiguous()))
+
+
+def resolved(tensor):
+    """The tensor with what is only noted to be done to its bytes (conjugate, negative) done."""
+    return tensor.resolve_conj().resolve_neg() if tensor.is_neg() or tensor.is_conj() else tensor
 
 
 def state_of(model, apart=()):
@@ -252,6 +257,9 @@ class Model(Insides):
             raise TypeError("a tensor without data has no fingerprint")
         self.marks.append((plain.data_ptr(), None if plain.is_inference() else tensor._version))
         if plain.numel():
+            if not plain.is_contiguous():  # other kernels, which add up in another order
+                word(self.digest, plain.stride())
+            plain = resolved(plain)
             small = not weight and plain.numel() * plain.element_size() <= WHOLE
             flat = plain.reshape(-1) if small else sample(plain)
             size = flat.element_size()

@@ -249,7 +249,7 @@ class Section:
 
     def keep(self, result):
         """Queues the section with the generators' states after it."""
-        if not vault.real(result):
+        if not vault.real(result) or not vault.restorable(result):
             return
         for one in self.models:
             why = one.carries()

@@ -64,7 +64,7 @@ class Step:
         """Queues the result where it is a tuple of one tensor, as loops and pipelines ask for it, and all that the call has
         left behind: a model that has changed its own state depends on the calls before, and inputs that were changed would not be
         when the result is handed back, nor would a result be a part of them."""
-        if type(result) is not tuple or len(result) != 1 or not vault.real(result[0]):
+        if type(result) is not tuple or len(result) != 1 or not vault.real(result[0]) or not vault.restorable(result[0]):
             return
         if not fingerprint.unchanged(self.state, fingerprint.state_of(self.model)):
             steady.say("steps", self.model, "a call changes the model's own state, on which the next may depend")
