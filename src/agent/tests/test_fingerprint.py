@@ -1,10 +1,16 @@
 """The key of a model: whatever can change its result is another key, and the same model has the same one."""
 import copy
+import dataclasses
+import enum
 import functools
 import os
+import random
 import subprocess
 import sys
+import threading
+import types
 import unittest
+import logging
 
 import support_cpu  # noqa: F401
 import torch
@@ -13,7 +19,7 @@ from torch import nn
 PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "python")
 sys.path.insert(0, PACKAGE)
 
-from fpt_agent.fingerprint import key_of, sample  # noqa: E402
+from fpt_agent.fingerprint import key_of, sample, state_of, unchanged  # noqa: E402
 
 
 class Layer(nn.Module):
@@ -79,6 +85,142 @@ class Fingerprint(unittest.TestCase):
             return change
 
         self.changed(lambda m: setattr(m[7], "__class__", Other), patch(0.5), patch(0.25), closed(0.5), closed(0.25))
+
+    def test_functions_count_by_what_they_do(self):
+        def patch(function):
+            return lambda m: setattr(m[7], "forward", function)
+
+        def made(text, name="f", **more):
+            space = dict(more, __name__="program")
+            exec(text, space)
+            return space[name]
+
+        def counted(count):
+            function = made("def f(x): return x")
+            function.count = count
+            return function
+
+        def kind(strength):
+            class Scale:
+                def __call__(self, x):
+                    return x * strength
+            return Scale()
+
+        def plain():
+            class Scale:
+                def __call__(self, x):
+                    return x
+            return Scale()
+
+        def module(value):
+            found = types.ModuleType("settings")
+            found.scale = value
+            return found
+
+        def library(function):
+            def change(m):
+                m[7].kind = type("Kind", (), {"__module__": "diffusers.x", "run": function})
+            return change
+
+        self.changed(
+            patch(lambda x: x * 1.0), patch(lambda x: x * 2.0), patch(lambda x: x + 2.0), patch(lambda x, by=2.0: x * by),
+            patch(lambda x, by=3.0: x * by), patch(lambda x, *, by=2.0: x * by), patch(lambda x, *, by=3.0: x * by),
+            patch(lambda x: [y * 2.0 for y in x]), patch(lambda x: [y * 3.0 for y in x]), patch(lambda x: (lambda: x * 2.0)()),
+            patch(lambda x: (lambda: x * 3.0)()), patch(made("def f(x): return x * scale", scale=1.0)),
+            patch(made("def f(x): return x * scale", scale=2.0)), patch(made("def f(x): return x * s['a']", s={"a": 1})),
+            patch(made("def f(x): return x * s['a']", s={"a": 2})), patch(made("def g(): return 1\ndef f(x): return x * g()")),
+            patch(made("def g(): return 2\ndef f(x): return x * g()")), patch(made("def f(x): return x * m.scale", m=module(1))),
+            patch(made("def f(x): return x * m.scale", m=module(2))), patch(counted(1)), patch(counted(2)), patch(kind(1.0)),
+            patch(kind(2.0)), patch(plain()), patch(types.MethodType(made("def f(self, x): return x * 2"), 1)),
+            patch(types.MethodType(made("def f(self, x): return x * 3"), 1)), library(made("def f(self, x): return x * 2")),
+            library(made("def f(self, x): return x * 3")))
+
+    def test_objects_count_to_the_bottom(self):
+        @dataclasses.dataclass
+        class Settings:
+            scale: float = 1.0
+            more: object = None
+
+        class Slots:
+            __slots__ = ("scale", "__own")
+
+            def __init__(self, scale, own):
+                self.scale, self.__own = scale, own
+
+        class Listed(list):
+            pass
+
+        class Way(enum.Enum):
+            FAST, SLOW = 1, 2
+
+        def listed(note):
+            found = Listed([1])
+            found.note = note
+            return found
+
+        def nested(value):
+            for _ in range(8):
+                value = Settings(1.0, [{"a": (value,)}])
+            return value
+
+        def drawn(source):
+            source.random()
+            return source
+
+        import collections
+        import itertools
+        import numpy
+
+        values = [
+            nested(1.0), nested(2.0), Slots(1, 1), Slots(1, 2), Slots(2, 1), listed(1), listed(2), {1: 2}, {"1": 2}, Way.FAST, Way.SLOW,
+            torch.Generator().manual_seed(1), torch.Generator().manual_seed(2), nested(torch.Generator().manual_seed(1)),
+            nested(torch.Generator().manual_seed(2)), random.Random(1), drawn(random.Random(1)), numpy.random.default_rng(1),
+            drawn(numpy.random.default_rng(1)), numpy.random.RandomState(1), numpy.random.RandomState(2), itertools.cycle([1, 2]),
+            itertools.cycle([2, 1]), iter([1, 2]), collections.deque([1]), collections.deque([2]), bytearray(b"a"), bytearray(b"b"),
+            types.SimpleNamespace(scale=1), types.SimpleNamespace(scale=2), numpy.arange(2000), numpy.arange(2000) * (numpy.arange(2000) != 7),
+            torch.arange(2000), torch.arange(2000) * (torch.arange(2000) != 7), {"a", 1}, {"a", 2}, functools.partial(max, 1),
+            functools.partial(max, 2), functools.partial(min, 1), [1].append, [2].append, range(3), range(4),
+            numpy.poly1d([1, 2]), numpy.poly1d([1, 3]), torch.ones(3, 4) * torch.arange(4), (torch.ones(3, 4) * torch.arange(4)).t().contiguous().t()]
+
+        def given(value):
+            return lambda m: setattr(m[7], "processor", types.SimpleNamespace(value=value))
+
+        self.changed(*[given(value) for value in values])
+
+    def test_inputs_count_by_their_values_and_how_they_lie(self):
+        x = torch.randn(3, 4)
+        negative = torch.complex(x, x).conj()
+        self.assertTrue(negative.imag.is_neg() and negative.is_conj())
+        keys = [key_of(one) for one in (x, negative.imag, torch.complex(x, x), negative, x.t().contiguous().t(), x.double(), x[:2])]
+        self.assertEqual(len(set(keys)), len(keys))
+        self.assertEqual(key_of(-x), key_of((-x).clone()))
+
+    def test_what_cannot_be_looked_into_has_no_key_and_what_has_no_part_in_a_result_does_no_harm(self):
+        with open(os.devnull) as file:
+            for value in (file, (x for x in [1]), memoryview(b"a").__iter__(), {torch.nn.Identity()}, sys._getframe()):
+                one = model()
+                one[7].processor = types.SimpleNamespace(value=value)
+                self.assertRaises(TypeError, key_of, one)
+        keys = set()
+        for _ in range(2):
+            one = model()
+            one[7].processor = types.SimpleNamespace(lock=threading.Lock(), log=logging.getLogger("a"), event=threading.Event())
+            one[7].itself = one[7].processor.itself = one[7].processor
+            keys.add(key_of(one))
+        self.assertEqual(len(keys), 1)
+
+    def test_a_value_that_no_sample_has_is_seen_within_a_process(self):
+        one = model()
+        one.big = nn.Parameter(torch.zeros(500, 500), requires_grad=False)
+        before = state_of(one)
+        self.assertTrue(unchanged(before, state_of(one)))
+        one.big[3, 7] += 1
+        self.assertEqual(before[0], state_of(one)[0])
+        self.assertFalse(unchanged(before, state_of(one)))
+        kept, one[3].late = state_of(one, ("late",)), 1
+        self.assertFalse(unchanged(kept, state_of(one, ("late",))), "of the model itself alone")
+        kept, one.late = state_of(one, ("late",)), 1
+        self.assertTrue(unchanged(kept, state_of(one, ("late",))))
 
     def test_the_same_model_has_the_same_key_in_another_process_and_as_a_copy(self):
         self.assertEqual(key_of(model()), key_of(copy.deepcopy(model())))

@@ -11,8 +11,9 @@ import os
 import random
 import threading
 import time
+import weakref
 
-from . import fingerprint, plainly, safetensors, store as files, vault
+from . import fingerprint, memory, plainly, safetensors, steady, store as files, surroundings, vault
 from .config import config
 from .hooks import on, wrap
 from .loaded import loaded
@@ -73,6 +74,18 @@ def moved(before, module):
     return found
 
 
+def drawn_from(before, drawn):
+    """Metadata about an entry: the sources that the computation has drawn from, with digests of what they were."""
+    found = {name: fingerprint.key_of(before.get(name)) for name in ("torch", "cuda", "python", "numpy") if "global_" + name in drawn}
+    return {"drawn_from": json.dumps(found, sort_keys=True)} if found else {}
+
+
+def drawn_alike(before, metadata):
+    """The sources that an entry's computation has drawn from stand as they stood before it."""
+    told = json.loads(metadata.get("drawn_from", "{}"))
+    return all(fingerprint.key_of(before.get(name)) == key for name, key in told.items())
+
+
 def put_back(tensors, metadata, module):
     """Sets those global sources that the sampler had used to what it left."""
     metadata = dict(metadata)
@@ -125,17 +138,96 @@ def entry(what, key):
     return (path, tensors, metadata) if (metadata.get("key"), metadata.get("run")) == (key, str(config.run)) else None
 
 
+#: Models whose `initialize_teacache` was called since their last section began.
+_renewed = weakref.WeakSet()
+#: Model -> names of sections that were kept in the belief that the program renews the model's cache before each.
+_believed = weakref.WeakKeyDictionary()
+
+
+def renewing(model):
+    """Names of a model's attributes that are set anew before each section: those that its `initialize_teacache` names."""
+    plain = getattr(type(model), "initialize_teacache", None)
+    plain = getattr(plain, "_fpt_plain", plain)
+    return tuple(getattr(getattr(plain, "__code__", None), "co_names", ()))
+
+
+def renewed(plain):
+    """`initialize_teacache` of a transformer, which is noted."""
+
+    def initialize_teacache(self, *args, **kwargs):
+        result = plain(self, *args, **kwargs)
+        _renewed.add(self)
+        return result
+
+    return initialize_teacache
+
+
+def transformers(module):
+    """Hook of FramePack's transformers."""
+    for kind in list(vars(module).values()):
+        if isinstance(kind, type) and kind.__module__ == module.__name__ and "initialize_teacache" in vars(kind):
+            wrap(kind, "initialize_teacache", renewed)
+
+
+class Watched:
+    """A model among a sampler's inputs. What it carries from one section to the next is lost where a section is handed back: it must
+    carry nothing but what the program sets anew before each."""
+
+    def __init__(self, model):
+        self.model, self.renewed = model, model in _renewed
+        _renewed.discard(model)
+        names = () if self.renewed else _believed.pop(model, ())
+        if names:  # the program's first call was its only one
+            files.store.forget(*names)
+        self.state = fingerprint.state_of(model, renewing(model) if self.renewed else ())
+
+    def carries(self):
+        """Why the section cannot be handed back, in words; None."""
+        why = steady.hindrance(self.model)
+        if why is None and not fingerprint.unchanged(self.state, fingerprint.state_of(self.model, renewing(self.model) if self.renewed else ())):
+            why = "sampling changes the model's own state, which the next section finds"
+        return why
+
+
 class Section:
     """One call of the sampler."""
 
     def __init__(self, args, kwargs):
         module = torch()
-        self.kwargs = {k: v for k, v in kwargs.items() if k not in TOLD}
+        self.args, self.kwargs = args, {k: v for k, v in kwargs.items() if k not in TOLD}
         self.own = generators(self.kwargs, module)
         self.before = globals_now(module)
         # without a generator of its own the sampler draws from torch's global one
         drawn = () if self.own else (self.before["torch"], self.before.get("cuda"))
-        self.key = fingerprint.key_of(list(args), self.kwargs, list(drawn))
+        self.key = fingerprint.key_of(list(args), self.kwargs, list(drawn), surroundings.key(module))
+        self.models = [Watched(one) for one in list(args) + list(self.kwargs.values()) if isinstance(one, module.nn.Module)]
+        self.given = self.given_now()
+        self.found = {name: generator.get_state() for name, generator in self.own.items()}
+
+    def again(self, plain):
+        """Samples a section that was handed back, for what that leaves in the model; all random sources end where they stand."""
+        module = torch()
+        now, left = {name: generator.get_state() for name, generator in self.own.items()}, globals_now(module)
+        self.turn(self.found, self.before, module)
+        try:
+            plain(*self.args, **self.kwargs)
+        finally:
+            self.turn(now, left, module)
+
+    def turn(self, own, everyone, module):
+        """Sets all random sources."""
+        for name, generator in self.own.items():
+            generator.set_state(own[name])
+        told = {name: json.dumps(value) for name, value in everyone.items() if name in ("python", "numpy")}
+        put_back({"global_" + name: value for name, value in everyone.items() if name not in told},
+                 {name + "_random": value for name, value in told.items()}, module)
+
+    def given_now(self):
+        """Key of the inputs that are neither models nor generators, as they are."""
+        module = torch()
+        kinds = (module.nn.Module, module.Generator)
+        return fingerprint.key_of([one for one in self.args if not isinstance(one, kinds)],
+                                  {k: v for k, v in self.kwargs.items() if not isinstance(v, kinds)})
 
     def stored(self):
         """(result,) of this very section from the vault, the generators set to what they were after it; None."""
@@ -144,6 +236,8 @@ class Section:
         if found is None:
             return None
         path, tensors, metadata = found
+        if not drawn_alike(self.before, metadata):
+            return None
         result = vault.laid_out(tensors["latents"], metadata)  # raises, and is sampled anew, where there is no such device
         states = [(generator, tensors["generator_" + name]) for name, generator in self.own.items()]
         for generator, left in states:
@@ -155,28 +249,57 @@ class Section:
 
     def keep(self, result):
         """Queues the section with the generators' states after it."""
-        if not vault.real(result):
+        if not vault.real(result) or not vault.restorable(result):
+            return
+        for one in self.models:
+            why = one.carries()
+            if why is not None:
+                steady.say("sections", one.model, why)
+                return
+        if self.given_now() != self.given or steady.places(result) & steady.places([self.args, self.kwargs]):
+            memory.problem("sections are sampled anew after a restart: sampling changes its inputs in place, or hands them out")
             return
         module = torch()
         tensors = {"latents": vault.copied(result)}
         metadata = dict(vault.common(result), key=self.key)
         for name, generator in self.own.items():
             tensors["generator_" + name] = generator.get_state()
-        tensors.update(moved(self.before, module))
+        drawn = moved(self.before, module)
+        metadata.update(drawn_from(self.before, drawn))
+        tensors.update(drawn)
         name = "section.%s.%s.safetensors" % (files.store.run, self.key[:40])
         job = vault.task(name, tensors, metadata, result.shape)
         if files.store.put(job):
             files.store.grace(job)
+            for one in self.models:
+                if one.renewed:
+                    _believed.setdefault(one.model, []).append(name)
+
+
+#: Model -> its last section where that was handed back in the belief that the program renews the model's cache before the next.
+_owed = weakref.WeakKeyDictionary()
+
+
+def settle(plain, args, kwargs):
+    """Where the program does not renew it after all: the section is sampled now, before the next, which finds what it leaves."""
+    for model in [one for one in list(args) + list(kwargs.values()) if isinstance(one, torch().nn.Module)]:
+        owed = _owed.pop(model, None)
+        if owed is not None and model not in _renewed:
+            steady.say("sections", model, "its cache goes on from one section to the next")
+            owed.again(plain)
 
 
 def kept(plain):
     """The sampler, with its finished sections kept and handed back."""
 
     def sample_hunyuan(*args, **kwargs):
+        if _owed:
+            settle(plain, args, kwargs)
         section = plainly.apart(WHERE, Section, args, kwargs) if plainly.eager(args, kwargs) else None
         if section is not None and replays():
             found = plainly.apart(WHERE, section.stored)
             if found is not None:
+                _owed.update((one.model, section) for one in section.models if one.renewed)
                 return found[0]
         before, inside.sampler = inside.sampler, True
         try:
@@ -197,3 +320,4 @@ def sampler(module):
 
 if files.store is not None:
     on("diffusers_helper.pipelines.k_diffusion_hunyuan")(sampler)
+    on("diffusers_helper.models.*")(transformers)

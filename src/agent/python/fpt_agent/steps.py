@@ -7,11 +7,11 @@ repeat itself to the bit, the keys are others and the steps are computed. FrameP
 (`sections`), and a model with a cache of its own is left alone: its result depends on the calls before.
 """
 import atexit
-import functools
 import threading
 import time
+import weakref
 
-from . import fingerprint, plainly, sections, store as files, vault
+from . import fingerprint, plainly, sections, steady, store as files, surroundings, vault
 from .config import config
 from .hooks import on, wrap
 from .state import link, torch
@@ -22,8 +22,6 @@ WORTH_S = 0.5
 TIMES = 33
 WHERE = "transformer.forward"
 _inside = threading.local()
-#: Whose hooks on a model are no reason to compute its steps anew.
-LIBRARIES = ("torch", "diffusers", "accelerate", "transformers", "peft", "diffusers_helper", "fpt_agent")
 _written = []
 #: Entries that the process had which this one is a fork of.
 _parents = set()
@@ -33,13 +31,20 @@ class Step:
     """One call of a model."""
 
     def __init__(self, model, args, kwargs):
-        self.model = model
-        given = fingerprint.key_of(list(args), kwargs)  # first: it waits for what the device still has to do
+        self.model, self.inputs, pace = model, (args, kwargs), paces().of(model)
+        # first: it waits for what the device still has to do
+        self.given = self.given_now()
         began = time.monotonic()
-        self.state = fingerprint.key_of(model)
-        _inside.cost = 2 * (time.monotonic() - began)  # here and in `keep`
-        self.key = fingerprint.key_of(self.state, given)
+        try:
+            self.state = fingerprint.state_of(model)
+        finally:  # paid, too, by a model that has no fingerprint
+            pace.cost = 2 * (time.monotonic() - began)  # here and in `keep`
+        self.key = fingerprint.key_of(self.state[0], self.given, surroundings.key(torch()))
         self.before = sections.globals_now(torch())
+
+    def given_now(self):
+        """Key of the call's inputs as they are."""
+        return fingerprint.key_of(list(self.inputs[0]), self.inputs[1])
 
     def stored(self):
         """The model's result from the vault; None."""
@@ -47,7 +52,7 @@ class Step:
         if found is None:
             return None
         path, tensors, metadata = found
-        if metadata.get("drawn_from", self.drawn_from()) != self.drawn_from():
+        if not sections.drawn_alike(self.before, metadata):
             return None  # the model draws, and would draw other numbers now
         result = vault.laid_out(tensors["out"], metadata)
         sections.put_back(tensors, metadata, torch())
@@ -55,21 +60,21 @@ class Step:
         link.send("vault", event="replayed", what="step", path=path, shape=list(result.shape))
         return (result,)
 
-    def drawn_from(self):
-        """Digest of torch's global random sources before the call."""
-        return fingerprint.key_of([self.before["torch"], self.before.get("cuda")])
-
     def keep(self, result):
         """Queues the result where it is a tuple of one tensor, as loops and pipelines ask for it, and all that the call has
-        left behind: a model that has changed its own state depends on the calls before."""
-        if type(result) is not tuple or len(result) != 1 or not vault.real(result[0]):
+        left behind: a model that has changed its own state depends on the calls before, and inputs that were changed would not be
+        when the result is handed back, nor would a result be a part of them."""
+        if type(result) is not tuple or len(result) != 1 or not vault.real(result[0]) or not vault.restorable(result[0]):
             return
-        if fingerprint.key_of(self.model) != self.state:
+        if not fingerprint.unchanged(self.state, fingerprint.state_of(self.model)):
+            steady.say("steps", self.model, "a call changes the model's own state, on which the next may depend")
+            return
+        if self.given_now() != self.given or steady.places(result[0]) & steady.places(self.inputs):
+            steady.say("steps", self.model, "a call changes its inputs in place, or hands them out")
             return
         tensors, metadata = {"out": vault.copied(result[0])}, dict(vault.common(result[0]), key=self.key)
         drawn = sections.moved(self.before, torch())
-        if "global_torch" in drawn or "global_cuda" in drawn:
-            metadata["drawn_from"] = self.drawn_from()
+        metadata.update(sections.drawn_from(self.before, drawn))
         tensors.update(drawn)
         name = "step.%s.%s.safetensors" % (files.store.run, self.key[:40])
         # not synced: it must outlive the process, not the machine
@@ -91,35 +96,51 @@ def forked():
     _written.clear()
 
 
-def steady(model):
-    """A step of the model leaves nothing but its result, as far as can be told: eval mode, and no hook of the program's,
-    which may collect, count or draw."""
-    if model.training:
-        return False
-    every = torch().nn.modules.module
-    tables = [getattr(every, name, {}) for name in ("_global_forward_hooks", "_global_forward_pre_hooks")]
-    for module in model.modules():
-        tables += [table for table in (module._forward_hooks, module._forward_pre_hooks) if table]
-    return all(known(hook) for table in tables for hook in table.values())
+class Pace:
+    """What is known of a model's steps."""
+
+    def __init__(self):
+        #: Seconds that its last step took until the next call of a model; None before that is known.
+        self.took = None
+        #: Seconds that its fingerprints take for one step.
+        self.cost = 0.0
 
 
-def known(hook):
-    """A hook of the agent, or of a library that changes nothing from call to call."""
-    while isinstance(hook, functools.partial):
-        hook = hook.func
-    return (getattr(hook, "__module__", None) or type(hook).__module__).partition(".")[0] in LIBRARIES
+class Paces:
+    """Of each model that a thread calls, how long its steps take."""
+
+    def __init__(self):
+        self.models = weakref.WeakKeyDictionary()
+        #: The pace of the model that was called last, when that was, and whether its step was handed back.
+        self.last, self.began, self.replayed = None, 0.0, False
+
+    def of(self, model):
+        """Its pace."""
+        return self.models.setdefault(model, Pace())
+
+    def worth(self, model):
+        """The call is to be kept: steps of this model take long enough for what that costs. Its first is, as nothing is known yet; a
+        step that was handed back says nothing of how long they take."""
+        now = time.monotonic()
+        if self.last is not None and not self.replayed:
+            self.last.took = now - self.began
+        pace = self.of(model)
+        self.last, self.began, self.replayed = pace, now, False
+        return pace.took is None or pace.took >= max(WORTH_S, TIMES * pace.cost)
+
+
+def paces():
+    """Of this thread."""
+    found = getattr(_inside, "paces", None)
+    if found is None:
+        found = _inside.paces = Paces()
+    return found
 
 
 def worth(model):
-    """The call is to be kept: steps of this model take long enough for what that costs. Its first is, as nothing is known yet, and so is
-    the one after a step that was handed back, which was worth it and takes no time now."""
-    said = config.flag("replay_steps")
-    now, last, replayed = time.monotonic(), getattr(_inside, "last", None), getattr(_inside, "replayed", False)
-    _inside.last, _inside.replayed = (id(model), now), False
-    if said is not None:
-        return said
-    cost = getattr(_inside, "cost", 0.0)
-    return last is None or last[0] != id(model) or replayed or now - last[1] >= max(WORTH_S, TIMES * cost)
+    """The call is to be kept: the setting says so, else what is known of the model's steps."""
+    said, found = config.flag("replay_steps"), paces().worth(model)
+    return found if said is None else said
 
 
 def kept(is_compiling):
@@ -134,7 +155,7 @@ def kept(is_compiling):
                 step = plainly.apart(WHERE, begin, self, args, kwargs)
                 found = plainly.apart(WHERE, step.stored) if step is not None and sections.replays() else None
                 if found is not None:
-                    _inside.replayed = True
+                    paces().replayed = True
                     return found
                 result = plain(self, *args, **kwargs)
                 if step is not None:
@@ -150,7 +171,12 @@ def kept(is_compiling):
 
 def begin(model, args, kwargs):
     """The step where it is one to be kept; None."""
-    if sections.inside.sampler or torch().is_grad_enabled() or not worth(model) or not steady(model):
+    if sections.inside.sampler or torch().is_grad_enabled() or not worth(model):
+        return None
+    why = steady.hindrance(model)
+    if why is not None:
+        if not model.training:
+            steady.say("steps", model, why)
         return None
     return Step(model, args, kwargs)
 

@@ -47,6 +47,11 @@ def strides_of(tensor):
     return list(tensor.stride()) if expected <= 4 * tensor.numel() else None
 
 
+def restorable(tensor):
+    """`laid_out` gives it back as it lies: other kernels than those for its order could make other bits of it."""
+    return tensor.is_contiguous() or not tensor.numel() or strides_of(tensor) is not None
+
+
 def laid_out(tensor, metadata):
     """A tensor of an entry as it lay in the program: device and strides. Raises where there is no such device."""
     strides = json.loads(metadata["strides"]) if "strides" in metadata else tensor.stride()
