@@ -152,7 +152,7 @@ mod tests {
             crate::weights::Weights::open(&pipe).unwrap_err(),
             crate::vae::Config::read(&pipe).unwrap_err(),
             crate::video::look(&pipe).unwrap_err(),
-            crate::video::read(&pipe, crate::video::Limits::NONE).unwrap_err(),
+            crate::video::read(&pipe, crate::video::Limits::NONE, &mut || Ok(())).unwrap_err(),
         ] {
             assert!(e.to_string().ends_with("not a regular file"), "{e}");
         }

@@ -2,6 +2,7 @@
 //! imageio-ffmpeg, which the users' programs bring as well.
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -82,4 +83,47 @@ fn a_video_file_shows_the_pictures_and_goes_back_to_latents() {
     let shape =
         "import sys, safetensors.torch as s; print(*s.load_file(sys.argv[1])['latents'].shape)";
     assert_eq!(says(shape, &[&output]), "1 16 3 8 8");
+    // whoever may read the video may read these
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode();
+    let plain = home.path("out/plain");
+    std::fs::write(&plain, "").unwrap();
+    assert_eq!(mode(&output), mode(&plain));
+    others(&home, &ffmpeg, &home.path("out/v.mp4"));
+}
+
+/// The same video in other containers, with changing intervals, and cut short.
+fn others(home: &Home, ffmpeg: &Path, video: &Path) {
+    let made = |name: &str, words: &[&str]| {
+        let path = home.path(name);
+        let mut command = Command::new(ffmpeg);
+        command.args(["-v", "error", "-i"]).arg(video).args(words);
+        assert!(command.arg(&path).status().unwrap().success(), "{name}");
+        path
+    };
+    let cut = |name: &str, from: &Path, part: usize| {
+        let bytes = std::fs::read(from).unwrap();
+        let path = home.path(name);
+        std::fs::write(&path, &bytes[..bytes.len() * part / 100]).unwrap();
+        path
+    };
+    let encoded = |input: &Path, code: u8| {
+        let output = home.path("out/other.safetensors");
+        let mut words: Vec<OsString> = vec![input.into(), "--model".into(), model().into()];
+        words.extend(["-o".into(), output.clone().into(), "--force".into()]);
+        let run = Start::new(home).engine("encode", &words);
+        let run = run.env("IMAGEIO_FFMPEG_EXE", ffmpeg);
+        run.start().finish(LIMIT).assert_exit(code);
+        output
+    };
+    let told = "import sys, safetensors; f = safetensors.safe_open(sys.argv[1], 'np'); print(*f.get_tensor('latents').shape, f.metadata()['fps'][:4])";
+    let mkv = made("whole.mkv", &["-c", "copy"]);
+    assert_eq!(says(told, &[&encoded(&mkv, 0)]), "1 16 3 8 8 24");
+    let words = ["-vf", "setpts='N*N/24/TB'", "-fps_mode", "passthrough"];
+    let varying = made("varying.mp4", &words);
+    let said = says(told, &[&encoded(&varying, 0)]);
+    assert!(said.starts_with("1 16 3 8 8 "), "{said}");
+    for part in [60, 99] {
+        encoded(&cut("cut.mp4", video, part), 65);
+    }
+    encoded(&cut("cut.mkv", &mkv, 80), 65);
 }

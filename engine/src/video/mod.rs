@@ -2,14 +2,19 @@
 //!
 //! Frames are 8-bit RGB, row by row.
 
+mod container;
+mod decoded;
 mod ffmpeg;
 mod gif;
 mod place;
 mod png;
+mod program;
 
 use std::path::Path;
 
-pub use self::place::{can_be_written, clear, into_place, is_free_of, is_picture, replaceable};
+pub use self::place::{
+    can_be_written, clear, into_place, is_free_of, is_not_of, is_picture, replaceable,
+};
 pub(crate) use self::place::{free_name, whole};
 
 use crate::error::{Error, Result, open};
@@ -97,7 +102,13 @@ pub fn look(input: &Path) -> Result<Option<About>> {
         let size = gif::size(input)?;
         return Ok(Some(About { size, frames: None }));
     }
-    ffmpeg::can_read().map(|()| None)
+    if let Some(reason) = container::cut_short(input) {
+        return Err(Error::File {
+            path: input.to_owned(),
+            reason,
+        });
+    }
+    program::can_read().map(|()| None)
 }
 
 fn is_gif(path: &Path) -> bool {
@@ -159,6 +170,8 @@ pub struct Frames {
     pub bytes: Vec<u8>,
     /// Frames a second, where the file says so.
     pub fps: Option<f64>,
+    /// What is not as one would think, in whole sentences.
+    pub problems: Vec<String>,
     limits: Limits,
 }
 
@@ -198,8 +211,11 @@ impl Frames {
     }
 }
 
+/// Asked often whether work may go on; its error ends it.
+pub type GoOn<'a> = &'a mut dyn FnMut() -> Result<()>;
+
 /// Reads a video, a folder of png pictures, a gif, or anything that ffmpeg reads, if it is not more than `limits`.
-pub fn read(input: &Path, limits: Limits) -> Result<Frames> {
+pub fn read(input: &Path, limits: Limits, go_on: GoOn<'_>) -> Result<Frames> {
     let mut frames = Frames {
         size: Size {
             width: 0,
@@ -207,14 +223,15 @@ pub fn read(input: &Path, limits: Limits) -> Result<Frames> {
         },
         bytes: Vec::new(),
         fps: None,
+        problems: Vec::new(),
         limits,
     };
     if input.is_dir() {
-        png::read(input, &mut frames)?;
+        png::read(input, &mut frames, go_on)?;
     } else if is_gif(input) {
-        gif::read(input, &mut frames)?;
+        gif::read(input, &mut frames, go_on)?;
     } else {
-        ffmpeg::read(input, &mut frames)?;
+        decoded::read(input, &mut frames, go_on)?;
     }
     if frames.bytes.is_empty() {
         return Err(Error::File {
@@ -271,3 +288,5 @@ pub fn write(
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_programs;

@@ -80,6 +80,68 @@ pub fn is_free_of(output: &Path, needed: &[&Path]) -> Result<()> {
     Ok(())
 }
 
+/// Whether `output` is none of a model's files, nor in the folder that has them: weights, shards, index and
+/// configuration are needed again. `model` is such a folder, the one above it, or a checkpoint of one file.
+pub fn is_not_of(output: &Path, model: &Path) -> Result<()> {
+    let refused = |what: &str| {
+        in_the_way(
+            output,
+            format!(
+                "it {what} the model {}, and nothing is written there: name another place",
+                model.display()
+            ),
+        )
+    };
+    // where it will be, if it is not there yet, and the file that a link means
+    let parent = match output.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let new = parent
+        .canonicalize()
+        .ok()
+        .zip(output.file_name())
+        .map(|(parent, name)| parent.join(name));
+    let there = output.canonicalize().ok();
+    let places = || new.iter().chain(&there);
+    if model.is_file() {
+        let files = [model.to_owned(), model.with_file_name("config.json")];
+        let there = files.iter().filter(|file| file.exists());
+        let mut files = there.flat_map(|file| all_of(file));
+        if files.any(|file| places().any(|place| *place == file)) {
+            return refused("is a file of");
+        }
+        return Ok(());
+    }
+    for folder in [model, &model.join("vae")] {
+        let Ok(real) = folder.canonicalize() else {
+            continue;
+        };
+        let own = folder != model || folder.join("config.json").exists();
+        // beside a model's folder there may be others' files: what is there is not replaced
+        let within = |place: &PathBuf| place.starts_with(&real) && (own || place.exists());
+        if places().any(within) {
+            return refused("lies in");
+        }
+        let entries = fs::read_dir(folder).map_err(io(folder))?.flatten();
+        let mut files = entries.flat_map(|entry| all_of(&entry.path()));
+        if files.any(|file| places().any(|place| *place == file)) {
+            return refused("is a file of");
+        }
+    }
+    Ok(())
+}
+
+/// A file's own place, and that of the file that it is a link to.
+fn all_of(file: &Path) -> Vec<PathBuf> {
+    let own = file.parent().and_then(|parent| {
+        let here = parent.as_os_str().is_empty();
+        let parent = if here { Path::new(".") } else { parent };
+        Some(parent.canonicalize().ok()?.join(file.file_name()?))
+    });
+    own.into_iter().chain(file.canonicalize()).collect()
+}
+
 /// Removes what an earlier process of ours has left at `part`: a file, or a folder with nothing but pictures.
 pub fn clear(part: &Path) -> Result<()> {
     let Ok(about) = part.symlink_metadata() else {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Reader, Transformations};
 
-use super::{Frames, Size, Writer};
+use super::{Frames, GoOn, Size, Writer};
 use crate::error::{Error, Result, io, open};
 
 /// Writes `frame_00001.png`, …
@@ -105,8 +105,9 @@ fn by_number(name: &str) -> String {
 }
 
 /// Reads all pictures of a folder.
-pub(super) fn read(folder: &Path, frames: &mut Frames) -> Result<()> {
+pub(super) fn read(folder: &Path, frames: &mut Frames, go_on: GoOn<'_>) -> Result<()> {
     for path in names(folder)? {
+        go_on()?;
         let mut reader = opened(&path)?;
         frames.expect(size_of(&reader), &path)?;
         frames.push(&picture(&mut reader, &path)?);

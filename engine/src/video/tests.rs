@@ -39,6 +39,11 @@ fn part(output: &Path) -> PathBuf {
     output.with_file_name("of-ours")
 }
 
+/// Reads it, and nobody wants it to stop.
+fn took(input: &Path, limits: Limits) -> Result<Frames> {
+    read(input, limits, &mut || Ok(()))
+}
+
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().flatten();
     let mut names: Vec<String> = entries
@@ -57,7 +62,7 @@ fn pictures_come_back_to_the_byte() {
         names(&output),
         ["frame_00001.png", "frame_00002.png", "frame_00003.png"]
     );
-    let frames = read(&output, Limits::NONE).unwrap();
+    let frames = took(&output, Limits::NONE).unwrap();
     assert_eq!((frames.size, frames.count()), (SIZE, 3));
     assert_eq!(frames.bytes, colours());
     assert_eq!(names(folder.path()), ["out"], "nothing is left over");
@@ -68,7 +73,7 @@ fn a_gif_comes_back_nearly() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.gif");
     written(&output, false).unwrap();
-    let frames = read(&output, Limits::NONE).unwrap();
+    let frames = took(&output, Limits::NONE).unwrap();
     assert_eq!((frames.size, frames.count()), (SIZE, 3));
     let off = |(a, b): (&u8, &u8)| a.abs_diff(*b);
     assert!(frames.bytes.iter().zip(&colours()).map(off).max() <= Some(2));
@@ -169,7 +174,7 @@ fn forms_are_told_by_the_name() {
 #[test]
 fn pictures_of_two_sizes_and_folders_without_any_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let say = || read(folder.path(), Limits::NONE).unwrap_err().to_string();
+    let say = || took(folder.path(), Limits::NONE).unwrap_err().to_string();
     assert!(
         say().ends_with("there is no png picture in it"),
         "{}",
@@ -200,7 +205,7 @@ fn pictures_of_two_sizes_and_folders_without_any_are_refused() {
 }
 
 /// A program in the place of ffmpeg.
-fn program(folder: &Path, text: &str) -> PathBuf {
+pub(super) fn script(folder: &Path, text: &str) -> PathBuf {
     let path = folder.join("ffmpeg");
     fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -211,33 +216,41 @@ fn program(folder: &Path, text: &str) -> PathBuf {
 fn what_a_writing_program_complains_of_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let list = "case \"$*\" in *-encoders*) echo ' V....D mpeg4 MPEG-4'; exit;; esac";
-    let path = program(
+    let path = script(
         folder.path(),
         &format!("{list}\necho 'no room' >&2\nexit 1"),
     );
-    let e = ffmpeg::with(&path, || written(&folder.path().join("o.mp4"), false)).unwrap_err();
-    assert!(e.to_string().starts_with("ffmpeg: no room"), "{e}");
-    let path = program(folder.path(), "exit 0");
-    let e = ffmpeg::with(&path, || written(&folder.path().join("o.mp4"), false)).unwrap_err();
+    let e = program::with(&path, || written(&folder.path().join("o.mp4"), false)).unwrap_err();
+    assert!(e.to_string().ends_with("of-ours: ffmpeg: no room"), "{e}");
+    // it was there and has begun: no program is missing
+    assert!(matches!(e, Error::Io { .. }), "{e}");
+    let path = script(
+        folder.path(),
+        &format!("{list}\ncat >/dev/null; echo 'trailer: No space left on device' >&2"),
+    );
+    let e = program::with(&path, || written(&folder.path().join("o.mp4"), false)).unwrap_err();
+    assert!(e.to_string().ends_with("No space left on device"), "{e}");
+    let path = script(folder.path(), "exit 0");
+    let e = program::with(&path, || written(&folder.path().join("o.mp4"), false)).unwrap_err();
     assert!(e.to_string().contains("without an encoder for mp4"), "{e}");
-    let path = program(
+    let path = script(
         folder.path(),
         &format!("{list}\nfor last; do :; done\ncat > \"${{last#file:}}\""),
     );
     let output = folder.path().join("o.mp4");
-    ffmpeg::with(&path, || written(&output, false)).unwrap();
+    program::with(&path, || written(&output, false)).unwrap();
     assert_eq!(fs::read(&output).unwrap(), colours());
 }
 
 #[test]
 fn a_program_that_cannot_write_is_known_before_anything_is_computed() {
     let folder = tempfile::tempdir().unwrap();
-    let says = |path: &Path| ffmpeg::with(path, || writable(Kind::Mp4)).map_err(|e| e.to_string());
+    let says = |path: &Path| program::with(path, || writable(Kind::Mp4)).map_err(|e| e.to_string());
     let e = says(&folder.path().join("none")).unwrap_err();
     assert!(e.contains("none cannot be started (No such file"), "{e}");
-    let e = says(&program(folder.path(), "exit 0")).unwrap_err();
+    let e = says(&script(folder.path(), "exit 0")).unwrap_err();
     assert!(e.contains("without an encoder for mp4"), "{e}");
-    let able = program(folder.path(), "echo ' V....D mpeg4 MPEG-4'");
+    let able = script(folder.path(), "echo ' V....D mpeg4 MPEG-4'");
     assert_eq!(says(&able), Ok(()));
 }
 
@@ -278,7 +291,7 @@ fn more_than_the_limits_is_not_read() {
     written(&pictures, false).unwrap();
     written(&gif, false).unwrap();
     // three frames of 8 x 4 pixels, and then for ever
-    let path = program(
+    let path = script(
         folder.path(),
         "case \"$*\" in *ppm*) while printf 'P6\\n8 4\\n255\\n'; do head -c 96 /dev/zero; done; esac",
     );
@@ -301,13 +314,13 @@ fn more_than_the_limits_is_not_read() {
         ),
     ] {
         for input in [&pictures, &gif, &video] {
-            let e = ffmpeg::with(&path, || read(input, limits)).unwrap_err();
+            let e = program::with(&path, || took(input, limits)).unwrap_err();
             assert!(matches!(e, Error::File { .. }), "{e}");
             assert!(e.to_string().contains(want), "{e}");
         }
     }
     for input in [&pictures, &gif] {
-        assert_eq!(read(input, three).unwrap().count(), 3);
+        assert_eq!(took(input, three).unwrap().count(), 3);
     }
 }
 
@@ -330,7 +343,7 @@ fn sizes_are_known_before_anything_is_read() {
         side: 16384,
         ..Limits::NONE
     };
-    let e = read(&gif, limits).unwrap_err().to_string();
+    let e = took(&gif, limits).unwrap_err().to_string();
     assert!(e.contains("65535 x 65535 pixels"), "{e}");
 }
 
@@ -339,12 +352,12 @@ fn a_program_that_cannot_read_is_known_before_it_is_needed() {
     let folder = tempfile::tempdir().unwrap();
     let video = folder.path().join("v.mkv");
     fs::write(&video, "video").unwrap();
-    let says = |path: &Path| ffmpeg::with(path, || look(&video));
+    let says = |path: &Path| program::with(path, || look(&video));
     let none = folder.path().join("none");
     for (path, want) in [
         (none, "cannot be started (No such file"),
         (
-            program(folder.path(), "echo 'no such library' >&2; exit 127"),
+            script(folder.path(), "echo 'no such library' >&2; exit 127"),
             "no such library): install ffmpeg",
         ),
     ] {
@@ -352,7 +365,7 @@ fn a_program_that_cannot_read_is_known_before_it_is_needed() {
         assert!(matches!(e, Error::Program { .. }), "{e}");
         assert!(e.to_string().contains(want), "{e}");
     }
-    let able = program(folder.path(), "exit 0");
+    let able = script(folder.path(), "exit 0");
     assert_eq!(says(&able).unwrap(), None);
 }
 
@@ -366,8 +379,8 @@ fn a_video_that_ffmpeg_cannot_read_is_what_is_wrong() {
         ("printf 'P6\\n8 4\\n255\\nx'", "a frame is cut short"),
         ("kill -9 $$", "signal: 9"),
     ] {
-        let path = program(folder.path(), text);
-        let e = ffmpeg::with(&path, || read(&video, Limits::NONE)).unwrap_err();
+        let path = script(folder.path(), text);
+        let e = program::with(&path, || took(&video, Limits::NONE)).unwrap_err();
         assert!(
             matches!(&e, Error::File { path, .. } if *path == video),
             "{e}"
@@ -389,8 +402,8 @@ fn ffmpeg_tells_how_fast_a_video_is() {
         let text = format!(
             "case \"$*\" in *ppm*) printf 'P6\\n1 1\\n255\\nrgb';; *) echo '{line}' >&2; exit 1;; esac"
         );
-        let path = program(folder.path(), &text);
-        ffmpeg::with(&path, || read(&video, Limits::NONE).unwrap().fps)
+        let path = script(folder.path(), &text);
+        program::with(&path, || took(&video, Limits::NONE).unwrap().fps)
     };
     let line = "  Stream #0:0(und): Video: h264 (High), yuv420p, 32x32 [SAR 1:1], 9 kb/s, 29.97 fps, 30 tbr";
     assert_eq!(tells(line), Some(29.97));

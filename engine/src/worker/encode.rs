@@ -9,9 +9,10 @@ use serde_json::json;
 
 use super::decode::class;
 use super::job::{channels, fitting, open_model};
+use super::told::AT_ONCE;
 use super::watch::Watch;
 use super::{Ready, Work, say, sizes};
-use crate::error::{Error, Result, argument};
+use crate::error::{Error, Result, argument, io};
 use crate::plan::{self, Half, Way};
 use crate::vae::Model;
 use crate::video::{self, Frames};
@@ -25,7 +26,11 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     told.phase("model_load", json!({}));
     let model = open_model(&job.model)?;
     work.about(&model);
-    let frames = video::read(&job.input, sizes::limits())?;
+    let frames = video::read(&job.input, sizes::limits(), &mut || told.go_on(AT_ONCE))?;
+    for text in &frames.problems {
+        say(text);
+        told.send("problem", json!({ "text": text }));
+    }
     let ratio = model.config().ratio();
     let size = fitting(ratio, frames.count(), frames.size)
         .and_then(|size| sizes::encodable(model.config(), size).map(|()| size))
@@ -132,10 +137,12 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
     };
     let view =
         TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes).map_err(wrong)?;
+    // not by its own function for files, which makes one that nobody else may read
+    let bytes = safetensors::serialize([("latents", view)], Some(told)).map_err(wrong)?;
     let part = video::free_name(&job.output)?;
     video::whole(
         &part,
-        |part| safetensors::serialize_to_file([("latents", view)], Some(told), part).map_err(wrong),
+        |part| std::fs::write(part, &bytes).map_err(io(part)),
         |part| video::into_place(part, &job.output, job.force),
     )
 }
@@ -165,7 +172,7 @@ mod tests {
             |_| Ok(()),
         )
         .unwrap();
-        let frames = video::read(&path, video::Limits::NONE).unwrap();
+        let frames = video::read(&path, video::Limits::NONE, &mut || Ok(())).unwrap();
         let video = numbers(&frames, [1, 1, 2]).unwrap();
         assert_eq!(video.dims(), [1, 3, 1, 1, 2]);
         let numbers: Vec<f32> = video.flatten_all().unwrap().to_vec1().unwrap();

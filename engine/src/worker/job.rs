@@ -265,6 +265,7 @@ impl Job {
             );
         }
         video::is_free_of(&self.output, &[&self.input, &self.model])?;
+        video::is_not_of(&self.output, &self.model)?;
         let kind = match self.task {
             Task::Decode => Some(Kind::of(&self.output)?),
             _ => None,

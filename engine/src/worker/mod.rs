@@ -131,7 +131,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>, card: Option<MakeCard<'_>
     let result = match job.task {
         Task::Encode => encode::run(&work),
         _ => decode::run(&work),
-    };
+    }
+    .map_err(|e| place_lost(&job, e));
     told.send(
         "job",
         match &result {
@@ -142,6 +143,27 @@ pub fn main(words: impl IntoIterator<Item = OsString>, card: Option<MakeCard<'_>
     );
     told.end();
     done(result.map_err(|e| (job.task.word(), e)))
+}
+
+/// Where the folder of the output has gone meanwhile, that is what has to be said.
+fn place_lost(job: &Job, e: Error) -> Error {
+    let folder = match job.output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => std::path::Path::new("."),
+    };
+    match e {
+        Error::Io { .. } if !folder.exists() => Error::Io {
+            path: job.output.clone(),
+            source: std::io::Error::new(
+                std::io::ErrorKind::NotFound,
+                format!(
+                    "its folder {} is gone, removed or no longer mounted: make it again, or name another",
+                    folder.display()
+                ),
+            ),
+        },
+        other => other,
+    }
 }
 
 /// The exit code; an error is said.
@@ -287,5 +309,31 @@ impl Work<'_> {
             name: made.name,
             memory,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_is_lost_meanwhile_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("gone/o.gif");
+        let mut words: Vec<OsString> = ["decode", "l", "--model", "m", "--output"]
+            .map(OsString::from)
+            .into();
+        words.push(output.clone().into());
+        let job = Job::parse(words).unwrap();
+        let lost = || crate::error::io(&output)(std::io::Error::other("ffmpeg: no such file"));
+        let e = place_lost(&job, lost());
+        assert!(e.to_string().contains("gone is gone, removed"), "{e}");
+        assert_eq!(exit_code(&e), EXIT_MISSING);
+        assert!(matches!(place_lost(&job, Error::Stopped), Error::Stopped));
+        std::fs::create_dir(folder.path().join("gone")).unwrap();
+        let e = place_lost(&job, lost());
+        assert!(e.to_string().ends_with("ffmpeg: no such file"), "{e}");
+        // a program that broke off is a failure as any: its words tell the rest
+        assert_eq!(exit_code(&e), EXIT_FAILED);
     }
 }
