@@ -246,6 +246,12 @@ impl Work<'_> {
                 "the weights are the variant {variant}: the folder has no others"
             ));
         }
+        if let Some(single) = model.weights().passed_over() {
+            say(&format!(
+                "the weights are those that the index names, as diffusers takes them: {} is not read",
+                single.display()
+            ));
+        }
         for text in sizes::altered(model.config(), self.settings) {
             self.told.send("problem", json!({ "text": text }));
         }
