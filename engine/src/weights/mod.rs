@@ -98,9 +98,10 @@ impl Weights {
         names.dedup();
         for name in &names {
             // A name, not a path: an index must not make us read elsewhere.
-            if Path::new(name)
-                .file_name()
-                .is_none_or(|file| file != name.as_str())
+            if name.contains('\0')
+                || Path::new(name)
+                    .file_name()
+                    .is_none_or(|file| file != name.as_str())
             {
                 return Err(wrong(format!(
                     "{name:?} is not the name of a file beside it"

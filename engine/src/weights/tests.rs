@@ -393,6 +393,8 @@ fn shards_are_found_by_their_index() {
         error.contains("is not the name of a file beside it"),
         "{error}"
     );
+    let error = index(&map.replace("00002-of", "\\u0000"));
+    assert!(matches!(error, Err(Error::File { .. })), "{error:?}");
     let error = index(&map.replace("00002-of", "00003-of"))
         .unwrap_err()
         .to_string();
