@@ -60,7 +60,16 @@ impl Carry {
                 .map_err(|_too_many| Error::Argument(format!("{number} frames are too many")))?;
             all.insert(name.to_owned(), Tensor::new(&[number], &Device::Cpu)?);
         }
-        Ok(candle_core::safetensors::save(&all, path)?)
+        safetensors::serialize_to_file(&all, None, path).map_err(|e| match e {
+            safetensors::SafeTensorError::IoError(source) => Error::Io {
+                path: path.to_owned(),
+                source,
+            },
+            other => Error::File {
+                path: path.to_owned(),
+                reason: other.to_string(),
+            },
+        })
     }
 
     /// Reads what [`Carry::save`] wrote.

@@ -68,6 +68,8 @@ pub(super) fn names(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut names: Vec<PathBuf> = fs::read_dir(folder)
         .map_err(io(folder))?
         .flatten()
+        // `._a.png` is what macOS keeps about a.png on other file systems
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
         .map(|entry| entry.path())
         .filter(|path| {
             path.extension()

@@ -69,6 +69,16 @@ fn pictures_come_back_to_the_byte() {
 }
 
 #[test]
+fn pictures_whose_names_begin_with_a_dot_are_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("v");
+    let before = written(&output, false).unwrap();
+    std::fs::write(output.join("._frame_00001.png"), "of another system").unwrap();
+    let frames = read(&output, Limits::NONE).unwrap();
+    assert_eq!(frames.count(), before);
+}
+
+#[test]
 fn a_gif_comes_back_nearly() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.gif");

@@ -33,14 +33,34 @@ pub(super) enum Found {
     Several(PathBuf),
 }
 
-/// Finds the weights, and the variant that they are: that of diffusers' `variant=`, where the folder has no other.
-pub(super) fn find(folder: &Path) -> Result<(Found, Option<String>)> {
+/// What was found in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) found: Found,
+    /// That of diffusers' `variant=`, where the folder has no other.
+    pub(super) variant: Option<String>,
+    /// The single file beside an index.
+    pub(super) passed_over: Option<PathBuf>,
+}
+
+/// Finds the weights. Of an index and a single file the index is taken, as diffusers does: `save_pretrained` leaves an
+/// older single file where it is.
+pub(super) fn find(folder: &Path) -> Result<Choice> {
     let (single, index) = (folder.join(SINGLE), folder.join(INDEX));
+    let plain = |found, passed_over| Choice {
+        found,
+        variant: None,
+        passed_over,
+    };
+    if index.is_file() {
+        let passed_over = single.exists().then_some(single);
+        return Ok(plain(Found::Several(index), passed_over));
+    }
     if single.exists() {
-        return Ok((Found::One(single), None));
+        return Ok(plain(Found::One(single), None));
     }
     if index.exists() {
-        return Ok((Found::Several(index), None));
+        return Ok(plain(Found::Several(index), None));
     }
     let mut names: Vec<String> = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(io(folder))? {
@@ -48,16 +68,16 @@ pub(super) fn find(folder: &Path) -> Result<(Found, Option<String>)> {
         names.extend(entry.file_name().into_string());
     }
     names.sort_unstable();
-    let mut variants = BTreeMap::new();
+    // of each the single file and the index
+    let mut variants: BTreeMap<String, [Option<PathBuf>; 2]> = BTreeMap::new();
     for name in &names {
         if let Some(variant) = between(name, &format!("{INDEX_STEM}."), ".json") {
-            let found = Found::Several(folder.join(name));
-            variants.entry(variant.to_owned()).or_insert(found);
+            variants.entry(variant.to_owned()).or_default()[1] = Some(folder.join(name));
         }
         if let Some(variant) = between(name, &format!("{STEM}."), ".safetensors")
             && !is_shard(name)
         {
-            variants.insert(variant.to_owned(), Found::One(folder.join(name)));
+            variants.entry(variant.to_owned()).or_default()[0] = Some(folder.join(name));
         }
     }
     if variants.len() > 1 {
@@ -70,10 +90,16 @@ pub(super) fn find(folder: &Path) -> Result<(Found, Option<String>)> {
             ),
         });
     }
-    match variants.pop_first() {
-        Some((variant, found)) => Ok((found, Some(variant))),
-        None => Ok((missing(folder, &names)?, None)),
-    }
+    let (variant, found, passed_over) = match variants.pop_first() {
+        Some((variant, [single, Some(index)])) => (variant, Found::Several(index), single),
+        Some((variant, [Some(single), None])) => (variant, Found::One(single), None),
+        _ => return Ok(plain(missing(folder, &names)?, None)),
+    };
+    Ok(Choice {
+        found,
+        variant: Some(variant),
+        passed_over,
+    })
 }
 
 /// What a folder with these names lacks: opening it tells that it is not there. Pickles are refused.

@@ -31,6 +31,8 @@ pub struct Weights {
     /// Tensor name to file, and to the name there.
     places: BTreeMap<String, (usize, String)>,
     variant: Option<String>,
+    /// A single file beside an index, which was taken.
+    passed_over: Option<PathBuf>,
 }
 
 /// The part of an index file that is needed.
@@ -51,15 +53,24 @@ impl Weights {
     }
 
     fn open_folder(folder: &Path) -> Result<Self> {
-        let (found, variant) = folder::find(folder)?;
+        let folder::Choice {
+            found,
+            variant,
+            passed_over,
+        } = folder::find(folder)?;
         let weights = match found {
             Found::One(file) => Self::open_files(folder, &[file])?,
-            Found::Several(index) => Self::open_index(folder, &index)?,
+            Found::Several(index) => Self::open_index(folder, &index, passed_over.as_deref())?,
         };
-        Ok(Self { variant, ..weights })
+        Ok(Self {
+            variant,
+            passed_over,
+            ..weights
+        })
     }
 
-    fn open_index(folder: &Path, index: &Path) -> Result<Self> {
+    /// `single`: the file beside it that is not taken.
+    fn open_index(folder: &Path, index: &Path, single: Option<&Path>) -> Result<Self> {
         let wrong = |reason: String| Error::File {
             path: index.to_owned(),
             reason,
@@ -87,9 +98,10 @@ impl Weights {
         names.dedup();
         for name in &names {
             // A name, not a path: an index must not make us read elsewhere.
-            if Path::new(name)
-                .file_name()
-                .is_none_or(|file| file != name.as_str())
+            if name.contains('\0')
+                || Path::new(name)
+                    .file_name()
+                    .is_none_or(|file| file != name.as_str())
             {
                 return Err(wrong(format!(
                     "{name:?} is not the name of a file beside it"
@@ -97,6 +109,9 @@ impl Weights {
             }
         }
         let files: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+        if let Some(gone) = files.iter().find(|file| is_gone(file)) {
+            return Err(promised(gone, index, single));
+        }
         let weights = Self::open_files(folder, &files)?;
         for (tensor, file) in &map.weight_map.0 {
             let promised = folder.join(file);
@@ -148,6 +163,7 @@ impl Weights {
             files,
             places,
             variant: None,
+            passed_over: None,
         })
     }
 
@@ -174,7 +190,13 @@ impl Weights {
             files: self.files.clone(),
             places,
             variant: self.variant.clone(),
+            passed_over: self.passed_over.clone(),
         }))
+    }
+
+    /// The single file that stands beside the index by which these weights were found, and is not read.
+    pub fn passed_over(&self) -> Option<&Path> {
+        self.passed_over.as_deref()
     }
 
     /// The variant (`fp16`) that a folder has alone, by its file's name.
@@ -233,6 +255,28 @@ impl Weights {
                 name: name.to_owned(),
                 reason: "missing: the file is of another model, or incomplete".to_owned(),
             })
+    }
+}
+
+fn is_gone(file: &Path) -> bool {
+    std::fs::metadata(file).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// A file that an index names is not there. One beside it is not taken instead, and neither does diffusers: nothing tells
+/// which of the two is the newer model.
+fn promised(file: &Path, index: &Path, single: Option<&Path>) -> Error {
+    let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
+    let cure = single.map_or_else(
+        || "download it again".to_owned(),
+        |single| {
+            let single = name(single);
+            format!("download it again, or remove the index if {single} is the model that is meant")
+        },
+    );
+    let reason = format!("not there, though {} names it: {cure}", name(index));
+    Error::Io {
+        path: file.to_owned(),
+        source: std::io::Error::new(std::io::ErrorKind::NotFound, reason),
     }
 }
 

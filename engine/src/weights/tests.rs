@@ -245,7 +245,11 @@ fn a_variant_is_found_under_the_names_of_diffusers() {
     );
     let fp16 = Some("fp16".to_owned());
     assert_eq!(number(folder.path()).unwrap(), (2.0, fp16.clone()));
+    // a single file that an earlier save has left
     put("diffusion_pytorch_model.fp16.safetensors", &one("a", 3.0));
+    assert_eq!(number(folder.path()).unwrap(), (2.0, fp16.clone()));
+    let index = "diffusion_pytorch_model.safetensors.index.fp16.json";
+    std::fs::remove_file(folder.path().join(index)).unwrap();
     assert_eq!(number(folder.path()).unwrap(), (3.0, fp16));
     put("diffusion_pytorch_model.bf16.safetensors", &one("a", 4.0));
     let error = said(folder.path());
@@ -255,6 +259,30 @@ fn a_variant_is_found_under_the_names_of_diffusers() {
     );
     put(SINGLE, &one("a", 1.0));
     assert_eq!(number(folder.path()).unwrap(), (1.0, None));
+}
+
+#[test]
+fn of_an_index_and_a_single_file_the_index_is_taken_as_diffusers_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let single = folder.path().join(SINGLE);
+    put(SINGLE, &one("a", 1.0));
+    assert_eq!(Weights::open(folder.path()).unwrap().passed_over(), None);
+    put(INDEX, br#"{"weight_map":{"a":"one.safetensors"}}"#);
+    let error = Weights::open(folder.path()).unwrap_err();
+    let missing = |e: &Error| matches!(e, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound);
+    assert!(missing(&error), "{error:?}");
+    let error = error.to_string();
+    assert!(
+        error.contains("one.safetensors: not there, though diffusion_pytorch_model.safetensors.index.json names it")
+            && error.ends_with(&format!("remove the index if {SINGLE} is the model that is meant")),
+        "{error}"
+    );
+    put("one.safetensors", &one("a", 2.0));
+    let weights = Weights::open(folder.path()).unwrap();
+    let number = weights.get("a", &[1], &Device::Cpu).unwrap();
+    assert_eq!(number.to_vec1::<f32>().unwrap(), [2.0]);
+    assert_eq!(weights.passed_over(), Some(single.as_path()));
 }
 
 #[test]
@@ -365,6 +393,8 @@ fn shards_are_found_by_their_index() {
         error.contains("is not the name of a file beside it"),
         "{error}"
     );
+    let error = index(&map.replace("00002-of", "\\u0000"));
+    assert!(matches!(error, Err(Error::File { .. })), "{error:?}");
     let error = index(&map.replace("00002-of", "00003-of"))
         .unwrap_err()
         .to_string();

@@ -247,7 +247,10 @@ impl Plan {
         let total = self.frames;
         let mut sink = |chunk: Chunk| {
             let bytes = eight_bit(&chunk.video, dtype)?;
-            parts.keep(chunk.first, &bytes, &chunk.carry, total)?;
+            if let Some(text) = parts.keep(chunk.first, &bytes, &chunk.carry, total)? {
+                say(&text);
+                told.send("problem", json!({ "text": text }));
+            }
             say(&format!("{} of {total} frames", chunk.carry.frames()));
             told.between()
         };
@@ -257,6 +260,8 @@ impl Plan {
     fn save(&self, work: &Work<'_>, parts: Parts) -> Result<()> {
         let (told, output) = (work.told, &work.job.output);
         told.phase("save", json!({}));
+        // all frames are there: the video needs the room more
+        parts.drop_states()?;
         let total = self.frames;
         video::write(
             (output, &parts.whole()),

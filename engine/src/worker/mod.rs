@@ -180,11 +180,28 @@ pub fn exit_code(e: &Error) -> u8 {
     match e {
         Error::Usage(_) | Error::Exists(_) | Error::InTheWay { .. } => EXIT_USAGE,
         Error::Stopped => EXIT_STOPPED,
-        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => EXIT_MISSING,
-        Error::File { .. } | Error::Weight { .. } | Error::Argument(_) => EXIT_DATA,
+        Error::Io { source, .. } if cannot_be_opened(source) => EXIT_MISSING,
+        Error::File { .. }
+        | Error::Weight { .. }
+        | Error::Argument(_)
+        // in the highest precision: no other attempt mends what went in
+        | Error::NotFinite {
+            dtype: "float32", ..
+        } => EXIT_DATA,
         Error::Program { .. } | Error::Device(_) => EXIT_DEVICE,
         _ => EXIT_FAILED,
     }
+}
+
+/// Whether this is what the system says of a path that leads to no file that may be opened.
+fn cannot_be_opened(e: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, PermissionDenied};
+    /// ELOOP, which has no stable kind.
+    const LOOP: i32 = 40;
+    matches!(
+        e.kind(),
+        NotFound | PermissionDenied | NotADirectory | InvalidFilename
+    ) || e.raw_os_error() == Some(LOOP)
 }
 
 fn complain(text: &str) {
@@ -268,6 +285,12 @@ impl Work<'_> {
                 "the weights are the variant {variant}: the folder has no others"
             ));
         }
+        if let Some(single) = model.weights().passed_over() {
+            say(&format!(
+                "the weights are those that the index names, as diffusers takes them: {} is not read",
+                single.display()
+            ));
+        }
         for text in sizes::altered(model.config(), self.settings) {
             self.told.send("problem", json!({ "text": text }));
         }
@@ -335,5 +358,28 @@ mod tests {
         assert!(e.to_string().ends_with("ffmpeg: no such file"), "{e}");
         // a program that broke off is a failure as any: its words tell the rest
         assert_eq!(exit_code(&e), EXIT_FAILED);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_has_a_code_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l");
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let file = folder.path().join("f");
+        std::fs::write(&file, "").unwrap();
+        let long = folder.path().join("x".repeat(300));
+        for path in [path, file.join("x"), long, folder.path().join("no")] {
+            let e = crate::error::open(&path).unwrap_err();
+            assert_eq!(exit_code(&e), EXIT_MISSING, "{e}");
+        }
+        let of = |kind| exit_code(&crate::error::io(&file)(std::io::Error::from(kind)));
+        assert_eq!(of(std::io::ErrorKind::PermissionDenied), EXIT_MISSING);
+        assert_eq!(of(std::io::ErrorKind::StorageFull), EXIT_FAILED);
+        let none = |dtype| Error::NotFinite {
+            half: "the decoder",
+            dtype,
+        };
+        assert_eq!(exit_code(&none("float32")), EXIT_DATA);
+        assert_eq!(exit_code(&none("bfloat16")), EXIT_FAILED);
     }
 }

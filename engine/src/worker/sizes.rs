@@ -46,8 +46,8 @@ pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Way> {
             Config::Wan(_) => 0,
         };
         Run {
-            length: chunk * ratio.time,
-            stride: (chunk - overlap) * ratio.time,
+            length: chunk.saturating_mul(ratio.time),
+            stride: (chunk - overlap).saturating_mul(ratio.time),
         }
     });
     (space.is_some() || time.is_some()).then_some(Way::Tiled(Tiling { space, time }))

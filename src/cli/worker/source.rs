@@ -33,19 +33,28 @@ pub(super) fn entry(asked: &str) -> Result<Entry, CliError> {
                 entry.kind.word()
             )));
         }
-        State::Whole(_) if entry.is_header_changed() => return Err(bad(HEADER_CHANGED.to_owned())),
         State::Whole(_) => {}
     }
-    match Digest::of(&entry) {
-        Ok(Digest::Differs) => Err(bad(
-            "its data were changed after they had been written".to_owned()
-        )),
-        Ok(Digest::Holds | Digest::NotTold) => Ok(entry),
-        Err(e) => Err(bad(format!("its data cannot be read: {e}"))),
+    // of the newest that was looked at already
+    match changed(&entry).filter(|_| !asked.is_empty()) {
+        Some(why) => Err(bad(why)),
+        None => Ok(entry),
     }
 }
 
-/// The newest latents that are whole, and words for each newer file with the name of latents.
+/// Why an entry that is whole is not what was written, or that it cannot be read.
+fn changed(entry: &Entry) -> Option<String> {
+    if entry.is_header_changed() {
+        return Some(HEADER_CHANGED.to_owned());
+    }
+    match Digest::of(entry) {
+        Ok(Digest::Holds | Digest::NotTold) => None,
+        Ok(Digest::Differs) => Some("its data were changed after they had been written".to_owned()),
+        Err(e) => Some(format!("its data cannot be read: {e}")),
+    }
+}
+
+/// The newest latents that are whole and as they were written, and words for each newer file with the name of latents.
 fn newest(entries: &[Entry]) -> (Option<&Entry>, Vec<String>) {
     let mut passed_over = Vec::new();
     let mut say = |entry: &Entry, why: &str| {
@@ -58,7 +67,10 @@ fn newest(entries: &[Entry]) -> (Option<&Entry>, Vec<String>) {
             continue;
         }
         match &entry.state {
-            State::Whole(_) => return (Some(entry), passed_over),
+            State::Whole(_) => match changed(entry) {
+                None => return (Some(entry), passed_over),
+                Some(why) => say(entry, &why),
+            },
             State::Torn(why) => say(entry, &format!("torn: {why}")),
             State::Foreign(why) => say(entry, why),
         }
@@ -142,14 +154,25 @@ mod tests {
         file.set_modified(before).unwrap();
         fs::write(at("2"), &latents()[..50]).unwrap();
         symlink(at("1"), at("3")).unwrap();
+        // whole, but not what its digest was made for
+        let other = String::from_utf8(latents()).unwrap();
+        let told = r#""version":"1","sha256":"00""#;
+        let header = other[8..other.len() - 1].replace(r#""version":"1""#, told);
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.bytes().chain([7]));
+        fs::write(at("4"), bytes).unwrap();
         let entries = Vault::at(folder.path()).list().unwrap();
         let (found, passed_over) = newest(&entries);
         assert_eq!(found.unwrap().path, at("1"));
         let said = passed_over.join("\n");
-        assert_eq!(passed_over.len(), 2, "{said}");
+        assert_eq!(passed_over.len(), 3, "{said}");
         assert!(said.contains("latents.r.2.safetensors: torn: "), "{said}");
         assert!(
             said.contains("latents.r.3.safetensors: it is no regular file"),
+            "{said}"
+        );
+        assert!(
+            said.contains("latents.r.4.safetensors: its data were changed"),
             "{said}"
         );
     }

@@ -52,13 +52,21 @@ pub(super) fn is_own(name: &str) -> bool {
 /// Takes the lock of a folder, which is made where it is missing.
 pub(super) fn locked(root: &Path) -> Result<File> {
     let path = root.join(LOCK);
-    let busy = || Error::File {
+    let busy = || Error::InTheWay {
         path: root.to_owned(),
         reason: "another process is decoding to this output: wait for it, or name another"
             .to_owned(),
     };
     for _ in 0..MOST_RACES {
         fs::create_dir_all(root).map_err(io(root))?;
+        // to open a pipe would wait for its reader for ever
+        if path.metadata().is_ok_and(|about| !about.is_file()) {
+            return Err(Error::InTheWay {
+                path,
+                reason: "a file of this name is needed as a lock, and it is something else: remove it, or name another output"
+                    .to_owned(),
+            });
+        }
         // a file of the user's may have this name
         let mut how = File::options();
         let lock = match how.write(true).create(true).truncate(false).open(&path) {

@@ -48,6 +48,8 @@ pub(super) struct Parts {
     lock: File,
     saved: Instant,
     cost: Option<Duration>,
+    /// Why no state is kept any more.
+    refused: bool,
 }
 
 /// Frames of one file.
@@ -84,6 +86,7 @@ impl Parts {
             lock,
             saved: Instant::now(),
             cost: None,
+            refused: false,
         })
     }
 
@@ -142,26 +145,35 @@ impl Parts {
         Ok((0, None))
     }
 
-    /// Keeps finished frames, and, where that is worth its time, what the next ones need.
+    /// Keeps finished frames, and, where that is worth its time, what the next ones need. That is insurance alone: where
+    /// it cannot be written, or the frames need its room, the decode goes on without it; the words for that come once.
     pub(super) fn keep(
         &mut self,
         first: usize,
         frames: &[u8],
         carry: &Carry,
         total: usize,
-    ) -> Result<()> {
+    ) -> Result<Option<String>> {
         let count = frames.len() / self.size.frame().max(1);
         let name = format!("frames-{first:06}-{count:06}.rgb");
-        self.write(&name, |path| {
-            let mut file = File::create(path).map_err(io(path))?;
-            file.write_all(frames).map_err(io(path))
-        })?;
-        if carry.frames() >= total || !self.is_worth(carry.bytes()) {
-            return Ok(());
+        let mut told = None;
+        if let Err(e) = self.write_frames(&name, frames) {
+            if !is_full(&e) || self.state_bytes()? < frames.len() as u64 {
+                return Err(e);
+            }
+            self.drop_states()?;
+            self.write_frames(&name, frames)?;
+            told = self.refuse(&e);
+        }
+        if self.refused || carry.frames() >= total || !self.is_worth(carry.bytes()) {
+            return Ok(told);
         }
         let begun = Instant::now();
         let name = format!("state-{:06}.bin", carry.frames());
-        self.write(&name, |path| carry.save(path))?;
+        match self.write(&name, |path| carry.save(path)) {
+            Err(e @ Error::Io { .. }) => return Ok(self.refuse(&e)),
+            written => written?,
+        }
         self.cost = Some(begun.elapsed());
         self.saved = Instant::now();
         for (frames, path) in self.states()? {
@@ -169,6 +181,41 @@ impl Parts {
                 // an old one does no harm
                 let _ = fs::remove_file(path);
             }
+        }
+        Ok(None)
+    }
+
+    fn write_frames(&self, name: &str, frames: &[u8]) -> Result<()> {
+        self.write(name, |path| {
+            let mut file = File::create(path).map_err(io(path))?;
+            file.write_all(frames).map_err(io(path))
+        })
+    }
+
+    /// From here on no state is kept; the words for it, the first time.
+    fn refuse(&mut self, why: &Error) -> Option<String> {
+        let first = !std::mem::replace(&mut self.refused, true);
+        first.then(|| {
+            format!(
+                "what the decode would go on from after a kill cannot be kept ({why}): it goes on without that"
+            )
+        })
+    }
+
+    /// Bytes of all states.
+    fn state_bytes(&self) -> Result<u64> {
+        let states = self.states()?;
+        let sizes = states
+            .iter()
+            .filter_map(|(_, path)| Some(path.metadata().ok()?.len()));
+        Ok(sizes.sum())
+    }
+
+    /// Removes what the next frames would need, to have its room.
+    pub(super) fn drop_states(&self) -> Result<()> {
+        for (_, path) in self.states()? {
+            // what stays takes room and does no other harm
+            let _ = fs::remove_file(&path);
         }
         Ok(())
     }
@@ -287,6 +334,12 @@ impl Parts {
     fn names(&self) -> Result<Vec<(String, PathBuf)>> {
         names(&self.folder)
     }
+}
+
+/// Whether there was no room.
+fn is_full(e: &Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(e, Error::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
 }
 
 impl Drop for Parts {

@@ -61,6 +61,64 @@ fn whole_frames_and_their_state_are_found_again() {
 }
 
 #[test]
+fn a_state_that_cannot_be_written_ends_no_decode_and_the_old_one_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = open(folder.path());
+    assert_eq!(parts.keep(0, &[1; 6], &state(1), 9).unwrap(), None);
+    // something in its place: nothing can be renamed to it
+    fs::create_dir_all(parts.folder.join("state-000005.bin/x")).unwrap();
+    let told = parts.keep(1, &[2; 24], &state(5), 9).unwrap().unwrap();
+    assert!(
+        told.contains("state-000005.bin") && told.contains("goes on without"),
+        "{told}"
+    );
+    assert!(!parts.folder.join(PART).exists());
+    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+    // said once, and not tried again
+    assert_eq!(parts.keep(5, &[3; 6], &state(6), 9).unwrap(), None);
+    assert_eq!(parts.frames_there().unwrap(), 6);
+    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+}
+
+#[test]
+fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = open(folder.path());
+    parts.keep(0, &[1; 6], &state(1), 9).unwrap();
+    let full = |parts: &Parts| {
+        std::os::unix::fs::symlink("/dev/full", parts.folder.join(PART)).unwrap();
+    };
+    // the state is smaller than what is needed: it stays, and the error names the file
+    let large = vec![2; 6 * 10_000];
+    full(&parts);
+    let e = parts.keep(1, &large, &state(5), 90_000).unwrap_err();
+    assert!(is_full(&e) && e.to_string().contains("o.mp4.parts"), "{e}");
+    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+    full(&parts);
+    let told = parts.keep(1, &[2; 24], &state(5), 9).unwrap().unwrap();
+    assert!(told.contains("goes on without"), "{told}");
+    assert_eq!(parts.frames_there().unwrap(), 5);
+    assert!(parts.states().unwrap().is_empty());
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_lock_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("o.mp4");
+    let root = Parts::root(&output);
+    fs::create_dir(&root).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(root.join(LOCK))
+        .status();
+    assert!(made.unwrap().success());
+    let e = Parts::open(&output, DIGEST, SIZE).unwrap_err();
+    assert!(
+        matches!(&e, Error::InTheWay { path, .. } if path.ends_with(LOCK)),
+        "{e}"
+    );
+}
+
+#[test]
 fn nothing_stays_of_a_decode_that_kept_nothing_and_a_finished_one_is_known() {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()));
@@ -111,6 +169,7 @@ fn one_output_is_written_by_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let _first = open(folder.path());
     let second = Parts::open(&folder.path().join("o.mp4"), "other", SIZE).unwrap_err();
+    assert!(matches!(second, Error::InTheWay { .. }), "{second:?}");
     assert!(
         second.to_string().contains("another process is decoding"),
         "{second}"
