@@ -115,7 +115,15 @@ impl TensorFile {
     /// Reads a tensor into memory, in single precision.
     pub(super) fn read(&self, name: &str) -> Result<Tensor> {
         let info = self.info(name)?;
-        let (begin, end) = info.data_offsets;
+        let count = info.shape.iter().product();
+        let numbers = self.numbers(name, 0..count)?;
+        let shape = info.shape.as_slice();
+        Ok(Tensor::from_vec(numbers, shape, &Device::Cpu)?)
+    }
+
+    /// Reads some of a tensor's numbers, in single precision.
+    pub(super) fn numbers(&self, name: &str, which: std::ops::Range<usize>) -> Result<Vec<f32>> {
+        let info = self.info(name)?;
         let wide = match info.dtype {
             Dtype::F32 => 4,
             Dtype::F16 | Dtype::BF16 => 2,
@@ -126,8 +134,21 @@ impl TensorFile {
                 ));
             }
         };
-        let mut numbers = Vec::with_capacity((end - begin) / wide);
-        let mut piece = vec![0; PIECE.min(end - begin)];
+        let place = |number: usize| {
+            let at = number.checked_mul(wide)?.checked_add(info.data_offsets.0)?;
+            (at <= info.data_offsets.1).then_some(at)
+        };
+        let (Some(begin), Some(end)) = (place(which.start), place(which.end)) else {
+            return Err(self.weight(name, format!("has no numbers {which:?}")));
+        };
+        let count = end.saturating_sub(begin) / wide;
+        let mut numbers = Vec::new();
+        // an abort would say nothing of the file
+        numbers.try_reserve_exact(count).map_err(|_too_much| {
+            let mib = (count * 4) >> 20;
+            self.weight(name, format!("{mib} MiB of memory for it cannot be had"))
+        })?;
+        let mut piece = vec![0; PIECE.min(end.saturating_sub(begin))];
         let mut at = begin;
         while at < end {
             let piece = &mut piece[..PIECE.min(end - at)];
@@ -149,15 +170,12 @@ impl TensorFile {
             return Err(self.weight(
                 name,
                 format!(
-                    "number {at} of it is none (NaN or infinite): the file is damaged, download it again"
+                    "number {} of it is none (NaN or infinite): the file is damaged, download it again",
+                    which.start + at
                 ),
             ));
         }
-        Ok(Tensor::from_vec(
-            numbers,
-            info.shape.as_slice(),
-            &Device::Cpu,
-        )?)
+        Ok(numbers)
     }
 
     fn info(&self, name: &str) -> Result<&TensorInfo> {

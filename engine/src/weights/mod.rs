@@ -246,6 +246,12 @@ impl Weights {
         Ok(tensor.to_device(device)?.to_dtype(DType::F32)?)
     }
 
+    /// Reads some of a tensor's numbers as they stand one behind the other, in single precision.
+    pub(crate) fn numbers(&self, name: &str, which: std::ops::Range<usize>) -> Result<Vec<f32>> {
+        let (file, own) = self.place(name)?;
+        file.numbers(own, which)
+    }
+
     fn place(&self, name: &str) -> Result<(&TensorFile, &str)> {
         self.places
             .get(name)

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Device, Storage, Tensor};
 use serde_json::json;
 
 use super::job::{channels, fps, open_model};
@@ -207,9 +207,12 @@ impl Plan {
         for (path, _, _) in self.model.weights().files()? {
             digest.add_file(&path)?;
         }
-        let numbers: Vec<f32> = self.latents.flatten_all()?.to_vec1()?;
-        let bytes: Vec<u8> = numbers.into_iter().flat_map(f32::to_le_bytes).collect();
-        digest.add("latents", &bytes);
+        let (storage, _layout) = self.latents.storage_and_layout();
+        // as they were read: on the processor, one behind the other
+        match &*storage {
+            Storage::Cpu(numbers) => digest.add_numbers("latents", numbers.as_slice()?),
+            _ => return argument("the latents are not where they were read"),
+        }
         let more = format!(
             "{:?} {} {asked:?} {:?} {:?}",
             self.latents.dims(),

@@ -181,12 +181,12 @@ impl Latents {
 
     /// Reads them: (1, C, t, h, w) in single precision.
     pub(super) fn read(&self, channels: usize, item: Option<usize>) -> Result<Tensor> {
-        let shape = self.fits(channels, item)?;
-        let all = self.weights.get(&self.name, &self.shape, &Device::Cpu)?;
-        let one = all
-            .reshape(&shape[..])?
-            .narrow(0, item.unwrap_or(1) - 1, 1)?;
-        Ok(one.force_contiguous()?)
+        let [_, c, t, h, w] = self.fits(channels, item)?;
+        // of a batch that one alone
+        let count = c * t * h * w;
+        let first = item.unwrap_or(1).saturating_sub(1) * count;
+        let numbers = self.weights.numbers(&self.name, first..first + count)?;
+        Ok(Tensor::from_vec(numbers, (1, c, t, h, w), &Device::Cpu)?)
     }
 }
 
@@ -227,6 +227,22 @@ mod tests {
         let second = Latents::look(&path).unwrap().read(4, Some(2)).unwrap();
         let numbers: Vec<f32> = second.flatten_all().unwrap().to_vec1().unwrap();
         assert_eq!(numbers, [4.0, 5.0, 6.0, 7.0]);
+    }
+
+    #[test]
+    fn of_a_batch_only_the_item_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l.safetensors");
+        let numbers = [1.0_f32, 2.0, 3.0, f32::NAN];
+        let tensor = Tensor::from_vec(numbers.to_vec(), (2, 2, 1, 1, 1), &Device::Cpu).unwrap();
+        candle_core::safetensors::save(&[("z".to_owned(), tensor)].into(), &path).unwrap();
+        let found = Latents::look(&path).unwrap();
+        // the second is damaged, which the first does not know
+        let first = found.read(2, Some(1)).unwrap();
+        let numbers: Vec<f32> = first.flatten_all().unwrap().to_vec1().unwrap();
+        assert_eq!(numbers, [1.0, 2.0]);
+        let e = found.read(2, Some(2)).unwrap_err().to_string();
+        assert!(e.contains("weight z: number 3 of it is none"), "{e}");
     }
 
     #[test]

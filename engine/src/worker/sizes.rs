@@ -27,6 +27,9 @@ const MOST_FRAMES: usize = 1 << 16;
 /// Frames go to the disk, chunk by chunk: so many times the memory is taken for what can be meant.
 const DISK_SHARE: u64 = 16;
 
+/// Latents are there as they were read, and as the decoder takes them, with one more on the way from the one to the other.
+const LATENT_COPIES: u64 = 3;
+
 /// What the settings say; `None`: nothing, the planner chooses.
 pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Way> {
     let ratio = config.ratio();
@@ -143,6 +146,11 @@ fn fits_somehow(
         size,
     };
     let peak = plan::peak(&job, &Cpu, &least(config)).map_err(|e| e.to_string())?;
+    let latents = match half {
+        plan::Half::Decoder => LATENT_COPIES.saturating_mul(latent_bytes(config, size)),
+        plan::Half::Encoder => 0,
+    };
+    let peak = peak.saturating_add(latents);
     match memory().filter(|memory| peak > *memory) {
         Some(memory) => Err(too_much(
             about,
@@ -151,6 +159,12 @@ fn fits_somehow(
         )),
         None => Ok(()),
     }
+}
+
+/// Bytes of latents of (frames, height, width) in single precision.
+fn latent_bytes(config: &Config, size: [usize; 3]) -> u64 {
+    let sides = [super::job::channels(config)].into_iter().chain(size);
+    sides.fold(4, |bytes, side| bytes.saturating_mul(side as u64))
 }
 
 fn too_much(about: &str, takes: &str, memory: u64) -> String {
