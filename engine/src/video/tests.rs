@@ -74,7 +74,7 @@ fn pictures_whose_names_begin_with_a_dot_are_passed_over() {
     let output = folder.path().join("v");
     let before = written(&output, false).unwrap();
     std::fs::write(output.join("._frame_00001.png"), "of another system").unwrap();
-    let frames = read(&output, Limits::NONE).unwrap();
+    let frames = read(&output, Limits::NONE, &mut || Ok(())).unwrap();
     assert_eq!(frames.count(), before);
 }
 
