@@ -191,7 +191,13 @@ class Cap(AgentTest):
     def test_pinned(self):
         self.use(pinned_memory="false")
         _, torch = self.card()
+
+        def pin_memory(self, device=None):
+            """Page-locked."""
+
+        torch.Tensor.pin_memory = pin_memory
         memory.cap(torch)
+        self.assertEqual(torch.Tensor.pin_memory.__doc__, "Page-locked.")
         tensor = torch.Tensor()
         self.assertIs(tensor.pin_memory(), tensor)
         self.assertIs(tensor.pin_memory("cuda"), tensor)
