@@ -135,6 +135,55 @@ class Fingerprint(unittest.TestCase):
             patch(types.MethodType(made("def f(self, x): return x * 3"), 1)), library(made("def f(self, x): return x * 2")),
             library(made("def f(self, x): return x * 3")))
 
+    def test_modules_of_the_program_count_wherever_they_are_reached(self):
+        package, conf = types.ModuleType("mypkg"), types.ModuleType("mypkg.conf")
+        package.conf, conf.N, conf.__file__ = conf, 1.0, "/home/user/mypkg/conf.py"
+        for one in package, conf:
+            sys.modules[one.__name__] = one
+            self.addCleanup(sys.modules.pop, one.__name__)
+
+        def made(text, **more):
+            space = dict({"__name__": "program", "__package__": "mypkg"}, **more)
+            exec(text, space)
+            return space["f"]
+
+        class Meta(type):
+            @property
+            def scale(cls):
+                return conf.N
+
+        class Kind(metaclass=Meta):
+            pass
+
+        reading = {
+            "through a module": made("def f(x): return x * mypkg.conf.N", mypkg=package),
+            "imported inside": made("def f(x):\n from mypkg import conf\n return x * conf.N"),
+            "imported as": made("def f(x):\n import mypkg.conf as c\n return x * c.N"),
+            "relative": made("def f(x):\n from .conf import N\n return x * N"),
+            "relative, the module": made("def f(x):\n from . import conf\n return x * conf.N"),
+            "by text": made("def f(x): return x * getattr(conf, 'N')", conf=conf),
+            "inner": made("def f(x): return (lambda: x * mypkg.conf.N)()", mypkg=package),
+            "an attribute": conf, "in a dict": {"m": [conf]}, "of a metaclass": Kind,
+        }
+        for name, value in reading.items():
+            with self.subTest(name):
+                one, keys = model(), []
+                one[7].own = value
+                for conf.N in 1.0, 2.0, 1.0:
+                    keys.append(key_of(one))
+                self.assertEqual(keys[0], keys[2])
+                self.assertNotEqual(keys[0], keys[1])
+        for text in ("globals()['N']", "eval('N')", "__import__('mypkg').conf.N", "importlib.import_module('mypkg.conf').N",
+                     "sys.modules['mypkg.conf'].N"):
+            with self.subTest(text), self.assertRaisesRegex(TypeError, "has no fingerprint"):
+                one = model()
+                one[7].own = made("def f(x): return x * " + text, importlib=__import__("importlib"), sys=sys)
+                key_of(one)
+        # what modules of libraries hold is their own
+        one = model()
+        one[7].own = made("def f(x): return x * torch.ones(1) * math.pi", torch=torch, math=__import__("math"))
+        self.assertEqual(key_of(one), key_of(one))
+
     def test_objects_count_to_the_bottom(self):
         @dataclasses.dataclass
         class Settings:

@@ -15,9 +15,12 @@ CODE = """
             super().__init__()
             torch.manual_seed(0)
             self.way, self.inner, self.enabled, self.calls, self.before = way, nn.Linear(4, 4), False, 0, None
+            self.seen = 0
             self.eval()
         def initialize_teacache(self, enable=True):
             self.enabled, self.calls, self.before = enable, 0, None
+            if self.way == "read" and self.seen:
+                print("a renewed cache after", self.seen, "calls", file=sys.stderr)
         def forward(self, x):
             y = self.inner(x)
             if self.enabled:
@@ -25,8 +28,8 @@ CODE = """
                 if self.before is not None:
                     y = y + self.calls * self.before
                 self.before = y.clone()
-            if self.way == "counts":
-                self.seen = getattr(self, "seen", 0) + 1
+            if self.way in ("counts", "read"):
+                self.seen += 1
                 y = y * self.seen
             if self.way == "draws":
                 y = y + random.random()
@@ -54,14 +57,14 @@ CODE = """
             model.inner.register_forward_hook(lambda m, i, o: o * 2)
         with torch.inference_mode():
             for section in range(count):
-                if way == "renewed":
+                if way in ("renewed", "read"):
                     model.initialize_teacache()
                 x = sample(transformer=model, x=x, generator=generator).clone()
                 found += [x, generator.get_state(), torch.tensor(random.random())]
         store.store.flush(60)
         return found
 
-    for way in "plain", "renewed", "once", "counts", "hook", "draws", "in place":
+    for way in "plain", "renewed", "once", "counts", "read", "hook", "draws", "in place":
         told = [way]
         for finished in 1, 2:
             config = sections.config
@@ -87,7 +90,7 @@ class Carried(unittest.TestCase):
                 "plain 2 True 1 True",
                 "renewed 2 True 1 True",
                 "once 3 True 3 True",
-                "counts 3 True 3 True", "hook 3 True 3 True",
+                "counts 3 True 3 True", "read 3 True 3 True", "hook 3 True 3 True",
                 "draws 2 True 1 True", "in place 3 True 2 True"])  # its second section changes none of its inputs
             s.wait("bye")
             self.assertFalse(s.of("hook_failed"))

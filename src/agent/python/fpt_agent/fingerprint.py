@@ -10,7 +10,7 @@ import hashlib
 import types
 
 from . import safetensors
-from .insides import Insides, name_of
+from .insides import Insides, Unkeyed, library, module_of, name_of
 from .state import torch
 
 #: Values looked at of each parameter and buffer. A key of 1100 tensors in 1140 modules takes 32 ms on a CPU (bench/vault_cost.py).
@@ -69,7 +69,7 @@ def feed(digest, value):
         word(digest, type(value).__name__, getattr(value, "dtype", getattr(value, "mode", "")),
              getattr(value, "shape", getattr(value, "size", "")), value.tobytes())
     else:
-        raise TypeError("%s has no fingerprint" % type(value).__qualname__)
+        raise Unkeyed("%s has no fingerprint" % type(value).__qualname__)
 
 
 def feed_tensor(digest, tensor):
@@ -77,13 +77,29 @@ def feed_tensor(digest, tensor):
     plain = resolved(tensor.detach())
     word(digest, "tensor", plain.dtype, tuple(plain.shape), plain.stride() if plain.layout is torch().strided else "", plain.device.type)
     if plain.device.type == "meta":
-        raise TypeError("a tensor without data has no fingerprint")
+        raise Unkeyed("a tensor without data has no fingerprint")
     digest.update(safetensors.data_of(plain.cpu().contiguous()))
 
 
 def resolved(tensor):
     """The tensor with what is only noted to be done to its bytes (conjugate, negative) done."""
     return tensor.resolve_conj().resolve_neg() if tensor.is_neg() or tensor.is_conj() else tensor
+
+
+def function_key(function):
+    """Key of a function by what it does. TypeError: it cannot be told from another of its name."""
+    digest = hashlib.sha256()
+    look = Model(digest, torch())
+    look.attribute(function, 0)
+    for data in look.bytes_of_samples():
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def patched(space):
+    """(name, key) of the functions in a library's module that the program has put there."""
+    return [[name, function_key(value)] for name, value in sorted(vars(space).items())
+            if isinstance(value, types.FunctionType) and not library(module_of(value), value.__code__.co_filename)]
 
 
 def state_of(model, apart=()):
@@ -114,6 +130,7 @@ class Model(Insides):
         self.seen = {}  # modules and objects by identity; held, so that no address is used again
         self.held = []  # what was made to look into objects of C
         self.kinds = set()  # classes that were met
+        self.places = set()  # (key of the code that reads it, module of the program's)
         self.samples = []  # views of some values of each tensor, as whole numbers of their width
         self.marks = []  # (address, count of changes) of each tensor
         self.left = PARTS
@@ -158,7 +175,7 @@ class Model(Insides):
         digest, torch = self.digest, self.torch
         self.left -= 1
         if self.left < 0 or level > LEVELS:
-            raise TypeError("a model with more than %d parts, or %d within one another, has no fingerprint" % (PARTS, LEVELS))
+            raise Unkeyed("a model with more than %d parts, or %d within one another, has no fingerprint" % (PARTS, LEVELS))
         kind = type(value)
         if kind in SCALARS:
             word(digest, kind.__name__, value if kind is bytes else repr(value))
@@ -202,7 +219,7 @@ class Model(Insides):
     def items(self, value, level):
         """The items of a container."""
         if len(value) > ITEMS or level > LEVELS:
-            raise TypeError("a model with a %s of %d items has no fingerprint" % (type(value).__qualname__, len(value)))
+            raise Unkeyed("a model with a %s of %d items has no fingerprint" % (type(value).__qualname__, len(value)))
         word(self.digest, type(value).__name__, len(value))
         if isinstance(value, (dict, types.MappingProxyType)):
             # diffusers' own notes in a configuration are in no certain order; a reloaded folder may hold other weights
@@ -237,7 +254,7 @@ class Model(Insides):
             return "%s %s" % (type(item).__name__, name_of(item) if hasattr(item, "__qualname__") else item)
         if id(item) in self.seen:
             return "again %d" % self.seen[id(item)][0]
-        raise TypeError("a model with a set of %s has no fingerprint" % name_of(type(item)))
+        raise Unkeyed("a model with a set of %s has no fingerprint" % name_of(type(item)))
 
     def tensor(self, tensor, level, weight=False):
         """A parameter, a buffer or a tensor among the attributes."""
@@ -254,7 +271,7 @@ class Model(Insides):
         if type(plain) is not torch.Tensor:
             plain = plain.as_subclass(torch.Tensor)
         if plain.device.type == "meta" or plain.layout != torch.strided:
-            raise TypeError("a tensor without data has no fingerprint")
+            raise Unkeyed("a tensor without data has no fingerprint")
         self.marks.append((plain.data_ptr(), None if plain.is_inference() else tensor._version))
         if plain.numel():
             if not plain.is_contiguous():  # other kernels, which add up in another order

@@ -7,6 +7,7 @@ of C by what it would be pickled as (a random generator by its state). What show
 import enum
 import functools
 import os
+import sys
 import types
 import weakref
 
@@ -23,7 +24,17 @@ TEXTS = {"pathlib.PosixPath", "pathlib._local.PosixPath", "re.Pattern", "builtin
          "builtins.NotImplementedType", "torch.memory_format", "torch.layout", "torch.finfo", "torch.iinfo", "torch.qscheme"}
 BUILTIN = (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
            types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType)
+#: Built-in functions by which code reads values that nothing in it names: whose function uses one has no fingerprint.
+UNNAMED = {"globals", "eval", "exec", "__import__", "import_module"}
+#: By which it reads an attribute of a module that nothing in it names.
+BY_TEXT = {"getattr", "vars", "dir", "attrgetter"}
+#: Modules of Python's own, those without a file too.
+PYTHONS = set(getattr(sys, "stdlib_module_names", ())) | set(sys.builtin_module_names)
 _codes, _libraries, _pure = {}, {}, {}
+
+
+class Unkeyed(TypeError):
+    """A value cannot be told from another of its kind, and so has no key; why, in words."""
 
 
 def name_of(kind):
@@ -47,21 +58,27 @@ def module_of(function):
 
 def of_library(kind):
     """A class of a library."""
-    import sys
-
-    name = getattr(kind, "__module__", None) or ""
+    name = getattr(kind, "__module__", None)
+    name = name if isinstance(name, str) else ""
     return library(name, getattr(sys.modules.get(name), "__file__", None) or "")
 
 
+def of_others(module):
+    """A module of a library or of Python's own."""
+    name = module.__name__
+    return name.partition(".")[0] in PYTHONS or library(name, getattr(module, "__file__", None) or name)
+
+
 class Code:
-    """What a code object says: its digest, and the names of global values and attributes in it and in the functions that it
-    makes."""
+    """What a code object says: its digest, and the names of global values, attributes and imported modules in it and in the
+    functions that it makes."""
 
     def __init__(self, code):
         import dis
         import hashlib
 
-        self.code, self.names, self.attributes = code, set(), set(code.co_names)  # held: its address stands for it
+        self.code = code  # held: its address stands for it
+        self.names, self.attributes, self.imports = set(), set(code.co_names), set()
         digest = hashlib.sha256()
         for part in (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags):
             digest.update(repr(part).encode("utf-8", "surrogatepass"))
@@ -70,11 +87,14 @@ class Code:
                 inner = code_of(value)
                 self.names |= inner.names
                 self.attributes |= inner.attributes
+                self.imports |= inner.imports
                 digest.update(inner.key)
             else:
                 digest.update(repr(sorted(value, key=repr) if isinstance(value, frozenset) else value).encode("utf-8", "surrogatepass"))
         for one in dis.get_instructions(code):
-            if one.opname.endswith(("_GLOBAL", "_NAME")):
+            if one.opname == "IMPORT_NAME":
+                self.imports.add(one.argval)
+            elif one.opname.endswith(("_GLOBAL", "_NAME")):
                 self.names.add(one.argval)
         self.key = digest.digest()
 
@@ -146,7 +166,7 @@ class Insides:
         elif isinstance(value, enum.Enum):
             self.word("enum", name_of(type(value)), value.name)
         elif isinstance(value, types.ModuleType):
-            self.word("package", value.__name__)
+            self.reached(value, None, level)
         elif isinstance(value, BUILTIN):
             self.word("builtin", name_of(value))
             owner = getattr(value, "__self__", None)
@@ -195,7 +215,7 @@ class Insides:
         try:
             parts = value.__reduce_ex__(2)
         except Exception as error:
-            raise TypeError("a model with a %s has no fingerprint: what it holds cannot be told (%s)" % (name_of(type(value)), error))
+            raise Unkeyed("a model with a %s has no fingerprint: what it holds cannot be told (%s)" % (name_of(type(value)), error))
         if isinstance(parts, tuple):
             parts = list(parts[:3]) + [None if one is None else list(one) for one in parts[3:5]]
         self.held.append(parts)
@@ -220,18 +240,41 @@ class Insides:
 
     def globals(self, space, code, level):
         """The global values that a function of the program's uses; of the program's modules the attributes that it names."""
+        unnamed = {name for name in code.names & UNNAMED if name not in space} | code.attributes & {"import_module"}
+        modules = "modules" in code.attributes and ("sys" in code.imports or any(space.get(name) is sys for name in code.names))
+        if unnamed or modules:
+            raise Unkeyed("a model with a function that uses %s has no fingerprint" % ", ".join(sorted(unnamed) or ["sys.modules"]))
         for name in sorted(code.names):
-            if name not in space or name.startswith("__"):
-                continue
-            value = space[name]
-            self.word(name)
-            if isinstance(value, types.ModuleType) and not library(value.__name__, getattr(value, "__file__", None) or value.__name__):
-                self.word(value.__name__)
-                for one in sorted(code.attributes & vars(value).keys()):
-                    self.word(one)
-                    self.attribute(vars(value)[one], level + 1)
-            else:
-                self.attribute(value, level + 1)
+            if name in space and not name.startswith("__"):
+                self.word(name)
+                self.read(space[name], code, level)
+        for name in sorted(code.imports):
+            for module in imported(name, space.get("__package__") or ""):
+                self.reached(module, code, level)
+
+    def read(self, value, code, level):
+        """A value that a function reads by its name."""
+        if isinstance(value, types.ModuleType):
+            self.reached(value, code, level)
+        else:
+            self.attribute(value, level)
+
+    def reached(self, module, code, level):
+        """A module. Of the program's with what it holds: of those names that the `code` which reads it has, or all where that is not
+        known or asks for attributes by their text."""
+        self.word("package", module.__name__)
+        if of_others(module):
+            return
+        whole = code is None or bool(code.names & BY_TEXT or code.attributes & BY_TEXT)
+        place = None if whole else code.key, module
+        if place in self.places or (None, module) in self.places:
+            return
+        self.places.add(place)
+        held = vars(module)
+        for name in sorted(held if whole else code.attributes & held.keys()):
+            if not name.startswith("__"):
+                self.word(name)
+                self.read(held[name], None if whole else code, level + 1)
 
     def classes(self, kind):
         """A class and those that it inherits from. Of a library's the plain attributes, where a cache's counters lie, and functions
@@ -247,6 +290,8 @@ class Insides:
                 if self.counts(name, value, foreign):
                     self.word(name)
                     self.attribute(value, 0)
+        if type(kind) is not type and not of_library(type(kind)):
+            self.classes(type(kind))
 
     def counts(self, name, value, foreign):
         """This attribute of a class is to be looked at."""
@@ -260,6 +305,17 @@ class Insides:
         if isinstance(value, self.plain_kinds):
             return True
         return not foreign and not hasattr(type(value), "__get__")
+
+
+def imported(name, package):
+    """The modules that an import of this name in a module of this package has brought, and those that they lie in; the dots in front
+    of a relative one are not known here."""
+    names, outer = [], package.split(".") if package else []
+    for depth in range(len(outer) + 1):
+        parts = outer[:depth] + (name.split(".") if name else [])
+        names += [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    found = [sys.modules.get(one) for one in dict.fromkeys(names)]
+    return [one for one in found if isinstance(one, types.ModuleType)]
 
 
 def cells(function):

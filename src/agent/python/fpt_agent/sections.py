@@ -145,10 +145,16 @@ _believed = weakref.WeakKeyDictionary()
 
 
 def renewing(model):
-    """Names of a model's attributes that are set anew before each section: those that its `initialize_teacache` names."""
+    """Names of a model's attributes that are set anew before each section: those that its `initialize_teacache` sets and does not read."""
+    import dis
+
     plain = getattr(type(model), "initialize_teacache", None)
-    plain = getattr(plain, "_fpt_plain", plain)
-    return tuple(getattr(getattr(plain, "__code__", None), "co_names", ()))
+    code = getattr(getattr(plain, "_fpt_plain", plain), "__code__", None)
+    found = {True: set(), False: set()}
+    for one in dis.get_instructions(code) if code is not None else ():
+        if one.opname.endswith(("_ATTR", "_METHOD")):
+            found[one.opname == "STORE_ATTR"].add(one.argval)
+    return tuple(sorted(found[True] - found[False]))
 
 
 def renewed(plain):

@@ -178,7 +178,11 @@ def begin(model, args, kwargs):
         if not model.training:
             steady.say("steps", model, why)
         return None
-    return Step(model, args, kwargs)
+    try:
+        return Step(model, args, kwargs)
+    except fingerprint.Unkeyed as error:
+        steady.say("steps", model, error)
+        return None
 
 
 def transformers(module):

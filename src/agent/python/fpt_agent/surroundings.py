@@ -59,10 +59,11 @@ def denormals(module):
 
 
 def elsewhere(module):
-    """The device of tensors that are made without one, who answers for attention, and its backend in diffusers."""
+    """The device of tensors that are made without one, functions that the program has put in the place of torch's, who answers
+    for attention, and its backend in diffusers."""
     local = getattr(module, "_GLOBAL_DEVICE_CONTEXT", None)
     device = getattr(getattr(local, "device_context", None), "device", None)
     attention = module.nn.functional.scaled_dot_product_attention
     diffusers = sys.modules.get("diffusers.models.attention_dispatch")
     backend = getattr(getattr(diffusers, "_AttentionBackendRegistry", None), "_active_backend", None)
-    return [str(device), fingerprint.name_of(attention), str(backend)]
+    return [str(device), fingerprint.patched(module.nn.functional), fingerprint.name_of(attention), str(backend)]
