@@ -74,6 +74,22 @@ fn kept(home: &Home, what: &str) -> Vec<String> {
     names.filter(|n| n.starts_with(what)).collect()
 }
 
+/// Words of a short job of FramePack.
+const TWO_SECTIONS: [&str; 7] = [
+    "--float32",
+    "--sections",
+    "2",
+    "--steps",
+    "2",
+    "--out",
+    "out",
+];
+
+/// These words, and a decode that hangs.
+fn hanging<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [words, &["--fault", "hang-idle"]].concat()
+}
+
 /// Runs a workload until the vault has so many of this kind, and ends it. `beside` runs in this
 /// home meanwhile, and is over before: nothing may be left behind.
 fn hangs(
@@ -138,7 +154,7 @@ fn a_rescued_latent_of_wan_gives_the_frames_of_the_reference() {
     let mut words = vec![wan.as_os_str(), "AutoencoderKLWan".as_ref()];
     words.extend(same.map(OsStr::new));
     let program = reference(&home, UNDISTURBED, &words);
-    let faulty: Vec<&str> = same.into_iter().chain(["--fault", "hang-idle"]).collect();
+    let faulty = hanging(&same);
     hangs(&home, &wan, &faulty, ("latents.", 1), Some(program));
     let output = home.path("out/rescued");
     rescue(&home, None, &[], &output);
@@ -151,19 +167,10 @@ fn a_rescued_latent_of_wan_gives_the_frames_of_the_reference() {
 fn a_rescued_latent_of_framepack_gives_the_frames_of_the_reference() {
     let home = Home::new();
     let framepack = workload("tiny_framepack.py");
-    let same = [
-        "--float32",
-        "--sections",
-        "2",
-        "--steps",
-        "2",
-        "--out",
-        "out",
-    ];
     let mut words = vec![framepack.as_os_str(), "AutoencoderKLHunyuanVideo".as_ref()];
-    words.extend(same.map(OsStr::new));
+    words.extend(TWO_SECTIONS.map(OsStr::new));
     let program = reference(&home, UNDISTURBED, &words);
-    let faulty: Vec<&str> = same.into_iter().chain(["--fault", "hang-idle"]).collect();
+    let faulty = hanging(&TWO_SECTIONS);
     hangs(&home, &framepack, &faulty, ("latents.", 2), Some(program));
     let output = home.path("out/rescued");
     rescue(&home, None, &[], &output);
@@ -199,16 +206,7 @@ with torch.inference_mode():
 fn a_kept_section_of_framepack_gives_the_frames_of_the_reference() {
     let home = Home::new();
     let app = workload("tiny_framepack_app.py");
-    let faulty = [
-        "--float32",
-        "--sections",
-        "2",
-        "--steps",
-        "2",
-        "--out",
-        "out",
-    ];
-    let faulty: Vec<&str> = faulty.into_iter().chain(["--fault", "hang-idle"]).collect();
+    let faulty = hanging(&TWO_SECTIONS);
     hangs(&home, &app, &faulty, ("section.", 2), None);
     let name = first_section(&home);
     let file = home.path("data/framepack-tui/vault").join(&name);

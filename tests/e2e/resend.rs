@@ -69,6 +69,15 @@ fn hanging<'a>(home: &'a Home, port: &str) -> Running<'a> {
     framepack(home, port, &more)
 }
 
+/// Waits for the first section's video: there is something to lose now.
+fn first_video(run: &mut Running<'_>) {
+    run.wait_for(
+        "first video",
+        LIMIT,
+        |e| matches!(e, Event::Artefact(a) if is_video(&a.path)),
+    );
+}
+
 /// The server in a program around it: `ahead` is done before it starts.
 fn wrapped<'a>(home: &'a Home, port: &str, ahead: &str) -> Running<'a> {
     let server = workload("tiny_framepack_server.py");
@@ -240,11 +249,7 @@ fn a_job_of_a_server_that_stalls_is_sent_again() {
     let mut run = framepack(&home, &port, &more);
     let (pid, _) = run.spawned(1);
     let page = Page::submit(&home, &port);
-    run.wait_for(
-        "first video",
-        LIMIT,
-        |e| matches!(e, Event::Artefact(a) if is_video(&a.path)),
-    );
+    first_video(&mut run);
     assert!(wait_until(LIMIT, || stalls(&port)), "it answers");
     assert!(Path::new(&format!("/proc/{pid}")).exists(), "it lives");
     comes_home(&home, run, page);
@@ -285,11 +290,7 @@ sys.argv += ["--step-seconds", "0.3"]
     let mut run = wrapped(&home, &port, STALLS);
     let (pid, _) = run.spawned(1);
     let page = Page::submit(&home, &port);
-    run.wait_for(
-        "first video",
-        LIMIT,
-        |e| matches!(e, Event::Artefact(a) if is_video(&a.path)),
-    );
+    first_video(&mut run);
     std::thread::sleep(Duration::from_secs(1));
     kill(pid, Signal::KILL).unwrap();
     run.wait_for(
@@ -307,11 +308,7 @@ fn a_job_of_a_server_that_is_killed_is_sent_again() {
     let mut run = framepack(&home, &port, &["--step-seconds", "0.3"]);
     let (pid, _) = run.spawned(1);
     let page = Page::submit(&home, &port);
-    run.wait_for(
-        "first video",
-        LIMIT,
-        |e| matches!(e, Event::Artefact(a) if is_video(&a.path)),
-    );
+    first_video(&mut run);
     std::thread::sleep(Duration::from_secs(1));
     kill(pid, Signal::KILL).unwrap();
     comes_home(&home, run, page);
@@ -323,11 +320,7 @@ fn a_job_that_its_user_has_stopped_is_not_sent_again() {
     let port = free_port();
     let mut run = hanging(&home, &port);
     let _page = Page::submit(&home, &port);
-    run.wait_for(
-        "first video",
-        LIMIT,
-        |e| matches!(e, Event::Artefact(a) if is_video(&a.path)),
-    );
+    first_video(&mut run);
     std::thread::sleep(Duration::from_secs(8));
     // the decode hangs already, and never sees it
     let end = ureq::post(format!(

@@ -205,7 +205,7 @@ class Insides:
 
     def idle(self, value):
         """An object that has no part in a result: a lock, a logger, a stream of a device."""
-        if name_of(type(value)) in OPAQUE or any(name_of(one) in OPAQUE for one in type(value).__mro__):
+        if any(name_of(one) in OPAQUE for one in type(value).__mro__):
             return True
         kinds = tuple(kind for kind in (getattr(self.torch, name, None) for name in ("Stream", "Event")) if isinstance(kind, type))
         return isinstance(value, kinds + (self.torch.cuda.Stream, self.torch.cuda.Event))
@@ -225,7 +225,7 @@ class Insides:
         """A function by its code, what it closes over, its defaults and attributes, and the global values that it reads."""
         if self.again(value):
             return
-        if library(module_of(value)) and module_of(value).startswith("fpt_agent"):  # the agent's own counts and locks are none of the model's
+        if module_of(value).partition(".")[0] == "fpt_agent":  # the agent's own counts and locks are none of the model's
             inner = [getattr(value, "__wrapped__", None)] + cells(value)
             self.items([one for one in inner if isinstance(one, (types.FunctionType, types.MethodType))], level + 1)
             return
