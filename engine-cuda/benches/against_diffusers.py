@@ -24,8 +24,10 @@ CASES = {
 CAP = ["--cap", "20"]
 TILES = ("tiles of 256, runs of 16 frames as diffusers, cap 20 GiB", [*CAP, "--tile", "256,192", "--runs", "16,12", "--times", "1", "--against", "tiled"])
 RUNS = {
-    "hunyuan-544": [("nothing cut, cap 20 GiB", CAP), ("exact low-memory mode, 6 GiB, cap 8 GiB", ["--cap", "8", "--exact", "6", "--times", "1"]), TILES],
-    "hunyuan-720": [("nothing cut", ["--times", "2"]), ("what the planner takes, cap 20 GiB", [*CAP, "--plan", "1", "--times", "1"]), TILES],
+    "hunyuan-544": [("nothing cut, cap 20 GiB", CAP), ("exact low-memory mode, 6 GiB, cap 8 GiB", ["--cap", "8", "--exact", "6"]), TILES],
+    "hunyuan-720": [("nothing cut", ["--times", "2"]), ("what the planner takes, cap 20 GiB", [*CAP, "--plan", "1", "--times", "2"]),
+                    ("what the planner takes, cap 24 GiB", ["--cap", "24", "--plan", "1", "--times", "2"]),
+                    ("runs of 16 frames, cap 20 GiB", [*CAP, "--runs", "16,12", "--times", "2"]), TILES],
     "wan-480": [("chunks of 1 latent, cap 20 GiB", CAP), ("chunks of 4, cap 20 GiB", [*CAP, "--chunk", "16"])],
     "wan-320": [("chunks of 1 latent, cap 20 GiB", CAP), ("chunks of 4, cap 20 GiB", [*CAP, "--chunk", "16"])],
 }

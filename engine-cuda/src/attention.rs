@@ -6,7 +6,8 @@ use framepack_engine::ops::Sight;
 use crate::Cuda;
 use crate::blas::{Matrix, Product};
 use crate::error::{Result, argument};
-use crate::memory::{Buffer, Launch, address, long, size_of, uninitialised};
+use crate::memory::{Launch, address, long, size_of, uninitialised};
+use crate::sizing::Sizing;
 
 /// Rows of scores begin at multiples of this many numbers, so that they can be read four at a time and the products are fast.
 const ALIGNED: usize = 8;
@@ -22,7 +23,7 @@ pub(crate) fn attention(cuda: &Cuda, qkv: &Tensor, sight: Sight) -> Result<Tenso
     }
     let qkv = qkv.contiguous()?;
     let (channels, tokens) = (wide / 3, h * w);
-    let out = uninitialised(&[batch, frames, h, w, channels], cuda.dtype, &cuda.device)?;
+    let out = uninitialised(&[batch, frames, h, w, channels], cuda)?;
     let stream = cuda.kernels.stream();
     let (from, to) = (
         address(&qkv, cuda.dtype, stream)?,
@@ -33,9 +34,9 @@ pub(crate) fn attention(cuda: &Cuda, qkv: &Tensor, sight: Sight) -> Result<Tenso
         Sight::Causal => frames * tokens,
         Sight::Frame => tokens,
     };
-    let (block, row) = blocks(cuda, most_keys, tokens);
-    let scores = Buffer::new(block * row * 4, stream)?;
-    let weights = Buffer::new(block * row * size, stream)?;
+    let (block, row) = blocks(cuda.sizing, most_keys, tokens);
+    let scores = cuda.buffer(block * row * 4)?;
+    let weights = cuda.buffer(block * row * size)?;
     for entry in 0..batch {
         for frame in 0..frames {
             let first = match sight {
@@ -68,16 +69,16 @@ pub(crate) fn attention(cuda: &Cuda, qkv: &Tensor, sight: Sight) -> Result<Tenso
 
 /// Queries of a block, and numbers of a row of scores: scores in single precision, and the weights made of them, keep
 /// to the scratch.
-fn blocks(cuda: &Cuda, keys: usize, tokens: usize) -> (usize, usize) {
+fn blocks(sizing: Sizing, keys: usize, tokens: usize) -> (usize, usize) {
     let row = keys.next_multiple_of(ALIGNED).max(ALIGNED);
-    let each = row * (4 + size_of(cuda.dtype));
-    ((cuda.scratch / each).clamp(1, tokens.clamp(1, MOST)), row)
+    let each = row * (4 + size_of(sizing.dtype));
+    ((sizing.scratch / each).clamp(1, tokens.clamp(1, MOST)), row)
 }
 
 /// Bytes beside what is read and given, for so many keys and tokens of a frame.
-pub(crate) fn scratch(cuda: &Cuda, keys: usize, tokens: usize) -> usize {
-    let (block, row) = blocks(cuda, keys, tokens);
-    block * row * (4 + size_of(cuda.dtype))
+pub(crate) fn scratch(sizing: Sizing, keys: usize, tokens: usize) -> usize {
+    let (block, row) = blocks(sizing, keys, tokens);
+    block * row * (4 + size_of(sizing.dtype))
 }
 
 /// Some queries of one frame and the keys that they see, by address.

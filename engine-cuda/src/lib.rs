@@ -22,13 +22,16 @@ mod norm;
 mod plan;
 pub mod pool;
 mod profile;
+mod sizing;
 
 use std::sync::{Mutex, PoisonError};
 
 use candle_core::cuda_backend::cudarc::driver::{CudaContext, sys};
 use candle_core::cuda_backend::cudarc::nvrtc::Ptx;
 use candle_core::{DType, Device, Tensor};
-use framepack_engine::ops::{Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Prologue, Sight};
+use framepack_engine::ops::{
+    Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Pending, Prologue, Sight,
+};
 
 use crate::blas::{Blas, Matrix, Product};
 use crate::dnn::{Data, Dnn, Shape, Sums};
@@ -36,18 +39,10 @@ use crate::error::{Result, argument, wrap};
 use crate::memory::{Buffer, Kernels};
 use crate::pool::Pool;
 use crate::profile::Profile;
+use crate::sizing::Sizing;
 
 /// The kernels, as the compiler left them.
 const KERNELS: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
-
-/// What a convolution or attention may use beside its input and output, where the cap leaves it.
-const SCRATCH: usize = 2 << 30;
-
-/// The least of it.
-const LEAST_SCRATCH: usize = 64 << 20;
-
-/// The share of the cap that it is.
-const SCRATCH_SHARE: u64 = 16;
 
 /// How a device is used.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +87,7 @@ pub struct Cuda {
     blas: Blas,
     dnn: Option<Mutex<Dnn>>,
     fuse: bool,
-    scratch: usize,
+    sizing: Sizing,
     // the last field, since the others have memory of it
     pool: Pool,
 }
@@ -102,7 +97,7 @@ impl std::fmt::Debug for Cuda {
         f.debug_struct("Cuda")
             .field("device", &self.device)
             .field("dtype", &self.dtype)
-            .field("scratch", &self.scratch)
+            .field("sizing", &self.sizing)
             .field("pool", &self.pool)
             .finish_non_exhaustive()
     }
@@ -127,23 +122,18 @@ impl Cuda {
         unsafe { cuda.disable_event_tracking() };
         let stream = cuda.cuda_stream();
         let module = context.load_module(Ptx::from_src(KERNELS)).map_err(wrap)?;
-        let share = options
-            .cap
-            .map(|cap| usize::try_from(cap / SCRATCH_SHARE).unwrap_or(usize::MAX));
-        let scratch = options
-            .scratch
-            .unwrap_or_else(|| share.unwrap_or(SCRATCH).clamp(LEAST_SCRATCH, SCRATCH));
+        let sizing = Sizing::of(&options, found);
         Ok(Self {
             dtype: options.dtype,
             fuse: options.fuse,
-            dnn: if found && options.dnn {
+            dnn: if sizing.dnn {
                 Some(Mutex::new(Dnn::new(&stream)?))
             } else {
                 None
             },
             blas: Blas(cuda.cublas_handle()),
             kernels: Kernels::new(module, stream, Profile::new(options.profile)),
-            scratch,
+            sizing,
             pool,
             device,
         })
@@ -173,6 +163,22 @@ impl Cuda {
     /// Whether convolutions are cuDNN's.
     pub fn has_dnn(&self) -> bool {
         self.dnn.is_some()
+    }
+
+    /// Allocates; where the pool has no room for it in one piece, once more after what is free was put together.
+    pub(crate) fn twice<T>(&self, allocate: impl Fn() -> Result<T>) -> Result<T> {
+        match allocate() {
+            Err(e) if e.is_out_of_memory() => {
+                self.compact()?;
+                allocate()
+            }
+            other => other,
+        }
+    }
+
+    /// Bytes on the card for one operation.
+    pub(crate) fn buffer(&self, bytes: usize) -> Result<Buffer> {
+        self.twice(|| Buffer::new(bytes, self.kernels.stream()))
     }
 
     /// Waits until everything enqueued is done.
@@ -234,11 +240,11 @@ impl Cuda {
         let mut dnn = dnn.lock().unwrap_or_else(PoisonError::into_inner);
         let first = if self.fuse { wanted } else { Sums::default() };
         for sums in [first, Sums::default()] {
-            let Some(plan) = dnn.plan(shape, sums, self.scratch) else {
+            let Some(plan) = dnn.plan(shape, sums, self.sizing.scratch) else {
                 continue;
             };
             let stream = self.kernels.stream();
-            let workspace = Buffer::new(plan.workspace, stream)?;
+            let workspace = self.buffer(plan.workspace)?;
             let name = || format!("cuDNN {shape} {sums:?} engine {}", plan.engine);
             self.kernels.profile.time(stream, name, || {
                 dnn.run(&plan, sums, data, workspace.address())
@@ -246,6 +252,14 @@ impl Cuda {
             return Ok(Some(sums));
         }
         Ok(None)
+    }
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // what was freed is only free when the work before it is done; a pool that goes before that keeps its memory.
+        // Nothing more can be done about an error here.
+        let _ = self.release();
     }
 }
 
@@ -323,15 +337,25 @@ impl Backend for Cuda {
 
     fn conv_scratch(&self, _batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
         // entries of a batch are done one after the other
-        conv::scratch(self, axes, conv) as u64
+        conv::scratch(self.sizing, axes, conv) as u64
     }
 
     fn attention_scratch(&self, frames: usize, tokens: usize, _channels: usize) -> u64 {
-        attention::scratch(self, frames * tokens, tokens) as u64
+        attention::scratch(self.sizing, frames * tokens, tokens) as u64
+    }
+
+    // the pool keeps what was freed in the pieces that it was used in
+    fn compact(&self) -> Result<()> {
+        self.synchronize()?;
+        self.pool.release()
     }
 
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums> {
-        norm::group_sums(self, clip, groups)
+        norm::begin_group_sums(self, clip, groups)?.wait()
+    }
+
+    fn begin_group_sums(&self, clip: &Tensor, groups: usize) -> Result<Pending> {
+        norm::begin_group_sums(self, clip, groups)
     }
 
     fn attention(&self, qkv: &Tensor, sight: Sight) -> Result<Tensor> {

@@ -9,8 +9,9 @@ use candle_core::cuda_backend::cudarc::driver::{
     LaunchConfig, PushKernelArg,
 };
 use candle_core::cuda_backend::{CudaStorage, CudaStorageSlice};
-use candle_core::{DType, Device, Storage, Tensor};
+use candle_core::{DType, Storage, Tensor};
 
+use crate::Cuda;
 use crate::error::{Result, argument, wrap};
 use crate::profile::Profile;
 
@@ -25,9 +26,9 @@ pub(crate) fn size_of(dtype: DType) -> usize {
 }
 
 /// A tensor of whatever was in memory.
-pub(crate) fn uninitialised(shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor> {
+pub(crate) fn uninitialised(shape: &[usize], cuda: &Cuda) -> Result<Tensor> {
     // SAFETY: every caller writes all numbers before the tensor leaves this crate.
-    Ok(unsafe { Tensor::empty(shape, dtype, device) }?)
+    cuda.twice(|| Ok(unsafe { Tensor::empty(shape, cuda.dtype, &cuda.device) }?))
 }
 
 /// The address of the first number of a tensor without gaps, which must be of this kind. Valid while the tensor lives:

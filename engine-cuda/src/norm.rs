@@ -1,8 +1,10 @@
 //! Sums for the group norm.
 
+use std::sync::Arc;
+
 use candle_core::Tensor;
 use candle_core::cuda_backend::cudarc::driver::{CudaSlice, DevicePtr};
-use framepack_engine::ops::GroupSums;
+use framepack_engine::ops::{GroupSums, Pending};
 
 use crate::Cuda;
 use crate::conv::WIDE;
@@ -18,8 +20,8 @@ const SHARES: usize = 1024;
 /// Pixels that a row of threads should at least add up.
 const PIXELS: usize = 32;
 
-/// [`framepack_engine::ops::Backend::group_sums`].
-pub(crate) fn group_sums(cuda: &Cuda, clip: &Tensor, groups: usize) -> Result<GroupSums> {
+/// [`framepack_engine::ops::Backend::begin_group_sums`].
+pub(crate) fn begin_group_sums(cuda: &Cuda, clip: &Tensor, groups: usize) -> Result<Pending> {
     let (batch, t, h, w, channels) = clip.dims5()?;
     let pixels = t * h * w;
     if batch * pixels == 0
@@ -65,12 +67,15 @@ pub(crate) fn group_sums(cuda: &Cuda, clip: &Tensor, groups: usize) -> Result<Gr
     let arguments = (at(&partial), at(&sums), int(shares), int(numbers));
     cuda.kernels
         .launch_named("add_shares", launch, &arguments)?;
-    let all = stream.clone_dtoh(&sums).map_err(wrap)?;
     #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 numbers")]
     let count = (pixels * channels / groups) as f64;
-    Ok(GroupSums {
-        batch,
-        count,
-        sums: all.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect(),
-    })
+    let stream = Arc::clone(stream);
+    Ok(Pending::new(move || {
+        let all = stream.clone_dtoh(&sums).map_err(wrap)?;
+        Ok(GroupSums {
+            batch,
+            count,
+            sums: all.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect(),
+        })
+    }))
 }

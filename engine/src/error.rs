@@ -85,6 +85,9 @@ pub enum Error {
     /// A device that is not there, or cannot be used.
     #[error("{0}")]
     Device(String),
+    /// No way of computing it fits into the memory of a device.
+    #[error("not enough memory: {0}")]
+    Memory(String),
     /// The tensor library refused.
     #[error("{0}")]
     Tensor(#[from] candle_core::Error),
@@ -93,8 +96,10 @@ pub enum Error {
 impl Error {
     /// Whether a device had too little memory: by the words of CUDA's and candle's errors.
     pub fn is_out_of_memory(&self) -> bool {
-        let Self::Tensor(e) = self else {
-            return false;
+        let e = match self {
+            Self::Memory(_) => return true,
+            Self::Tensor(e) => e,
+            _ => return false,
         };
         let text = e.to_string().to_lowercase();
         ["out of memory", "out_of_memory", "status_alloc_failed"]
@@ -165,6 +170,7 @@ mod tests {
             tensor("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")").is_out_of_memory()
         );
         assert!(tensor("cudnnBackendExecute: CUDNN_STATUS_ALLOC_FAILED").is_out_of_memory());
+        assert!(Error::Memory("one byte is missing".to_owned()).is_out_of_memory());
         assert!(!tensor("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS)").is_out_of_memory());
         assert!(!Error::Argument("CUDA_ERROR_OUT_OF_MEMORY".to_owned()).is_out_of_memory());
     }

@@ -106,11 +106,18 @@ mod tests {
         let less = plan::choose(&job, &Cpu, &room(Some(all.peak))).unwrap();
         assert!(matches!(less.way, Way::Exact { .. }), "{less:?}");
         let mut peaks = vec![all.peak];
-        let mut next = plan::retreat(&job, &Cpu, &all);
+        let mut next = plan::retreat(&job, &Cpu, &room(None), &all);
         while let Some(choice) = next {
             peaks.push(choice.peak);
-            next = plan::retreat(&job, &Cpu, &choice);
+            next = plan::retreat(&job, &Cpu, &room(None), &choice);
         }
+        // others have taken more meanwhile than one step down gives
+        let now = Room {
+            free: Some(peaks[2]),
+            ..Room::default()
+        };
+        let far = plan::retreat(&job, &Cpu, &now, &all).unwrap();
+        assert!(far.peak < peaks[2] && far.peak < all.peak / 2, "{far:?}");
         assert!(
             peaks.len() > 3 && peaks.is_sorted_by(|a, b| a > b),
             "{peaks:?}"

@@ -17,6 +17,7 @@ use crate::Cuda;
 use crate::error::{Result, argument};
 use crate::memory::{address, size_of, uninitialised};
 use crate::plan::{Cost, Folded, map, slabs};
+use crate::sizing::Sizing;
 
 use self::task::Task;
 
@@ -58,7 +59,7 @@ pub(crate) fn conv3d(
     }
     let compact = |tensor: Option<&Tensor>| tensor.map(Tensor::contiguous).transpose();
     let (body, front, add) = (clip.body.contiguous()?, compact(clip.front)?, compact(add)?);
-    let out = uninitialised(&shape, cuda.dtype, &cuda.device)?;
+    let out = uninitialised(&shape, cuda)?;
     let place = |tensor: Option<&Tensor>| {
         tensor.map_or(Ok(0), |tensor| {
             address(tensor, cuda.dtype, cuda.kernels.stream())
@@ -159,11 +160,11 @@ fn fold(maps: &[Vec<i32>; 3], taps: [usize; 3]) -> Option<[Folded; 3]> {
 }
 
 /// What slabs cost whose buffer has these frames, rows and columns.
-fn plain_cost(cuda: &Cuda, [_, rows, columns]: [usize; 3], conv: ConvSize) -> Cost {
+fn plain_cost(sizing: Sizing, [_, rows, columns]: [usize; 3], conv: ConvSize) -> Cost {
     let ConvSize { kernel, stride, .. } = conv;
-    let by_taps = cuda.dnn.is_none() && kernel != [1; 3] && conv.outputs.is_multiple_of(WIDE);
+    let by_taps = !sizing.dnn && kernel != [1; 3] && conv.outputs.is_multiple_of(WIDE);
     Cost {
-        read: columns * conv.inputs.next_multiple_of(WIDE) * size_of(cuda.dtype),
+        read: columns * conv.inputs.next_multiple_of(WIDE) * size_of(sizing.dtype),
         // the sums of the products are on the grid of what is read
         written: if by_taps {
             columns * conv.outputs * 4 * stride[0] * stride[1]
@@ -177,9 +178,9 @@ fn plain_cost(cuda: &Cuda, [_, rows, columns]: [usize; 3], conv: ConvSize) -> Co
 }
 
 /// The same on folded axes.
-fn folded_cost(cuda: &Cuda, axes: &[Folded; 3], conv: ConvSize) -> Cost {
+fn folded_cost(sizing: Sizing, axes: &[Folded; 3], conv: ConvSize) -> Cost {
     let parts: usize = axes.iter().map(|axis| axis.parts).product();
-    let bytes = size_of(cuda.dtype);
+    let bytes = size_of(sizing.dtype);
     Cost {
         read: axes[2].map.len() * conv.inputs.next_multiple_of(WIDE) * bytes,
         written: axes[2].windows() * parts * conv.outputs * bytes,
@@ -190,8 +191,8 @@ fn folded_cost(cuda: &Cuda, axes: &[Folded; 3], conv: ConvSize) -> Cost {
 }
 
 /// Bytes that [`conv3d`] takes at most beside what it reads and gives, but for cuDNN's workspace, which is small.
-pub(crate) fn scratch(cuda: &Cuda, axes: &[Axis; 3], conv: ConvSize) -> usize {
-    let limit = cuda.scratch.min(COUNTED * size_of(cuda.dtype));
+pub(crate) fn scratch(sizing: Sizing, axes: &[Axis; 3], conv: ConvSize) -> usize {
+    let limit = sizing.scratch.min(COUNTED * size_of(sizing.dtype));
     let most = |cost: Cost, frames: usize, rows: usize| {
         let all = slabs(frames, rows, cost, limit);
         let bytes = all.iter().map(|slab| cost.of_slab(slab, rows));
@@ -200,18 +201,18 @@ pub(crate) fn scratch(cuda: &Cuda, axes: &[Axis; 3], conv: ConvSize) -> usize {
     let maps = axes.each_ref().map(map);
     if conv.stride == [1; 3]
         && conv.outputs.is_multiple_of(WIDE)
-        && cuda.dnn.is_some()
+        && sizing.dnn
         && let Some(axes) = fold(&maps, conv.kernel)
     {
         let weight: usize = axes.iter().map(|axis| axis.parts * axis.taps).product();
         let weight = weight * conv.outputs * conv.inputs.next_multiple_of(WIDE);
-        let cost = folded_cost(cuda, &axes, conv);
+        let cost = folded_cost(sizing, &axes, conv);
         let slab = most(cost, axes[0].windows(), axes[1].windows());
-        return weight * size_of(cuda.dtype) + slab;
+        return weight * size_of(sizing.dtype) + slab;
     }
     let lengths = axes.each_ref().map(Axis::len);
     let size = |i: usize| lengths[i].saturating_sub(conv.kernel[i]) / conv.stride[i] + 1;
-    most(plain_cost(cuda, lengths, conv), size(0), size(1))
+    most(plain_cost(sizing, lengths, conv), size(0), size(1))
 }
 
 /// A norm by address.

@@ -10,7 +10,7 @@ use crate::Cuda;
 use crate::blas::{Matrix, Product};
 use crate::dnn::{Data, Shape, Sums};
 use crate::error::{Result, argument};
-use crate::memory::{Buffer, Launch, long, size_of};
+use crate::memory::{Launch, long, size_of};
 use crate::plan::{Folded, Slab, map, slabs};
 
 /// The convolution of one batch entry, by address.
@@ -72,10 +72,10 @@ impl Task<'_> {
         let (_, outputs) = self.conv.channels();
         let bytes = size_of(self.cuda.dtype);
         let lengths = [maps[0].len(), maps[1].len(), maps[2].len()];
-        let cost = plain_cost(self.cuda, lengths, self.conv.size());
+        let cost = plain_cost(self.cuda.sizing, lengths, self.conv.size());
         // slabs in which the result's numbers can be counted
         let fits = COUNTED / (self.size[2] * outputs).max(1) / self.size[1].max(1);
-        let limit = self.cuda.scratch.min(COUNTED * bytes);
+        let limit = self.cuda.sizing.scratch.min(COUNTED * bytes);
         let row = self.size[2] * outputs;
         for slab in slabs(self.size[0], self.size[1], cost, limit) {
             for frames in crate::plan::pieces(slab.frames.len(), fits.max(1)) {
@@ -100,8 +100,7 @@ impl Task<'_> {
         let (frames, rows) = (read(&slab.frames, 0), read(&slab.rows, 1));
         let columns = maps[2].len();
         let numbers = frames.len() * rows.len() * columns * self.padded;
-        let stream = self.cuda.kernels.stream();
-        let buffer = Buffer::new(numbers * size_of(self.cuda.dtype), stream)?;
+        let buffer = self.cuda.buffer(numbers * size_of(self.cuda.dtype))?;
         let piece = Piece {
             buffer: buffer.address(),
             frames,
@@ -290,7 +289,7 @@ impl Task<'_> {
         let [kt, kh, kw] = shape.taps;
         // results are where their window begins; what lies between them is computed and not used
         let pixels = t * h * w - ((kt - 1) * h + kh - 1) * w - (kw - 1);
-        let sums = Buffer::new(pixels * outputs * 4, self.cuda.kernels.stream())?;
+        let sums = self.cuda.buffer(pixels * outputs * 4)?;
         let bytes = size_of(self.cuda.dtype) as u64;
         let matrix = |at, dtype, stride| Matrix { at, dtype, stride };
         for tap in 0..kt * kh * kw {
@@ -340,8 +339,7 @@ impl Task<'_> {
         let all = parts * outputs;
         let taps = [axes[0].taps, axes[1].taps, axes[2].taps];
         let count = all * taps.iter().product::<usize>() * self.padded;
-        let stream = self.cuda.kernels.stream();
-        let weight = Buffer::new(count * bytes, stream)?;
+        let weight = self.cuda.buffer(count * bytes)?;
         let fold = abi::Fold {
             taps: self.conv.kernel().map(int),
             folded: taps.map(int),
@@ -359,8 +357,8 @@ impl Task<'_> {
             axes[2].map.clone(),
         ];
         let windows = [axes[0].windows(), axes[1].windows(), axes[2].windows()];
-        let cost = folded_cost(self.cuda, axes, self.conv.size());
-        let limit = self.cuda.scratch.min(COUNTED * bytes);
+        let cost = folded_cost(self.cuda.sizing, axes, self.conv.size());
+        let limit = self.cuda.sizing.scratch.min(COUNTED * bytes);
         for slab in slabs(windows[0], windows[1], cost, limit) {
             let frames = slab.frames.start..slab.frames.end + taps[0] - 1;
             let rows = slab.rows.start..slab.rows.end + taps[1] - 1;
@@ -372,20 +370,18 @@ impl Task<'_> {
                 taps,
                 stride: [1; 3],
             };
-            let buffer = Buffer::new(
-                shape.input.iter().product::<usize>() * self.padded * bytes,
-                stream,
-            )?;
+            let buffer = self
+                .cuda
+                .buffer(shape.input.iter().product::<usize>() * self.padded * bytes)?;
             let piece = Piece {
                 buffer: buffer.address(),
                 frames,
                 rows,
             };
             self.prepare(&maps, &piece)?;
-            let aside = Buffer::new(
-                shape.output().iter().product::<usize>() * all * bytes,
-                stream,
-            )?;
+            let aside = self
+                .cuda
+                .buffer(shape.output().iter().product::<usize>() * all * bytes)?;
             let data = Data {
                 input: piece.buffer,
                 weight: weight.address(),

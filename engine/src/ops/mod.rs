@@ -161,6 +161,27 @@ pub struct GroupSums {
     pub sums: Vec<(f64, f64)>,
 }
 
+/// Sums that a device was asked for and may still be adding up: many pieces are then waited for once.
+pub struct Pending(Box<dyn FnOnce() -> Result<GroupSums>>);
+
+impl Pending {
+    /// Sums that `wait` gives when the device has them.
+    pub fn new(wait: impl FnOnce() -> Result<GroupSums> + 'static) -> Self {
+        Self(Box::new(wait))
+    }
+
+    /// Waits for them.
+    pub fn wait(self) -> Result<GroupSums> {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pending").finish_non_exhaustive()
+    }
+}
+
 impl GroupSums {
     /// Adds another piece of the same clip.
     pub fn add(&mut self, other: &Self) -> Result<()> {
@@ -299,8 +320,20 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
         4 * (frames * tokens * tokens.min(1024)) as u64
     }
 
+    /// Before something large is allocated: puts together what is free, so that it finds a place in one. A device whose
+    /// memory does not come in pieces has nothing to do.
+    fn compact(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The sums over (T, H, W, C / groups) of a clip (B, T, H, W, C).
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums>;
+
+    /// Begins to add them up. A device that works on its own need not be waited for.
+    fn begin_group_sums(&self, clip: &Tensor, groups: usize) -> Result<Pending> {
+        let sums = self.group_sums(clip, groups)?;
+        Ok(Pending::new(move || Ok(sums)))
+    }
 
     /// Attention with one head: `qkv` is (B, T, H, W, 3C), queries, keys and values in this order, the scale
     /// 1/sqrt(C), the result (B, T, H, W, C). The scores of all tokens are never held at once.

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{DType, Device, Tensor, TensorId};
 
-use super::{Affine, Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Norm, Prologue, Sight};
+use super::{
+    Affine, Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Norm, Pending, Prologue, Sight,
+};
 use crate::error::{Error, Result};
 
 /// An operation that begins.
@@ -67,6 +69,16 @@ impl Tiered {
         let result = work();
         self.watcher.ends(op, result.as_ref().map(|_| ()));
         result
+    }
+
+    fn norm<'a>(&self, clip: &'a Tensor) -> Op<'a> {
+        Op {
+            name: "group_norm",
+            shape: clip.dims(),
+            weight: &[],
+            dtype: clip.dtype(),
+            tier: self.first.0,
+        }
     }
 
     fn copy(&self, conv: &Conv3d, place: usize, backend: &dyn Backend) -> Result<Conv3d> {
@@ -165,6 +177,10 @@ impl Backend for Tiered {
         self.first.1.attention_scratch(frames, tokens, channels)
     }
 
+    fn compact(&self) -> Result<()> {
+        self.first.1.compact()
+    }
+
     fn load_conv(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Conv3d> {
         self.first.1.load_conv(weight, bias)
     }
@@ -235,14 +251,13 @@ impl Backend for Tiered {
     }
 
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums> {
-        let op = Op {
-            name: "group_norm",
-            shape: clip.dims(),
-            weight: &[],
-            dtype: clip.dtype(),
-            tier: self.first.0,
-        };
-        self.told(op, || self.first.1.group_sums(clip, groups))
+        self.told(self.norm(clip), || self.first.1.group_sums(clip, groups))
+    }
+
+    fn begin_group_sums(&self, clip: &Tensor, groups: usize) -> Result<Pending> {
+        self.told(self.norm(clip), || {
+            self.first.1.begin_group_sums(clip, groups)
+        })
     }
 
     fn attention(&self, qkv: &Tensor, sight: Sight) -> Result<Tensor> {

@@ -117,9 +117,15 @@ pub fn choose(job: &Job<'_>, backend: &dyn Backend, room: &Room) -> Option<Choic
 }
 
 /// The next way down after one that took too much although it seemed to fit: the first that takes a fifth
-/// less. `None`: there is none.
-pub fn retreat(job: &Job<'_>, backend: &dyn Backend, failed: &Choice) -> Option<Choice> {
-    first_below(job, backend, failed.peak - failed.peak / 5)
+/// less, and no more than there is by now. `None`: there is none.
+pub fn retreat(
+    job: &Job<'_>,
+    backend: &dyn Backend,
+    room: &Room,
+    failed: &Choice,
+) -> Option<Choice> {
+    let less = failed.peak - failed.peak / 5;
+    first_below(job, backend, room.left().unwrap_or(u64::MAX).min(less))
 }
 
 fn first_below(job: &Job<'_>, backend: &dyn Backend, room: u64) -> Option<Choice> {

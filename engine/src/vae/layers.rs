@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::Tensor;
 
 use crate::error::Result;
-use crate::ops::{Affine, Backend, Conv3d, GroupSums, Norm, Prologue, Sight};
+use crate::ops::{Affine, Backend, Conv3d, GroupSums, Norm, Pending, Prologue, Sight};
 use crate::weights::Scope;
 
 /// Loads the weights of a model onto a device.
@@ -117,6 +117,11 @@ impl GroupNorm {
     /// The sums of a clip, or of a piece of one.
     pub(super) fn sums(&self, backend: &dyn Backend, clip: &Tensor) -> Result<GroupSums> {
         backend.group_sums(clip, self.groups)
+    }
+
+    /// The same, not waited for.
+    pub(super) fn begin(&self, backend: &dyn Backend, clip: &Tensor) -> Result<Pending> {
+        backend.begin_group_sums(clip, self.groups)
     }
 
     /// What the norm comes down to for a clip of these sums.

@@ -14,6 +14,12 @@ pub fn higher(dtype: DType) -> Option<DType> {
     }
 }
 
+/// The precision that takes less memory where single does not fit: half with a large range, which a decoder's numbers
+/// never leave.
+pub fn lower(dtype: DType) -> Option<DType> {
+    (dtype == DType::F32).then_some(DType::BF16)
+}
+
 /// The word for it.
 pub fn word(dtype: DType) -> &'static str {
     match dtype {

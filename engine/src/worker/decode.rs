@@ -13,7 +13,7 @@ use super::watch::Watch;
 use super::{Job, Place, Ready, Work, say, sizes};
 use crate::error::{Error, Result, argument};
 use crate::plan::{self, Choice, Half, Way};
-use crate::vae::precision::{higher, word};
+use crate::vae::precision::{higher, lower, word};
 use crate::vae::{Chunk, Config, Model};
 use crate::video::{self, Kind, MOST_GIF_FPS, Size};
 
@@ -30,11 +30,74 @@ struct Plan {
 }
 
 /// Where and how it is tried.
+#[derive(Clone, Debug, PartialEq)]
 struct Try {
     place: Place,
     dtype: DType,
     /// The way that took too much memory.
     failed: Option<Choice>,
+    /// The precision was changed already, for the sake of the numbers or of the memory: it does not go back.
+    turned: Option<Turn>,
+}
+
+/// Why a precision is not the first one any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Numbers that are none came out.
+    Up,
+    /// Nothing fitted.
+    Down,
+}
+
+impl Try {
+    fn first(place: Place, dtype: DType) -> Self {
+        Self {
+            place,
+            dtype,
+            failed: None,
+            turned: None,
+        }
+    }
+
+    /// What is tried after `e`, and the setting that it changes. `chosen`: the planner's way, where it was asked: one that
+    /// the settings name is not ours to change. Order: smaller pieces, half precision, the processor. `None`: that is all.
+    fn after(
+        &self,
+        e: &Error,
+        chosen: Option<Choice>,
+    ) -> Option<(Self, &'static str, &'static str)> {
+        let too_much = e.is_out_of_memory();
+        let none = matches!(e, Error::NotFinite { .. });
+        let turned = |dtype, turn| {
+            let next = Self {
+                dtype,
+                failed: None,
+                turned: Some(turn),
+                ..self.clone()
+            };
+            (next, "vae_dtype", word(dtype))
+        };
+        if too_much && chosen.is_some() {
+            let next = Self {
+                failed: chosen,
+                ..self.clone()
+            };
+            return Some((next, "tiles", "smaller"));
+        }
+        if self.place != Place::Card {
+            return None;
+        }
+        if none {
+            if self.turned != Some(Turn::Down) {
+                return higher(self.dtype).map(|dtype| turned(dtype, Turn::Up));
+            }
+        } else if !too_much && self.failed.is_none() {
+            return None;
+        } else if let (true, Some(dtype)) = (self.turned.is_none(), lower(self.dtype)) {
+            return Some(turned(dtype, Turn::Down));
+        }
+        Some((Self::first(Place::Cpu, DType::F32), "vae_device", "cpu"))
+    }
 }
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
@@ -43,38 +106,18 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     // not after hours of work
     video::writable(Kind::of(&work.job.output)?)?;
     let plan = Plan::of(work)?;
-    let mut now = Try {
-        place: work.place(),
-        dtype: work.dtype(),
-        failed: None,
-    };
+    let mut now = Try::first(work.place(), work.dtype());
     loop {
         let mut choice = None;
         let e = match plan.attempt(work, &now, &mut choice) {
             Ok(()) => return Ok(()),
             Err(e) => e,
         };
-        let too_much = e.is_out_of_memory();
-        match higher(now.dtype).filter(|_| now.place == Place::Card) {
-            Some(next) if matches!(e, Error::NotFinite { .. }) => {
-                work.retreat(&e, "vae_dtype", word(next));
-                now.dtype = next;
-            }
-            // a way that the settings name is not ours to change
-            _ if too_much && choice.is_some() => {
-                work.retreat(&e, "tiles", "smaller");
-                now.failed = choice;
-            }
-            _ if now.place == Place::Card && (too_much || now.failed.is_some()) => {
-                work.retreat(&e, "vae_device", "cpu");
-                now = Try {
-                    place: Place::Cpu,
-                    dtype: DType::F32,
-                    failed: None,
-                };
-            }
-            _ => return Err(e),
-        }
+        let Some((next, what, to)) = now.after(&e, choice) else {
+            return Err(e);
+        };
+        work.retreat(&e, what, to);
+        now = next;
     }
 }
 
@@ -361,6 +404,51 @@ mod tests {
             let found: f64 = fps(output, told);
             assert!((found - want).abs() < 1e-9, "{output}: {found}");
         }
+    }
+
+    #[test]
+    fn retreat_is_smaller_pieces_then_half_precision_then_the_processor() {
+        let full = || Error::Memory("nothing fits".to_owned());
+        let way = Way::Exact { budget: 1 };
+        let chosen = Some(Choice { way, peak: 2 });
+        let first = Try::first(Place::Card, DType::F32);
+        let (now, what, to) = first.after(&full(), chosen).unwrap();
+        assert_eq!((what, to, now.failed), ("tiles", "smaller", chosen));
+        let (now, what, to) = now.after(&full(), None).unwrap();
+        assert_eq!((what, to), ("vae_dtype", "bfloat16"));
+        assert_eq!((now.dtype, now.failed), (DType::BF16, None));
+        // what the way back up would need is known not to be there
+        let none = Error::NotFinite {
+            half: "the decoder",
+            dtype: "bfloat16",
+        };
+        for e in [&none, &full()] {
+            let (now, what, to) = now.after(e, None).unwrap();
+            assert_eq!((what, to), ("vae_device", "cpu"));
+            assert_eq!(now, Try::first(Place::Cpu, DType::F32));
+            assert_eq!(now.after(&none, None), None);
+            assert_eq!(now.after(&full(), None), None);
+            assert!(now.after(&full(), chosen).is_some());
+        }
+        let broken = Error::Argument("no".to_owned());
+        assert_eq!(first.after(&broken, chosen), None);
+    }
+
+    #[test]
+    fn numbers_that_are_none_raise_the_precision_and_nothing_lowers_it_again() {
+        let none = || Error::NotFinite {
+            half: "the decoder",
+            dtype: "float16",
+        };
+        let mut now = Try::first(Place::Card, DType::F16);
+        for to in ["bfloat16", "float32"] {
+            let (next, what, word) = now.after(&none(), None).unwrap();
+            assert_eq!((what, word), ("vae_dtype", to));
+            now = next;
+        }
+        assert_eq!(now.after(&none(), None), None);
+        let (now, what, _) = now.after(&Error::Memory(String::new()), None).unwrap();
+        assert_eq!((what, now.place), ("vae_device", Place::Cpu));
     }
 
     #[test]

@@ -311,6 +311,8 @@ impl Work<'_> {
             dtype,
             cap: self.settings.cap(),
         };
+        // one device at a time: two pools would be twice the cap
+        self.told.leave_device();
         let made = made(place, &wanted, self.card)?;
         let memory = made.memory.as_ref().and_then(|memory| memory());
         self.told.device(&made.device, made.memory);

@@ -212,7 +212,7 @@ pub(super) fn choose(
     failed: Option<&Choice>,
 ) -> Result<Choice> {
     let found = match failed {
-        Some(failed) => plan::retreat(job, backend, failed),
+        Some(failed) => plan::retreat(job, backend, room, failed),
         None => plan::choose(job, backend, room),
     };
     if let Some(choice) = found {
@@ -223,8 +223,12 @@ pub(super) fn choose(
     if backend.device().is_cpu() && failed.is_none() {
         return Ok(Choice { way: least, peak });
     }
-    Err(Error::Device(format!(
-        "not enough memory: the smallest way takes {} MiB beside the weights",
+    let there = match room.left() {
+        Some(left) => format!(", and {} MiB are left for it", left >> 20),
+        None => String::new(),
+    };
+    Err(Error::Memory(format!(
+        "the smallest way takes {} MiB beside the weights{there}",
         peak >> 20
     )))
 }

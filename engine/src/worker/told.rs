@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::link::{Link, Subject};
-use super::{DeviceMemory, Settings};
+use super::{MemoryProbe, Settings};
 use crate::error::{Error, Result};
 use crate::ops::tiered::{Op, Watcher};
 
@@ -54,7 +54,7 @@ pub(super) struct Told {
     attempt: Option<u64>,
     now: Mutex<Now>,
     asked: AtomicU8,
-    memory: OnceLock<Box<dyn Fn() -> Option<DeviceMemory> + Send + Sync>>,
+    memory: Mutex<Option<MemoryProbe>>,
     link: OnceLock<Link>,
 }
 
@@ -83,7 +83,7 @@ impl Told {
                 conv_words: 0,
             }),
             asked: AtomicU8::new(GO_ON),
-            memory: OnceLock::new(),
+            memory: Mutex::default(),
             link: OnceLock::new(),
         }
     }
@@ -117,16 +117,18 @@ impl Told {
     }
 
     /// Where it is computed.
-    pub(super) fn device(
-        &self,
-        name: &str,
-        memory: Option<Box<dyn Fn() -> Option<DeviceMemory> + Send + Sync>>,
-    ) {
+    pub(super) fn device(&self, name: &str, memory: Option<MemoryProbe>) {
         name.clone_into(&mut self.now().device);
-        if let Some(memory) = memory {
-            // it is called once
-            let _ = self.memory.set(memory);
-        }
+        *self.probe() = memory;
+    }
+
+    /// The device is not used any more. What reads its memory holds it: as long as it is kept, so is the memory.
+    pub(super) fn leave_device(&self) {
+        *self.probe() = None;
+    }
+
+    fn probe(&self) -> MutexGuard<'_, Option<MemoryProbe>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A phase of the closed list begins.
@@ -169,7 +171,7 @@ impl Told {
     }
 
     fn memory(&self) -> Value {
-        let read = self.memory.get().and_then(|memory| memory());
+        let read = self.probe().as_ref().and_then(|memory| memory());
         read.map_or(Value::Null, |m| {
             json!({ "device": 0, "allocated": m.allocated, "reserved": m.reserved, "peak": m.peak })
         })

@@ -12,7 +12,7 @@ use super::super::blocks::{Causal, Resnet};
 use super::super::decoder::Upsample;
 use super::region::{Conv, EDGE, FRONT, Grid, Part, Region, put, rows_of};
 use crate::error::{Result, argument};
-use crate::ops::{Affine, Axis, Backend, GroupSums};
+use crate::ops::{Affine, Axis, Backend, GroupSums, Pending};
 
 /// What the first residual block of a level reads.
 pub(super) enum Input<'a> {
@@ -43,22 +43,25 @@ impl Lazy<'_> {
     }
 }
 
-/// Adds the sums of pieces.
+/// Adds the sums of pieces, in their order, when all have been begun.
 #[derive(Default)]
-struct Total(Option<GroupSums>);
+struct Total(Vec<Pending>);
 
 impl Total {
-    fn add(&mut self, piece: GroupSums) -> Result<()> {
-        if let Some(total) = &mut self.0 {
-            return total.add(&piece);
-        }
-        self.0 = Some(piece);
-        Ok(())
+    fn add(&mut self, piece: Pending) {
+        self.0.push(piece);
     }
 
     fn done(self) -> Result<GroupSums> {
-        self.0
-            .map_or_else(|| argument("a clip without frames has no sums"), Ok)
+        let mut total: Option<GroupSums> = None;
+        for piece in self.0 {
+            let piece = piece.wait()?;
+            match &mut total {
+                Some(total) => total.add(&piece)?,
+                None => total = Some(piece),
+            }
+        }
+        total.map_or_else(|| argument("a clip without frames has no sums"), Ok)
     }
 }
 
@@ -104,6 +107,7 @@ impl Passes<'_> {
 
     fn empty(&self, channels: usize, like: &Tensor) -> Result<Tensor> {
         let [t, h, w] = self.conv.size;
+        self.backend().compact()?;
         Ok(Tensor::zeros(
             (1, t, h, w, channels),
             like.dtype(),
@@ -122,7 +126,7 @@ impl Passes<'_> {
         let mut total = Total::default();
         for region in self.regions() {
             let piece = lazy.clip(self.conv, &region)?;
-            total.add(norm.sums(self.backend(), &piece)?)?;
+            total.add(norm.begin(self.backend(), &piece)?);
             put(&whole, &piece, &region)?;
             self.see(format_args!("upsample"), &piece)?;
         }
@@ -134,7 +138,7 @@ impl Passes<'_> {
         let mut total = Total::default();
         for region in self.regions() {
             let piece = lazy.clip(self.conv, &region)?;
-            total.add(norm.sums(self.backend(), &piece)?)?;
+            total.add(norm.begin(self.backend(), &piece)?);
             self.see(format_args!("upsample"), &piece)?;
         }
         total.done()
@@ -169,7 +173,7 @@ impl Passes<'_> {
             let piece = self
                 .conv
                 .run(&resnet.conv1, &from, &region, Some(norm), None)?;
-            total.add(resnet.norm2.sums(self.backend(), &piece)?)?;
+            total.add(resnet.norm2.begin(self.backend(), &piece)?);
             if let Some(whole) = &whole {
                 put(whole, &piece, &region)?;
             }
@@ -251,7 +255,7 @@ impl Passes<'_> {
         total: &mut Total,
     ) -> Result<()> {
         if let Some(next) = next {
-            total.add(next.sums(self.backend(), piece)?)?;
+            total.add(next.begin(self.backend(), piece)?);
         }
         put(whole, piece, region)?;
         self.see(format_args!("resnets.{at}"), piece)
