@@ -54,14 +54,43 @@ mod tests {
     #[test]
     fn weights_of_another_model_are_told_by_the_first_that_differs() {
         let (folder, model) = changed("wan21_vae_tiny", "\"base_dim\": 4", "\"base_dim\": 6");
+        let dir = folder.path().display();
         assert_eq!(
-            refused(model.unwrap().decoder(Arc::new(Cpu))),
+            refused(model),
             format!(
-                "{}/diffusion_pytorch_model.safetensors: weight decoder.up_blocks.0.resnets.0.norm1.gamma: has the shape \
-                 [16, 1, 1, 1] where config.json says [24, 1, 1, 1]",
-                folder.path().display()
+                "{dir}/diffusion_pytorch_model.safetensors: weight decoder.conv_in.weight: has the shape [16, 16, 3, 3, 3] \
+                 where {dir}/config.json says [24, 16, 3, 3, 3]: the two are not of one model; download both again, from one \
+                 place and into an empty folder"
             )
         );
+        let said = |name, from, to| refused(changed(name, from, to).1);
+        for (name, from, to, want) in [
+            (
+                "hunyuan_vae_tiny",
+                "\"latent_channels\": 16",
+                "\"latent_channels\": 8",
+                "weight post_quant_conv.weight: has the shape [16, 16, 1, 1, 1] where ",
+            ),
+            (
+                "wan21_vae_tiny",
+                "\"is_residual\": false",
+                "\"is_residual\": true",
+                "weight decoder.up_blocks.0.upsampler.resample.1.weight: missing, and by ",
+            ),
+            (
+                "hunyuan_vae_tiny",
+                "\"AutoencoderKLHunyuanVideo\"",
+                "\"AutoencoderKLWan\"",
+                "weight decoder.conv_in.weight: missing, and by ",
+            ),
+        ] {
+            let said = said(name, from, to);
+            assert!(
+                said.contains(want) && said.contains("/config.json "),
+                "{said}"
+            );
+        }
+        // what shows in no shape that is looked at before is told when it is loaded
         let (_folder, model) = changed(
             "hunyuan_vae_tiny",
             "\"layers_per_block\": 2",
@@ -69,7 +98,7 @@ mod tests {
         );
         let said = refused(model.unwrap().decoder(Arc::new(Cpu)));
         assert!(
-            said.contains("weight decoder.up_blocks.0.resnets.3.norm1.weight: missing"),
+            said.contains("weight decoder.up_blocks.0.resnets.3.norm1.weight: missing, and by "),
             "{said}"
         );
     }

@@ -293,6 +293,12 @@ impl Work<'_> {
                 single.display()
             ));
         }
+        if let Some(config) = model.foreign_config() {
+            say(&format!(
+                "the model is told by its tensors: {} beside it is of another class and is not heeded",
+                config.display()
+            ));
+        }
         for text in sizes::altered(model.config(), self.settings) {
             self.told.send("problem", json!({ "text": text }));
         }
