@@ -304,6 +304,12 @@ impl Work<'_> {
         }
     }
 
+    /// Something that costs no more than words: on the console and to the supervisor.
+    fn problem(&self, text: &str) {
+        say(text);
+        self.told.send("problem", json!({ "text": text }));
+    }
+
     /// What is tried next after an error, and why.
     fn retreat(&self, e: &Error, what: &str, to: &str) {
         say(&format!("{e}: once more with {what} {to}"));
