@@ -1,6 +1,7 @@
-//! What the engine's worker, started by hand, makes of what an earlier one has left.
+//! What the engine's worker, started by hand, makes of what an earlier one has left, and of what it cannot hold.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -104,4 +105,41 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_the_decode_begins_anew() {
         assert!(files(&output) == files(&home.path("out/whole")), "{want}");
         std::fs::remove_dir_all(output).unwrap();
     }
+}
+
+/// Latents whose numbers take 600 MiB, in a file of half of that which takes no room.
+fn large(home: &Home) -> PathBuf {
+    let bytes = 16 * 2400 * 64 * 64 * 2;
+    let header = format!(
+        r#"{{"latents":{{"dtype":"F16","shape":[1,16,2400,64,64],"data_offsets":[0,{bytes}]}}}}"#
+    );
+    let path = home.path("large.safetensors");
+    let mut file = File::create(&path).unwrap();
+    let length = header.len() as u64;
+    file.write_all(&length.to_le_bytes()).unwrap();
+    file.write_all(header.as_bytes()).unwrap();
+    file.set_len(8 + length + bytes).unwrap();
+    path
+}
+
+#[test]
+fn latents_for_which_no_memory_can_be_had_are_told_by_their_file() {
+    let home = Home::new();
+    let latents = large(&home);
+    let worker = worker(&home, &latents, "v");
+    let mut limited = Command::new("sh");
+    home.dress(&mut limited);
+    let output = limited
+        .args(["-c", "ulimit -v 600000; exec \"$0\" \"$@\""])
+        .arg(worker.get_program())
+        .args(worker.get_args())
+        .output()
+        .unwrap();
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(65), "{text}");
+    let want = format!(
+        "framepack-tui worker: failed to decode: {}: weight latents: 600 MiB of memory for it cannot be had",
+        latents.display()
+    );
+    assert!(text.contains(&want), "{text}");
 }
