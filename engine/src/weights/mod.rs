@@ -17,6 +17,7 @@ use candle_core::{DType, Device, Tensor};
 use self::file::TensorFile;
 use self::folder::Found;
 use self::unique::Pairs;
+pub use self::unique::{Twice, twice};
 use crate::error::{Error, Result};
 
 /// The largest index that is read: 16 MiB name more tensors than any model has.
