@@ -142,6 +142,23 @@ pub(crate) fn read(path: &std::path::Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads such a file of `most` bytes at the most: what is longer, however long it is, is not what it is taken for.
+pub(crate) fn read_small(path: &std::path::Path, most: usize) -> Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let file = open(path)?;
+    file.take(most as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(io(path))?;
+    if bytes.len() > most {
+        return Err(Error::File {
+            path: path.to_owned(),
+            reason: format!("more than {most} bytes long, which no file of ours of this name is"),
+        });
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,6 +29,21 @@ mod tests {
         (folder, model)
     }
 
+    /// The model `name` with keys of its configuration left out.
+    fn without(name: &str, keys: &[&str]) -> (tempfile::TempDir, Result<Model>) {
+        let (folder, _) = changed(name, "{", "{");
+        let path = folder.path().join("config.json");
+        let text = std::fs::read(&path).unwrap();
+        let mut all: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_slice(&text).unwrap();
+        for key in keys {
+            assert!(all.remove(*key).is_some(), "{key}");
+        }
+        std::fs::write(&path, serde_json::to_vec(&all).unwrap()).unwrap();
+        let model = Model::open(folder.path());
+        (folder, model)
+    }
+
     fn refused<T>(result: Result<T>) -> String {
         match result {
             Ok(_) => panic!("it was taken"),
@@ -39,14 +54,43 @@ mod tests {
     #[test]
     fn weights_of_another_model_are_told_by_the_first_that_differs() {
         let (folder, model) = changed("wan21_vae_tiny", "\"base_dim\": 4", "\"base_dim\": 6");
+        let dir = folder.path().display();
         assert_eq!(
-            refused(model.unwrap().decoder(Arc::new(Cpu))),
+            refused(model),
             format!(
-                "{}/diffusion_pytorch_model.safetensors: weight decoder.up_blocks.0.resnets.0.norm1.gamma: has the shape \
-                 [16, 1, 1, 1] where config.json says [24, 1, 1, 1]",
-                folder.path().display()
+                "{dir}/diffusion_pytorch_model.safetensors: weight decoder.conv_in.weight: has the shape [16, 16, 3, 3, 3] \
+                 where {dir}/config.json says [24, 16, 3, 3, 3]: the two are not of one model; download both again, from one \
+                 place and into an empty folder"
             )
         );
+        let said = |name, from, to| refused(changed(name, from, to).1);
+        for (name, from, to, want) in [
+            (
+                "hunyuan_vae_tiny",
+                "\"latent_channels\": 16",
+                "\"latent_channels\": 8",
+                "weight post_quant_conv.weight: has the shape [16, 16, 1, 1, 1] where ",
+            ),
+            (
+                "wan21_vae_tiny",
+                "\"is_residual\": false",
+                "\"is_residual\": true",
+                "weight decoder.up_blocks.0.upsampler.resample.1.weight: missing, and by ",
+            ),
+            (
+                "hunyuan_vae_tiny",
+                "\"AutoencoderKLHunyuanVideo\"",
+                "\"AutoencoderKLWan\"",
+                "weight decoder.conv_in.weight: missing, and by ",
+            ),
+        ] {
+            let said = said(name, from, to);
+            assert!(
+                said.contains(want) && said.contains("/config.json "),
+                "{said}"
+            );
+        }
+        // what shows in no shape that is looked at before is told when it is loaded
         let (_folder, model) = changed(
             "hunyuan_vae_tiny",
             "\"layers_per_block\": 2",
@@ -54,7 +98,37 @@ mod tests {
         );
         let said = refused(model.unwrap().decoder(Arc::new(Cpu)));
         assert!(
-            said.contains("weight decoder.up_blocks.0.resnets.3.norm1.weight: missing"),
+            said.contains("weight decoder.up_blocks.0.resnets.3.norm1.weight: missing, and by "),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn latents_are_scaled_by_what_diffusers_takes_where_a_configuration_says_nothing() {
+        let latents = |channels: usize| {
+            let count = u16::try_from(channels).unwrap();
+            let numbers: Vec<f32> = (0..count).map(|n| f32::from(n) / 8.0 - 1.0).collect();
+            Tensor::from_vec(numbers, (1, channels, 1, 1, 1), &Device::Cpu).unwrap()
+        };
+        let (_folder, model) = without("wan21_vae_tiny", &["latents_mean", "latents_std"]);
+        let decoder = model.unwrap().decoder(Arc::new(Cpu)).unwrap();
+        let numbers: Vec<f32> = decoder
+            .unscale(&latents(16))
+            .unwrap()
+            .flatten_all()
+            .unwrap()
+            .to_vec1()
+            .unwrap();
+        // -1 x 2.8184 - 0.7571, and 0.875 x 1.9160 - 0.2921
+        for (number, want) in [(numbers[0], -3.5755), (numbers[15], 1.3844)] {
+            assert!((number - want).abs() < 1e-5, "{number}");
+        }
+        let (_folder, model) = without("wan22_vae_tiny", &["latents_mean", "latents_std"]);
+        let decoder = model.unwrap().decoder(Arc::new(Cpu)).unwrap();
+        let said = refused(decoder.unscale(&latents(12)));
+        assert!(
+            said.starts_with("nothing says how latents of 12 channels are scaled")
+                && said.contains("--scaling-applied true"),
             "{said}"
         );
     }

@@ -205,7 +205,7 @@ mod tests {
             theirs.latents_std.clone_from(&ours.latents_std);
             theirs.decoder_base_dim = ours.decoder_base_dim;
             assert_eq!(*ours, theirs);
-            assert_eq!(ours.latents_mean.len(), if flat { 16 } else { 0 });
+            assert_eq!(ours.scaling().is_some(), flat);
         }
     }
 
@@ -227,6 +227,66 @@ mod tests {
             error.contains("vae.safetensors: ") && error.contains("groups"),
             "{error}"
         );
+    }
+
+    /// A checkpoint of one file with another model's configuration beside it.
+    fn beside_that_of(name: &str, other: &str) -> (tempfile::TempDir, PathBuf) {
+        let (folder, path) = checkpoint(&weights(name));
+        let config = fixture(other).join("config.json");
+        std::fs::copy(config, folder.path().join("config.json")).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn the_configuration_of_a_relative_beside_a_checkpoint_is_told_by_the_first_tensor() {
+        for (name, other, tensor, found, said) in [
+            (
+                "wan21_vae_tiny",
+                "wan22_vae_tiny",
+                "post_quant_conv.weight",
+                "[16, 16, 1, 1, 1]",
+                "[12, 12, 1, 1, 1]",
+            ),
+            (
+                "wan22_vae_tiny",
+                "wan21_vae_tiny",
+                "post_quant_conv.weight",
+                "[12, 12, 1, 1, 1]",
+                "[16, 16, 1, 1, 1]",
+            ),
+        ] {
+            let (folder, path) = beside_that_of(name, other);
+            let config = folder.path().join("config.json");
+            let error = Model::open(&path).unwrap_err().to_string();
+            let want = format!(
+                "{}: weight {tensor}: has the shape {found} where {} says {said}: the two are not of one model; put the \
+                 config.json of this file in its place, ",
+                path.display(),
+                config.display()
+            );
+            assert!(error.starts_with(&want), "{error}");
+        }
+        // in its author's names it is told by these
+        let tensors = weights("wan21_vae_tiny").into_iter();
+        let tensors = tensors.map(|(name, tensor)| (wan(&name, true), tensor));
+        let (folder, path) = checkpoint(&tensors.collect());
+        let config = fixture("wan22_vae_tiny").join("config.json");
+        std::fs::copy(config, folder.path().join("config.json")).unwrap();
+        let error = Model::open(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("weight conv2.weight: has the shape"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_configuration_of_another_class_beside_a_checkpoint_is_not_heeded() {
+        let (folder, path) = beside_that_of("wan21_vae_tiny", "hunyuan_vae_tiny");
+        let model = same("wan21_vae_tiny", &path);
+        let config = folder.path().join("config.json");
+        assert_eq!(model.foreign_config(), Some(config.as_path()));
+        let (_folder, path) = beside_that_of("wan21_vae_tiny", "wan21_vae_tiny");
+        assert_eq!(Model::open(&path).unwrap().foreign_config(), None);
     }
 
     #[test]

@@ -5,12 +5,12 @@
 //! to text), and the tensors' bytes one behind the other. Source of the fact: the
 //! format's description in the safetensors repository of Hugging Face.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write as _};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Read};
 
+use framepack_engine::weights::{Twice, twice};
 use serde::Deserialize;
-use serde::de::{Error as _, MapAccess, Visitor};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -104,6 +104,7 @@ pub fn read(file: &mut impl Read, size: u64) -> Result<Header, HeaderError> {
     if missing > 0 {
         return Err(HeaderError::Torn { missing });
     }
+    once(&text)?;
     let raw: Raw = serde_json::from_slice(&text).map_err(|e| HeaderError::Wrong(e.to_string()))?;
     let mut header = checked(raw, LENGTH + length, size)?;
     header.seal = seal(&text);
@@ -144,7 +145,7 @@ fn in_ascii(json: &str) -> String {
 
 /// The header, if its tensors fill the file from `data_at` to `size`.
 fn checked(raw: Raw, data_at: u64, size: u64) -> Result<Header, HeaderError> {
-    let mut entries = raw.tensors;
+    let mut entries: Vec<(String, RawTensor)> = raw.tensors.into_iter().collect();
     // empty tensors share their beginning with the next one
     entries.sort_by_key(|(_, t)| t.data_offsets);
     let (mut at, mut tensors) = (0, Vec::with_capacity(entries.len()));
@@ -175,7 +176,7 @@ fn checked(raw: Raw, data_at: u64, size: u64) -> Result<Header, HeaderError> {
     match at.checked_sub(there) {
         Some(0) => Ok(Header {
             tensors,
-            metadata: raw.metadata,
+            metadata: raw.metadata.unwrap_or_default(),
             seal: Digest::NotTold,
             data_at,
             data_bytes: there,
@@ -206,74 +207,26 @@ struct RawTensor {
     data_offsets: (u64, u64),
 }
 
-/// The JSON header as it stands.
-#[derive(Default)]
+/// The JSON header.
+#[derive(Deserialize)]
 struct Raw {
-    tensors: Vec<(String, RawTensor)>,
-    metadata: BTreeMap<String, String>,
+    #[serde(rename = "__metadata__")]
+    metadata: Option<BTreeMap<String, String>>,
+    #[serde(flatten)]
+    tensors: BTreeMap<String, RawTensor>,
 }
 
-impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(RawVisitor)
-    }
-}
-
-struct RawVisitor;
-
-impl<'de> Visitor<'de> for RawVisitor {
-    type Value = Raw;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of tensors")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
-        let (mut raw, mut names) = (Raw::default(), BTreeSet::new());
-        while let Some(name) = map.next_key::<String>()? {
-            // whoever reads the first and whoever reads the last would see two files
-            if !names.insert(name.clone()) {
-                return Err(A::Error::custom(format!("{name:?} is there twice")));
-            }
-            if name == METADATA {
-                let words: Option<Words> = map.next_value()?;
-                raw.metadata = words.map_or_else(BTreeMap::new, |words| words.0);
-            } else {
-                raw.tensors.push((name, map.next_value()?));
-            }
-        }
-        Ok(raw)
-    }
-}
-
-/// Text to text, no name twice.
-struct Words(BTreeMap<String, String>);
-
-impl<'de> Deserialize<'de> for Words {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(WordsVisitor)
-    }
-}
-
-struct WordsVisitor;
-
-impl<'de> Visitor<'de> for WordsVisitor {
-    type Value = Words;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of text")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Words, A::Error> {
-        let mut words = BTreeMap::new();
-        while let Some((name, text)) = map.next_entry::<String, String>()? {
-            if words.contains_key(&name) {
-                let both = format!("{name:?} of {METADATA} is there twice");
-                return Err(A::Error::custom(both));
-            }
-            words.insert(name, text);
-        }
-        Ok(Words(words))
+/// Refuses a header in which a name stands twice: whoever reads the first and whoever reads the last would see two files.
+fn once(text: &[u8]) -> Result<(), HeaderError> {
+    let wrong = |why: String| Err(HeaderError::Wrong(why));
+    match twice(text) {
+        Ok(None) => Ok(()),
+        Ok(Some(Twice { key, under: None })) => wrong(format!("{key:?} is there twice")),
+        Ok(Some(Twice {
+            key,
+            under: Some(name),
+        })) => wrong(format!("{key:?} of {name} is there twice")),
+        Err(e) => wrong(e.to_string()),
     }
 }
 

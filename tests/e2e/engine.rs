@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use framepack_tui::model::{Event, JobChange};
 use rustix::process::Signal;
@@ -10,7 +11,7 @@ use rustix::process::Signal;
 use crate::decode::{
     LIMIT, decode, files_and_folders, latents, lines, many_chunks, model, refused, words,
 };
-use crate::harness::{BINARY, Finished, Home, Start, kill, wait_until};
+use crate::harness::{BINARY, Finished, Home, Start, assert_none_left, kill, wait_until};
 
 /// The words behind `encode`.
 fn to_latents(video: &Path, output: &str) -> Vec<OsString> {
@@ -91,6 +92,80 @@ fn a_decode_that_is_killed_before_its_first_frame_leaves_nothing() {
     assert_eq!(killed.status.code(), Some(20), "{}", killed.digest());
     assert!(!lines(&killed).contains(" frames\n"), "{}", lines(&killed));
     assert_eq!(files_and_folders(&home.out()), Vec::<String>::new());
+}
+
+/// The process that has started this one.
+fn parent(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1;
+    fields.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Frames in the files that a decode to `out/v` has finished.
+fn frames_kept(home: &Home) -> usize {
+    let folders = std::fs::read_dir(home.path("out/v.parts"));
+    let folders = folders.into_iter().flatten().flatten();
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten());
+    let names = files.flatten().map(|file| file.file_name());
+    let counts = names.filter_map(|name| {
+        let numbers = name.to_str()?.strip_prefix("frames-")?;
+        let (_, count) = numbers.strip_suffix(".rgb")?.split_once('-')?;
+        count.parse::<usize>().ok()
+    });
+    counts.sum()
+}
+
+/// Supervisor and guardian are killed at once, so that nobody is left who ends the worker: it ends by itself, long before
+/// its work would be done, and what it has finished is gone on from.
+#[test]
+fn a_worker_that_nobody_is_left_for_ends_by_itself() {
+    let home = Home::new();
+    let file = latents(&home, "l.safetensors", [16, 1500, 16, 16]);
+    let output = home.path("out/v");
+    let begin = || {
+        Start::new(&home)
+            .engine("decode", &words(&file, &model(), &output))
+            .engine("decode", &many_chunks(&home))
+            .start()
+    };
+    // whoever has lost its parent becomes a child of this process, which then sees how it ends
+    let me = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(me)).unwrap();
+    let mut run = begin();
+    let (worker, _) = run.spawned(1);
+    assert!(wait_until(LIMIT, || frames_kept(&home) > 0));
+    let guardian = parent(worker);
+    assert_eq!(parent(guardian), run.pid());
+    // neither sees the other's end
+    for pid in [guardian, run.pid()] {
+        kill(pid, Signal::STOP).unwrap();
+    }
+    kill(guardian, Signal::KILL).unwrap();
+    run.murder();
+    let worker = rustix::process::Pid::from_raw(worker.try_into().unwrap());
+    let mut ended = None;
+    let is_over = || {
+        let no_wait = rustix::process::WaitOptions::NOHANG;
+        // it is no child of this process before its guardian is gone
+        ended = rustix::process::waitpid(worker, no_wait).ok().flatten();
+        ended.is_some()
+    };
+    assert!(wait_until(Duration::from_secs(30), is_over), "it goes on");
+    rustix::process::set_child_subreaper(None).unwrap();
+    let (_, status) = ended.unwrap();
+    assert_eq!(status.exit_status(), Some(130));
+    assert_none_left(&home, Duration::from_secs(5));
+    assert!(!output.exists());
+
+    let kept = frames_kept(&home);
+    assert!(kept > 0);
+    let mut again = begin();
+    again.wait_for_line(
+        &format!("{kept} of 5997 frames are there from an earlier attempt"),
+        LIMIT,
+    );
+    again.signal(Signal::INT);
+    again.finish(LIMIT).assert_exit(130);
 }
 
 #[test]

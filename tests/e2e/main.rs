@@ -38,6 +38,8 @@ mod memory;
 #[cfg(test)]
 mod no_alarm;
 #[cfg(test)]
+mod parts;
+#[cfg(test)]
 mod records;
 #[cfg(test)]
 mod rescue;

@@ -2,6 +2,7 @@
 //!
 //! Outside, videos and latents are (B, C, T, H, W) as everywhere else; inside, clips are channels-last.
 
+mod agree;
 pub(crate) mod config;
 pub mod hunyuan;
 mod layers;
@@ -11,7 +12,7 @@ mod stream;
 pub(crate) mod tiles;
 pub mod wan;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use candle_core::{DType, Tensor};
@@ -23,7 +24,7 @@ pub use self::tiles::{Run, Tiling};
 use crate::error::{Result, argument};
 use crate::ops::Backend;
 use crate::plan::{Half, Way};
-use crate::weights::{Scope, Weights};
+use crate::weights::{Description, Scope, Weights};
 
 /// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
 /// to stop (an error ends the run).
@@ -52,20 +53,38 @@ impl Observer for Unobserved {
 pub struct Model {
     config: Config,
     weights: Arc<Weights>,
+    /// A `config.json` beside a checkpoint of one file that is of another class than it.
+    foreign: Option<PathBuf>,
 }
+
+/// What helps where a folder's configuration and weights are of two models.
+const TWO_MODELS: &str =
+    "the two are not of one model; download both again, from one place and into an empty folder";
 
 impl Model {
     /// Opens a folder as diffusers saves it (`config.json` and safetensors files), or a checkpoint of one file with
     /// diffusers', the authors' or ComfyUI's names. Reads no weights yet.
     pub fn open(path: &Path) -> Result<Self> {
         if path.is_file() {
-            let (config, weights) = single::open(path)?;
-            return Ok(Self { config, weights });
+            return single::open(path);
         }
+        let said = path.join("config.json");
+        let config = Config::read(&said)?;
+        let weights = Weights::open(path)?.described(Description {
+            path: said,
+            cure: TWO_MODELS,
+        });
+        agree::check(&config, &weights)?;
         Ok(Self {
-            config: Config::read(&path.join("config.json"))?,
-            weights: Weights::open(path)?,
+            config,
+            weights,
+            foreign: None,
         })
+    }
+
+    /// The `config.json` that stands beside a checkpoint of one file and is of another class: it is not heeded.
+    pub fn foreign_config(&self) -> Option<&Path> {
+        self.foreign.as_deref()
     }
 
     /// What `config.json` says, or the tensors' shapes where there is none.

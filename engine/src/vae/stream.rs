@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
+use safetensors::View;
 
 use super::hunyuan::Frames;
-use crate::error::{Error, Result, argument};
+use crate::error::{Error, Result, argument, io};
 
 /// Frames that are finished.
 #[derive(Debug)]
@@ -34,6 +35,10 @@ pub struct Carry {
 /// Names in a file for the two numbers.
 const GIVEN: &str = "given";
 const NEXT: &str = "next";
+/// Name in a file for the digest of all others.
+const DIGEST: &str = "digest";
+/// Bytes of a file beside its tensors, at most: their names and shapes, and the numbers.
+const HEADER: u64 = 16 << 20;
 
 impl Carry {
     /// Frames of video that were given up to here.
@@ -60,6 +65,8 @@ impl Carry {
                 .map_err(|_too_many| Error::Argument(format!("{number} frames are too many")))?;
             all.insert(name.to_owned(), Tensor::new(&[number], &Device::Cpu)?);
         }
+        let digest = Tensor::new(&digest(&all)[..], &Device::Cpu)?;
+        all.insert(DIGEST.to_owned(), digest);
         safetensors::serialize_to_file(&all, None, path).map_err(|e| match e {
             safetensors::SafeTensorError::IoError(source) => Error::Io {
                 path: path.to_owned(),
@@ -72,18 +79,39 @@ impl Carry {
         })
     }
 
-    /// Reads what [`Carry::save`] wrote.
-    pub fn load(path: &Path, device: &Device) -> Result<Self> {
-        let mut all = candle_core::safetensors::load(path, &Device::Cpu)?;
+    /// Reads what [`Carry::save`] wrote, if it is whole, and its tensors have no more than `most` bytes.
+    pub fn load(path: &Path, device: &Device, most: u64) -> Result<Self> {
+        let wrong = |reason: String| Error::File {
+            path: path.to_owned(),
+            reason,
+        };
+        let size = crate::error::open(path)?
+            .metadata()
+            .map_err(io(path))?
+            .len();
+        if size > most.saturating_add(HEADER) {
+            return Err(wrong(format!(
+                "{size} bytes are no state of this decode, which takes {most} bytes in all"
+            )));
+        }
+        let bytes = crate::error::read(path)?;
+        let all = candle_core::safetensors::load_buffer(&bytes, &Device::Cpu);
+        let mut all = all.map_err(|e| wrong(format!("no state of a decode: {e}")))?;
+        drop(bytes);
+        let told = all
+            .remove(DIGEST)
+            .and_then(|told| told.to_vec1::<u8>().ok());
+        if told.as_deref() != Some(&digest(&all)[..]) {
+            return Err(wrong(
+                "no state of a decode, or damaged: its digest is another".to_owned(),
+            ));
+        }
         let mut number = |name: &str| -> Result<usize> {
             let tensor = all.remove(name);
             let number = tensor.and_then(|tensor| tensor.to_vec1::<u32>().ok()?.first().copied());
             number
                 .and_then(|number| usize::try_from(number).ok())
-                .ok_or_else(|| Error::File {
-                    path: path.to_owned(),
-                    reason: format!("no number `{name}` in it: it is no state of a decode"),
-                })
+                .ok_or_else(|| wrong(format!("no number `{name}` in it")))
         };
         let (given, next) = (number(GIVEN)?, number(NEXT)?);
         let tensors = all
@@ -95,6 +123,16 @@ impl Carry {
             next,
             tensors,
         })
+    }
+
+    /// One that says no more than its number.
+    #[cfg(test)]
+    pub(crate) fn after_frames(frames: usize) -> Self {
+        Self {
+            given: frames,
+            next: frames,
+            tensors: BTreeMap::new(),
+        }
     }
 
     /// The same on another device.
@@ -118,6 +156,18 @@ impl Carry {
         }
         Ok(())
     }
+}
+
+/// Of names, types, shapes and numbers.
+fn digest(all: &HashMap<String, Tensor>) -> [u8; 32] {
+    let mut hash = blake3::Hasher::new();
+    let sorted: BTreeMap<&String, &Tensor> = all.iter().collect();
+    for (name, tensor) in sorted {
+        let about = format!("{name} {:?} {:?};", tensor.dtype(), tensor.dims());
+        hash.update(about.as_bytes());
+        hash.update(&tensor.data());
+    }
+    *hash.finalize().as_bytes()
 }
 
 /// The frames of an exact decode of `latents` frames as a chunk, if not all of them are `given` already.

@@ -8,7 +8,7 @@ use candle_core::{Device, Tensor};
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
-use super::unique::{Keys, Pairs};
+use super::unique::{Twice, twice};
 use crate::error::{Error, Result};
 
 /// The largest header that is read. The format allows 100 MB; the largest models have below 1 MiB.
@@ -59,8 +59,9 @@ impl TensorFile {
         let mut header = vec![0; usize::try_from(length).unwrap_or_default()];
         file.read_exact_at(&mut header, 8).map_err(io)?;
         let damaged = |error: serde_json::Error| wrong(format!("damaged header: {error}"));
-        let told: Pairs<Keys> = serde_json::from_slice(&header).map_err(damaged)?;
-        once(path, &told)?;
+        if let Some(twice) = twice(&header).map_err(damaged)? {
+            return Err(forged(path, twice));
+        }
         let metadata: Metadata = serde_json::from_slice(&header).map_err(damaged)?;
         let start = 8 + length;
         let (promised, has) = (metadata.data_len() as u64, size - start);
@@ -208,27 +209,23 @@ fn foreign(first: [u8; 8]) -> Option<&'static str> {
     }
 }
 
-/// Refuses a header in which a name stands twice.
-fn once(path: &Path, told: &Pairs<Keys>) -> Result<()> {
-    if let Some(name) = told.twice() {
-        return Err(Error::Weight {
-            path: path.to_owned(),
-            name: name.to_owned(),
+/// The error for a header in which a name stands twice.
+fn forged(path: &Path, Twice { key, under }: Twice) -> Error {
+    let path = path.to_owned();
+    match under {
+        None => Error::Weight {
+            path,
+            name: key,
             reason: "stands twice in the header: the file is damaged or forged, download it again"
                 .to_owned(),
-        });
+        },
+        Some(name) => Error::File {
+            path,
+            reason: format!(
+                "{key} stands twice under {name} in the header: the file is damaged or forged, make it anew"
+            ),
+        },
     }
-    for (name, keys) in &told.0 {
-        if let Some(key) = keys.twice() {
-            return Err(Error::File {
-                path: path.to_owned(),
-                reason: format!(
-                    "{key} stands twice under {name} in the header: the file is damaged or forged, make it anew"
-                ),
-            });
-        }
-    }
-    Ok(())
 }
 
 /// Adds the little-endian numbers in `bytes`.

@@ -17,6 +17,7 @@ use candle_core::{DType, Device, Tensor};
 use self::file::TensorFile;
 use self::folder::Found;
 use self::unique::Pairs;
+pub use self::unique::{Twice, twice};
 use crate::error::{Error, Result};
 
 /// The largest index that is read: 16 MiB name more tensors than any model has.
@@ -33,6 +34,16 @@ pub struct Weights {
     variant: Option<String>,
     /// A single file beside an index, which was taken.
     passed_over: Option<PathBuf>,
+    description: Option<Description>,
+}
+
+/// What says which tensors there must be.
+#[derive(Clone, Debug)]
+pub(crate) struct Description {
+    /// The `config.json`.
+    pub(crate) path: PathBuf,
+    /// What helps where the tensors are others.
+    pub(crate) cure: &'static str,
 }
 
 /// The part of an index file that is needed.
@@ -164,6 +175,19 @@ impl Weights {
             places,
             variant: None,
             passed_over: None,
+            description: None,
+        })
+    }
+
+    /// The same, and what is asked of them from now on is what this `config.json` says.
+    pub(crate) fn described(self: Arc<Self>, description: Description) -> Arc<Self> {
+        Arc::new(Self {
+            path: self.path.clone(),
+            files: self.files.clone(),
+            places: self.places.clone(),
+            variant: self.variant.clone(),
+            passed_over: self.passed_over.clone(),
+            description: Some(description),
         })
     }
 
@@ -191,6 +215,7 @@ impl Weights {
             places,
             variant: self.variant.clone(),
             passed_over: self.passed_over.clone(),
+            description: self.description.clone(),
         }))
     }
 
@@ -233,17 +258,31 @@ impl Weights {
     /// Reads a tensor of this shape, in single precision. Ones at the end of a shape do not count: what is a linear layer
     /// here is a convolution of one tap elsewhere.
     pub fn get(&self, name: &str, shape: &[usize], device: &Device) -> Result<Tensor> {
+        self.check_shape(name, shape)?;
         let (file, own) = self.place(name)?;
-        let found = file.shape(own)?;
-        if trimmed(found) != trimmed(shape) {
-            return Err(Error::Weight {
-                path: file.path().to_owned(),
-                name: own.to_owned(),
-                reason: format!("has the shape {found:?} where config.json says {shape:?}"),
-            });
-        }
         let tensor = file.read(own)?.reshape(shape)?;
         Ok(tensor.to_device(device)?.to_dtype(DType::F32)?)
+    }
+
+    /// Refuses a tensor that has another shape, or is not there.
+    pub(crate) fn check_shape(&self, name: &str, shape: &[usize]) -> Result<()> {
+        let (file, own) = self.place(name)?;
+        let found = file.shape(own)?;
+        if trimmed(found) == trimmed(shape) {
+            return Ok(());
+        }
+        let reason = match &self.description {
+            Some(Description { path, cure }) => format!(
+                "has the shape {found:?} where {} says {shape:?}: {cure}",
+                path.display()
+            ),
+            None => format!("has the shape {found:?} where {shape:?} is needed"),
+        };
+        Err(Error::Weight {
+            path: file.path().to_owned(),
+            name: own.to_owned(),
+            reason,
+        })
     }
 
     /// Reads some of a tensor's numbers as they stand one behind the other, in single precision.
@@ -259,7 +298,13 @@ impl Weights {
             .ok_or_else(|| Error::Weight {
                 path: self.path.clone(),
                 name: name.to_owned(),
-                reason: "missing: the file is of another model, or incomplete".to_owned(),
+                reason: match &self.description {
+                    Some(Description { path, cure }) => format!(
+                        "missing, and by {} it is needed: the file is incomplete, or {cure}",
+                        path.display()
+                    ),
+                    None => "missing: the file is of another model, or incomplete".to_owned(),
+                },
             })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 /// An object as it is written, keys that stand twice included.
 #[derive(Debug)]
@@ -14,24 +14,39 @@ pub(super) struct Pairs<V>(pub(super) Vec<(String, V)>);
 impl<V> Pairs<V> {
     /// The first key that stands there a second time.
     pub(super) fn twice(&self) -> Option<&str> {
-        twice(self.0.iter().map(|(key, _)| key.as_str()))
+        let mut seen = HashSet::new();
+        let mut keys = self.0.iter().map(|(key, _)| key.as_str());
+        keys.find(|key| !seen.insert(*key))
     }
 }
 
-/// The keys of an object; none of anything else.
-#[derive(Debug)]
-pub(super) struct Keys(Vec<String>);
-
-impl Keys {
-    /// The first key that stands there a second time.
-    pub(super) fn twice(&self) -> Option<&str> {
-        twice(self.0.iter().map(String::as_str))
-    }
+/// A key that stands a second time in the header of a safetensors file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Twice {
+    /// The key.
+    pub key: String,
+    /// The name of the object in which it does; absent: the header itself.
+    pub under: Option<String>,
 }
 
-fn twice<'a>(mut keys: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = HashSet::new();
-    keys.find(|key| !seen.insert(*key))
+/// The first key that stands twice in this header: the name of a tensor, or what is told under one name. An error where it is
+/// no object of objects.
+pub fn twice(header: &[u8]) -> serde_json::Result<Option<Twice>> {
+    // `__metadata__` may be null
+    let told: Pairs<Option<Pairs<IgnoredAny>>> = serde_json::from_slice(header)?;
+    if let Some(key) = told.twice() {
+        return Ok(Some(Twice {
+            key: key.to_owned(),
+            under: None,
+        }));
+    }
+    let mut inner = told.0.iter();
+    Ok(inner.find_map(|(name, pairs)| {
+        Some(Twice {
+            key: pairs.as_ref()?.twice()?.to_owned(),
+            under: Some(name.clone()),
+        })
+    }))
 }
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
@@ -55,58 +70,5 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for PairsVisitor<V> {
             pairs.push(pair);
         }
         Ok(Pairs(pairs))
-    }
-}
-
-impl<'de> Deserialize<'de> for Keys {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(KeysVisitor)
-    }
-}
-
-struct KeysVisitor;
-
-impl<'de> Visitor<'de> for KeysVisitor {
-    type Value = Keys;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
-        let mut keys = Vec::new();
-        while let Some((key, IgnoredAny)) = map.next_entry()? {
-            keys.push(key);
-        }
-        Ok(Keys(keys))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Keys, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Keys(Vec::new()))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Keys, E> {
-        Ok(Keys(Vec::new()))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Keys, E> {
-        Ok(Keys(Vec::new()))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Keys, E> {
-        Ok(Keys(Vec::new()))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Keys, E> {
-        Ok(Keys(Vec::new()))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Keys, E> {
-        Ok(Keys(Vec::new()))
-    }
-
-    fn visit_unit<E>(self) -> Result<Keys, E> {
-        Ok(Keys(Vec::new()))
     }
 }

@@ -8,10 +8,11 @@ use serde_json::json;
 
 use super::job::{channels, fps, open_model};
 use super::latents::Latents;
-use super::parts::{Digest, Parts};
+use super::parts::{Digest, Parts, Stop};
 use super::watch::Watch;
 use super::{Job, Place, Ready, Work, say, sizes};
 use crate::error::{Error, Result, argument};
+use crate::ops::Backend;
 use crate::plan::{self, Choice, Half, Way};
 use crate::vae::precision::{higher, lower, word};
 use crate::vae::{Chunk, Config, Model};
@@ -185,7 +186,7 @@ impl Plan {
         }
         let asked = sizes::asked(self.model.config(), work.settings);
         let digest = self.digest(now, asked.as_ref())?;
-        let mut parts = Parts::open(output, &digest, self.size)?;
+        let mut parts = Parts::open(output, &digest, self.size, self.frames)?;
         if parts.has_finished(output) {
             // killed between the last step and its end
             wrote(output);
@@ -216,12 +217,7 @@ impl Plan {
         parts: &mut Parts,
         chosen: &mut Option<Choice>,
     ) -> Result<Way> {
-        let job = plan::Job {
-            config: self.model.config(),
-            half: Half::Decoder,
-            batch: 1,
-            size: self.grid,
-        };
+        let job = self.job();
         let backend = &*ready.backend;
         let weights = self.model.weight_bytes(Half::Decoder, now.dtype);
         let room = sizes::room(backend, ready.memory, weights, work.settings.cap());
@@ -230,7 +226,7 @@ impl Plan {
             let left = room.left().unwrap_or(u64::MAX);
             (peak <= left && now.failed.is_none()).then_some(Choice { way, peak })
         };
-        let before = parts.way().as_ref().and_then(sizes::from_json);
+        let before = self.before(work, backend, parts);
         let choice = match before.and_then(fits) {
             Some(choice) => choice,
             None => sizes::choose(&job, backend, &room, now.failed.as_ref())?,
@@ -240,6 +236,35 @@ impl Plan {
         }
         *chosen = Some(choice);
         Ok(choice.way)
+    }
+
+    /// The way of an earlier attempt. One that cannot be read, or is none of this model, is as good as none, and said.
+    fn before(&self, work: &Work<'_>, backend: &dyn Backend, parts: &Parts) -> Option<Way> {
+        let told = match parts.way() {
+            Ok(told) => told?,
+            Err(e) => {
+                work.problem(&format!("{e}: the decode begins anew"));
+                return None;
+            }
+        };
+        let suits = |way: &Way| plan::peak(&self.job(), backend, way).is_ok();
+        let way = sizes::from_json(&told).filter(suits);
+        if way.is_none() {
+            work.problem(&format!(
+                "{}: says nothing of how this video can be decoded: the decode begins anew",
+                parts.way_path().display()
+            ));
+        }
+        way
+    }
+
+    fn job(&self) -> plan::Job<'_> {
+        plan::Job {
+            config: self.model.config(),
+            half: Half::Decoder,
+            batch: 1,
+            size: self.grid,
+        }
     }
 
     /// Of everything that the frames depend on, but the way where the planner chooses it.
@@ -271,7 +296,20 @@ impl Plan {
         let told = work.told;
         let Ready { backend, name, .. } = ready;
         let dtype = backend.dtype();
-        let (done, carry) = parts.resume(backend.device())?;
+        // a state is part of what the decode takes
+        let most = plan::peak(&self.job(), &*backend, way)?;
+        let Stop {
+            frames: done,
+            carry,
+            unfit,
+        } = parts.resume(backend.device(), most)?;
+        for text in unfit {
+            let instead = match done {
+                0 => "the decode begins anew",
+                _ => "the decode goes on from an older one",
+            };
+            work.problem(&format!("{text}: {instead}"));
+        }
         if done > 0 {
             say(&format!(
                 "{done} of {} frames are there from an earlier attempt",
@@ -293,9 +331,8 @@ impl Plan {
         let total = self.frames;
         let mut sink = |chunk: Chunk| {
             let bytes = eight_bit(&chunk.video, dtype)?;
-            if let Some(text) = parts.keep(chunk.first, &bytes, &chunk.carry, total)? {
-                say(&text);
-                told.send("problem", json!({ "text": text }));
+            if let Some(text) = parts.keep(chunk.first, &bytes, &chunk.carry)? {
+                work.problem(&text);
             }
             say(&format!("{} of {total} frames", chunk.carry.frames()));
             told.between()

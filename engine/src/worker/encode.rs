@@ -28,8 +28,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     work.about(&model);
     let frames = video::read(&job.input, sizes::limits(), &mut || told.go_on(AT_ONCE))?;
     for text in &frames.problems {
-        say(text);
-        told.send("problem", json!({ "text": text }));
+        work.problem(text);
     }
     let ratio = model.config().ratio();
     let size = fitting(ratio, frames.count(), frames.size)

@@ -27,6 +27,22 @@ const TURN: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_secs(2);
 /// The end of the process waits so long for the reader.
 const LAST: Duration = Duration::from_secs(2);
+/// Where whoever started this process is gone too, a lost supervisor is given up after this time: two looks for it.
+const ALONE: Duration = Duration::from_secs(5);
+/// The chunk in work has this long from then on, the way to the next module this long after that.
+const CHUNK: Duration = Duration::from_mins(1);
+const MODULE: Duration = Duration::from_secs(20);
+
+/// How an end is asked for that nobody else is left to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urgency {
+    /// After the chunk, which is kept.
+    Chunk,
+    /// At the next module.
+    Module,
+    /// Now, from this thread: the one that computes does not come back.
+    Now,
+}
 
 /// What the link asks of the worker.
 pub(super) trait Subject: Send + Sync {
@@ -36,6 +52,8 @@ pub(super) trait Subject: Send + Sync {
     fn beat(&self) -> Value;
     /// The answer to a command, or why there is none.
     fn obey(&self, command: &str) -> Result<Value, String>;
+    /// Nobody is left: ends the work.
+    fn alone(&self, how: Urgency);
 }
 
 #[derive(Default)]
@@ -58,13 +76,15 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    /// Connects to the socket at `path`, if there is one.
-    pub(super) fn open(path: Option<PathBuf>, subject: Arc<dyn Subject>) -> Self {
+    /// Connects to the socket at `path`, if there is one. `parent`: the process that has started this one.
+    pub(super) fn open(path: Option<PathBuf>, parent: u32, subject: Arc<dyn Subject>) -> Self {
         let queue = Arc::new(Mutex::new(Queue::default()));
         let mut line = path.map(|path| Line {
             path,
             subject,
             queue: Arc::clone(&queue),
+            parent,
+            alone: None,
             socket: None,
             seq: 0,
             pending: Vec::new(),
@@ -131,6 +151,9 @@ struct Line {
     path: PathBuf,
     subject: Arc<dyn Subject>,
     queue: Arc<Mutex<Queue>>,
+    parent: u32,
+    /// Since when nobody is there, and how the end was asked for last.
+    alone: Option<(Instant, Option<Urgency>)>,
     socket: Option<UnixStream>,
     seq: u64,
     pending: Vec<u8>,
@@ -151,6 +174,7 @@ impl Line {
                     self.connect();
                 }
             }
+            self.end_alone();
             let due = beaten.is_none_or(|at| at.elapsed() >= BEAT);
             if due && !over && self.socket.is_some() {
                 beaten = Some(Instant::now());
@@ -162,6 +186,23 @@ impl Line {
                 return;
             }
             self.read();
+        }
+    }
+
+    /// The guardian ends the work when the supervisor is killed. Where both were killed at once nobody does, and nobody
+    /// sees what comes of it: then the work ends itself, so that it goes on from there when it is begun again.
+    fn end_alone(&mut self) {
+        if self.socket.is_some() || std::os::unix::process::parent_id() == self.parent {
+            self.alone = None;
+            return;
+        }
+        let (since, asked) = self.alone.get_or_insert((Instant::now(), None));
+        let how = urgency(since.elapsed());
+        if how > *asked {
+            *asked = how;
+            if let Some(how) = how {
+                self.subject.alone(how);
+            }
         }
     }
 
@@ -278,6 +319,19 @@ impl Line {
     }
 }
 
+/// What is asked for by somebody who has been alone for so long.
+fn urgency(alone: Duration) -> Option<Urgency> {
+    if alone < ALONE {
+        None
+    } else if alone < ALONE + CHUNK {
+        Some(Urgency::Chunk)
+    } else if alone < ALONE + CHUNK + MODULE {
+        Some(Urgency::Module)
+    } else {
+        Some(Urgency::Now)
+    }
+}
+
 fn waits(e: &std::io::Error) -> bool {
     matches!(
         e.kind(),
@@ -286,73 +340,5 @@ fn waits(e: &std::io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{BufRead, BufReader};
-    use std::os::unix::net::UnixListener;
-
-    use super::*;
-
-    struct Me;
-
-    impl Subject for Me {
-        fn hello(&self) -> Value {
-            json!({ "protocol": 1 })
-        }
-        fn beat(&self) -> Value {
-            json!({ "phase": "vae_decode" })
-        }
-        fn obey(&self, command: &str) -> Result<Value, String> {
-            match command {
-                "snapshot" => Ok(self.beat()),
-                _ => Err("no such command".to_owned()),
-            }
-        }
-    }
-
-    #[test]
-    fn hello_comes_first_numbers_count_up_and_commands_are_answered() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s");
-        let listener = UnixListener::bind(&path).unwrap();
-        let link = Link::open(Some(path), Arc::new(Me));
-        let (mut supervisor, _) = listener.accept().unwrap();
-        link.send("job", json!({ "state": "started" }));
-        supervisor
-            .write_all(b"{\"id\":7,\"cmd\":\"snapshot\"}\nrubbish\n")
-            .unwrap();
-        let mut told: Vec<Value> = Vec::new();
-        let mut lines = BufReader::new(supervisor.try_clone().unwrap()).lines();
-        while told.iter().filter(|m| m["type"] == "reply").count() < 2 {
-            let next = lines.next().unwrap().unwrap();
-            told.push(serde_json::from_str(&next).unwrap());
-        }
-        link.send("bye", json!({}));
-        link.close();
-        told.extend(lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()));
-        let kinds: Vec<&str> = told.iter().filter_map(|m| m["type"].as_str()).collect();
-        assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("hello", "bye"));
-        assert!(
-            kinds.contains(&"job") && kinds.contains(&"beat"),
-            "{kinds:?}"
-        );
-        for (at, message) in told.iter().enumerate() {
-            assert_eq!(message["seq"], at + 1);
-            assert_eq!(message["pid"], std::process::id());
-        }
-        let replies: Vec<&Value> = told.iter().filter(|m| m["type"] == "reply").collect();
-        assert_eq!(replies[0]["value"]["phase"], "vae_decode");
-        assert_eq!(
-            (&replies[0]["id"], &replies[0]["ok"]),
-            (&json!(7), &json!(true))
-        );
-        assert_eq!(replies[1]["ok"], false);
-    }
-
-    #[test]
-    fn without_a_supervisor_nothing_is_kept() {
-        let link = Link::open(None, Arc::new(Me));
-        link.send("job", json!({}));
-        assert!(lock(&link.queue).messages.is_empty());
-        link.close();
-    }
-}
+#[path = "link_tests.rs"]
+mod tests;

@@ -99,6 +99,7 @@ pub type MakeCard<'a> = &'a dyn Fn(&Wanted) -> Result<Made>;
 /// Does the job that `words` (those behind the program's name) mean, and gives the exit code. `card` makes the
 /// backend for `--device cuda`; absent: this program has none.
 pub fn main(words: impl IntoIterator<Item = OsString>, card: Option<MakeCard<'_>>) -> u8 {
+    let parent = std::os::unix::process::parent_id();
     let words: Vec<OsString> = words.into_iter().collect();
     let mut job = match Job::parse(words.clone()) {
         Ok(job) => job,
@@ -117,7 +118,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>, card: Option<MakeCard<'_>
     let argv = words.iter().map(|w| w.to_string_lossy().into_owned());
     let told = Arc::new(Told::new(&settings, argv.collect()));
     let socket = std::env::var_os("FPT_AGENT_SOCKET").map(PathBuf::from);
-    told.speak(Link::open(socket, Arc::clone(&told) as Arc<dyn Subject>));
+    let subject = Arc::clone(&told) as Arc<dyn Subject>;
+    told.speak(Link::open(socket, parent, subject));
     told.send("job", json!({ "state": "started" }));
     for text in &settings.problems {
         told.send("problem", json!({ "text": text }));
@@ -291,9 +293,21 @@ impl Work<'_> {
                 single.display()
             ));
         }
+        if let Some(config) = model.foreign_config() {
+            say(&format!(
+                "the model is told by its tensors: {} beside it is of another class and is not heeded",
+                config.display()
+            ));
+        }
         for text in sizes::altered(model.config(), self.settings) {
             self.told.send("problem", json!({ "text": text }));
         }
+    }
+
+    /// Something that costs no more than words: on the console and to the supervisor.
+    fn problem(&self, text: &str) {
+        say(text);
+        self.told.send("problem", json!({ "text": text }));
     }
 
     /// What is tried next after an error, and why.

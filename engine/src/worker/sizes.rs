@@ -100,6 +100,15 @@ pub(super) fn limits() -> Limits {
 /// Whether a decode of latents of (frames, height, width) can be done on this machine at all; the reason if not. By
 /// arithmetic alone: a header of a few bytes may claim anything.
 pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
+    possible_in(config, size, memory())
+}
+
+/// The same on a machine with so many bytes of memory and swap; absent: nobody knows.
+fn possible_in(
+    config: &Config,
+    size: [usize; 3],
+    memory: Option<u64>,
+) -> std::result::Result<(), String> {
     let ratio = config.ratio();
     let [t, h, w] = size;
     let sides = [w, h].map(|side| side.saturating_mul(ratio.space));
@@ -114,14 +123,14 @@ pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result
     // no overflow: the limits above are far below
     let bytes = (frames * width * height * 3) as u64;
     // before the planner is asked, whose own time grows with the size
-    if let Some(memory) = memory().filter(|memory| bytes / DISK_SHARE > *memory) {
+    if let Some(memory) = memory.filter(|memory| bytes / DISK_SHARE > *memory) {
         return Err(too_much(
             &about,
             &format!("{} MiB of video", bytes >> 20),
             memory,
         ));
     }
-    fits_somehow(config, plan::Half::Decoder, size, &about)
+    fits_somehow(config, plan::Half::Decoder, size, &about, memory)
 }
 
 /// Whether a video of (frames, height, width), which keeps [`limits`], can be encoded on this machine at all; the
@@ -129,7 +138,7 @@ pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result
 pub(super) fn encodable(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
     let [frames, height, width] = size;
     let about = format!("{frames} frames of {width} x {height} pixels");
-    fits_somehow(config, plan::Half::Encoder, size, &about)
+    fits_somehow(config, plan::Half::Encoder, size, &about, memory())
 }
 
 /// Whether the smallest way takes no more than this machine's memory.
@@ -138,6 +147,7 @@ fn fits_somehow(
     half: plan::Half,
     size: [usize; 3],
     about: &str,
+    memory: Option<u64>,
 ) -> std::result::Result<(), String> {
     let job = Job {
         config,
@@ -151,7 +161,7 @@ fn fits_somehow(
         plan::Half::Encoder => 0,
     };
     let peak = peak.saturating_add(latents);
-    match memory().filter(|memory| peak > *memory) {
+    match memory.filter(|memory| peak > *memory) {
         Some(memory) => Err(too_much(
             about,
             &format!("{} MiB of memory in the smallest way", peak >> 20),
@@ -384,6 +394,53 @@ mod tests {
                 assert!(why.contains("would come of these latents"), "{why}");
             }
         }
+    }
+
+    /// Bytes from which on a decode of this size is taken to be possible.
+    fn least_memory(config: &Config, size: [usize; 3]) -> u64 {
+        let (mut below, mut enough) = (0_u64, 1 << 60);
+        while enough - below > 1 {
+            let middle = below.midpoint(enough);
+            match possible_in(config, size, Some(middle)) {
+                Ok(()) => enough = middle,
+                Err(_) => below = middle,
+            }
+        }
+        enough
+    }
+
+    #[test]
+    fn latents_count_with_the_smallest_way_and_the_video_with_the_disk() {
+        for config in [
+            Config::Hunyuan(HunyuanConfig::default()),
+            Config::Wan(WanConfig::default()),
+        ] {
+            // long and small: 16 channels of 4096 x 4 x 4 numbers of four bytes, three times
+            let size = [4096, 4, 4];
+            let latents = 3 * 16 * 4096 * 4 * 4 * 4;
+            let job = Job {
+                config: &config,
+                half: Half::Decoder,
+                batch: 1,
+                size,
+            };
+            let peak = plan::peak(&job, &Cpu, &least(&config)).unwrap();
+            assert_eq!(least_memory(&config, size), peak + latents);
+            let why = possible_in(&config, size, Some(peak)).unwrap_err();
+            let want = format!(
+                "{} MiB of memory in the smallest way",
+                (peak + latents) >> 20
+            );
+            assert!(why.contains(&want), "{why}");
+            // where nobody knows how much there is, it may be enough
+            assert_eq!(possible_in(&config, size, None), Ok(()));
+        }
+        // 8001 frames of 2048 x 2048: a sixteenth of them is more than the smallest way takes
+        let wan = Config::Wan(WanConfig::default());
+        let video: u64 = 8001 * 2048 * 2048 * 3;
+        let why = possible_in(&wan, [2001, 256, 256], Some(video / 16 - 1)).unwrap_err();
+        let want = format!("{} MiB of video, and this machine has ", video >> 20);
+        assert!(why.contains(&want), "{why}");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::link::{Link, Subject};
-use super::{MemoryProbe, Settings};
+use super::link::{Link, Subject, Urgency};
+use super::{EXIT_STOPPED, MemoryProbe, Settings};
 use crate::error::{Error, Result};
 use crate::ops::tiered::{Op, Watcher};
 
@@ -310,6 +310,15 @@ impl Subject for Told {
             }
             other => Err(format!("`{other}` is no command")),
         }
+    }
+
+    fn alone(&self, how: Urgency) {
+        match how {
+            Urgency::Chunk => self.asked.fetch_max(AFTER_PIECE, Ordering::Relaxed),
+            Urgency::Module => self.asked.fetch_max(AT_ONCE, Ordering::Relaxed),
+            // as good as a kill, which every file on disk is made for
+            Urgency::Now => std::process::exit(EXIT_STOPPED.into()),
+        };
     }
 }
 

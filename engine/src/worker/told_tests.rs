@@ -31,6 +31,16 @@ fn the_user_ends_it_after_a_chunk_or_at_the_next_module() {
 }
 
 #[test]
+fn who_is_alone_ends_as_if_the_user_had_asked_for_it() {
+    let told = told();
+    told.alone(Urgency::Chunk);
+    told.go_on(AT_ONCE).unwrap();
+    assert!(matches!(told.between(), Err(Error::Stopped)));
+    told.alone(Urgency::Module);
+    assert!(matches!(told.go_on(AT_ONCE), Err(Error::Stopped)));
+}
+
+#[test]
 fn a_piece_that_takes_too_long_is_ended() {
     let told = told();
     let mut watch = Watch::new(&told, Some(Duration::ZERO));

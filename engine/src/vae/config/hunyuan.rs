@@ -95,7 +95,9 @@ impl HunyuanConfig {
                 self.scaling_factor
             ));
         }
-        if self.act_fn != "silu" {
+        // diffusers knows it by two names, in any case
+        let act_fn = self.act_fn.to_lowercase();
+        if !matches!(act_fn.as_str(), "silu" | "swish") {
             return Err(format!("act_fn is {:?}; silu can be computed", self.act_fn));
         }
         let known = ["HunyuanVideoDownBlock3D", "HunyuanVideoUpBlock3D"];

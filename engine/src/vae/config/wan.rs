@@ -33,11 +33,24 @@ pub struct WanConfig {
     pub scale_factor_spatial: usize,
     /// Frames of the video per frame of the latents.
     pub scale_factor_temporal: usize,
-    /// What is added to the diffusion model's latents, by channel.
-    pub latents_mean: Vec<f64>,
-    /// What they are multiplied by before.
-    pub latents_std: Vec<f64>,
+    /// What is added to the diffusion model's latents, by channel; absent: diffusers' default, see
+    /// [`WanConfig::scaling`].
+    pub latents_mean: Option<Vec<f64>>,
+    /// What they are multiplied by before; absent: the same.
+    pub latents_std: Option<Vec<f64>>,
 }
+
+/// diffusers' defaults of `latents_mean` and `latents_std`, which are those of WAN 2.1, by channel.
+const WAN21: ([f64; 16], [f64; 16]) = (
+    [
+        -0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508, 0.4134, -0.0715,
+        0.5517, -0.3632, -0.1922, -0.9497, 0.2503, -0.2921,
+    ],
+    [
+        2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743, 3.2687, 2.1526, 2.8652,
+        1.5579, 1.6382, 1.1253, 2.8251, 1.9160,
+    ],
+);
 
 impl Default for WanConfig {
     fn default() -> Self {
@@ -55,8 +68,8 @@ impl Default for WanConfig {
             patch_size: None,
             scale_factor_spatial: 8,
             scale_factor_temporal: 4,
-            latents_mean: Vec::new(),
-            latents_std: Vec::new(),
+            latents_mean: None,
+            latents_std: None,
         }
     }
 }
@@ -121,18 +134,16 @@ impl WanConfig {
             ("latents_mean", &self.latents_mean),
             ("latents_std", &self.latents_std),
         ] {
-            if !values.is_empty() && values.len() != self.z_dim {
+            let count = values.as_ref().map_or(self.z_dim, Vec::len);
+            if count != self.z_dim {
                 return Err(format!(
-                    "{field} has {} entries for {} channels (z_dim)",
-                    values.len(),
+                    "{field} has {count} entries for {} channels (z_dim)",
                     self.z_dim
                 ));
             }
         }
-        if self.latents_mean.is_empty() != self.latents_std.is_empty() {
-            return Err("latents_mean and latents_std: one without the other".to_owned());
-        }
-        if let Some(std) = self.latents_std.iter().find(|std| **std <= 0.0) {
+        let mut stds = self.latents_std.iter().flatten();
+        if let Some(std) = stds.find(|std| **std <= 0.0) {
             return Err(format!("latents_std has {std}, which scales nothing"));
         }
         Ok(())
@@ -144,6 +155,24 @@ impl WanConfig {
             space: self.scale_factor_spatial,
             time: self.scale_factor_temporal,
         }
+    }
+
+    /// Mean and deviation of the diffusion model's latents, by channel: what is told, else diffusers' defaults. `None`:
+    /// one of them is not told, and the defaults are for another number of channels.
+    pub fn scaling(&self) -> Option<(&[f64], &[f64])> {
+        let mean = self.or_default(self.latents_mean.as_deref(), &WAN21.0)?;
+        Some((
+            mean,
+            self.or_default(self.latents_std.as_deref(), &WAN21.1)?,
+        ))
+    }
+
+    fn or_default<'a>(
+        &self,
+        told: Option<&'a [f64]>,
+        default: &'static [f64; 16],
+    ) -> Option<&'a [f64]> {
+        told.or_else(|| (self.z_dim == default.len()).then_some(default))
     }
 
     pub(crate) fn decoder_base(&self) -> usize {

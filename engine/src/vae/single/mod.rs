@@ -3,16 +3,20 @@
 mod names;
 mod shapes;
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use self::names::Naming;
 use super::config::Config;
+use super::{Model, agree};
 use crate::error::{Error, Result};
-use crate::weights::Weights;
+use crate::weights::{Description, Weights};
 
 /// What checkpoints of several parts put before the autoencoder's names.
 const PREFIXES: [&str; 3] = ["", "vae.", "first_stage_model."];
+
+/// What helps where the file and the configuration beside it are of two models.
+const TWO_MODELS: &str = "the two are not of one model; put the config.json of this file in its place, or put the file where no \
+     config.json is (its tensors alone tell the model then)";
 
 /// The models that can be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +27,7 @@ enum Kind {
 
 /// Opens a checkpoint of one file: tells the model by its tensors' names, and its configuration by a `config.json`
 /// beside it or else by their shapes.
-pub(super) fn open(path: &Path) -> Result<(Config, Arc<Weights>)> {
+pub(super) fn open(path: &Path) -> Result<Model> {
     let weights = Weights::open(path)?;
     let wrong = |reason: String| Error::File {
         path: path.to_owned(),
@@ -36,13 +40,31 @@ pub(super) fn open(path: &Path) -> Result<(Config, Arc<Weights>)> {
         )));
     };
     let weights = weights.renamed(|name| naming.rename(name.strip_prefix(prefix)?))?;
-    let config = match (beside(path)?, kind) {
-        (Some(config @ Config::Hunyuan(_)), Kind::Hunyuan)
-        | (Some(config @ Config::Wan(_)), Kind::Wan) => config,
-        (_, Kind::Hunyuan) => shapes::hunyuan(&weights).map_err(wrong)?,
-        (_, Kind::Wan) => shapes::wan(&weights).map_err(wrong)?,
+    let foreign = match (beside(path)?, kind) {
+        (Some((said, config @ Config::Hunyuan(_))), Kind::Hunyuan)
+        | (Some((said, config @ Config::Wan(_))), Kind::Wan) => {
+            let weights = weights.described(Description {
+                path: said,
+                cure: TWO_MODELS,
+            });
+            agree::check(&config, &weights)?;
+            return Ok(Model {
+                config,
+                weights,
+                foreign: None,
+            });
+        }
+        (other, _) => other.map(|(said, _)| said),
     };
-    Ok((config, weights))
+    let config = match kind {
+        Kind::Hunyuan => shapes::hunyuan(&weights),
+        Kind::Wan => shapes::wan(&weights),
+    };
+    Ok(Model {
+        config: config.map_err(wrong)?,
+        weights,
+        foreign,
+    })
 }
 
 /// The model of these tensors, whose names they have, and what stands before each.
@@ -73,13 +95,16 @@ fn recognise(weights: &Weights) -> Option<(&'static str, Kind, Naming)> {
 /// The `config.json` beside a file, where there is one of an autoencoder that can be loaded; an error where that is wrong:
 /// the shapes of tensors do not tell everything that it does. One of something else (of a folder of many checkpoints)
 /// says nothing about this file.
-fn beside(path: &Path) -> Result<Option<Config>> {
+fn beside(path: &Path) -> Result<Option<(PathBuf, Config)>> {
     let config = path.with_file_name("config.json");
     if !config.is_file() {
         return Ok(None);
     }
     match Config::text(&config) {
-        Ok(text) if Config::is_of_ours(&text) => Config::read(&config).map(Some),
+        Ok(text) if Config::is_of_ours(&text) => {
+            let read = Config::read(&config)?;
+            Ok(Some((config, read)))
+        }
         Ok(_) | Err(Error::File { .. }) => Ok(None),
         Err(other) => Err(other),
     }

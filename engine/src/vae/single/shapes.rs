@@ -1,7 +1,7 @@
 //! The configuration of a checkpoint without one, from the shapes of its tensors. What no shape tells is a fact of
 //! the published models: HunyuanVideo's groups of 32 and its scaling factor are the defaults of
-//! `AutoencoderKLHunyuanVideo`; the means and deviations of WAN's latents are those of `AutoencoderKLWan` (2.1) and of
-//! `convert_wan_to_diffusers.py` (2.2).
+//! `AutoencoderKLHunyuanVideo`; the means and deviations of WAN's latents are the defaults of `AutoencoderKLWan` (2.1) and
+//! those of `convert_wan_to_diffusers.py` (2.2).
 
 use super::super::config::{Config, HunyuanConfig, WanConfig};
 use crate::weights::Weights;
@@ -121,27 +121,14 @@ pub(super) fn wan(weights: &Weights) -> Found<Config> {
     Ok(Config::Wan(config))
 }
 
-/// Means and deviations of a diffusion model's latents of this many channels; nothing where no published model has as
-/// many.
-fn latents(channels: usize) -> (Vec<f64>, Vec<f64>) {
+/// Means and deviations of a diffusion model's latents of this many channels, where they are no defaults (those are of
+/// the 2.1 kind); nothing where no published model has as many.
+fn latents(channels: usize) -> (Option<Vec<f64>>, Option<Vec<f64>>) {
     match channels {
-        16 => (WAN21.0.to_vec(), WAN21.1.to_vec()),
-        48 => (WAN22.0.to_vec(), WAN22.1.to_vec()),
-        _ => (Vec::new(), Vec::new()),
+        48 => (Some(WAN22.0.to_vec()), Some(WAN22.1.to_vec())),
+        _ => (None, None),
     }
 }
-
-/// Mean and deviation by channel.
-const WAN21: ([f64; 16], [f64; 16]) = (
-    [
-        -0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508, 0.4134, -0.0715,
-        0.5517, -0.3632, -0.1922, -0.9497, 0.2503, -0.2921,
-    ],
-    [
-        2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743, 3.2687, 2.1526, 2.8652,
-        1.5579, 1.6382, 1.1253, 2.8251, 1.9160,
-    ],
-);
 
 /// Mean and deviation by channel.
 const WAN22: ([f64; 48], [f64; 48]) = (

@@ -122,17 +122,19 @@ impl Decoder {
     /// Latents as the diffusion model leaves them, brought to what the decoder takes: times
     /// the deviation plus the mean, by channel.
     pub fn unscale(&self, latents: &Tensor) -> Result<Tensor> {
+        let Some((mean, deviation)) = self.config.scaling() else {
+            return argument(format!(
+                "nothing says how latents of {} channels are scaled: config.json has no latents_mean and latents_std, and \
+                 diffusers' defaults are for 16; add the model's own to config.json, or say that it is done already \
+                 (--scaling-applied true)",
+                self.config.z_dim
+            ));
+        };
         let values = |values: &[f64]| -> Result<Tensor> {
-            if values.len() != self.config.z_dim {
-                return argument("config.json has no latents_mean and latents_std");
-            }
             let all = Tensor::new(values, latents.device())?.to_dtype(latents.dtype())?;
             Ok(all.reshape((1, values.len(), 1, 1, 1))?)
         };
-        let (mean, deviation) = (
-            values(&self.config.latents_mean)?,
-            values(&self.config.latents_std)?,
-        );
+        let (mean, deviation) = (values(mean)?, values(deviation)?);
         Ok(latents.broadcast_mul(&deviation)?.broadcast_add(&mean)?)
     }
 

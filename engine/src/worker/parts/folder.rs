@@ -6,11 +6,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{FINISHING, PART, WAY, WHOLE};
-use crate::error::{Error, Result, io};
+use crate::error::{Error, Result, io, read_small};
 use crate::video;
 
 /// Held by the process that decodes.
 pub(super) const LOCK: &str = "lock";
+/// Of the number of an inode.
+const MOST_DIGITS: usize = 20;
 /// Another process may remove the folder while this one opens it, so often at most.
 const MOST_RACES: u32 = 100;
 
@@ -100,9 +102,9 @@ pub(super) fn has_frames(folder: &Path) -> bool {
 
 /// Whether what stands at `output` is what was put there from this folder.
 pub(super) fn has_finished(folder: &Path, output: &Path) -> bool {
-    let number = fs::read_to_string(folder.join(FINISHING)).ok();
+    let number = read_small(&folder.join(FINISHING), MOST_DIGITS).ok();
     let there = output.metadata().ok().map(|about| about.ino().to_string());
-    number.is_some() && number == there
+    number.is_some() && number == there.map(String::into_bytes)
 }
 
 /// Removes what is ours in the folders for which `goes` says so, each if nothing else is in it, and where nothing is left to

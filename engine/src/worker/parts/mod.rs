@@ -18,12 +18,14 @@ use serde_json::Value;
 
 pub(super) use self::digest::Digest;
 use self::folder::{LOCK, has_frames, is_own, is_still_there, locked, names, remove};
-use crate::error::{Error, Result, io};
+use crate::error::{Error, Result, io, read_small};
 use crate::vae::Carry;
 use crate::video::{self, Size};
 
 /// Says how the frames were made.
 const WAY: &str = "way.json";
+/// Ours has less than 100 bytes.
+const MOST_WAY: usize = 4096;
 /// Holds the inode of the whole file before it is renamed.
 const FINISHING: &str = "finishing";
 /// The file while it is written, before its name is its own.
@@ -44,12 +46,25 @@ pub(super) struct Parts {
     root: PathBuf,
     folder: PathBuf,
     size: Size,
+    /// Frames of the whole video.
+    total: usize,
     /// Held while the worker lives.
     lock: File,
     saved: Instant,
     cost: Option<Duration>,
     /// Why no state is kept any more.
     refused: bool,
+}
+
+/// Where an earlier decode stopped.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    /// Frames that are there up to it.
+    pub(super) frames: usize,
+    /// What the next ones need; absent: nothing to go on from.
+    pub(super) carry: Option<Carry>,
+    /// Why states that are there are of no use, a sentence each.
+    pub(super) unfit: Vec<String>,
 }
 
 /// Frames of one file.
@@ -73,8 +88,8 @@ impl Parts {
         Self::root(output).is_dir()
     }
 
-    /// The folder for `output` and this digest.
-    pub(super) fn open(output: &Path, digest: &str, size: Size) -> Result<Self> {
+    /// The folder for `output` and this digest; the video will have `total` frames.
+    pub(super) fn open(output: &Path, digest: &str, size: Size, total: usize) -> Result<Self> {
         let root = Self::root(output);
         let lock = locked(&root)?;
         let folder = root.join(digest);
@@ -83,6 +98,7 @@ impl Parts {
             root,
             folder,
             size,
+            total,
             lock,
             saved: Instant::now(),
             cost: None,
@@ -109,10 +125,23 @@ impl Parts {
         }
     }
 
-    /// The way by which the frames that are there were made.
-    pub(super) fn way(&self) -> Option<Value> {
-        let text = fs::read(self.folder.join(WAY)).ok()?;
-        serde_json::from_slice(&text).ok()
+    /// The way by which the frames that are there were made; an error where what says it cannot be read.
+    pub(super) fn way(&self) -> Result<Option<Value>> {
+        let path = self.folder.join(WAY);
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let text = read_small(&path, MOST_WAY)?;
+        let way = serde_json::from_slice(&text).map_err(|e| Error::File {
+            path,
+            reason: format!("damaged: {e}"),
+        })?;
+        Ok(Some(way))
+    }
+
+    /// Where it is said in which way the frames were made.
+    pub(super) fn way_path(&self) -> PathBuf {
+        self.folder.join(WAY)
     }
 
     /// Begins anew in this way: what was made in another one goes.
@@ -127,22 +156,34 @@ impl Parts {
         })
     }
 
-    /// Where an earlier decode stopped: the newest state whose frames are all there, and how many that is.
-    pub(super) fn resume(&self, device: &Device) -> Result<(usize, Option<Carry>)> {
+    /// Where an earlier decode stopped: the newest state whose frames are all there, and how many that is. A state has no
+    /// more than `most` bytes.
+    pub(super) fn resume(&self, device: &Device, most: u64) -> Result<Stop> {
         let there = self.frames_there()?;
         let mut states = self.states()?;
         states.sort_unstable_by_key(|(frames, _)| std::cmp::Reverse(*frames));
+        let mut stop = Stop::default();
         for (frames, path) in states {
+            // of frames that were not written, or are torn: it waits for nothing
+            if frames > there {
+                continue;
+            }
             // one that cannot be read is as good as none
-            let carry = Carry::load(&path, device);
-            if let Ok(carry) = carry
-                && frames <= there
-                && carry.frames() == frames
-            {
-                return Ok((frames, Some(carry)));
+            match Carry::load(&path, device, most) {
+                Ok(carry) if carry.frames() == frames => {
+                    stop.frames = frames;
+                    stop.carry = Some(carry);
+                    break;
+                }
+                Ok(carry) => stop.unfit.push(format!(
+                    "{}: is of {} frames, not of {frames}",
+                    path.display(),
+                    carry.frames()
+                )),
+                Err(e) => stop.unfit.push(e.to_string()),
             }
         }
-        Ok((0, None))
+        Ok(stop)
     }
 
     /// Keeps finished frames, and, where that is worth its time, what the next ones need. That is insurance alone: where
@@ -152,7 +193,6 @@ impl Parts {
         first: usize,
         frames: &[u8],
         carry: &Carry,
-        total: usize,
     ) -> Result<Option<String>> {
         let count = frames.len() / self.size.frame().max(1);
         let name = format!("frames-{first:06}-{count:06}.rgb");
@@ -165,7 +205,7 @@ impl Parts {
             self.write_frames(&name, frames)?;
             told = self.refuse(&e);
         }
-        if self.refused || carry.frames() >= total || !self.is_worth(carry.bytes()) {
+        if self.refused || carry.frames() >= self.total || !self.is_worth(carry.bytes()) {
             return Ok(told);
         }
         let begun = Instant::now();
@@ -298,7 +338,7 @@ impl Parts {
         Ok(at)
     }
 
-    /// The files whose length is right, by their first frame.
+    /// The files whose length is right, with frames that the video has, by their first frame.
     fn parts(&self) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         for (name, path) in self.names()? {
@@ -311,9 +351,13 @@ impl Parts {
                 continue;
             };
             let count: usize = count;
+            let first: usize = first;
+            if first.checked_add(count).is_none_or(|end| end > self.total) {
+                continue;
+            }
             let wanted = count.checked_mul(self.size.frame());
-            let has = path.metadata().map_err(io(&path))?.len();
-            if wanted.is_some_and(|wanted| wanted as u64 == has) {
+            let about = path.metadata().map_err(io(&path))?;
+            if about.is_file() && wanted.is_some_and(|wanted| wanted as u64 == about.len()) {
                 parts.push(Part { first, count, path });
             }
         }

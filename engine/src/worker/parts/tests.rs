@@ -7,39 +7,42 @@ const SIZE: Size = Size {
 
 const DIGEST: &str = "0123456789abcdef";
 
+/// More than any of these tests keeps.
+const TOTAL: usize = 90_000;
+/// Bytes of a state.
+const MOST: u64 = 1 << 20;
+
 fn state(frames: usize) -> Carry {
-    // the numbers are private to the decoders: written as a decoder writes them
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s");
-    let number =
-        |n: usize| candle_core::Tensor::new(&[u32::try_from(n).unwrap()], &Device::Cpu).unwrap();
-    let all = [("given", frames), ("next", frames)];
-    let all = all.map(|(name, n)| (name.to_owned(), number(n)));
-    candle_core::safetensors::save(&all.into(), &path).unwrap();
-    Carry::load(&path, &Device::Cpu).unwrap()
+    Carry::after_frames(frames)
+}
+
+/// The frames that an earlier decode has left to go on from.
+fn stopped(parts: &Parts) -> usize {
+    parts.resume(&Device::Cpu, MOST).unwrap().frames
 }
 
 fn open(folder: &Path) -> Parts {
-    Parts::open(&folder.join("o.mp4"), DIGEST, SIZE).unwrap()
+    Parts::open(&folder.join("o.mp4"), DIGEST, SIZE, TOTAL).unwrap()
 }
 
 #[test]
 fn whole_frames_and_their_state_are_found_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut parts = open(folder.path());
-    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
-    parts.keep(0, &[1; 6], &state(1), 9).unwrap();
-    parts.keep(1, &[2; 24], &state(5), 9).unwrap();
+    assert_eq!(stopped(&parts), 0);
+    parts.keep(0, &[1; 6], &state(1)).unwrap();
+    parts.keep(1, &[2; 24], &state(5)).unwrap();
     drop(parts);
     let parts = open(folder.path());
-    let (frames, carry) = parts.resume(&Device::Cpu).unwrap();
-    assert_eq!((frames, carry.unwrap().frames()), (5, 5));
+    let stop = parts.resume(&Device::Cpu, MOST).unwrap();
+    assert_eq!((stop.frames, stop.carry.unwrap().frames()), (5, 5));
+    assert_eq!(stop.unfit, Vec::<String>::new());
     // cut short, as by a full disk: only what lies before it counts
     let path = folder
         .path()
         .join("o.mp4.parts/0123456789abcdef/frames-000001-000004.rgb");
     std::fs::write(&path, [2; 23]).unwrap();
-    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
+    assert_eq!(stopped(&parts), 0);
     std::fs::write(&path, [2; 24]).unwrap();
     std::fs::write(
         folder
@@ -48,11 +51,15 @@ fn whole_frames_and_their_state_are_found_again() {
         "rubbish",
     )
     .unwrap();
-    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 0);
+    assert_eq!(stopped(&parts), 0);
     assert_eq!(parts.frames_there().unwrap(), 5);
-    // a number that no decode reaches: nobody counts beyond it
-    let far = format!("frames-{}-000001.rgb", usize::MAX);
-    std::fs::write(parts.folder.join(far), [3; 6]).unwrap();
+    // numbers that no decode reaches: nobody counts beyond them
+    for first in [usize::MAX, TOTAL] {
+        let far = format!("frames-{first}-000001.rgb");
+        std::fs::write(parts.folder.join(far), [3; 6]).unwrap();
+    }
+    let far = File::create(parts.folder.join(format!("frames-000005-{TOTAL}.rgb"))).unwrap();
+    far.set_len(6 * TOTAL as u64).unwrap();
     assert_eq!(parts.frames_there().unwrap(), 5);
     let all: Vec<Vec<u8>> = parts.frames().unwrap().map(Result::unwrap).collect();
     assert_eq!(all.concat(), [vec![1; 6], vec![2; 24]].concat());
@@ -60,42 +67,131 @@ fn whole_frames_and_their_state_are_found_again() {
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
+/// The words for states that are of no use, without their folder.
+fn unfit(parts: &Parts) -> Vec<String> {
+    let stop = parts.resume(&Device::Cpu, MOST).unwrap();
+    assert_eq!(stop.frames, 0);
+    let folder = format!("{}/", parts.folder.display());
+    let all = stop.unfit.iter();
+    all.map(|text| text.strip_prefix(&folder).unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_state_that_is_not_whole_or_another_is_told_and_not_gone_on_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = open(folder.path());
+    parts.keep(0, &[1; 30], &state(5)).unwrap();
+    let path = parts.folder.join("state-000005.bin");
+    let whole = fs::read(&path).unwrap();
+    let say = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        unfit(&parts)
+    };
+    let none = "state-000005.bin: no state of a decode";
+    for cut in [0, 7, whole.len() / 2, whole.len() - 1] {
+        let told = say(&whole[..cut]);
+        assert!(told[0].starts_with(none), "{told:?}");
+    }
+    // each byte of the tensors counts
+    let header = 8 + usize::from(whole[0]) + 256 * usize::from(whole[1]);
+    for at in header..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        let told = say(&bytes);
+        assert_eq!(told, [format!("{none}, or damaged: its digest is another")]);
+    }
+    fs::write(&path, &whole).unwrap();
+    assert_eq!(stopped(&parts), 5);
+    // one of ours under another number
+    fs::rename(&path, parts.folder.join("state-000004.bin")).unwrap();
+    assert_eq!(
+        unfit(&parts),
+        ["state-000004.bin: is of 5 frames, not of 4"]
+    );
+    fs::remove_file(parts.folder.join("state-000004.bin")).unwrap();
+    // longer than the memory of any machine: it is not read
+    let huge = File::create(&path).unwrap();
+    huge.set_len(1 << 42).unwrap();
+    let told = unfit(&parts);
+    assert!(
+        told[0].contains("4398046511104 bytes are no state of this decode, which takes 1048576"),
+        "{told:?}"
+    );
+    fs::remove_file(&path).unwrap();
+    pipe(&path);
+    assert_eq!(unfit(&parts), ["state-000005.bin: not a regular file"]);
+}
+
+/// A pipe, to open which would wait for its other end for ever.
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
+
+#[test]
+fn of_how_frames_were_made_no_more_is_read_than_we_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = open(folder.path());
+    assert_eq!(parts.way().unwrap(), None);
+    let way = serde_json::json!({ "space": null, "time": [16, 12] });
+    parts.begin(&way).unwrap();
+    assert_eq!(parts.way().unwrap(), Some(way));
+    let path = parts.way_path();
+    let said = |parts: &Parts| parts.way().unwrap_err().to_string();
+    for text in ["", "{\"space\":", "\0\0\0"] {
+        fs::write(&path, text).unwrap();
+        assert!(said(&parts).contains("way.json: damaged: "), "{text:?}");
+    }
+    File::create(&path).unwrap().set_len(1 << 42).unwrap();
+    assert!(said(&parts).contains("way.json: more than 4096 bytes long"));
+    fs::remove_file(&path).unwrap();
+    pipe(&path);
+    assert!(said(&parts).ends_with("way.json: not a regular file"));
+    // neither is a pipe waited for where the number of a finished file is expected
+    pipe(&parts.folder.join(FINISHING));
+    assert!(!parts.has_finished(&folder.path().join("o.mp4")));
+    // the next attempt puts its own there
+    parts.begin(&serde_json::json!({})).unwrap();
+    assert_eq!(parts.way().unwrap(), Some(serde_json::json!({})));
+}
+
 #[test]
 fn a_state_that_cannot_be_written_ends_no_decode_and_the_old_one_counts() {
     let folder = tempfile::tempdir().unwrap();
     let mut parts = open(folder.path());
-    assert_eq!(parts.keep(0, &[1; 6], &state(1), 9).unwrap(), None);
+    assert_eq!(parts.keep(0, &[1; 6], &state(1)).unwrap(), None);
     // something in its place: nothing can be renamed to it
     fs::create_dir_all(parts.folder.join("state-000005.bin/x")).unwrap();
-    let told = parts.keep(1, &[2; 24], &state(5), 9).unwrap().unwrap();
+    let told = parts.keep(1, &[2; 24], &state(5)).unwrap().unwrap();
     assert!(
         told.contains("state-000005.bin") && told.contains("goes on without"),
         "{told}"
     );
     assert!(!parts.folder.join(PART).exists());
-    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+    assert_eq!(stopped(&parts), 1);
     // said once, and not tried again
-    assert_eq!(parts.keep(5, &[3; 6], &state(6), 9).unwrap(), None);
+    assert_eq!(parts.keep(5, &[3; 6], &state(6)).unwrap(), None);
     assert_eq!(parts.frames_there().unwrap(), 6);
-    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+    assert_eq!(stopped(&parts), 1);
 }
 
 #[test]
 fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
     let folder = tempfile::tempdir().unwrap();
     let mut parts = open(folder.path());
-    parts.keep(0, &[1; 6], &state(1), 9).unwrap();
+    parts.keep(0, &[1; 6], &state(1)).unwrap();
     let full = |parts: &Parts| {
         std::os::unix::fs::symlink("/dev/full", parts.folder.join(PART)).unwrap();
     };
     // the state is smaller than what is needed: it stays, and the error names the file
     let large = vec![2; 6 * 10_000];
     full(&parts);
-    let e = parts.keep(1, &large, &state(5), 90_000).unwrap_err();
+    let e = parts.keep(1, &large, &state(5)).unwrap_err();
     assert!(is_full(&e) && e.to_string().contains("o.mp4.parts"), "{e}");
-    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+    assert_eq!(stopped(&parts), 1);
     full(&parts);
-    let told = parts.keep(1, &[2; 24], &state(5), 9).unwrap().unwrap();
+    let told = parts.keep(1, &[2; 24], &state(5)).unwrap().unwrap();
     assert!(told.contains("goes on without"), "{told}");
     assert_eq!(parts.frames_there().unwrap(), 5);
     assert!(parts.states().unwrap().is_empty());
@@ -107,11 +203,8 @@ fn a_pipe_in_the_place_of_the_lock_is_not_waited_for() {
     let output = folder.path().join("o.mp4");
     let root = Parts::root(&output);
     fs::create_dir(&root).unwrap();
-    let made = std::process::Command::new("mkfifo")
-        .arg(root.join(LOCK))
-        .status();
-    assert!(made.unwrap().success());
-    let e = Parts::open(&output, DIGEST, SIZE).unwrap_err();
+    pipe(&root.join(LOCK));
+    let e = Parts::open(&output, DIGEST, SIZE, TOTAL).unwrap_err();
     assert!(
         matches!(&e, Error::InTheWay { path, .. } if path.ends_with(LOCK)),
         "{e}"
@@ -150,7 +243,7 @@ fn files_of_the_users_beside_ours_stay() {
     }
     let mut parts = open(folder.path());
     parts.begin(&serde_json::json!({})).unwrap();
-    parts.keep(0, &[1; 6], &state(1), 9).unwrap();
+    parts.keep(0, &[1; 6], &state(1)).unwrap();
     fs::write(parts.whole(), "half a video").unwrap();
     fs::write(parts.folder.join(".tmpAb12Cd"), "half a state").unwrap();
     parts.remove();
@@ -168,7 +261,7 @@ fn files_of_the_users_beside_ours_stay() {
 fn one_output_is_written_by_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let _first = open(folder.path());
-    let second = Parts::open(&folder.path().join("o.mp4"), "other", SIZE).unwrap_err();
+    let second = Parts::open(&folder.path().join("o.mp4"), "other", SIZE, TOTAL).unwrap_err();
     assert!(matches!(second, Error::InTheWay { .. }), "{second:?}");
     assert!(
         second.to_string().contains("another process is decoding"),
@@ -179,7 +272,7 @@ fn one_output_is_written_by_one_process() {
 /// What a kill leaves: the folder of an open decode, put beside it and its lock let go.
 fn killed(folder: &Path, output: &Path, fill: impl FnOnce(&mut Parts)) {
     let other = folder.join("elsewhere.mp4");
-    let mut parts = Parts::open(&other, DIGEST, SIZE).unwrap();
+    let mut parts = Parts::open(&other, DIGEST, SIZE, TOTAL).unwrap();
     fill(&mut parts);
     fs::rename(Parts::root(&other), Parts::root(output)).unwrap();
 }
@@ -202,7 +295,7 @@ fn what_a_kill_leaves_goes_unless_a_decode_goes_on_from_it() {
 
     killed(folder.path(), &output, |parts| {
         begun(parts);
-        parts.keep(0, &[1; 6], &state(1), 9).unwrap();
+        parts.keep(0, &[1; 6], &state(1)).unwrap();
         // of other settings, without a frame
         let other = parts.root.join("fedcba9876543210");
         fs::create_dir(&other).unwrap();
@@ -211,7 +304,7 @@ fn what_a_kill_leaves_goes_unless_a_decode_goes_on_from_it() {
     Parts::tidy(&output);
     assert!(!root.join("fedcba9876543210").exists());
     let parts = open(folder.path());
-    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+    assert_eq!(stopped(&parts), 1);
 
     // it is in use
     let before = names(&root.join(DIGEST)).unwrap();

@@ -1,0 +1,145 @@
+//! What the engine's worker, started by hand, makes of what an earlier one has left, and of what it cannot hold.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::decode::{LIMIT, files, latents, model, words};
+use crate::harness::{BINARY, Home, wait_until};
+
+/// A worker that decodes this to `out/NAME`.
+fn worker(home: &Home, latents: &Path, name: &str) -> Command {
+    let words = words(latents, &model(), &home.out().join(name));
+    let mut command = Command::new(BINARY);
+    home.dress(&mut command);
+    command.args(["worker", "decode"]).args(words);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Where what is finished of `out/v` lies.
+fn folder(home: &Home) -> Option<PathBuf> {
+    let mut all = std::fs::read_dir(home.path("out/v.parts")).ok()?.flatten();
+    all.find_map(|entry| Some(entry.path()).filter(|path| path.is_dir()))
+}
+
+/// The newest state in it.
+fn state(folder: &Path) -> Option<PathBuf> {
+    let all = std::fs::read_dir(folder).ok()?.flatten();
+    let states = all.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("state-")
+    });
+    states.max()
+}
+
+/// Decodes to `out/v` until there is something to go on from.
+fn killed(home: &Home, latents: &Path) -> PathBuf {
+    let mut worker = worker(home, latents, "v")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(wait_until(LIMIT, || folder(home).is_some_and(|f| state(&f).is_some())));
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    folder(home).unwrap()
+}
+
+fn said(output: &Output) -> String {
+    let all = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8(all).unwrap()
+}
+
+/// Replaces a file by one of this length that takes no room.
+fn sparse(path: &Path, length: u64) {
+    File::create(path).unwrap().set_len(length).unwrap();
+}
+
+/// What is told of a damage, and what makes it.
+type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
+
+#[test]
+fn what_is_damaged_of_an_earlier_attempt_is_told_and_the_decode_begins_anew() {
+    let home = Home::new();
+    let latents = latents(&home, "l.safetensors", [16, 80, 8, 8]);
+    let undisturbed = worker(&home, &latents, "whole").output().unwrap();
+    assert!(undisturbed.status.success(), "{}", said(&undisturbed));
+    let way = |folder: &Path| folder.join("way.json");
+    let damages: [Damage<'_>; 5] = [
+        ("way.json: more than 4096 bytes long", &|folder| {
+            sparse(&way(folder), 1 << 40);
+        }),
+        ("way.json: damaged: ", &|folder| {
+            std::fs::write(way(folder), "{\"time\": [16").unwrap();
+        }),
+        // the exact mode is another model's
+        (
+            "way.json: says nothing of how this video can be decoded",
+            &|folder| {
+                std::fs::write(way(folder), "{\"exact\": 1000000}").unwrap();
+            },
+        ),
+        ("are no state of this decode", &|folder| {
+            sparse(&state(folder).unwrap(), 1 << 40);
+        }),
+        ("or damaged: its digest is another", &|folder| {
+            let path = state(folder).unwrap();
+            let mut bytes = std::fs::read(&path).unwrap();
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            std::fs::write(path, bytes).unwrap();
+        }),
+    ];
+    for (want, damage) in damages {
+        let folder = killed(&home, &latents);
+        damage(&folder);
+        let again = worker(&home, &latents, "v").output().unwrap();
+        let text = said(&again);
+        assert!(again.status.success(), "{text}");
+        let told = text.lines().find(|line| line.contains(want));
+        let told = told.unwrap_or_else(|| panic!("{want}: {text}"));
+        assert!(told.ends_with(": the decode begins anew"), "{told}");
+        assert!(!text.contains("from an earlier attempt"), "{text}");
+        let output = home.path("out/v");
+        assert!(files(&output) == files(&home.path("out/whole")), "{want}");
+        std::fs::remove_dir_all(output).unwrap();
+    }
+}
+
+/// Latents whose numbers take 600 MiB, in a file of half of that which takes no room.
+fn large(home: &Home) -> PathBuf {
+    let bytes = 16 * 2400 * 64 * 64 * 2;
+    let header = format!(
+        r#"{{"latents":{{"dtype":"F16","shape":[1,16,2400,64,64],"data_offsets":[0,{bytes}]}}}}"#
+    );
+    let path = home.path("large.safetensors");
+    let mut file = File::create(&path).unwrap();
+    let length = header.len() as u64;
+    file.write_all(&length.to_le_bytes()).unwrap();
+    file.write_all(header.as_bytes()).unwrap();
+    file.set_len(8 + length + bytes).unwrap();
+    path
+}
+
+#[test]
+fn latents_for_which_no_memory_can_be_had_are_told_by_their_file() {
+    let home = Home::new();
+    let latents = large(&home);
+    let worker = worker(&home, &latents, "v");
+    let mut limited = Command::new("sh");
+    home.dress(&mut limited);
+    let output = limited
+        .args(["-c", "ulimit -v 600000; exec \"$0\" \"$@\""])
+        .arg(worker.get_program())
+        .args(worker.get_args())
+        .output()
+        .unwrap();
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(65), "{text}");
+    let want = format!(
+        "framepack-tui worker: failed to decode: {}: weight latents: 600 MiB of memory for it cannot be had",
+        latents.display()
+    );
+    assert!(text.contains(&want), "{text}");
+}
