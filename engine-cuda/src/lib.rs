@@ -189,8 +189,7 @@ impl Cuda {
     /// Gives everything that is not in use back to the card: after the models are dropped, all of it.
     pub fn release(&self) -> Result<()> {
         self.kernels.clear();
-        self.synchronize()?;
-        self.pool.release()
+        self.compact()
     }
 
     /// Forgets what the profile has.

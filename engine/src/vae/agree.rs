@@ -1,6 +1,8 @@
 //! Whether a configuration and weights are of one model. That is looked at when a model is opened: what the
 //! configuration says is what latents are judged by, and it must not be that of another member of the family.
 
+use std::collections::HashSet;
+
 use super::config::{Config, HunyuanConfig, WanConfig};
 use crate::error::Result;
 use crate::weights::Weights;
@@ -25,13 +27,11 @@ pub(super) fn check(config: &Config, weights: &Weights) -> Result<()> {
         Config::Hunyuan(config) => hunyuan(config),
         Config::Wan(config) => wan(config),
     };
+    let part = |name: &str| name.split_once('.').map(|(part, _)| part.to_owned());
+    let there: HashSet<String> = weights.names().filter_map(part).collect();
     for Telling { name, shape } in all {
-        let half = name.split_once('.').map_or("", |(half, _)| half);
-        let has_half = matches!(half, "decoder" | "encoder")
-            && weights
-                .names()
-                .any(|name| name.split_once('.').is_some_and(|(own, _)| own == half));
-        if has_half || weights.has(&name) {
+        let half = part(&name).filter(|part| matches!(part.as_str(), "decoder" | "encoder"));
+        if half.is_some_and(|half| there.contains(&half)) || weights.has(&name) {
             weights.check_shape(&name, &shape)?;
         }
     }

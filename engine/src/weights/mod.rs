@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 const MAX_INDEX: u64 = 16 << 20;
 
 /// The tensors of a model, read on demand.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Weights {
     /// What was opened: the folder or the file.
     path: PathBuf,
@@ -182,12 +182,8 @@ impl Weights {
     /// The same, and what is asked of them from now on is what this `config.json` says.
     pub(crate) fn described(self: Arc<Self>, description: Description) -> Arc<Self> {
         Arc::new(Self {
-            path: self.path.clone(),
-            files: self.files.clone(),
-            places: self.places.clone(),
-            variant: self.variant.clone(),
-            passed_over: self.passed_over.clone(),
             description: Some(description),
+            ..Arc::unwrap_or_clone(self)
         })
     }
 
@@ -210,12 +206,8 @@ impl Weights {
             }
         }
         Ok(Arc::new(Self {
-            path: self.path.clone(),
-            files: self.files.clone(),
             places,
-            variant: self.variant.clone(),
-            passed_over: self.passed_over.clone(),
-            description: self.description.clone(),
+            ..Arc::unwrap_or_clone(self)
         }))
     }
 

@@ -79,17 +79,7 @@ impl Link {
     /// Connects to the socket at `path`, if there is one. `parent`: the process that has started this one.
     pub(super) fn open(path: Option<PathBuf>, parent: u32, subject: Arc<dyn Subject>) -> Self {
         let queue = Arc::new(Mutex::new(Queue::default()));
-        let mut line = path.map(|path| Line {
-            path,
-            subject,
-            queue: Arc::clone(&queue),
-            parent,
-            alone: None,
-            socket: None,
-            seq: 0,
-            pending: Vec::new(),
-            received: Vec::new(),
-        });
+        let mut line = path.map(|path| Line::new(path, parent, subject, Arc::clone(&queue)));
         if let Some(line) = &mut line {
             // a short job has ended before a busy machine lets another thread run
             line.connect();
@@ -161,6 +151,25 @@ struct Line {
 }
 
 impl Line {
+    fn new(
+        path: PathBuf,
+        parent: u32,
+        subject: Arc<dyn Subject>,
+        queue: Arc<Mutex<Queue>>,
+    ) -> Self {
+        Self {
+            path,
+            subject,
+            queue,
+            parent,
+            alone: None,
+            socket: None,
+            seq: 0,
+            pending: Vec::new(),
+            received: Vec::new(),
+        }
+    }
+
     fn run(mut self) {
         let (mut tried, mut beaten) = (Instant::now(), None::<Instant>);
         loop {

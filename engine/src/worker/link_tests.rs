@@ -85,17 +85,8 @@ fn without_a_supervisor_nothing_is_kept() {
 }
 
 fn line(path: PathBuf, parent: u32, subject: &Arc<Me>) -> Line {
-    Line {
-        path,
-        subject: Arc::clone(subject) as Arc<dyn Subject>,
-        queue: Arc::default(),
-        parent,
-        alone: None,
-        socket: None,
-        seq: 0,
-        pending: Vec::new(),
-        received: Vec::new(),
-    }
+    let subject = Arc::clone(subject) as Arc<dyn Subject>;
+    Line::new(path, parent, subject, Arc::default())
 }
 
 #[test]

@@ -127,7 +127,7 @@ impl Parts {
 
     /// The way by which the frames that are there were made; an error where what says it cannot be read.
     pub(super) fn way(&self) -> Result<Option<Value>> {
-        let path = self.folder.join(WAY);
+        let path = self.way_path();
         if path.symlink_metadata().is_err() {
             return Ok(None);
         }
