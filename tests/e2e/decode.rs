@@ -72,7 +72,7 @@ pub(crate) fn decode(home: &Home, latents: &Path, output: &Path, more: &[OsStrin
 }
 
 /// The files of a folder with their bytes, by name.
-fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     let mut files: Vec<_> = entries
         .map(|e| {

@@ -19,6 +19,7 @@ mod cures;
 mod decode;
 #[cfg(test)]
 mod diagnose;
+mod disk;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]

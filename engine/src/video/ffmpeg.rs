@@ -20,6 +20,10 @@ const ENCODERS: [(&str, &[&str]); 5] = [
 /// By these words it tells of a full disk; some versions end well all the same.
 const NO_ROOM: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 
+fn is_full(words: &str) -> bool {
+    NO_ROOM.iter().any(|room| words.contains(room))
+}
+
 /// The best encoder that it has.
 fn encoder(program: &Path) -> Result<(&'static str, &'static [&'static str])> {
     let told = asked(program, &["-encoders".into()])?;
@@ -84,9 +88,8 @@ impl Mp4 {
     /// Waits for its end, which must be a good one.
     fn ended(&mut self) -> Result<()> {
         let (status, words) = self.running.ended()?;
-        let full = |words: &String| NO_ROOM.iter().any(|room| words.contains(room));
         match words {
-            Some(words) if !status.success() || full(&words) => Err(self.broken(&words)),
+            Some(words) if !status.success() || is_full(&words) => Err(self.broken(&words)),
             None if !status.success() => Err(self.broken(&status.to_string())),
             _ => Ok(()),
         }
@@ -94,7 +97,12 @@ impl Mp4 {
 
     /// It broke off: not for want of a program, but of room or the like, which its own words tell.
     fn broken(&self, words: &str) -> Error {
-        io(&self.path)(std::io::Error::other(format!("ffmpeg: {words}")))
+        let kind = if is_full(words) {
+            std::io::ErrorKind::StorageFull
+        } else {
+            std::io::ErrorKind::Other
+        };
+        io(&self.path)(std::io::Error::new(kind, format!("ffmpeg: {words}")))
     }
 }
 

@@ -252,6 +252,40 @@ fn what_a_writing_program_complains_of_is_told() {
     assert_eq!(fs::read(&output).unwrap(), colours());
 }
 
+/// A device that is always full: each writer says so, for small files as well, whose bytes wait in a buffer to the end.
+#[test]
+fn a_full_disk_is_an_error_of_every_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = Path::new("/dev/full");
+    let gif = || {
+        let mut writer = Box::new(gif::Gif::new(full, SIZE, 24.0)?);
+        writer.frame(&colours()[..SIZE.frame()])?;
+        writer.end()
+    };
+    let pictures = || {
+        let into = folder.path().join("p");
+        let mut writer = Box::new(png::Pictures::new(&into, SIZE)?);
+        std::os::unix::fs::symlink(full, into.join("frame_00001.png")).unwrap();
+        writer.frame(&colours()[..SIZE.frame()])?;
+        writer.end()
+    };
+    let list = "case \"$*\" in *-encoders*) echo ' V....D mpeg4 MPEG-4'; exit;; esac";
+    let path = script(
+        folder.path(),
+        &format!("{list}\ncat >/dev/null; echo 'trailer: No space left on device' >&2"),
+    );
+    let mp4 = || {
+        let mut writer = Box::new(ffmpeg::Mp4::new(full, SIZE, 24.0)?);
+        writer.frame(&colours()[..SIZE.frame()])?;
+        writer.end()
+    };
+    for e in [gif(), pictures(), program::with(&path, mp4)] {
+        let e = e.unwrap_err();
+        assert!(e.is_full(), "{e}");
+        assert!(e.to_string().contains("No space left on device"), "{e}");
+    }
+}
+
 #[test]
 fn a_program_that_cannot_write_is_known_before_anything_is_computed() {
     let folder = tempfile::tempdir().unwrap();

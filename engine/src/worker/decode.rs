@@ -152,13 +152,28 @@ impl Plan {
         if in_the_way {
             return Err(Error::Exists(output.clone()));
         }
+        self.make(work, now, (asked, chosen), &mut parts)
+            .map_err(|e| e.with_cure(|| parts.cure(self.frames)))?;
+        parts.remove();
+        wrote(output);
+        Ok(())
+    }
+
+    /// Decodes what is not there yet, and puts the video in its place.
+    fn make(
+        &self,
+        work: &Work<'_>,
+        now: &Try,
+        (asked, chosen): (Option<Way>, &mut Option<Choice>),
+        parts: &mut Parts,
+    ) -> Result<()> {
         if parts.frames_there()? < self.frames {
             let ready = work.device(now.place, now.dtype)?;
             let way = match asked {
                 Some(way) => way,
-                None => self.choose(work, now, &ready, &mut parts, chosen)?,
+                None => self.choose(work, now, &ready, parts, chosen)?,
             };
-            self.decode(work, ready, &way, &mut parts)?;
+            self.decode(work, ready, &way, parts)?;
         }
         self.save(work, parts)
     }
@@ -260,7 +275,7 @@ impl Plan {
         decoder.decode_way(&latents, way, carry.as_ref(), &mut watch, &mut sink)
     }
 
-    fn save(&self, work: &Work<'_>, parts: Parts) -> Result<()> {
+    fn save(&self, work: &Work<'_>, parts: &Parts) -> Result<()> {
         let (told, output) = (work.told, &work.job.output);
         told.phase("save", json!({}));
         // all frames are there: the video needs the room more
@@ -276,10 +291,7 @@ impl Plan {
                 told.between()
             },
             |whole| parts.finishing(whole),
-        )?;
-        parts.remove();
-        wrote(output);
-        Ok(())
+        )
     }
 }
 

@@ -139,12 +139,19 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
         TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes).map_err(wrong)?;
     // not by its own function for files, which makes one that nobody else may read
     let bytes = safetensors::serialize([("latents", view)], Some(told)).map_err(wrong)?;
-    let part = video::free_name(&job.output)?;
+    let cure = || {
+        let room = bytes.len().div_ceil(1 << 20);
+        format!(
+            "make {room} MiB free there, or name an output on another disk, and encode it again: nothing is kept"
+        )
+    };
+    let part = video::free_name(&job.output).map_err(|e| e.with_cure(cure))?;
     video::whole(
         &part,
         |part| std::fs::write(part, &bytes).map_err(io(part)),
         |part| video::into_place(part, &job.output, job.force),
     )
+    .map_err(|e| e.with_cure(cure))
 }
 
 #[cfg(test)]

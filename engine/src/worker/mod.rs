@@ -15,7 +15,7 @@ mod sizes;
 mod told;
 mod watch;
 
-pub use self::job::{Job, Place, Task, USAGE, Usage};
+pub use self::job::{Disk, Job, Place, Task, USAGE, Usage};
 pub use self::settings::Settings;
 
 use std::ffi::OsString;

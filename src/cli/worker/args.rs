@@ -111,7 +111,7 @@ command goes on after them, to the same bits.
 
 Exit codes: those of `run`; 64 also: the output is there (--force replaces it), or cannot be
 one; 65: latents, model or vault entry are damaged or do not fit each other; 66: not found;
-69: no ffmpeg, or no card that can be used.
+69: no ffmpeg, or no card that can be used; 73: the disk has no room for the frames.
 
 Examples: framepack-tui decode latents.safetensors --model HunyuanVideo/vae -o out.mp4
           framepack-tui decode --from-vault --model HunyuanVideo/vae -o rescued.gif";

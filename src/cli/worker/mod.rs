@@ -2,6 +2,7 @@
 
 mod args;
 mod cuda;
+mod disk;
 mod source;
 
 use std::os::unix::process::CommandExt;
@@ -68,11 +69,14 @@ pub(super) fn encode(args: EncodeArgs) -> Result<u8, CliError> {
 /// Runs the job as any other program.
 fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
     let mut job = job.normal();
-    job.check().map_err(|why| CliError::Engine {
+    let disk = job.check().map_err(|why| CliError::Engine {
         what: job.task.word(),
         why: Box::new(why),
     })?;
     let mut notices = Vec::new();
+    if let Some(disk) = disk {
+        notices.extend(disk::judge(&disk, disk::room(&disk.folder))?);
+    }
     job.place = place(how.device, &mut notices)?;
     let on_cpu = job.place == Place::Cpu;
     if on_cpu {

@@ -28,7 +28,7 @@ pub(super) fn names(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
 }
 
 /// Whether a folder is named by a digest, as all of ours are.
-fn is_digest(name: &str) -> bool {
+pub(super) fn is_digest(name: &str) -> bool {
     name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 

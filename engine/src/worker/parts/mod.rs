@@ -17,7 +17,7 @@ use candle_core::Device;
 use serde_json::Value;
 
 pub(super) use self::digest::Digest;
-use self::folder::{LOCK, has_frames, is_own, is_still_there, locked, names, remove};
+use self::folder::{LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, remove};
 use crate::error::{Error, Result, io};
 use crate::vae::Carry;
 use crate::video::{self, Size};
@@ -71,6 +71,19 @@ impl Parts {
     /// Whether there is anything of `output`.
     pub(super) fn exist(output: &Path) -> bool {
         Self::root(output).is_dir()
+    }
+
+    /// Bytes of the finished frames of `output`, of the settings that have the most.
+    pub(super) fn bytes_there(output: &Path) -> u64 {
+        let of = |folder: PathBuf| names(&folder).unwrap_or_default().into_iter();
+        let folders = of(Self::root(output)).filter(|(name, _)| is_digest(name));
+        let frames = |(_, folder)| -> u64 {
+            let files = of(folder).filter(|(name, _)| name.starts_with("frames-"));
+            files
+                .filter_map(|(_, path)| Some(path.metadata().ok()?.len()))
+                .sum()
+        };
+        folders.map(frames).max().unwrap_or(0)
     }
 
     /// The folder for `output` and this digest.
@@ -157,12 +170,17 @@ impl Parts {
         let count = frames.len() / self.size.frame().max(1);
         let name = format!("frames-{first:06}-{count:06}.rgb");
         let mut told = None;
-        if let Err(e) = self.write_frames(&name, frames) {
-            if !is_full(&e) || self.state_bytes()? < frames.len() as u64 {
+        if let (Err(e), fit) = self.write_frames(&name, frames) {
+            // where the room of the states is not enough for all frames that are to come, a later run needs them more
+            let coming = total
+                .saturating_sub(first)
+                .saturating_mul(self.size.frame());
+            let room = self.state_bytes()?.saturating_add(fit);
+            if !e.is_full() || room < coming as u64 {
                 return Err(e);
             }
             self.drop_states()?;
-            self.write_frames(&name, frames)?;
+            self.write_frames(&name, frames).0?;
             told = self.refuse(&e);
         }
         if self.refused || carry.frames() >= total || !self.is_worth(carry.bytes()) {
@@ -185,11 +203,38 @@ impl Parts {
         Ok(None)
     }
 
-    fn write_frames(&self, name: &str, frames: &[u8]) -> Result<()> {
-        self.write(name, |path| {
+    /// The second: how many bytes fitted, where they did not all.
+    fn write_frames(&self, name: &str, frames: &[u8]) -> (Result<()>, u64) {
+        let mut fit = 0;
+        let written = self.write(name, |path| {
             let mut file = File::create(path).map_err(io(path))?;
-            file.write_all(frames).map_err(io(path))
-        })
+            file.write_all(frames).map_err(io(path)).inspect_err(|_| {
+                fit = file.metadata().map_or(0, |about| about.len());
+            })
+        });
+        (written, fit)
+    }
+
+    /// What may be done where there was no room, and what a later run goes on from; of `total` frames.
+    pub(super) fn cure(&self, total: usize) -> String {
+        let there = self.frames_there().unwrap_or(0);
+        let at = self.root.display();
+        if there >= total {
+            return format!(
+                "all {total} frames are kept in {at}: make room there for the video, and the same command writes it without decoding again"
+            );
+        }
+        let missing = (total - there).saturating_mul(self.size.frame());
+        let room = missing.div_ceil(1 << 20);
+        // frames alone are no place to go on from
+        match self.resume(&Device::Cpu) {
+            Ok((kept, _)) if kept > 0 => format!(
+                "{kept} of {total} frames are kept in {at}: make {room} MiB free there, and room for the video, and the same command goes on after them"
+            ),
+            _ => format!(
+                "make {room} MiB free there, and room for the video, and give the same command again, or name an output on another disk"
+            ),
+        }
     }
 
     /// From here on no state is kept; the words for it, the first time.
@@ -248,7 +293,7 @@ impl Parts {
     }
 
     /// Takes everything of ours away, of other settings as well: the output is there.
-    pub(super) fn remove(self) {
+    pub(super) fn remove(&self) {
         remove(&self.root, |_| true);
     }
 
@@ -334,12 +379,6 @@ impl Parts {
     fn names(&self) -> Result<Vec<(String, PathBuf)>> {
         names(&self.folder)
     }
-}
-
-/// Whether there was no room.
-fn is_full(e: &Error) -> bool {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(e, Error::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
 }
 
 impl Drop for Parts {

@@ -92,13 +92,27 @@ fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
     let large = vec![2; 6 * 10_000];
     full(&parts);
     let e = parts.keep(1, &large, &state(5), 90_000).unwrap_err();
-    assert!(is_full(&e) && e.to_string().contains("o.mp4.parts"), "{e}");
+    assert!(e.is_full() && e.to_string().contains("o.mp4.parts"), "{e}");
     assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+    // larger than these frames, but not than all that are to come: without it a later run would begin anew
+    full(&parts);
+    let e = parts.keep(1, &[2; 24], &state(5), 90_000).unwrap_err();
+    assert!(e.is_full(), "{e}");
+    assert_eq!(parts.resume(&Device::Cpu).unwrap().0, 1);
+    let cure = parts.cure(90_000);
+    assert!(cure.starts_with("1 of 90000 frames are kept in "), "{cure}");
+    assert!(
+        cure.contains("make 1 MiB free there") && cure.contains("goes on after them"),
+        "{cure}"
+    );
     full(&parts);
     let told = parts.keep(1, &[2; 24], &state(5), 9).unwrap().unwrap();
     assert!(told.contains("goes on without"), "{told}");
     assert_eq!(parts.frames_there().unwrap(), 5);
     assert!(parts.states().unwrap().is_empty());
+    assert!(parts.cure(9).contains("give the same command again"));
+    let cure = parts.cure(5);
+    assert!(cure.contains("writes it without decoding again"), "{cure}");
 }
 
 #[test]
