@@ -19,6 +19,7 @@ mod cures;
 mod decode;
 #[cfg(test)]
 mod diagnose;
+#[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod ending;
@@ -28,6 +29,8 @@ mod engine;
 mod failures;
 #[cfg(test)]
 mod follow;
+#[cfg(test)]
+mod formats;
 #[cfg(test)]
 mod gpus;
 #[cfg(test)]

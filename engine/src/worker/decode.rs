@@ -40,9 +40,9 @@ struct Try {
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
     work.job.check_place()?;
     work.told.phase("model_load", json!({}));
-    // not after hours of work
-    video::writable(Kind::of(&work.job.output)?)?;
     let plan = Plan::of(work)?;
+    // not after hours of work
+    video::writable(Kind::of(&work.job.output)?, plan.size, plan.fps)?;
     let mut now = Try {
         place: work.place(),
         dtype: work.dtype(),
@@ -143,7 +143,7 @@ impl Plan {
         let asked = sizes::asked(self.model.config(), work.settings);
         let digest = self.digest(now, asked.as_ref())?;
         let mut parts = Parts::open(output, &digest, self.size)?;
-        if parts.has_finished(output) {
+        if parts.has_finished(output, self.fps) {
             // killed between the last step and its end
             wrote(output);
             parts.remove();
@@ -154,8 +154,9 @@ impl Plan {
         }
         self.make(work, now, (asked, chosen), &mut parts)
             .map_err(|e| e.with_cure(|| parts.cure(self.frames)))?;
-        parts.remove();
+        // said before what tells that it is ours goes
         wrote(output);
+        parts.remove();
         Ok(())
     }
 
@@ -290,7 +291,7 @@ impl Plan {
                 told.progress(done, total, "frames");
                 told.between()
             },
-            |whole| parts.finishing(whole),
+            |whole| parts.finishing(whole, self.fps),
         )
     }
 }
@@ -314,7 +315,7 @@ fn playable(job: &Job, fps: f64) -> Result<f64> {
 }
 
 /// The supervisor finds the file by this line.
-fn wrote(output: &Path) {
+pub(super) fn wrote(output: &Path) {
     say(&format!("Wrote {}", output.display()));
 }
 

@@ -7,8 +7,9 @@ use candle_core::{Device, Tensor};
 use safetensors::tensor::TensorView;
 use serde_json::json;
 
-use super::decode::class;
+use super::decode::{class, wrote};
 use super::job::{channels, fitting, open_model};
+use super::latents::Latents;
 use super::told::AT_ONCE;
 use super::watch::Watch;
 use super::{Ready, Work, say, sizes};
@@ -17,10 +18,18 @@ use crate::plan::{self, Half, Way};
 use crate::vae::Model;
 use crate::video::{self, Frames};
 
+/// The run that wrote latents, as the vault names it.
+const RUN: &str = "run";
+
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
     let (job, told) = (work.job, work.told);
     job.check_place()?;
     if job.output.symlink_metadata().is_ok() && !job.force {
+        if is_of_this_run(work) {
+            // killed between the last step and its end
+            wrote(&job.output);
+            return Ok(());
+        }
         return Err(Error::Exists(job.output.clone()));
     }
     told.phase("model_load", json!({}));
@@ -90,8 +99,15 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
         .contiguous()?;
     told.phase("save", json!({}));
     write(work, &model, &latents, fps)?;
-    say(&format!("Wrote {}", job.output.display()));
+    wrote(&job.output);
     Ok(())
+}
+
+/// Whether an earlier attempt of this very run has written what stands at the output: latents say of which run they are.
+fn is_of_this_run(work: &Work<'_>) -> bool {
+    let run = work.settings.run.as_deref();
+    let there = Latents::look(&work.job.output).ok();
+    there.is_some_and(|latents| run.is_some() && latents.says(RUN) == run)
 }
 
 /// The first frames as (1, 3, T, H, W) of -1 to 1.
@@ -126,6 +142,9 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
     ]
     .map(|(name, text)| (name.to_owned(), text))
     .into();
+    if let Some(run) = &work.settings.run {
+        told.insert(RUN.to_owned(), run.clone());
+    }
     if let Some(fps) = job.fps.or(fps) {
         told.insert("fps".to_owned(), fps.to_string());
     }

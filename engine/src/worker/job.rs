@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::decode::class;
+use super::disk::Disk;
 use super::latents::Latents;
 use super::parts::Parts;
 use super::sizes;
@@ -70,40 +71,6 @@ pub struct Job {
     /// The latents are as the decoder takes them (`true`), or as a diffusion model leaves them; absent:
     /// what the file says, else the latter.
     pub scaling_applied: Option<bool>,
-}
-
-/// What a decode needs of the disk on which its output lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disk {
-    /// The folder of the output.
-    pub folder: PathBuf,
-    /// Bytes of the frames that are kept there until the video is whole, less those that are there from an earlier
-    /// decode. That is certain.
-    pub frames: u64,
-    /// Bytes of the video beside them, about, and seldom more: what an encoder makes of frames is known when it has.
-    pub video: u64,
-}
-
-impl Disk {
-    fn of(output: &Path, kind: Kind, config: &Config, [t, h, w]: [usize; 3]) -> Self {
-        let ratio = config.ratio();
-        // the sizes were found possible
-        let frames = ((t - 1) * ratio.time + 1) * h * ratio.space * w * ratio.space * 3;
-        let all = frames as u64;
-        let folder = match output.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        Self {
-            folder: folder.to_owned(),
-            frames: all.saturating_sub(Parts::bytes_there(output)),
-            video: match kind {
-                Kind::Pictures => all,
-                Kind::Gif => all / 2,
-                Kind::Mp4 => all / 10,
-            },
-        }
-    }
 }
 
 /// Words that cannot be understood.
@@ -255,27 +222,31 @@ impl Job {
         self.check_place()?;
         self.check_output()?;
         let model = open_model(&self.model)?;
-        match self.task {
-            Task::Decode => {
-                let latents = Latents::look(&self.input)?;
-                let config = model.config();
-                latents.made_for(class(config))?;
-                let [_, _, t, h, w] = latents.fits(channels(config), self.item)?;
-                sizes::possible(config, [t, h, w]).map_err(|reason| Error::File {
-                    path: self.input.clone(),
-                    reason,
-                })?;
-                let kind = Kind::of(&self.output)?;
-                video::writable(kind)?;
-                Ok(Some(Disk::of(&self.output, kind, config, [t, h, w])))
-            }
-            _ => {
-                if let Some(about) = video::look(&self.input)? {
-                    self.check_video(model.config(), &about)?;
-                }
-                Ok(None)
-            }
+        if self.task == Task::Decode {
+            return self.check_latents(model.config()).map(Some);
         }
+        if let Some(about) = video::look(&self.input)? {
+            self.check_video(model.config(), &about)?;
+        }
+        Ok(None)
+    }
+
+    /// What is known of a decode before the latents are read.
+    fn check_latents(&self, config: &Config) -> Result<Disk> {
+        let latents = Latents::look(&self.input)?;
+        latents.made_for(class(config))?;
+        let [_, _, t, h, w] = latents.fits(channels(config), self.item)?;
+        sizes::possible(config, [t, h, w]).map_err(|reason| Error::File {
+            path: self.input.clone(),
+            reason,
+        })?;
+        let kind = Kind::of(&self.output)?;
+        let space = config.ratio().space;
+        let [height, width] = [h, w].map(|side| side * space);
+        // what the latents say of it is looked at when they are read
+        let fps = self.fps.unwrap_or(24.0);
+        video::writable(kind, Size { width, height }, fps)?;
+        Ok(Disk::of(&self.output, kind, config, [t, h, w]))
     }
 
     /// What is known of a video before it is read.
@@ -340,7 +311,9 @@ impl Job {
                 reason,
             })
         };
-        if self.output.symlink_metadata().is_ok() && !self.force {
+        // the worker looks whether it is the same video
+        let ours = self.task == Task::Decode && Parts::is_finished(&self.output);
+        if self.output.symlink_metadata().is_ok() && !self.force && !ours {
             return Err(Error::Exists(self.output.clone()));
         }
         let ends = self.output.extension().and_then(|end| end.to_str());
@@ -364,8 +337,13 @@ pub(super) fn fitting(
     let Size { width, height } = size;
     let space = ratio.space;
     if !width.is_multiple_of(space) || !height.is_multiple_of(space) {
+        let cure = if width.min(height) < space {
+            "scale it to"
+        } else {
+            "scale or crop it to"
+        };
         return Err(format!(
-            "{width} x {height} pixels: this model takes sides that are multiples of {space}; scale or crop it to {} x {}",
+            "{width} x {height} pixels: this model takes sides that are multiples of {space}; {cure} {} x {}",
             (width / space).max(1) * space,
             (height / space).max(1) * space
         ));
@@ -426,32 +404,6 @@ mod tests {
             ..parse("decode a --model m --output o").unwrap()
         };
         assert_eq!(Job::parse(odd.words()), Ok(odd));
-    }
-
-    #[test]
-    fn what_a_decode_needs_of_the_disk_is_less_what_is_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = Config::Wan(crate::vae::WanConfig::default());
-        let of = |name: &str| {
-            let output = folder.path().join(name);
-            Disk::of(&output, Kind::of(&output).unwrap(), &config, [3, 4, 5])
-        };
-        // 9 frames of 40 x 32 pixels
-        let all = 9 * 40 * 32 * 3;
-        let disk = of("o.gif");
-        assert_eq!((disk.frames, disk.video), (all, all / 2));
-        assert_eq!(disk.folder, folder.path());
-        assert_eq!(of("o").video, all);
-        assert!(of("o.mp4").video < all / 2);
-        for (digest, length) in [("0123456789abcdef", 100), ("fedcba9876543210", 3000)] {
-            let parts = folder.path().join("o.gif.parts").join(digest);
-            std::fs::create_dir_all(&parts).unwrap();
-            for name in ["frames-000000-000001.rgb", "state-000001.bin"] {
-                std::fs::write(parts.join(name), vec![0; length]).unwrap();
-            }
-        }
-        // only those of one decode can be gone on from
-        assert_eq!(of("o.gif").frames, all - 3000);
     }
 
     #[test]

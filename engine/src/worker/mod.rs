@@ -5,6 +5,7 @@
 //! processor.
 
 mod decode;
+mod disk;
 mod encode;
 mod job;
 mod latents;
@@ -15,7 +16,8 @@ mod sizes;
 mod told;
 mod watch;
 
-pub use self::job::{Disk, Job, Place, Task, USAGE, Usage};
+pub use self::disk::Disk;
+pub use self::job::{Job, Place, Task, USAGE, Usage};
 pub use self::settings::Settings;
 
 use std::ffi::OsString;

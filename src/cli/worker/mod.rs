@@ -24,6 +24,8 @@ pub(super) struct OwnWorker {
     pub(super) on_cpu: bool,
     /// Said at the beginning.
     pub(super) notices: Vec<String>,
+    /// What it writes.
+    pub(super) output: PathBuf,
 }
 
 /// Latents to a video.
@@ -91,7 +93,11 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
         gdb: false,
         agent: Some(AgentChoice::Auto),
         show: how.show,
-        own: Some(OwnWorker { on_cpu, notices }),
+        own: Some(OwnWorker {
+            on_cpu,
+            notices,
+            output: job.output.clone(),
+        }),
         command,
     });
     // a worker that was killed could not

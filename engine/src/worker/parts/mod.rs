@@ -9,7 +9,6 @@ mod folder;
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,14 +16,16 @@ use candle_core::Device;
 use serde_json::Value;
 
 pub(super) use self::digest::Digest;
-use self::folder::{LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, remove};
+use self::folder::{
+    Finished, LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, remove,
+};
 use crate::error::{Error, Result, io};
 use crate::vae::Carry;
 use crate::video::{self, Size};
 
 /// Says how the frames were made.
 const WAY: &str = "way.json";
-/// Holds the inode of the whole file before it is renamed.
+/// Holds what tells the whole output from any other, from before it is renamed: [`Finished`].
 const FINISHING: &str = "finishing";
 /// The file while it is written, before its name is its own.
 const PART: &str = ".part";
@@ -117,7 +118,7 @@ impl Parts {
             && lock.try_lock().is_ok()
             && is_still_there(&lock, &path)
         {
-            let is_done = |folder: &Path| folder::has_finished(folder, output);
+            let is_done = |folder: &Path| folder::has_finished(folder, output, None);
             remove(&root, |folder| !has_frames(folder) || is_done(folder));
         }
     }
@@ -314,15 +315,22 @@ impl Parts {
         self.folder.join(WHOLE)
     }
 
-    /// `whole` is about to be put in the place of the output.
-    pub(super) fn finishing(&self, whole: &Path) -> Result<()> {
-        let number = whole.metadata().map_err(io(whole))?.ino().to_string();
-        self.write(FINISHING, |path| fs::write(path, number).map_err(io(path)))
+    /// `whole`, of so many frames a second, is about to be put in the place of the output.
+    pub(super) fn finishing(&self, whole: &Path, fps: f64) -> Result<()> {
+        let told = serde_json::json!(Finished::of(whole, fps)?).to_string();
+        self.write(FINISHING, |path| fs::write(path, told).map_err(io(path)))
     }
 
-    /// Whether what stands at `output` is what an earlier process has put there.
-    pub(super) fn has_finished(&self, output: &Path) -> bool {
-        folder::has_finished(&self.folder, output)
+    /// Whether what stands at `output` is what an earlier process has put there, of so many frames a second.
+    pub(super) fn has_finished(&self, output: &Path, fps: f64) -> bool {
+        folder::has_finished(&self.folder, output, Some(fps))
+    }
+
+    /// Whether it is what an earlier process of ours has put there, of whatever settings, and could not say.
+    pub(super) fn is_finished(output: &Path) -> bool {
+        let folders = names(&Self::root(output)).unwrap_or_default().into_iter();
+        let mut folders = folders.filter(|(name, path)| is_digest(name) && !path.is_symlink());
+        folders.any(|(_, folder)| folder::has_finished(&folder, output, None))
     }
 
     fn write(&self, name: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {

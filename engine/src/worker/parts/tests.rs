@@ -141,10 +141,36 @@ fn nothing_stays_of_a_decode_that_kept_nothing_and_a_finished_one_is_known() {
     std::fs::write(&output, "another").unwrap();
     let whole = folder.path().join("whole");
     std::fs::write(&whole, "video").unwrap();
-    parts.finishing(&whole).unwrap();
-    assert!(!parts.has_finished(&output));
+    parts.finishing(&whole, 24.0).unwrap();
+    assert!(!parts.has_finished(&output, 24.0) && !Parts::is_finished(&output));
     std::fs::rename(&whole, &output).unwrap();
-    assert!(parts.has_finished(&output));
+    assert!(parts.has_finished(&output, 24.0) && Parts::is_finished(&output));
+    // asked for at another speed it is another video
+    assert!(!parts.has_finished(&output, 12.0));
+    // the same file with something else in it is the user's
+    std::fs::write(&output, "mine!").unwrap();
+    assert!(!parts.has_finished(&output, 24.0) && !Parts::is_finished(&output));
+}
+
+#[test]
+fn a_finished_folder_is_known_by_all_that_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (parts, output) = (open(folder.path()), folder.path().join("v"));
+    let whole = folder.path().join("whole");
+    fs::create_dir(&whole).unwrap();
+    for name in ["frame_00001.png", "frame_00002.png"] {
+        fs::write(whole.join(name), name).unwrap();
+    }
+    parts.finishing(&whole, 24.0).unwrap();
+    fs::rename(&whole, &output).unwrap();
+    assert!(parts.has_finished(&output, 24.0));
+    let more = output.join("frame_00003.png");
+    fs::write(&more, "mine").unwrap();
+    assert!(!parts.has_finished(&output, 24.0));
+    fs::remove_file(more).unwrap();
+    assert!(parts.has_finished(&output, 24.0));
+    fs::write(output.join("frame_00001.png"), "other_00001.png").unwrap();
+    assert!(!parts.has_finished(&output, 24.0));
 }
 
 #[test]
@@ -231,7 +257,7 @@ fn what_a_kill_leaves_goes_unless_a_decode_goes_on_from_it() {
     let before = names(&root.join(DIGEST)).unwrap();
     let whole = folder.path().join("whole");
     fs::write(&whole, "video").unwrap();
-    parts.finishing(&whole).unwrap();
+    parts.finishing(&whole, 24.0).unwrap();
     fs::rename(&whole, &output).unwrap();
     Parts::tidy(&output);
     assert_eq!(names(&root.join(DIGEST)).unwrap().len(), before.len() + 1);
