@@ -13,7 +13,7 @@ use crate::harness::{Home, Start, python};
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// What Python prints.
-pub(crate) fn says(program: &str, words: &[&Path]) -> String {
+fn says(program: &str, words: &[&Path]) -> String {
     let said = Command::new(python())
         .args(["-c", program])
         .args(words)
