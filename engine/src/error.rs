@@ -17,6 +17,16 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The disk had no room for a file.
+    #[error("{}: {source}: {cure}", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// What the system, or the program that wrote it, said.
+        source: std::io::Error,
+        /// What is kept, and what may be done.
+        cure: String,
+    },
     /// A file is not what its name promises: cut short, damaged or of another kind.
     #[error("{}: {reason}", path.display())]
     File {
@@ -94,6 +104,33 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a disk, or the user's share of it, had no room.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => Self::is_full_by(source),
+            Self::Full { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn is_full_by(source: &std::io::Error) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(source.kind(), StorageFull | QuotaExceeded)
+    }
+
+    /// The same with what may be done, where it was the disk that had no room.
+    #[must_use]
+    pub(crate) fn with_cure(self, cure: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Io { path, source } if Self::is_full_by(&source) => Self::Full {
+                path,
+                source,
+                cure: cure(),
+            },
+            other => other,
+        }
+    }
+
     /// Whether a device had too little memory: by the words of CUDA's and candle's errors.
     pub fn is_out_of_memory(&self) -> bool {
         let e = match self {

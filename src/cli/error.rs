@@ -142,6 +142,19 @@ pub enum CliError {
         /// Why.
         why: Box<framepack_engine::Error>,
     },
+    /// What is certainly written is more than what is free.
+    #[error(
+        "failed to decode: {} has {free} free, and {frames} of frames are kept there until the video is whole: make room, or name an output on another disk",
+        folder.display()
+    )]
+    NoRoom {
+        /// Where it is written.
+        folder: PathBuf,
+        /// What is written.
+        frames: Bytes,
+        /// What is free.
+        free: Bytes,
+    },
     /// The card cannot be used.
     #[error(transparent)]
     Cuda(#[from] CudaError),
@@ -205,7 +218,7 @@ impl CliError {
             | Self::NoLatents
             | Self::NoRuns => 66,
             Self::NoTerminal | Self::NotText(_) | Self::Export(_) => USAGE,
-            Self::CapAboveCard { .. } => 73,
+            Self::CapAboveCard { .. } | Self::NoRoom { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,
             Self::Store(_) | Self::Vault(_) | Self::System { .. } => 70,

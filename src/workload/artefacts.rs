@@ -142,6 +142,28 @@ pub fn find(roots: &[PathBuf], since: SystemTime) -> Vec<Found> {
     found
 }
 
+/// What stands at a path, however old: a file, or a folder of pictures. For results that a program names of which it is
+/// known that it tells the truth.
+pub fn at(path: &Path) -> Option<Found> {
+    let about = path.symlink_metadata().ok()?;
+    if about.is_dir() {
+        let mut search = Search {
+            since: SystemTime::UNIX_EPOCH,
+            found: Vec::new(),
+            entries: MOST_ENTRIES,
+            pictures: MOST_PICTURES,
+        };
+        search.folder(path);
+        return search.found.into_iter().find(|found| found.path == path);
+    }
+    Some(Found {
+        path: path.to_owned(),
+        size: about.len(),
+        modified: about.modified().ok().filter(|_| about.is_file())?,
+        frames: None,
+    })
+}
+
 /// What is found, and how much may still be looked at.
 struct Search {
     since: SystemTime,
@@ -359,6 +381,23 @@ mod tests {
         // nor is a folder that has something else
         touch(&film.join("notes.txt"), b"x");
         assert!(look(since).iter().all(|f| f.frames.is_none()));
+    }
+
+    #[test]
+    fn what_stands_at_a_path_is_told_however_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| super::at(&dir.path().join(name));
+        touch(&dir.path().join("v.mp4"), b"xyz");
+        let old = std::fs::File::open(dir.path().join("v.mp4")).unwrap();
+        old.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(9))
+            .unwrap();
+        let told = |found: Option<Found>| found.map(|f| (f.size, f.frames));
+        assert_eq!(told(at("v.mp4")), Some((3, None)));
+        touch(&dir.path().join("film/frame_00001.png"), b"xy");
+        assert_eq!(told(at("film")), Some((2, Some(1))));
+        // a folder of anything else is none
+        assert_eq!(told(super::at(dir.path())), None);
+        assert_eq!(told(at("none.mp4")), None);
     }
 
     #[test]

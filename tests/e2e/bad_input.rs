@@ -1,10 +1,12 @@
 //! Bad input: one clear message, its exit code, no child, no backtrace.
 
+use std::process::Command;
 use std::time::Duration;
 
 use framepack_tui::model::Event;
 
-use crate::harness::{Card, Finished, Home, Start};
+use crate::decode::{files, latents, model, refused, words};
+use crate::harness::{BINARY, Card, Finished, Home, Start};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -163,4 +165,32 @@ fn record_that_cannot_be_written() {
         .start()
         .finish(LIMIT);
     run.assert_exit(0);
+}
+
+/// What the help of both says of the model's folder, and that it is so.
+#[test]
+fn the_help_of_decode_and_encode_says_that_nothing_is_written_in_the_models_folder() {
+    let home = Home::new();
+    for verb in ["decode", "encode"] {
+        let help = Command::new(BINARY).args([verb, "--help"]).output();
+        let help = String::from_utf8(help.unwrap().stdout).unwrap();
+        for words in [
+            "in the model's folder (the one with",
+            "not in the model's folder",
+        ] {
+            assert!(help.contains(words), "{verb}: {help}");
+        }
+    }
+    let folder = home.path("vae");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, bytes) in files(&model()) {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+    let before = files(&folder);
+    let file = latents(&home, "l.safetensors", [16, 2, 4, 4]);
+    let output = folder.join("o.gif");
+    let (code, text) = refused(&home, "decode", &words(&file, &folder, &output), &[]);
+    assert_eq!(code, 64, "{text}");
+    assert!(text.contains("lies in the model"), "{text}");
+    assert!(files(&folder) == before, "the folder is another");
 }

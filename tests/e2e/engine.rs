@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use framepack_tui::model::{Event, JobChange};
+use framepack_tui::model::{Event, JobChange, Phase};
 use rustix::process::Signal;
 
 use crate::decode::{
@@ -312,4 +312,111 @@ fn what_cannot_be_encoded_is_refused_before_a_run_begins() {
         assert!(text.contains(want), "{text}");
     }
     assert!(!home.path("state/framepack-tui/runs").exists());
+}
+
+/// Killed after its output was put in its place and before it could say so: the next one says it, and does not take
+/// anything else for it.
+#[test]
+fn an_output_that_a_killed_decode_has_put_there_is_told_by_the_next() {
+    use std::os::unix::fs::MetadataExt;
+    let home = Home::new();
+    let file = latents(&home, "l.safetensors", [16, 60, 4, 4]);
+    let output = home.path("out/v.gif");
+    let chunks = many_chunks(&home);
+    let mut run = Start::new(&home)
+        .engine("decode", &words(&file, &model(), &output))
+        .engine("decode", &chunks)
+        .start();
+    let (pid, _) = run.spawned(1);
+    let folder = || {
+        let folders = std::fs::read_dir(home.path("out/v.gif.parts")).into_iter();
+        let mut folders = folders.flatten().flatten().map(|folder| folder.path());
+        folders.find(|path| {
+            path.is_dir()
+                && files_and_folders(path)
+                    .iter()
+                    .any(|n| n.starts_with("state-"))
+        })
+    };
+    assert!(wait_until(LIMIT, || folder().is_some()));
+    kill(pid, Signal::KILL).unwrap();
+    run.finish(LIMIT).assert_exit(20);
+    // what it would have done in its last moment
+    decode(&home, &file, &home.path("out/w.gif"), &chunks);
+    std::fs::rename(home.path("out/w.gif"), &output).unwrap();
+    let about = output.metadata().unwrap();
+    let marks = format!(
+        "{} {} {}.{:09}",
+        about.ino(),
+        about.len(),
+        about.mtime(),
+        about.mtime_nsec()
+    );
+    let record = folder().unwrap().join("finishing");
+    let told = serde_json::json!({ "fps": 16.0, "marks": marks });
+    std::fs::write(&record, told.to_string()).unwrap();
+    let video = std::fs::read(&output).unwrap();
+
+    // another file in its place is the user's
+    let mut other = words(&file, &model(), &output);
+    other.extend(chunks.clone());
+    std::fs::rename(&output, home.path("out/kept.gif")).unwrap();
+    std::fs::write(&output, "mine").unwrap();
+    let (code, text) = refused(&home, "decode", &other, &[]);
+    assert_eq!(code, 64, "{text}");
+    std::fs::rename(home.path("out/kept.gif"), &output).unwrap();
+
+    let run = decode(&home, &file, &output, &chunks);
+    let told = run.all(|e| match e {
+        Event::Artefact(a)
+        | Event::RunFinished {
+            result: Some(a), ..
+        } => Some(a.path.clone()),
+        _ => None,
+    });
+    assert_eq!(
+        told,
+        vec![output.display().to_string(); 2],
+        "{}",
+        run.digest()
+    );
+    let phases = run.all(|e| match e {
+        Event::Phase(p) => Some(p.phase),
+        _ => None,
+    });
+    assert!(!phases.contains(&Phase::VaeDecode), "{phases:?}");
+    assert_eq!(std::fs::read(&output).unwrap(), video);
+    assert_eq!(files_and_folders(&home.out()), ["v.gif"]);
+}
+
+#[test]
+fn latents_that_an_earlier_attempt_of_the_same_run_has_written_are_told() {
+    let home = Home::new();
+    let pictures = home.path("out/p");
+    decode(
+        &home,
+        &latents(&home, "l.safetensors", [16, 2, 4, 4]),
+        &pictures,
+        &[],
+    );
+    let output = home.path("out/z.safetensors");
+    let worker = |run: &str, attempt: u32| {
+        let mut command = Command::new(BINARY);
+        home.dress(&mut command);
+        let config = format!(r#"{{"run":"{run}","attempt":{attempt},"settings":{{}}}}"#);
+        command.args(["worker", "encode"]);
+        command.arg(&pictures).arg("--model").arg(model());
+        command.arg("--output").arg(&output);
+        let said = command.env("FPT_AGENT_CONFIG", config).output().unwrap();
+        let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        (said.status.code().unwrap(), text)
+    };
+    let (code, text) = worker("20260101-0000-aaaa", 1);
+    assert_eq!(code, 0, "{text}");
+    let written = std::fs::read(&output).unwrap();
+    let (code, text) = worker("20260101-0000-aaaa", 2);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(text, format!("Wrote {}\n", output.display()));
+    assert_eq!(worker("20260101-0000-bbbb", 1).0, 64);
+    assert_eq!(std::fs::read(&output).unwrap(), written);
 }

@@ -20,6 +20,8 @@ mod decode;
 #[cfg(test)]
 mod diagnose;
 #[cfg(test)]
+mod disk;
+#[cfg(test)]
 mod ending;
 #[cfg(test)]
 mod engine;
@@ -27,6 +29,8 @@ mod engine;
 mod failures;
 #[cfg(test)]
 mod follow;
+#[cfg(test)]
+mod formats;
 #[cfg(test)]
 mod gpus;
 #[cfg(test)]

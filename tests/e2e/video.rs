@@ -24,7 +24,7 @@ fn says(program: &str, words: &[&Path]) -> String {
     String::from_utf8(said.stdout).unwrap().trim().to_owned()
 }
 
-fn ffmpeg() -> PathBuf {
+pub(crate) fn ffmpeg() -> PathBuf {
     says(
         "import imageio_ffmpeg; print(imageio_ffmpeg.get_ffmpeg_exe())",
         &[],

@@ -43,13 +43,18 @@ pub(super) fn read(input: &Path, frames: &mut Frames, go_on: GoOn<'_>) -> Result
         return wrong(reason);
     }
     let program = find()?;
+    let told = Told::of(&program, input);
+    if let Some(reason) = told.as_ref().and_then(Told::refused) {
+        return wrong(reason);
+    }
     let mut command = Command::new(&program);
     command
         .args(["-hide_banner", "-loglevel", "error", "-nostdin", "-i"])
         .arg(as_file(input))
         // not the cover of a piece of music
         .args(["-map", "0:V:0", every_frame_once(&program)?, "passthrough"])
-        .args(["-f", "image2pipe", "-c:v", "ppm", "-"])
+        // more bits are reduced to these; else a ppm would have two bytes a colour
+        .args(["-pix_fmt", "rgb24", "-f", "image2pipe", "-c:v", "ppm", "-"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut running = start(command)?;
@@ -90,7 +95,13 @@ pub(super) fn read(input: &Path, frames: &mut Frames, go_on: GoOn<'_>) -> Result
                     short(&words)
                 )
             }));
-            speed(&program, input, frames);
+            match told {
+                Some(told) => told.into_frames(input, frames),
+                None => frames.problems.push(format!(
+                    "ffmpeg does not tell how fast {} is (else: --fps)",
+                    input.display()
+                )),
+            }
             Ok(())
         }
     }
@@ -119,39 +130,94 @@ fn every_frame_once(program: &Path) -> Result<&'static str> {
     })
 }
 
-/// Frames a second of the first video in a file, where ffmpeg tells them (pictures have none), and whether they vary.
-fn speed(program: &Path, input: &Path, frames: &mut Frames) {
-    let options: [OsString; 3] = ["-nostdin".into(), "-i".into(), as_file(input)];
-    // without an output it ends with an error, and has told what is in the file
-    let Ok(told) = asked(program, &options) else {
-        frames.problems.push(format!(
-            "ffmpeg does not tell how fast {} is (else: --fps)",
-            input.display()
-        ));
-        return;
-    };
-    let told = String::from_utf8_lossy(&told.stderr);
-    let Some(line) = told
-        .lines()
-        .find(|line| line.contains(" Video: ") && !line.contains("(attached pic)"))
-    else {
-        return;
-    };
-    let number = |unit: &str| {
-        let said = line.split(", ").find_map(|word| word.strip_suffix(unit));
-        let number = said?.parse().ok();
-        number.filter(|fps: &f64| fps.is_finite() && *fps > 0.0)
-    };
-    frames.fps = number(" fps");
-    if let (Some(fps), Some(ticks)) = (frames.fps, number(" tbr"))
-        // 23.98 of 24 is the same, and so are the two fields of a frame
-        && [1.0, 2.0].iter().all(|n| (ticks / fps / n - 1.0).abs() > 0.02)
-    {
-        frames.problems.push(format!(
-            "the frames of {} come at changing intervals: each of them is taken once, {} in all, as if {fps} came in every second",
-            input.display(),
-            frames.count()
-        ));
+/// Refuses what is no video that can be taken, as far as ffmpeg tells that before it reads it.
+pub(super) fn look(input: &Path) -> Result<()> {
+    match Told::of(&find()?, input).and_then(|told| told.refused()) {
+        Some(reason) => Err(Error::File {
+            path: input.to_owned(),
+            reason,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// What ffmpeg tells of a file without reading it through.
+struct Told(String);
+
+/// Transfer functions of HDR, and what people call them: taken as they are, all would be grey and dull.
+const HDR: [(&str, &str); 2] = [("smpte2084", "PQ"), ("arib-std-b67", "HLG")];
+/// Beginnings of the names of pixel formats that have transparency.
+const ALPHA: [&str; 9] = [
+    "yuva", "rgba", "bgra", "argb", "abgr", "gbrap", "ya8", "ya16", "ayuv",
+];
+
+impl Told {
+    /// Absent: it does not tell.
+    fn of(program: &Path, input: &Path) -> Option<Self> {
+        let options: [OsString; 3] = ["-nostdin".into(), "-i".into(), as_file(input)];
+        // without an output it ends with an error, and has told what is in the file
+        let told = asked(program, &options).ok()?;
+        Some(Self(String::from_utf8_lossy(&told.stderr).into_owned()))
+    }
+
+    /// The line about the first video, which is no cover of a piece of music.
+    fn video(&self) -> Option<&str> {
+        let mut lines = self.0.lines();
+        lines.find(|line| line.contains(" Video: ") && !line.contains("(attached pic)"))
+    }
+
+    /// Why it cannot be taken.
+    fn refused(&self) -> Option<String> {
+        let Some(line) = self.video() else {
+            // else it could not open it, and says why when it is to read it
+            let opened = self.0.contains("Input #0");
+            return opened.then(|| {
+                "there is no video in it that ffmpeg can read (sound alone, or no frame)".to_owned()
+            });
+        };
+        let (word, name) = HDR.iter().find(|(word, _)| line.contains(word))?;
+        Some(format!(
+            "it is HDR ({name}, {word}), whose brightness means something else than that of the videos that the model knows: make an SDR video of it first (ffmpeg -i IN -vf zscale=t=linear:npl=100,tonemap=hable,zscale=p=bt709:t=bt709:m=bt709,format=yuv420p OUT.mp4)"
+        ))
+    }
+
+    /// How fast it is (pictures have no speed), and what is not as one would think.
+    fn into_frames(self, input: &Path, frames: &mut Frames) {
+        let Some(line) = self.video() else {
+            return;
+        };
+        let input = input.display();
+        let number = |unit: &str| {
+            let said = line.split(", ").find_map(|word| word.strip_suffix(unit));
+            let number = said?.parse().ok();
+            number.filter(|fps: &f64| fps.is_finite() && *fps > 0.0)
+        };
+        frames.fps = number(" fps");
+        if let (Some(fps), Some(ticks)) = (frames.fps, number(" tbr"))
+            // 23.98 of 24 is the same, and so are the two fields of a frame
+            && [1.0, 2.0].iter().all(|n| (ticks / fps / n - 1.0).abs() > 0.02)
+        {
+            frames.problems.push(format!(
+                "the frames of {input} come at changing intervals: each of them is taken once, {} in all, as if {fps} came in every second",
+                frames.count()
+            ));
+        }
+        let square = ["1:1", "0:1"];
+        let aspect = line
+            .split("SAR ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        if let Some(aspect) = aspect.filter(|aspect| !square.contains(aspect)) {
+            frames.problems.push(format!(
+                "the pixels of {input} are not square ({aspect}): they are taken as they are, so that it looks narrower or wider; scale it before to change that"
+            ));
+        }
+        let format = line.split(", ").nth(1).unwrap_or_default();
+        if ALPHA.iter().any(|alpha| format.starts_with(alpha)) {
+            frames.problems.push(format!(
+                "{input} has transparency, which is left out: the colours are taken as they are stored"
+            ));
+        }
     }
 }
 

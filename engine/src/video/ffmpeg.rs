@@ -1,12 +1,13 @@
 //! Videos written by the program ffmpeg.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 
 use super::program::{Running, as_file, asked, failed, find, start};
 use super::{Size, Writer};
-use crate::error::{Error, Result, io};
+use crate::error::{Error, Result, argument, io};
 
 /// Encoders for mp4, the best first, with what makes each look well. Distributions leave some out.
 const ENCODERS: [(&str, &[&str]); 5] = [
@@ -20,29 +21,68 @@ const ENCODERS: [(&str, &[&str]); 5] = [
 /// By these words it tells of a full disk; some versions end well all the same.
 const NO_ROOM: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 
-/// The best encoder that it has.
-fn encoder(program: &Path) -> Result<(&'static str, &'static [&'static str])> {
+fn is_full(words: &str) -> bool {
+    NO_ROOM.iter().any(|room| words.contains(room))
+}
+
+/// An encoder, and what makes it look well.
+type Encoder = (&'static str, &'static [&'static str]);
+
+/// The words by which frames of this size from `from` are encoded.
+fn words((name, quality): Encoder, size: Size, fps: f64, from: &str) -> Vec<OsString> {
+    let (size, fps) = (format!("{}x{}", size.width, size.height), fps.to_string());
+    #[rustfmt::skip]
+    let words = [
+        "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", &size, "-r", &fps, "-i", from, "-an",
+        "-vf", "scale=out_color_matrix=bt709,format=yuv420p", "-colorspace", "bt709", "-color_primaries", "bt709",
+        "-color_trc", "bt709", "-c:v", name,
+    ];
+    words.iter().chain(quality).map(OsString::from).collect()
+}
+
+/// Why a frame of this size cannot be encoded; absent: it can, as far as is told in time.
+fn refuses(program: &Path, encoder: Encoder, size: Size, fps: f64) -> Option<String> {
+    let mut words = words(encoder, size, fps, "file:/dev/zero");
+    words.extend(["-frames:v", "1", "-f", "null", "-"].map(OsString::from));
+    // a large frame on a slow machine takes its time, and is no reason
+    let told = asked(program, &words).ok()?;
+    let says = String::from_utf8_lossy(&told.stderr);
+    let says = says.lines().map(str::trim).find(|line| !line.is_empty());
+    (!told.status.success()).then(|| says.map_or_else(|| told.status.to_string(), str::to_owned))
+}
+
+/// The best encoder that it has and that takes frames of this size: each has limits of its own, and some break off at
+/// a size that is too small for them.
+fn encoder(program: &Path, size: Size, fps: f64) -> Result<Encoder> {
     let told = asked(program, &["-encoders".into()])?;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     let has = |name: &str| {
         told.lines()
             .any(|line| line.split_whitespace().nth(1) == Some(name))
     };
-    ENCODERS
-        .into_iter()
-        .find(|(name, _)| has(name))
-        .ok_or_else(|| {
-            let names: Vec<&str> = ENCODERS.iter().map(|(name, _)| *name).collect();
-            failed(format!(
-                "it was built without an encoder for mp4 ({}): install one that has it, or use .gif or a folder",
-                names.join(", ")
-            ))
-        })
+    let mut why = None;
+    for encoder in ENCODERS.into_iter().filter(|(name, _)| has(name)) {
+        match refuses(program, encoder, size, fps) {
+            None => return Ok(encoder),
+            Some(words) => why = why.or(Some((encoder.0, words))),
+        }
+    }
+    let Some((name, words)) = why else {
+        let names: Vec<&str> = ENCODERS.iter().map(|(name, _)| *name).collect();
+        return Err(failed(format!(
+            "it was built without an encoder for mp4 ({}): install one that has it, or use .gif or a folder",
+            names.join(", ")
+        )));
+    };
+    let Size { width, height } = size;
+    argument(format!(
+        "an mp4 of {width} x {height} pixels with {fps} frames a second cannot be written by this ffmpeg (its {name} says: {words}): name a .gif, or a name without an ending for a folder of pictures"
+    ))
 }
 
-/// Whether it is there and has an encoder for mp4.
-pub(super) fn can_write() -> Result<()> {
-    encoder(&find()?).map(drop)
+/// Whether it is there and has an encoder for mp4 that takes frames of this size.
+pub(super) fn can_write(size: Size, fps: f64) -> Result<()> {
+    encoder(&find()?, size, fps).map(drop)
 }
 
 /// Writes an mp4: BT.709, 4:2:0, as players expect it.
@@ -55,17 +95,11 @@ pub(super) struct Mp4 {
 impl Mp4 {
     pub(super) fn new(path: &Path, size: Size, fps: f64) -> Result<Self> {
         let program = find()?;
-        let (name, quality) = encoder(&program)?;
+        let encoder = encoder(&program, size, fps)?;
         let mut command = Command::new(program);
         command
-            .args(["-hide_banner", "-loglevel", "error", "-y"])
-            .args(["-f", "rawvideo", "-pix_fmt", "rgb24", "-s"])
-            .arg(format!("{}x{}", size.width, size.height))
-            .args(["-r", &fps.to_string(), "-i", "-", "-an"])
-            .args(["-vf", "scale=out_color_matrix=bt709,format=yuv420p"])
-            .args(["-colorspace", "bt709", "-color_primaries", "bt709"])
-            .args(["-color_trc", "bt709", "-c:v", name])
-            .args(quality)
+            .arg("-hide_banner")
+            .args(words(encoder, size, fps, "-"))
             .args(["-movflags", "+faststart", "-f", "mp4"])
             .arg(as_file(path))
             .stdin(Stdio::piped())
@@ -84,9 +118,8 @@ impl Mp4 {
     /// Waits for its end, which must be a good one.
     fn ended(&mut self) -> Result<()> {
         let (status, words) = self.running.ended()?;
-        let full = |words: &String| NO_ROOM.iter().any(|room| words.contains(room));
         match words {
-            Some(words) if !status.success() || full(&words) => Err(self.broken(&words)),
+            Some(words) if !status.success() || is_full(&words) => Err(self.broken(&words)),
             None if !status.success() => Err(self.broken(&status.to_string())),
             _ => Ok(()),
         }
@@ -94,7 +127,12 @@ impl Mp4 {
 
     /// It broke off: not for want of a program, but of room or the like, which its own words tell.
     fn broken(&self, words: &str) -> Error {
-        io(&self.path)(std::io::Error::other(format!("ffmpeg: {words}")))
+        let kind = if is_full(words) {
+            std::io::ErrorKind::StorageFull
+        } else {
+            std::io::ErrorKind::Other
+        };
+        io(&self.path)(std::io::Error::new(kind, format!("ffmpeg: {words}")))
     }
 }
 

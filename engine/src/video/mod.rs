@@ -71,10 +71,10 @@ impl Kind {
     }
 }
 
-/// Whether this machine can write it.
-pub fn writable(kind: Kind) -> Result<()> {
+/// Whether this machine can write it with frames of this size, so many a second.
+pub fn writable(kind: Kind, size: Size, fps: f64) -> Result<()> {
     match kind {
-        Kind::Mp4 => ffmpeg::can_write(),
+        Kind::Mp4 => ffmpeg::can_write(size, fps),
         Kind::Gif | Kind::Pictures => Ok(()),
     }
 }
@@ -108,7 +108,9 @@ pub fn look(input: &Path) -> Result<Option<About>> {
             reason,
         });
     }
-    program::can_read().map(|()| None)
+    program::can_read()?;
+    decoded::look(input)?;
+    Ok(None)
 }
 
 fn is_gif(path: &Path) -> bool {
@@ -288,5 +290,7 @@ pub fn write(
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_pictures;
 #[cfg(test)]
 mod tests_of_programs;

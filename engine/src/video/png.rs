@@ -108,12 +108,36 @@ fn by_number(name: &str) -> String {
 
 /// Reads all pictures of a folder.
 pub(super) fn read(folder: &Path, frames: &mut Frames, go_on: GoOn<'_>) -> Result<()> {
+    let (mut clear, mut moving) = (Vec::new(), Vec::new());
     for path in names(folder)? {
         go_on()?;
         let mut reader = opened(&path)?;
         frames.expect(size_of(&reader), &path)?;
-        frames.push(&picture(&mut reader, &path)?);
+        let animation = reader.info().animation_control();
+        let is_moving = animation.is_some_and(|animation| animation.num_frames > 1);
+        let (bytes, is_clear) = picture(&mut reader, &path)?;
+        frames.push(&bytes);
+        if is_clear {
+            clear.push(path.clone());
+        }
+        if is_moving {
+            moving.push(path);
+        }
     }
+    let named = |paths: &[PathBuf]| {
+        let first = paths.first().map(|path| path.display().to_string());
+        let more = match paths.len() {
+            0 | 1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        first.map(|first| format!("{first}{more}"))
+    };
+    frames.problems.extend(named(&clear).map(|which| {
+        format!("{which}: transparency is left out, and the colours are taken as they are stored")
+    }));
+    frames.problems.extend(named(&moving).map(|which| {
+        format!("{which}: of an animated png in a folder the first picture alone is taken; encode the file itself to have them all")
+    }));
     Ok(())
 }
 
@@ -136,22 +160,29 @@ fn size_of(reader: &Opened) -> Size {
     Size { width, height }
 }
 
-/// The pixels as RGB.
-fn picture(reader: &mut Opened, path: &Path) -> Result<Vec<u8>> {
+/// The pixels as RGB, and whether some of them are transparent.
+fn picture(reader: &mut Opened, path: &Path) -> Result<(Vec<u8>, bool)> {
     let length = reader
         .output_buffer_size()
         .ok_or_else(|| wrong(path, &"it is too large"))?;
     let mut bytes = vec![0; length];
     let info = reader.next_frame(&mut bytes).map_err(|e| wrong(path, &e))?;
     bytes.truncate(info.buffer_size());
+    let is_clear = |pixel: usize| {
+        let mut alphas = bytes.chunks_exact(pixel).map(|p| p[pixel - 1]);
+        alphas.any(|alpha| alpha < u8::MAX)
+    };
     Ok(match info.color_type {
-        ColorType::Rgb => bytes,
-        ColorType::Rgba => bytes
-            .chunks_exact(4)
-            .flat_map(|p| [p[0], p[1], p[2]])
-            .collect(),
-        ColorType::Grayscale => bytes.iter().flat_map(|g| [*g; 3]).collect(),
-        ColorType::GrayscaleAlpha => bytes.chunks_exact(2).flat_map(|p| [p[0]; 3]).collect(),
+        ColorType::Rgba => {
+            let pixels = bytes.chunks_exact(4).flat_map(|p| [p[0], p[1], p[2]]);
+            (pixels.collect(), is_clear(4))
+        }
+        ColorType::GrayscaleAlpha => {
+            let pixels = bytes.chunks_exact(2).flat_map(|p| [p[0]; 3]);
+            (pixels.collect(), is_clear(2))
+        }
+        ColorType::Rgb => (bytes, false),
+        ColorType::Grayscale => (bytes.iter().flat_map(|g| [*g; 3]).collect(), false),
         ColorType::Indexed => return Err(wrong(path, &"its palette is missing")),
     })
 }

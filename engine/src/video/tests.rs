@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-const SIZE: Size = Size {
+pub(super) const SIZE: Size = Size {
     width: 8,
     height: 4,
 };
@@ -225,7 +225,7 @@ pub(super) fn script(folder: &Path, text: &str) -> PathBuf {
 #[test]
 fn what_a_writing_program_complains_of_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    let list = "case \"$*\" in *-encoders*) echo ' V....D mpeg4 MPEG-4'; exit;; esac";
+    let list = "case \"$*\" in *-encoders*|*/dev/zero*) echo ' V....D mpeg4 MPEG-4'; exit;; esac";
     let path = script(
         folder.path(),
         &format!("{list}\necho 'no room' >&2\nexit 1"),
@@ -252,16 +252,87 @@ fn what_a_writing_program_complains_of_is_told() {
     assert_eq!(fs::read(&output).unwrap(), colours());
 }
 
+/// A device that is always full: each writer says so, for small files as well, whose bytes wait in a buffer to the end.
+#[test]
+fn a_full_disk_is_an_error_of_every_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = Path::new("/dev/full");
+    let gif = || {
+        let mut writer = Box::new(gif::Gif::new(full, SIZE, 24.0)?);
+        writer.frame(&colours()[..SIZE.frame()])?;
+        writer.end()
+    };
+    let pictures = || {
+        let into = folder.path().join("p");
+        let mut writer = Box::new(png::Pictures::new(&into, SIZE)?);
+        std::os::unix::fs::symlink(full, into.join("frame_00001.png")).unwrap();
+        writer.frame(&colours()[..SIZE.frame()])?;
+        writer.end()
+    };
+    let list = "case \"$*\" in *-encoders*|*/dev/zero*) echo ' V....D mpeg4 MPEG-4'; exit;; esac";
+    let path = script(
+        folder.path(),
+        &format!("{list}\ncat >/dev/null; echo 'trailer: No space left on device' >&2"),
+    );
+    let mp4 = || {
+        let mut writer = Box::new(ffmpeg::Mp4::new(full, SIZE, 24.0)?);
+        writer.frame(&colours()[..SIZE.frame()])?;
+        writer.end()
+    };
+    for e in [gif(), pictures(), program::with(&path, mp4)] {
+        let e = e.unwrap_err();
+        assert!(e.is_full(), "{e}");
+        assert!(e.to_string().contains("No space left on device"), "{e}");
+    }
+}
+
 #[test]
 fn a_program_that_cannot_write_is_known_before_anything_is_computed() {
     let folder = tempfile::tempdir().unwrap();
-    let says = |path: &Path| program::with(path, || writable(Kind::Mp4)).map_err(|e| e.to_string());
+    let says = |path: &Path| {
+        program::with(path, || writable(Kind::Mp4, SIZE, 24.0)).map_err(|e| e.to_string())
+    };
     let e = says(&folder.path().join("none")).unwrap_err();
     assert!(e.contains("none cannot be started (No such file"), "{e}");
     let e = says(&script(folder.path(), "exit 0")).unwrap_err();
     assert!(e.contains("without an encoder for mp4"), "{e}");
     let able = script(folder.path(), "echo ' V....D mpeg4 MPEG-4'");
     assert_eq!(says(&able), Ok(()));
+}
+
+#[test]
+fn an_encoder_that_does_not_take_the_size_is_passed_over_and_without_another_it_is_told_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let has = |list: &str| {
+        let text = format!(
+            "case \"$*\" in *-encoders*) printf '{list}';; *'-s 8x4 '*/dev/zero*libopenh264*) echo 'less than 16!' >&2; exit 1;; esac; echo \"$*\" >> '{}'",
+            folder.path().join("asked").display()
+        );
+        script(folder.path(), &text)
+    };
+    let path = has(" V. libopenh264 H\\n");
+    let e = program::with(&path, || writable(Kind::Mp4, SIZE, 24.0)).unwrap_err();
+    assert!(matches!(e, Error::Argument(_)), "{e}");
+    let e = e.to_string();
+    assert!(
+        e.contains("an mp4 of 8 x 4 pixels") && e.contains("libopenh264 says: less than 16!"),
+        "{e}"
+    );
+    let large = Size {
+        width: 16,
+        height: 16,
+    };
+    program::with(&path, || writable(Kind::Mp4, large, 24.0)).unwrap();
+    let path = has(" V. libopenh264 H\\n V. mpeg4 M\\n");
+    program::with(&path, || writable(Kind::Mp4, SIZE, 24.0)).unwrap();
+    // the one that takes it writes the video
+    let _no_video = program::with(&path, || written(&folder.path().join("o.mp4"), false));
+    let asked = fs::read_to_string(folder.path().join("asked")).unwrap();
+    assert!(asked.lines().last().unwrap().contains("-i - "), "{asked}");
+    assert!(
+        asked.lines().last().unwrap().contains("-c:v mpeg4"),
+        "{asked}"
+    );
 }
 
 #[test]

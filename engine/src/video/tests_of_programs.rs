@@ -100,7 +100,7 @@ fn a_program_that_hangs_is_not_waited_for() {
     let path = script(folder.path(), "sleep 60");
     let began = Instant::now();
     for e in [
-        program::with(&path, || writable(Kind::Mp4)).unwrap_err(),
+        program::with(&path, || writable(Kind::Mp4, super::tests::SIZE, 24.0)).unwrap_err(),
         program::with(&path, || look(&video)).unwrap_err(),
     ] {
         assert!(matches!(e, Error::Program { .. }), "{e}");

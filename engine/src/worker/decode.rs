@@ -6,15 +6,16 @@ use std::sync::Arc;
 use candle_core::{DType, Device, Storage, Tensor};
 use serde_json::json;
 
+use super::attempt::Try;
 use super::job::{channels, fps, open_model};
 use super::latents::Latents;
 use super::parts::{Digest, Parts, Stop};
 use super::watch::Watch;
-use super::{Job, Place, Ready, Work, say, sizes};
+use super::{Job, Ready, Work, say, sizes};
 use crate::error::{Error, Result, argument};
 use crate::ops::Backend;
 use crate::plan::{self, Choice, Half, Way};
-use crate::vae::precision::{higher, lower, word};
+use crate::vae::precision::word;
 use crate::vae::{Chunk, Config, Model};
 use crate::video::{self, Kind, MOST_GIF_FPS, Size};
 
@@ -30,83 +31,12 @@ struct Plan {
     fps: f64,
 }
 
-/// Where and how it is tried.
-#[derive(Clone, Debug, PartialEq)]
-struct Try {
-    place: Place,
-    dtype: DType,
-    /// The way that took too much memory.
-    failed: Option<Choice>,
-    /// The precision was changed already, for the sake of the numbers or of the memory: it does not go back.
-    turned: Option<Turn>,
-}
-
-/// Why a precision is not the first one any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    /// Numbers that are none came out.
-    Up,
-    /// Nothing fitted.
-    Down,
-}
-
-impl Try {
-    fn first(place: Place, dtype: DType) -> Self {
-        Self {
-            place,
-            dtype,
-            failed: None,
-            turned: None,
-        }
-    }
-
-    /// What is tried after `e`, and the setting that it changes. `chosen`: the planner's way, where it was asked: one that
-    /// the settings name is not ours to change. Order: smaller pieces, half precision, the processor. `None`: that is all.
-    fn after(
-        &self,
-        e: &Error,
-        chosen: Option<Choice>,
-    ) -> Option<(Self, &'static str, &'static str)> {
-        let too_much = e.is_out_of_memory();
-        let none = matches!(e, Error::NotFinite { .. });
-        let turned = |dtype, turn| {
-            let next = Self {
-                dtype,
-                failed: None,
-                turned: Some(turn),
-                ..self.clone()
-            };
-            (next, "vae_dtype", word(dtype))
-        };
-        if too_much && chosen.is_some() {
-            let next = Self {
-                failed: chosen,
-                ..self.clone()
-            };
-            return Some((next, "tiles", "smaller"));
-        }
-        if self.place != Place::Card {
-            return None;
-        }
-        if none {
-            if self.turned != Some(Turn::Down) {
-                return higher(self.dtype).map(|dtype| turned(dtype, Turn::Up));
-            }
-        } else if !too_much && self.failed.is_none() {
-            return None;
-        } else if let (true, Some(dtype)) = (self.turned.is_none(), lower(self.dtype)) {
-            return Some(turned(dtype, Turn::Down));
-        }
-        Some((Self::first(Place::Cpu, DType::F32), "vae_device", "cpu"))
-    }
-}
-
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
     work.job.check_place()?;
     work.told.phase("model_load", json!({}));
-    // not after hours of work
-    video::writable(Kind::of(&work.job.output)?)?;
     let plan = Plan::of(work)?;
+    // not after hours of work
+    video::writable(Kind::of(&work.job.output)?, plan.size, plan.fps)?;
     let mut now = Try::first(work.place(), work.dtype());
     loop {
         let mut choice = None;
@@ -187,7 +117,7 @@ impl Plan {
         let asked = sizes::asked(self.model.config(), work.settings);
         let digest = self.digest(now, asked.as_ref())?;
         let mut parts = Parts::open(output, &digest, self.size, self.frames)?;
-        if parts.has_finished(output) {
+        if parts.has_finished(output, self.fps) {
             // killed between the last step and its end
             wrote(output);
             parts.remove();
@@ -196,13 +126,29 @@ impl Plan {
         if in_the_way {
             return Err(Error::Exists(output.clone()));
         }
+        self.make(work, now, (asked, chosen), &mut parts)
+            .map_err(|e| e.with_cure(|| parts.cure()))?;
+        // said before what tells that it is ours goes
+        wrote(output);
+        parts.remove();
+        Ok(())
+    }
+
+    /// Decodes what is not there yet, and puts the video in its place.
+    fn make(
+        &self,
+        work: &Work<'_>,
+        now: &Try,
+        (asked, chosen): (Option<Way>, &mut Option<Choice>),
+        parts: &mut Parts,
+    ) -> Result<()> {
         if parts.frames_there()? < self.frames {
             let ready = work.device(now.place, now.dtype)?;
             let way = match asked {
                 Some(way) => way,
-                None => self.choose(work, now, &ready, &mut parts, chosen)?,
+                None => self.choose(work, now, &ready, parts, chosen)?,
             };
-            self.decode(work, ready, &way, &mut parts)?;
+            self.decode(work, ready, &way, parts)?;
         }
         self.save(work, parts)
     }
@@ -340,7 +286,7 @@ impl Plan {
         decoder.decode_way(&latents, way, carry.as_ref(), &mut watch, &mut sink)
     }
 
-    fn save(&self, work: &Work<'_>, parts: Parts) -> Result<()> {
+    fn save(&self, work: &Work<'_>, parts: &mut Parts) -> Result<()> {
         let (told, output) = (work.told, &work.job.output);
         told.phase("save", json!({}));
         // all frames are there: the video needs the room more
@@ -355,11 +301,8 @@ impl Plan {
                 told.progress(done, total, "frames");
                 told.between()
             },
-            |whole| parts.finishing(whole),
-        )?;
-        parts.remove();
-        wrote(output);
-        Ok(())
+            |whole| parts.finishing(whole, self.fps),
+        )
     }
 }
 
@@ -382,7 +325,7 @@ fn playable(job: &Job, fps: f64) -> Result<f64> {
 }
 
 /// The supervisor finds the file by this line.
-fn wrote(output: &Path) {
+pub(super) fn wrote(output: &Path) {
     say(&format!("Wrote {}", output.display()));
 }
 
@@ -441,51 +384,6 @@ mod tests {
             let found: f64 = fps(output, told);
             assert!((found - want).abs() < 1e-9, "{output}: {found}");
         }
-    }
-
-    #[test]
-    fn retreat_is_smaller_pieces_then_half_precision_then_the_processor() {
-        let full = || Error::Memory("nothing fits".to_owned());
-        let way = Way::Exact { budget: 1 };
-        let chosen = Some(Choice { way, peak: 2 });
-        let first = Try::first(Place::Card, DType::F32);
-        let (now, what, to) = first.after(&full(), chosen).unwrap();
-        assert_eq!((what, to, now.failed), ("tiles", "smaller", chosen));
-        let (now, what, to) = now.after(&full(), None).unwrap();
-        assert_eq!((what, to), ("vae_dtype", "bfloat16"));
-        assert_eq!((now.dtype, now.failed), (DType::BF16, None));
-        // what the way back up would need is known not to be there
-        let none = Error::NotFinite {
-            half: "the decoder",
-            dtype: "bfloat16",
-        };
-        for e in [&none, &full()] {
-            let (now, what, to) = now.after(e, None).unwrap();
-            assert_eq!((what, to), ("vae_device", "cpu"));
-            assert_eq!(now, Try::first(Place::Cpu, DType::F32));
-            assert_eq!(now.after(&none, None), None);
-            assert_eq!(now.after(&full(), None), None);
-            assert!(now.after(&full(), chosen).is_some());
-        }
-        let broken = Error::Argument("no".to_owned());
-        assert_eq!(first.after(&broken, chosen), None);
-    }
-
-    #[test]
-    fn numbers_that_are_none_raise_the_precision_and_nothing_lowers_it_again() {
-        let none = || Error::NotFinite {
-            half: "the decoder",
-            dtype: "float16",
-        };
-        let mut now = Try::first(Place::Card, DType::F16);
-        for to in ["bfloat16", "float32"] {
-            let (next, what, word) = now.after(&none(), None).unwrap();
-            assert_eq!((what, word), ("vae_dtype", to));
-            now = next;
-        }
-        assert_eq!(now.after(&none(), None), None);
-        let (now, what, _) = now.after(&Error::Memory(String::new()), None).unwrap();
-        assert_eq!((what, now.place), ("vae_device", Place::Cpu));
     }
 
     #[test]

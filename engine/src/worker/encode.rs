@@ -7,8 +7,9 @@ use candle_core::{Device, Tensor};
 use safetensors::tensor::TensorView;
 use serde_json::json;
 
-use super::decode::class;
+use super::decode::{class, wrote};
 use super::job::{channels, fitting, open_model};
+use super::latents::Latents;
 use super::told::AT_ONCE;
 use super::watch::Watch;
 use super::{Ready, Work, say, sizes};
@@ -17,10 +18,18 @@ use crate::plan::{self, Half, Way};
 use crate::vae::Model;
 use crate::video::{self, Frames};
 
+/// The run that wrote latents, as the vault names it.
+const RUN: &str = "run";
+
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
     let (job, told) = (work.job, work.told);
     job.check_place()?;
     if job.output.symlink_metadata().is_ok() && !job.force {
+        if is_of_this_run(work) {
+            // killed between the last step and its end
+            wrote(&job.output);
+            return Ok(());
+        }
         return Err(Error::Exists(job.output.clone()));
     }
     told.phase("model_load", json!({}));
@@ -89,8 +98,15 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
         .contiguous()?;
     told.phase("save", json!({}));
     write(work, &model, &latents, fps)?;
-    say(&format!("Wrote {}", job.output.display()));
+    wrote(&job.output);
     Ok(())
+}
+
+/// Whether an earlier attempt of this very run has written what stands at the output: latents say of which run they are.
+fn is_of_this_run(work: &Work<'_>) -> bool {
+    let run = work.settings.run.as_deref();
+    let there = Latents::look(&work.job.output).ok();
+    there.is_some_and(|latents| run.is_some() && latents.says(RUN) == run)
 }
 
 /// The first frames as (1, 3, T, H, W) of -1 to 1.
@@ -125,6 +141,9 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
     ]
     .map(|(name, text)| (name.to_owned(), text))
     .into();
+    if let Some(run) = &work.settings.run {
+        told.insert(RUN.to_owned(), run.clone());
+    }
     if let Some(fps) = job.fps.or(fps) {
         told.insert("fps".to_owned(), fps.to_string());
     }
@@ -138,12 +157,19 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
         TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes).map_err(wrong)?;
     // not by its own function for files, which makes one that nobody else may read
     let bytes = safetensors::serialize([("latents", view)], Some(told)).map_err(wrong)?;
-    let part = video::free_name(&job.output)?;
+    let cure = || {
+        let room = bytes.len().div_ceil(1 << 20);
+        format!(
+            "make {room} MiB free there, or name an output on another disk, and encode it again: nothing is kept"
+        )
+    };
+    let part = video::free_name(&job.output).map_err(|e| e.with_cure(cure))?;
     video::whole(
         &part,
         |part| std::fs::write(part, &bytes).map_err(io(part)),
         |part| video::into_place(part, &job.output, job.force),
     )
+    .map_err(|e| e.with_cure(cure))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::decode::class;
+use super::disk::Disk;
 use super::latents::Latents;
 use super::parts::Parts;
 use super::sizes;
@@ -213,31 +214,39 @@ impl Job {
     }
 
     /// Looks at everything that can be wrong before anything is computed: the files' headers, whether they fit
-    /// each other, the output and what it takes to write it.
-    pub fn check(&self) -> Result<()> {
+    /// each other, the output and what it takes to write it. What a decode needs of the disk comes back.
+    pub fn check(&self) -> Result<Option<Disk>> {
         if self.task == Task::Probe {
-            return Ok(());
+            return Ok(None);
         }
         self.check_place()?;
         self.check_output()?;
         let model = open_model(&self.model)?;
-        match self.task {
-            Task::Decode => {
-                let latents = Latents::look(&self.input)?;
-                let config = model.config();
-                latents.made_for(class(config))?;
-                let [_, _, t, h, w] = latents.fits(channels(config), self.item)?;
-                sizes::possible(config, [t, h, w]).map_err(|reason| Error::File {
-                    path: self.input.clone(),
-                    reason,
-                })?;
-                video::writable(Kind::of(&self.output)?)
-            }
-            _ => match video::look(&self.input)? {
-                Some(about) => self.check_video(model.config(), &about),
-                None => Ok(()),
-            },
+        if self.task == Task::Decode {
+            return self.check_latents(model.config()).map(Some);
         }
+        if let Some(about) = video::look(&self.input)? {
+            self.check_video(model.config(), &about)?;
+        }
+        Ok(None)
+    }
+
+    /// What is known of a decode before the latents are read.
+    fn check_latents(&self, config: &Config) -> Result<Disk> {
+        let latents = Latents::look(&self.input)?;
+        latents.made_for(class(config))?;
+        let [_, _, t, h, w] = latents.fits(channels(config), self.item)?;
+        sizes::possible(config, [t, h, w]).map_err(|reason| Error::File {
+            path: self.input.clone(),
+            reason,
+        })?;
+        let kind = Kind::of(&self.output)?;
+        let space = config.ratio().space;
+        let [height, width] = [h, w].map(|side| side * space);
+        // what the latents say of it is looked at when they are read
+        let fps = self.fps.unwrap_or(24.0);
+        video::writable(kind, Size { width, height }, fps)?;
+        Ok(Disk::of(&self.output, kind, config, [t, h, w]))
     }
 
     /// What is known of a video before it is read.
@@ -302,7 +311,9 @@ impl Job {
                 reason,
             })
         };
-        if self.output.symlink_metadata().is_ok() && !self.force {
+        // the worker looks whether it is the same video
+        let ours = self.task == Task::Decode && Parts::is_finished(&self.output);
+        if self.output.symlink_metadata().is_ok() && !self.force && !ours {
             return Err(Error::Exists(self.output.clone()));
         }
         let ends = self.output.extension().and_then(|end| end.to_str());
@@ -326,8 +337,13 @@ pub(super) fn fitting(
     let Size { width, height } = size;
     let space = ratio.space;
     if !width.is_multiple_of(space) || !height.is_multiple_of(space) {
+        let cure = if width.min(height) < space {
+            "scale it to"
+        } else {
+            "scale or crop it to"
+        };
         return Err(format!(
-            "{width} x {height} pixels: this model takes sides that are multiples of {space}; scale or crop it to {} x {}",
+            "{width} x {height} pixels: this model takes sides that are multiples of {space}; {cure} {} x {}",
             (width / space).max(1) * space,
             (height / space).max(1) * space
         ));

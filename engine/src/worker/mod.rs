@@ -4,7 +4,9 @@
 //! A program with a card of its own calls [`main`] with what makes its backend; without one there is the
 //! processor.
 
+mod attempt;
 mod decode;
+mod disk;
 mod encode;
 mod job;
 mod latents;
@@ -15,6 +17,7 @@ mod sizes;
 mod told;
 mod watch;
 
+pub use self::disk::Disk;
 pub use self::job::{Job, Place, Task, USAGE, Usage};
 pub use self::settings::Settings;
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use crate::model::event::Level;
 use crate::model::{Event, ExitReport, ExitStatus, JobChange, Line, Phase, Scope, Signal};
 use crate::workload::adapter::Adapter;
-use crate::workload::artefacts;
 use crate::workload::external::ChildEvent;
 
 use super::shell::Shell;
@@ -82,7 +81,7 @@ impl Shell {
             .as_mut()
             .map(|a| a.feed(&line))
             .unwrap_or_default();
-        let names_a_result = artefacts::path_in_line(&line.text).is_some();
+        let names_a_result = self.finder.hear(&line.text);
         self.post(Event::Line(line));
         self.adapted(events);
         if names_a_result {

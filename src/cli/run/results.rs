@@ -1,7 +1,7 @@
 //! Looking for the files that the workload writes, off the supervising thread:
 //! a folder may lie on a network that does not answer.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use tokio::sync::mpsc;
@@ -23,6 +23,10 @@ pub(super) struct Look {
 #[derive(Debug, Clone)]
 pub(super) struct Finder {
     roots: Vec<PathBuf>,
+    /// Where our own worker writes, and by which line it says that its result is there.
+    own: Option<(PathBuf, String)>,
+    /// It has said so.
+    wrote: bool,
     since: SystemTime,
     attempt: u32,
     to: mpsc::Sender<Look>,
@@ -34,9 +38,17 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    pub(super) fn new(argv: &[String], cwd: &std::path::Path, to: mpsc::Sender<Look>) -> Self {
+    /// `own`: the output of our own worker.
+    pub(super) fn new(
+        argv: &[String],
+        cwd: &Path,
+        own: Option<&Path>,
+        to: mpsc::Sender<Look>,
+    ) -> Self {
         Self {
             roots: artefacts::roots(argv, cwd),
+            own: own.map(|own| (cwd.join(own), format!("Wrote {}", own.display()))),
+            wrote: false,
             since: SystemTime::now(),
             attempt: 0,
             to,
@@ -52,7 +64,16 @@ impl Finder {
         self.attempt = attempt;
         self.earlier.clear();
         self.told = None;
+        self.wrote = false;
         self.looking = false;
+    }
+
+    /// A line of the console; whether it names a result. That of our own worker is one even where an earlier process has
+    /// put it there, and was killed before it could say so.
+    pub(super) fn hear(&mut self, line: &str) -> bool {
+        let own = self.own.as_ref().is_some_and(|(_, words)| words == line);
+        self.wrote |= own;
+        own || artefacts::path_in_line(line).is_some()
     }
 
     /// Looks in the background; at most one look is under way, but a last one
@@ -68,8 +89,12 @@ impl Finder {
             self.attempt,
             self.to.clone(),
         );
+        let own = self.own.as_ref().filter(|_| self.wrote);
+        let own = own.map(|(path, _)| path.clone());
         tokio::task::spawn_blocking(move || {
-            let found = artefacts::find(&roots, since);
+            let mut found = artefacts::find(&roots, since);
+            let missing = own.filter(|own| found.iter().all(|found| found.path != *own));
+            found.extend(missing.and_then(|own| artefacts::at(&own)));
             // the receiver is gone only when the run is over
             let _ = to.blocking_send(Look {
                 attempt,

@@ -36,6 +36,8 @@ const COUNTDOWN: Duration = Duration::from_secs(3);
 pub(in crate::cli) struct Setup {
     pub(in crate::cli) started: RunStarted,
     pub(in crate::cli) notices: Vec<String>,
+    /// What our own worker writes, where that is what runs.
+    pub(in crate::cli) own: Option<PathBuf>,
     /// Notices of something that is not as it should be.
     pub(in crate::cli) warnings: Vec<String>,
     pub(in crate::cli) sampler: Sampler,
@@ -140,6 +142,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     Ok(Setup {
         started: begun.started,
         notices,
+        own: args.own.as_ref().map(|own| own.output.clone()),
         warnings: warnings.into_iter().collect(),
         sampler,
         store: begun.store,

@@ -148,7 +148,12 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
     let outputs = Outputs::open(front.shown, &setup.dir)?;
     outputs.show_profiles(&setup.planner);
     outputs.show_record(setup.dir.path());
-    let finder = Finder::new(&setup.started.argv, &setup.cwd, look_to);
+    let finder = Finder::new(
+        &setup.started.argv,
+        &setup.cwd,
+        setup.own.as_deref(),
+        look_to,
+    );
     let shell = Shell {
         state: RunState::new(&setup.started),
         epoch: Instant::now(),

@@ -221,6 +221,7 @@ fn set_up(
     Ok(Setup {
         started: begun.started,
         notices,
+        own: None,
         warnings,
         sampler,
         store: begun.store,

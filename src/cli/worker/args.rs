@@ -21,7 +21,7 @@ pub(in crate::cli) struct DecodeArgs {
     #[arg(long, value_name = "DIR|FILE", required_unless_present = "from_vault")]
     pub(super) model: Option<PathBuf>,
     /// The video: .mp4 (through ffmpeg), .gif, or a name without an ending for a folder of
-    /// png pictures
+    /// png pictures; not in the model's folder
     #[arg(long, short, value_name = "FILE|DIR")]
     pub(super) output: PathBuf,
     /// Frames a second (of a gif 50 at most); without it what the latents say, else 24, of WAN 16
@@ -41,12 +41,13 @@ pub(in crate::cli) struct DecodeArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = ENCODE_HELP)]
 pub(in crate::cli) struct EncodeArgs {
-    /// The video: a folder of png pictures, a gif, or what ffmpeg reads
+    /// The video: a folder of png pictures, a gif, or what ffmpeg reads (no HDR). Its sides must
+    /// be multiples of 8 (of WAN 2.2 of 16) pixels
     pub(super) video: PathBuf,
     /// Folder of the autoencoder (`vae`) as diffusers saves it, or a checkpoint of one file
     #[arg(long, value_name = "DIR|FILE")]
     pub(super) model: PathBuf,
-    /// The latents: a .safetensors file
+    /// The latents: a .safetensors file; not in the model's folder
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: PathBuf,
     /// Frames a second, kept beside the latents; without it what the video says
@@ -59,7 +60,7 @@ pub(in crate::cli) struct EncodeArgs {
 /// How either is run.
 #[derive(Debug, clap::Args)]
 pub(super) struct HowArgs {
-    /// Replace what is there
+    /// Replace what is there: a file, or a folder that holds pictures of a video alone
     #[arg(long, short)]
     pub(super) force: bool,
     /// Where it is computed; auto: on the card if framepack-tui-cuda is there and the card
@@ -106,19 +107,30 @@ fn fps(text: &str) -> Result<f64, String> {
 
 const DECODE_HELP: &str = "\
 Runs as any other program does: watched, recorded, ended when it hangs, and started again
-on a fallback. Finished frames are kept in OUT.parts until the video is whole; the same
-command goes on after them, to the same bits.
+on a fallback. Finished frames are kept in OUT.parts, uncompressed, until the video is whole:
+OUT's disk needs 3 bytes for each of their pixels, and room for the video. After a kill or on
+a full disk the same command goes on after them, to the same bits. An OUT that a killed run
+had finished is told as the result; any other that is there is not touched without --force.
+
+OUT is never in the model's folder (the one with its config.json), nor one of its files, nor
+what the latents are or lie in, nor the current folder or one above it.
 
 Exit codes: those of `run`; 64 also: the output is there (--force replaces it), or cannot be
-one; 65: latents, model or vault entry are damaged or do not fit each other; 66: not found;
-69: no ffmpeg, or no card that can be used.
+one; 65: latents, model or vault entry are damaged or do not fit each other, or OUT's folder
+is missing; 66: not found; 69: no ffmpeg that writes mp4, or no card that can be used; 73: the
+disk has no room for the frames.
 
 Examples: framepack-tui decode latents.safetensors --model HunyuanVideo/vae -o out.mp4
           framepack-tui decode --from-vault --model HunyuanVideo/vae -o rescued.gif";
 
 const ENCODE_HELP: &str = "\
 Writes the mean of the distribution that the encoder gives, as `decode` takes it. Frames
-beyond a multiple of 4 plus 1 are left out.
+beyond a multiple of 4 plus 1 are left out. Each frame is taken once, however long it is
+shown; a rotation that the file names is made; more than 8 bits a colour are reduced to 8,
+and transparency is left out. All frames are held in memory; a killed encode begins anew.
+
+The latents are never written in the model's folder (the one with its config.json), nor in
+the place of one of its files or of the video.
 
 Exit codes: those of `decode`.
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod cuda;
+mod disk;
 mod source;
 
 use std::os::unix::process::CommandExt;
@@ -23,6 +24,8 @@ pub(super) struct OwnWorker {
     pub(super) on_cpu: bool,
     /// Said at the beginning.
     pub(super) notices: Vec<String>,
+    /// What it writes.
+    pub(super) output: PathBuf,
 }
 
 /// Latents to a video.
@@ -68,11 +71,14 @@ pub(super) fn encode(args: EncodeArgs) -> Result<u8, CliError> {
 /// Runs the job as any other program.
 fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
     let mut job = job.normal();
-    job.check().map_err(|why| CliError::Engine {
+    let disk = job.check().map_err(|why| CliError::Engine {
         what: job.task.word(),
         why: Box::new(why),
     })?;
     let mut notices = Vec::new();
+    if let Some(disk) = disk {
+        notices.extend(disk::judge(&disk, disk::room(&disk.folder))?);
+    }
     job.place = place(how.device, &mut notices)?;
     let on_cpu = job.place == Place::Cpu;
     if on_cpu {
@@ -87,7 +93,11 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
         gdb: false,
         agent: Some(AgentChoice::Auto),
         show: how.show,
-        own: Some(OwnWorker { on_cpu, notices }),
+        own: Some(OwnWorker {
+            on_cpu,
+            notices,
+            output: job.output.clone(),
+        }),
         command,
     });
     // a worker that was killed could not

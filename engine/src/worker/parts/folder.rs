@@ -5,14 +5,16 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::{FINISHING, PART, WAY, WHOLE};
 use crate::error::{Error, Result, io, read_small};
 use crate::video;
 
 /// Held by the process that decodes.
 pub(super) const LOCK: &str = "lock";
-/// Of the number of an inode.
-const MOST_DIGITS: usize = 20;
+/// Ours has less than 200 bytes.
+const MOST_FINISHED: usize = 4096;
 /// Another process may remove the folder while this one opens it, so often at most.
 const MOST_RACES: u32 = 100;
 
@@ -30,7 +32,7 @@ pub(super) fn names(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
 }
 
 /// Whether a folder is named by a digest, as all of ours are.
-fn is_digest(name: &str) -> bool {
+pub(super) fn is_digest(name: &str) -> bool {
     name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
@@ -100,11 +102,52 @@ pub(super) fn has_frames(folder: &Path) -> bool {
         .any(|(name, path)| name.starts_with("frames-") && is_own(name) && full(path))
 }
 
-/// Whether what stands at `output` is what was put there from this folder.
-pub(super) fn has_finished(folder: &Path, output: &Path) -> bool {
-    let number = read_small(&folder.join(FINISHING), MOST_DIGITS).ok();
-    let there = output.metadata().ok().map(|about| about.ino().to_string());
-    number.is_some() && number == there.map(String::into_bytes)
+/// What is about to be put in the place of the output, as it is kept in [`FINISHING`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Finished {
+    /// Frames a second.
+    fps: f64,
+    /// By which it is told from anything else that may come there.
+    marks: String,
+}
+
+impl Finished {
+    pub(super) fn of(whole: &Path, fps: f64) -> Result<Self> {
+        let marks = marks(whole).map_err(io(whole))?;
+        Ok(Self { fps, marks })
+    }
+}
+
+/// Number, size and time of a file, of a folder those of all that is in it. To rename it changes none of them, and whatever
+/// a user puts in its place or does to it has others: a number alone is soon given to the next file.
+fn marks(path: &Path) -> std::io::Result<String> {
+    let of = |about: fs::Metadata| {
+        let (seconds, nanos) = (about.mtime(), about.mtime_nsec());
+        format!("{} {} {seconds}.{nanos:09}", about.ino(), about.len())
+    };
+    let about = path.symlink_metadata()?;
+    if !about.is_dir() {
+        return Ok(of(about));
+    }
+    let mut all = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        all.push(format!("{} {}", name.display(), of(entry.metadata()?)));
+    }
+    all.sort_unstable();
+    let all = blake3::hash(all.join("\n").as_bytes()).to_hex();
+    Ok(format!("{} {all}", about.ino()))
+}
+
+/// Whether what stands at `output` is what was put there from this folder, as a video of `fps`; absent: of any.
+pub(super) fn has_finished(folder: &Path, output: &Path, fps: Option<f64>) -> bool {
+    let told = read_small(&folder.join(FINISHING), MOST_FINISHED).ok();
+    let told = told.and_then(|text| serde_json::from_slice::<Finished>(&text).ok());
+    told.is_some_and(|told| {
+        fps.is_none_or(|fps| (told.fps - fps).abs() < f64::EPSILON)
+            && marks(output).is_ok_and(|there| there == told.marks)
+    })
 }
 
 /// Removes what is ours in the folders for which `goes` says so, each if nothing else is in it, and where nothing is left to

@@ -9,7 +9,6 @@ mod folder;
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,9 @@ use candle_core::Device;
 use serde_json::Value;
 
 pub(super) use self::digest::Digest;
-use self::folder::{LOCK, has_frames, is_own, is_still_there, locked, names, remove};
+use self::folder::{
+    Finished, LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, remove,
+};
 use crate::error::{Error, Result, io, read_small};
 use crate::vae::Carry;
 use crate::video::{self, Size};
@@ -26,7 +27,7 @@ use crate::video::{self, Size};
 const WAY: &str = "way.json";
 /// Ours has less than 100 bytes.
 const MOST_WAY: usize = 4096;
-/// Holds the inode of the whole file before it is renamed.
+/// Holds what tells the whole output from any other, from before it is renamed: [`Finished`].
 const FINISHING: &str = "finishing";
 /// The file while it is written, before its name is its own.
 const PART: &str = ".part";
@@ -52,8 +53,10 @@ pub(super) struct Parts {
     lock: File,
     saved: Instant,
     cost: Option<Duration>,
-    /// Why no state is kept any more.
+    /// No state is kept any more.
     refused: bool,
+    /// Frames up to the state that a later run goes on from, as far as this one knows.
+    kept: usize,
 }
 
 /// Where an earlier decode stopped.
@@ -88,6 +91,19 @@ impl Parts {
         Self::root(output).is_dir()
     }
 
+    /// Bytes of the finished frames of `output`, of the settings that have the most.
+    pub(super) fn bytes_there(output: &Path) -> u64 {
+        let of = |folder: PathBuf| names(&folder).unwrap_or_default().into_iter();
+        let folders = of(Self::root(output)).filter(|(name, _)| is_digest(name));
+        let frames = |(_, folder)| -> u64 {
+            let files = of(folder).filter(|(name, _)| name.starts_with("frames-"));
+            files
+                .filter_map(|(_, path)| Some(path.metadata().ok()?.len()))
+                .sum()
+        };
+        folders.map(frames).max().unwrap_or(0)
+    }
+
     /// The folder for `output` and this digest; the video will have `total` frames.
     pub(super) fn open(output: &Path, digest: &str, size: Size, total: usize) -> Result<Self> {
         let root = Self::root(output);
@@ -103,6 +119,7 @@ impl Parts {
             saved: Instant::now(),
             cost: None,
             refused: false,
+            kept: 0,
         })
     }
 
@@ -120,7 +137,7 @@ impl Parts {
             && lock.try_lock().is_ok()
             && is_still_there(&lock, &path)
         {
-            let is_done = |folder: &Path| folder::has_finished(folder, output);
+            let is_done = |folder: &Path| folder::has_finished(folder, output, None);
             remove(&root, |folder| !has_frames(folder) || is_done(folder));
         }
     }
@@ -158,7 +175,7 @@ impl Parts {
 
     /// Where an earlier decode stopped: the newest state whose frames are all there, and how many that is. A state has no
     /// more than `most` bytes.
-    pub(super) fn resume(&self, device: &Device, most: u64) -> Result<Stop> {
+    pub(super) fn resume(&mut self, device: &Device, most: u64) -> Result<Stop> {
         let there = self.frames_there()?;
         let mut states = self.states()?;
         states.sort_unstable_by_key(|(frames, _)| std::cmp::Reverse(*frames));
@@ -183,6 +200,7 @@ impl Parts {
                 Err(e) => stop.unfit.push(e.to_string()),
             }
         }
+        self.kept = stop.frames;
         Ok(stop)
     }
 
@@ -197,12 +215,18 @@ impl Parts {
         let count = frames.len() / self.size.frame().max(1);
         let name = format!("frames-{first:06}-{count:06}.rgb");
         let mut told = None;
-        if let Err(e) = self.write_frames(&name, frames) {
-            if !is_full(&e) || self.state_bytes()? < frames.len() as u64 {
+        if let (Err(e), fit) = self.write_frames(&name, frames) {
+            // where the room of the states is not enough for all frames that are to come, a later run needs them more
+            let coming = self
+                .total
+                .saturating_sub(first)
+                .saturating_mul(self.size.frame());
+            let room = self.state_bytes()?.saturating_add(fit);
+            if !e.is_full() || room < coming as u64 {
                 return Err(e);
             }
             self.drop_states()?;
-            self.write_frames(&name, frames)?;
+            self.write_frames(&name, frames).0?;
             told = self.refuse(&e);
         }
         if self.refused || carry.frames() >= self.total || !self.is_worth(carry.bytes()) {
@@ -214,6 +238,7 @@ impl Parts {
             Err(e @ Error::Io { .. }) => return Ok(self.refuse(&e)),
             written => written?,
         }
+        self.kept = carry.frames();
         self.cost = Some(begun.elapsed());
         self.saved = Instant::now();
         for (frames, path) in self.states()? {
@@ -225,11 +250,39 @@ impl Parts {
         Ok(None)
     }
 
-    fn write_frames(&self, name: &str, frames: &[u8]) -> Result<()> {
-        self.write(name, |path| {
+    /// The second: how many bytes fitted, where they did not all.
+    fn write_frames(&self, name: &str, frames: &[u8]) -> (Result<()>, u64) {
+        let mut fit = 0;
+        let written = self.write(name, |path| {
             let mut file = File::create(path).map_err(io(path))?;
-            file.write_all(frames).map_err(io(path))
-        })
+            file.write_all(frames).map_err(io(path)).inspect_err(|_| {
+                fit = file.metadata().map_or(0, |about| about.len());
+            })
+        });
+        (written, fit)
+    }
+
+    /// What may be done where there was no room, and what a later run goes on from.
+    pub(super) fn cure(&self) -> String {
+        let (total, kept) = (self.total, self.kept);
+        let there = self.frames_there().unwrap_or(0);
+        let at = self.root.display();
+        if there >= total {
+            return format!(
+                "all {total} frames are kept in {at}: make room there for the video, and the same command writes it without decoding again"
+            );
+        }
+        let missing = (total - there).saturating_mul(self.size.frame());
+        let room = missing.div_ceil(1 << 20);
+        // frames alone are no place to go on from
+        if kept == 0 {
+            return format!(
+                "make {room} MiB free there, and room for the video, and give the same command again, or name an output on another disk"
+            );
+        }
+        format!(
+            "{kept} of {total} frames are kept in {at}: make {room} MiB free there, and room for the video, and the same command goes on after them"
+        )
     }
 
     /// From here on no state is kept; the words for it, the first time.
@@ -252,11 +305,12 @@ impl Parts {
     }
 
     /// Removes what the next frames would need, to have its room.
-    pub(super) fn drop_states(&self) -> Result<()> {
+    pub(super) fn drop_states(&mut self) -> Result<()> {
         for (_, path) in self.states()? {
             // what stays takes room and does no other harm
             let _ = fs::remove_file(&path);
         }
+        self.kept = 0;
         Ok(())
     }
 
@@ -288,7 +342,7 @@ impl Parts {
     }
 
     /// Takes everything of ours away, of other settings as well: the output is there.
-    pub(super) fn remove(self) {
+    pub(super) fn remove(&self) {
         remove(&self.root, |_| true);
     }
 
@@ -309,15 +363,22 @@ impl Parts {
         self.folder.join(WHOLE)
     }
 
-    /// `whole` is about to be put in the place of the output.
-    pub(super) fn finishing(&self, whole: &Path) -> Result<()> {
-        let number = whole.metadata().map_err(io(whole))?.ino().to_string();
-        self.write(FINISHING, |path| fs::write(path, number).map_err(io(path)))
+    /// `whole`, of so many frames a second, is about to be put in the place of the output.
+    pub(super) fn finishing(&self, whole: &Path, fps: f64) -> Result<()> {
+        let told = serde_json::json!(Finished::of(whole, fps)?).to_string();
+        self.write(FINISHING, |path| fs::write(path, told).map_err(io(path)))
     }
 
-    /// Whether what stands at `output` is what an earlier process has put there.
-    pub(super) fn has_finished(&self, output: &Path) -> bool {
-        folder::has_finished(&self.folder, output)
+    /// Whether what stands at `output` is what an earlier process has put there, of so many frames a second.
+    pub(super) fn has_finished(&self, output: &Path, fps: f64) -> bool {
+        folder::has_finished(&self.folder, output, Some(fps))
+    }
+
+    /// Whether it is what an earlier process of ours has put there, of whatever settings, and could not say.
+    pub(super) fn is_finished(output: &Path) -> bool {
+        let folders = names(&Self::root(output)).unwrap_or_default().into_iter();
+        let mut folders = folders.filter(|(name, path)| is_digest(name) && !path.is_symlink());
+        folders.any(|(_, folder)| folder::has_finished(&folder, output, None))
     }
 
     fn write(&self, name: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
@@ -378,12 +439,6 @@ impl Parts {
     fn names(&self) -> Result<Vec<(String, PathBuf)>> {
         names(&self.folder)
     }
-}
-
-/// Whether there was no room.
-fn is_full(e: &Error) -> bool {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(e, Error::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
 }
 
 impl Drop for Parts {

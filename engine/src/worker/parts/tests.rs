@@ -17,23 +17,27 @@ fn state(frames: usize) -> Carry {
 }
 
 /// The frames that an earlier decode has left to go on from.
-fn stopped(parts: &Parts) -> usize {
+fn stopped(parts: &mut Parts) -> usize {
     parts.resume(&Device::Cpu, MOST).unwrap().frames
 }
 
 fn open(folder: &Path) -> Parts {
-    Parts::open(&folder.join("o.mp4"), DIGEST, SIZE, TOTAL).unwrap()
+    open_of(folder, TOTAL)
+}
+
+fn open_of(folder: &Path, total: usize) -> Parts {
+    Parts::open(&folder.join("o.mp4"), DIGEST, SIZE, total).unwrap()
 }
 
 #[test]
 fn whole_frames_and_their_state_are_found_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut parts = open(folder.path());
-    assert_eq!(stopped(&parts), 0);
+    assert_eq!(stopped(&mut parts), 0);
     parts.keep(0, &[1; 6], &state(1)).unwrap();
     parts.keep(1, &[2; 24], &state(5)).unwrap();
     drop(parts);
-    let parts = open(folder.path());
+    let mut parts = open(folder.path());
     let stop = parts.resume(&Device::Cpu, MOST).unwrap();
     assert_eq!((stop.frames, stop.carry.unwrap().frames()), (5, 5));
     assert_eq!(stop.unfit, Vec::<String>::new());
@@ -42,7 +46,7 @@ fn whole_frames_and_their_state_are_found_again() {
         .path()
         .join("o.mp4.parts/0123456789abcdef/frames-000001-000004.rgb");
     std::fs::write(&path, [2; 23]).unwrap();
-    assert_eq!(stopped(&parts), 0);
+    assert_eq!(stopped(&mut parts), 0);
     std::fs::write(&path, [2; 24]).unwrap();
     std::fs::write(
         folder
@@ -51,7 +55,7 @@ fn whole_frames_and_their_state_are_found_again() {
         "rubbish",
     )
     .unwrap();
-    assert_eq!(stopped(&parts), 0);
+    assert_eq!(stopped(&mut parts), 0);
     assert_eq!(parts.frames_there().unwrap(), 5);
     // numbers that no decode reaches: nobody counts beyond them
     for first in [usize::MAX, TOTAL] {
@@ -68,7 +72,7 @@ fn whole_frames_and_their_state_are_found_again() {
 }
 
 /// The words for states that are of no use, without their folder.
-fn unfit(parts: &Parts) -> Vec<String> {
+fn unfit(parts: &mut Parts) -> Vec<String> {
     let stop = parts.resume(&Device::Cpu, MOST).unwrap();
     assert_eq!(stop.frames, 0);
     let folder = format!("{}/", parts.folder.display());
@@ -84,9 +88,9 @@ fn a_state_that_is_not_whole_or_another_is_told_and_not_gone_on_from() {
     parts.keep(0, &[1; 30], &state(5)).unwrap();
     let path = parts.folder.join("state-000005.bin");
     let whole = fs::read(&path).unwrap();
-    let say = |bytes: &[u8]| {
+    let mut say = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        unfit(&parts)
+        unfit(&mut parts)
     };
     let none = "state-000005.bin: no state of a decode";
     for cut in [0, 7, whole.len() / 2, whole.len() - 1] {
@@ -102,25 +106,25 @@ fn a_state_that_is_not_whole_or_another_is_told_and_not_gone_on_from() {
         assert_eq!(told, [format!("{none}, or damaged: its digest is another")]);
     }
     fs::write(&path, &whole).unwrap();
-    assert_eq!(stopped(&parts), 5);
+    assert_eq!(stopped(&mut parts), 5);
     // one of ours under another number
     fs::rename(&path, parts.folder.join("state-000004.bin")).unwrap();
     assert_eq!(
-        unfit(&parts),
+        unfit(&mut parts),
         ["state-000004.bin: is of 5 frames, not of 4"]
     );
     fs::remove_file(parts.folder.join("state-000004.bin")).unwrap();
     // longer than the memory of any machine: it is not read
     let huge = File::create(&path).unwrap();
     huge.set_len(1 << 42).unwrap();
-    let told = unfit(&parts);
+    let told = unfit(&mut parts);
     assert!(
         told[0].contains("4398046511104 bytes are no state of this decode, which takes 1048576"),
         "{told:?}"
     );
     fs::remove_file(&path).unwrap();
     pipe(&path);
-    assert_eq!(unfit(&parts), ["state-000005.bin: not a regular file"]);
+    assert_eq!(unfit(&mut parts), ["state-000005.bin: not a regular file"]);
 }
 
 /// A pipe, to open which would wait for its other end for ever.
@@ -150,7 +154,7 @@ fn of_how_frames_were_made_no_more_is_read_than_we_write() {
     assert!(said(&parts).ends_with("way.json: not a regular file"));
     // neither is a pipe waited for where the number of a finished file is expected
     pipe(&parts.folder.join(FINISHING));
-    assert!(!parts.has_finished(&folder.path().join("o.mp4")));
+    assert!(!parts.has_finished(&folder.path().join("o.mp4"), 24.0));
     // the next attempt puts its own there
     parts.begin(&serde_json::json!({})).unwrap();
     assert_eq!(parts.way().unwrap(), Some(serde_json::json!({})));
@@ -169,11 +173,11 @@ fn a_state_that_cannot_be_written_ends_no_decode_and_the_old_one_counts() {
         "{told}"
     );
     assert!(!parts.folder.join(PART).exists());
-    assert_eq!(stopped(&parts), 1);
+    assert_eq!(stopped(&mut parts), 1);
     // said once, and not tried again
     assert_eq!(parts.keep(5, &[3; 6], &state(6)).unwrap(), None);
     assert_eq!(parts.frames_there().unwrap(), 6);
-    assert_eq!(stopped(&parts), 1);
+    assert_eq!(stopped(&mut parts), 1);
 }
 
 #[test]
@@ -188,13 +192,32 @@ fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
     let large = vec![2; 6 * 10_000];
     full(&parts);
     let e = parts.keep(1, &large, &state(5)).unwrap_err();
-    assert!(is_full(&e) && e.to_string().contains("o.mp4.parts"), "{e}");
-    assert_eq!(stopped(&parts), 1);
+    assert!(e.is_full() && e.to_string().contains("o.mp4.parts"), "{e}");
+    assert_eq!(stopped(&mut parts), 1);
+    // larger than these frames, but not than all that are to come: without it a later run would begin anew
+    full(&parts);
+    let e = parts.keep(1, &[2; 24], &state(5)).unwrap_err();
+    assert!(e.is_full(), "{e}");
+    assert_eq!(stopped(&mut parts), 1);
+    let cure = parts.cure();
+    assert!(cure.starts_with("1 of 90000 frames are kept in "), "{cure}");
+    assert!(
+        cure.contains("make 1 MiB free there") && cure.contains("goes on after them"),
+        "{cure}"
+    );
+    // enough for all of a shorter video
+    drop(parts);
+    let mut parts = open_of(folder.path(), 9);
+    assert_eq!(stopped(&mut parts), 1);
     full(&parts);
     let told = parts.keep(1, &[2; 24], &state(5)).unwrap().unwrap();
     assert!(told.contains("goes on without"), "{told}");
     assert_eq!(parts.frames_there().unwrap(), 5);
     assert!(parts.states().unwrap().is_empty());
+    assert!(parts.cure().contains("give the same command again"));
+    drop(parts);
+    let cure = open_of(folder.path(), 5).cure();
+    assert!(cure.contains("writes it without decoding again"), "{cure}");
 }
 
 #[test]
@@ -220,10 +243,36 @@ fn nothing_stays_of_a_decode_that_kept_nothing_and_a_finished_one_is_known() {
     std::fs::write(&output, "another").unwrap();
     let whole = folder.path().join("whole");
     std::fs::write(&whole, "video").unwrap();
-    parts.finishing(&whole).unwrap();
-    assert!(!parts.has_finished(&output));
+    parts.finishing(&whole, 24.0).unwrap();
+    assert!(!parts.has_finished(&output, 24.0) && !Parts::is_finished(&output));
     std::fs::rename(&whole, &output).unwrap();
-    assert!(parts.has_finished(&output));
+    assert!(parts.has_finished(&output, 24.0) && Parts::is_finished(&output));
+    // asked for at another speed it is another video
+    assert!(!parts.has_finished(&output, 12.0));
+    // the same file with something else in it is the user's
+    std::fs::write(&output, "mine!").unwrap();
+    assert!(!parts.has_finished(&output, 24.0) && !Parts::is_finished(&output));
+}
+
+#[test]
+fn a_finished_folder_is_known_by_all_that_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (parts, output) = (open(folder.path()), folder.path().join("v"));
+    let whole = folder.path().join("whole");
+    fs::create_dir(&whole).unwrap();
+    for name in ["frame_00001.png", "frame_00002.png"] {
+        fs::write(whole.join(name), name).unwrap();
+    }
+    parts.finishing(&whole, 24.0).unwrap();
+    fs::rename(&whole, &output).unwrap();
+    assert!(parts.has_finished(&output, 24.0));
+    let more = output.join("frame_00003.png");
+    fs::write(&more, "mine").unwrap();
+    assert!(!parts.has_finished(&output, 24.0));
+    fs::remove_file(more).unwrap();
+    assert!(parts.has_finished(&output, 24.0));
+    fs::write(output.join("frame_00001.png"), "other_00001.png").unwrap();
+    assert!(!parts.has_finished(&output, 24.0));
 }
 
 #[test]
@@ -303,14 +352,14 @@ fn what_a_kill_leaves_goes_unless_a_decode_goes_on_from_it() {
     });
     Parts::tidy(&output);
     assert!(!root.join("fedcba9876543210").exists());
-    let parts = open(folder.path());
-    assert_eq!(stopped(&parts), 1);
+    let mut parts = open(folder.path());
+    assert_eq!(stopped(&mut parts), 1);
 
     // it is in use
     let before = names(&root.join(DIGEST)).unwrap();
     let whole = folder.path().join("whole");
     fs::write(&whole, "video").unwrap();
-    parts.finishing(&whole).unwrap();
+    parts.finishing(&whole, 24.0).unwrap();
     fs::rename(&whole, &output).unwrap();
     Parts::tidy(&output);
     assert_eq!(names(&root.join(DIGEST)).unwrap().len(), before.len() + 1);
