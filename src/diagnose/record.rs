@@ -1,5 +1,6 @@
 //! The record of a run, or a bundle made of it, judged anew by today's rules.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use crate::model::event::RunStarted;
@@ -13,7 +14,7 @@ use crate::run::{RunState, rejudge};
 use super::input::InputError;
 use super::notes::Notes;
 use super::report::{Cited, Report, SourceKind, Stats, Workload};
-use super::story::{Names, Story, round};
+use super::story::{Names, Story, round, weight};
 use super::tail::Tail;
 
 /// The record goes on for this long, so that its last words are judged.
@@ -78,7 +79,7 @@ fn read(
         tail: Tail::default(),
         stats: Stats::default(),
         last: (0, Mono::ZERO),
-        then: None,
+        then: Vec::new(),
         ended: None,
     };
     let mut ticks = Ticks::default();
@@ -103,8 +104,8 @@ struct Play {
     stats: Stats,
     /// Number and time of the last event.
     last: (u64, Mono),
-    /// The fault that was told when it ran.
-    then: Option<Box<Verdict>>,
+    /// Faults that were told when it ran, the first of each verdict.
+    then: Vec<Verdict>,
     /// How the run ended.
     ended: Option<String>,
 }
@@ -113,7 +114,9 @@ impl Play {
     fn envelope(&mut self, env: &Envelope) {
         match &env.event {
             Event::Verdict(v) if !v.id.is_no_fault() && v.health != Health::Suspect => {
-                self.then.get_or_insert_with(|| v.clone());
+                if !self.then.iter().any(|told| told.id == v.id) {
+                    self.then.push((**v).clone());
+                }
             }
             Event::Sample(_) => self.stats.rows += 1,
             Event::Kernel { .. } => self.stats.kernel_lines += 1,
@@ -151,7 +154,10 @@ impl Play {
         if report.verdict.is_no_fault() && report.health != Health::Finished {
             report.phase = end.phase;
         }
-        if let Some(then) = self.then.filter(|v| v.id != report.verdict) {
+        // of several the one that would be the answer today
+        let key = |v: &&Verdict| Reverse((v.id.severity(), weight(v.id)));
+        let known = self.then.iter().any(|v| v.id == report.verdict);
+        if let Some(then) = self.then.iter().min_by_key(key).filter(|_| !known) {
             report.notes.push(format!(
                 "when it ran, it was judged as {}: {}",
                 then.id, then.sentence

@@ -239,7 +239,7 @@ impl Held {
 
 /// Of equally severe verdicts the one that names a cause is the answer, and what only says
 /// how the program ended comes last.
-const fn weight(id: VerdictId) -> u8 {
+pub(super) const fn weight(id: VerdictId) -> u8 {
     match id {
         VerdictId::Killed | VerdictId::AppError | VerdictId::CrashSegv => 0,
         VerdictId::SilentHang

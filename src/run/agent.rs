@@ -47,6 +47,11 @@ impl RunState {
 
     /// Rungs that only the agent carries out come and go with it.
     pub(super) fn agent_event(&mut self, event: &Event) {
+        if let Event::Agent(note) = event
+            && matches!(note.word, AgentWord::Hello(_))
+        {
+            self.agent_came = true;
+        }
         let changes = match event {
             Event::Agent(note) => matches!(
                 note.word,
@@ -86,6 +91,7 @@ impl RunState {
         let tiers = self.detector.beat().map(|b| &b.tiers);
         AgentView {
             state,
+            came: self.agent_came,
             op: op.map(|(op, age)| (op.clone(), age)),
             tiers: tiers
                 .into_iter()

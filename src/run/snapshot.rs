@@ -234,6 +234,8 @@ impl AgentState {
 pub struct AgentView {
     /// How it stands.
     pub state: AgentState,
+    /// One has said hello in this run, in whichever attempt: the vault keeps what it told.
+    pub came: bool,
     /// The operation in flight, and for how long.
     pub op: Option<(AgentOp, Duration)>,
     /// Tiers of the convolution fallback but the native one, with their counts.

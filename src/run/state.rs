@@ -205,6 +205,8 @@ pub struct RunState {
     pub(super) resend: Resending,
     /// Attempt of which the user asked the end after a step.
     pub(super) step_stop: Option<u32>,
+    /// An agent has said hello, in whichever attempt.
+    pub(super) agent_came: bool,
     /// Warnings from before the first attempt.
     pub(super) warnings: Vec<String>,
 }
@@ -280,6 +282,7 @@ impl RunState {
             tracks: Tracks::default(),
             resend: Resending::default(),
             step_stop: None,
+            agent_came: false,
             warnings: Vec::new(),
             plan,
         }

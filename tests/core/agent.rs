@@ -113,6 +113,8 @@ fn guesses_from_the_console_do_not_count_while_the_agent_tells() {
 
     sim.feed(note(AgentWord::Lost));
     assert_eq!(sim.state.snapshot().agent.state, AgentState::Lost);
+    // what it has given to the vault is there all the same
+    assert!(sim.state.snapshot().agent.came);
     sim.feed(phase(Phase::Save));
     assert_eq!(sim.state.snapshot().phase, Phase::Save);
     let log = sim.state.snapshot().log;

@@ -8,7 +8,7 @@ use framepack_tui::diagnose::{InputError, Source, diagnose};
 use framepack_tui::model::event::RunStarted;
 use framepack_tui::model::{
     ActionId, Attached, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, Health, JobChange,
-    Line, Mono, Plan, RungId, Scope, Signal, Stream, Tier, VerdictId,
+    Line, Mono, Phase, Plan, RungId, Scope, Signal, Stream, Tier, Verdict, VerdictId,
 };
 use tempfile::TempDir;
 
@@ -125,6 +125,53 @@ fn a_record_is_judged_anew_and_cites_lines() {
         (Some("console"), Some(2))
     );
     assert!(got.notes.iter().any(|n| n.contains("has no end")));
+}
+
+/// A judgement that was told while the run went on.
+fn told(id: VerdictId, health: Health) -> Event {
+    Event::Verdict(Box::new(Verdict {
+        id,
+        health,
+        phase: Phase::Sampling,
+        section: None,
+        confidence: 0.9,
+        onset: Mono(400),
+        sentence: format!("{id} it was"),
+        findings: Vec::new(),
+        ruled_out: Vec::new(),
+        considered: Vec::new(),
+        action: ActionId::None,
+        remedy: None,
+        next: None,
+    }))
+}
+
+/// A warning of before is no other judgement than today's, and of several that differ the gravest is named.
+#[test]
+fn only_another_judgement_than_that_of_then_is_told() {
+    let note = |before: &[(VerdictId, Health)]| {
+        let mut events = vec![head("1.3")];
+        events.extend(before.iter().map(|(id, health)| told(*id, *health)));
+        events.extend(attempt(1, &["begin", OOM], ExitStatus::Code(1), false));
+        let got = judge(&(stream(events).join("\n") + "\n")).unwrap();
+        assert_eq!(got.verdict, VerdictId::GpuOom);
+        let mut notes = got.notes.into_iter();
+        notes.find(|note| note.starts_with("when it ran"))
+    };
+    let warned = (VerdictId::OffloadRisk, Health::Slow);
+    let suspected = (VerdictId::SilentHang, Health::Suspect);
+    let hung = (VerdictId::SilentHang, Health::Hung);
+    let same = (VerdictId::GpuOom, Health::Failed);
+    for before in [&[][..], &[warned, same], &[suspected], &[hung, same]] {
+        assert_eq!(note(before), None, "{before:?}");
+    }
+    let words = note(&[warned, hung, warned]).unwrap();
+    assert!(
+        words.ends_with("judged as silent_hang: silent_hang it was"),
+        "{words}"
+    );
+    let words = note(&[warned]).unwrap();
+    assert!(words.contains("judged as offload_risk"), "{words}");
 }
 
 /// A row of the history is a change of what is shown.

@@ -43,6 +43,7 @@ pub(in crate::ui) fn with_agent() -> Snapshot {
         phases,
         agent: AgentView {
             state: AgentState::Connected,
+            came: true,
             op: Some((op, Duration::from_secs(14))),
             tiers: tiers.map(|(name, n)| (name.to_owned(), n)).to_vec(),
         },
@@ -58,6 +59,7 @@ pub(in crate::ui) fn agent_lost() -> Snapshot {
     let mut s = with_agent();
     s.agent = AgentView {
         state: AgentState::Lost,
+        came: true,
         ..AgentView::default()
     };
     s

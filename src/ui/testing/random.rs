@@ -292,6 +292,7 @@ impl Dice {
                 A::Silent,
                 A::Lost,
             ]),
+            came: self.below(2) == 0,
             op: self.some(|d| {
                 let op = AgentOp {
                     name: d.text(),

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use crate::model::time::clock;
 use crate::model::worker::is_own_worker;
 use crate::run::Snapshot;
-use crate::run::snapshot::{AgentState, RungState};
+use crate::run::snapshot::RungState;
 use crate::ui::text::{self, ago};
 use crate::ui::tui::parts::{LABEL, Parts, Row, later};
 use crate::ui::tui::theme::Theme;
@@ -71,7 +71,7 @@ fn resumes(s: &Snapshot) -> (&'static str, String) {
             Some("decode") => FRAMES,
             _ => "from the beginning",
         }
-    } else if s.agent.state == AgentState::Connected {
+    } else if s.agent.came {
         "what the vault kept"
     } else {
         "from the beginning"
@@ -343,7 +343,7 @@ mod tests {
         let of = |command: &str| {
             let mut s = crate::ui::testing::healthy();
             s.argv = command.split(' ').map(str::to_owned).collect();
-            (s.agent.state, s.results, s.server) = (AgentState::Connected, 0, false);
+            (s.agent.came, s.results, s.server) = (true, 0, false);
             s.resend.by_itself = false;
             resumes(&s)
         };
