@@ -5,6 +5,7 @@
 //! measure fixtures FOLDER              every case of engine/tests/fixtures, in every precision and way
 //! measure decode MODEL FILE OPTIONS    FILE: safetensors with z, and out where there is something to compare with
 //! measure engines DTYPE CxO,TxHxW …    what cuDNN's engines take for 3x3x3 taps
+//! measure peaks MODEL CASE…            predicted and measured memory; CASE: TxHxW[,tile=LENGTH/STRIDE][,frames=LENGTH/STRIDE][,exact=MIB]
 //! ```
 //! Options of `decode`: `--dtype bf16|f16|f32`, `--cap GIB`, `--times N`, `--chunk FRAMES`, `--tile LENGTH,STRIDE`, `--runs LENGTH,STRIDE`, `--scratch MIB`,
 //! `--exact GIB` (the budget), `--against NAME` (of the
@@ -36,6 +37,7 @@ macro_rules! say {
 mod decode;
 mod fixtures;
 mod operations;
+mod peaks;
 
 fn pair([length, stride]: [usize; 2]) -> Run {
     Run { length, stride }
@@ -130,7 +132,8 @@ fn main() -> Result<()> {
         ["decode", model, file, ..] => {
             decode::run(Path::new(model), Path::new(file), &options(&args[3..]))
         }
+        ["peaks", model, ..] => peaks::run(Path::new(model), &args[2..]),
         ["engines", precision, ..] => engines(precision, &args[2..]),
-        _ => Err("usage: measure fixtures|decode|engines …".into()),
+        _ => Err("usage: measure operations|fixtures|decode|engines|peaks …".into()),
     }
 }

@@ -1,0 +1,85 @@
+//! The planner's predictions beside the most that was in use of the pool, as a table.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use candle_core::{DType, Device, Tensor};
+use framepack_engine::plan::{Half, Job, Way, peak};
+use framepack_engine::vae::{Config, Model, Run, Tiling, Unobserved};
+use framepack_engine_cuda::{Cuda, Options};
+
+use crate::{Result, pair};
+
+const MB: f64 = 1e6;
+const MIB: u64 = 1 << 20;
+
+/// `TxHxW` of latents and then, each behind a comma, any of `tile=LENGTH/STRIDE`, `frames=LENGTH/STRIDE` (pixels and frames of the video), `exact=MIB`.
+fn case(text: &str) -> Result<([usize; 3], Way)> {
+    let numbers = |text: &str, separator: char| -> Result<Vec<usize>> {
+        Ok(text
+            .split(separator)
+            .map(str::parse)
+            .collect::<std::result::Result<_, _>>()?)
+    };
+    let run = |text: &str| -> Result<Run> {
+        let numbers = <[usize; 2]>::try_from(numbers(text, '/')?);
+        Ok(pair(numbers.map_err(|_| "LENGTH/STRIDE is needed")?))
+    };
+    let (size, rest) = text.split_once(',').unwrap_or((text, ""));
+    let size = <[usize; 3]>::try_from(numbers(size, 'x')?).map_err(|_| "TxHxW is needed")?;
+    let (mut tiling, mut exact) = (Tiling::default(), None);
+    for part in rest.split(',').filter(|part| !part.is_empty()) {
+        match part.split_once('=').ok_or("KEY=VALUE is needed")? {
+            ("tile", value) => tiling.space = Some(run(value)?),
+            ("frames", value) => tiling.time = Some(run(value)?),
+            ("exact", value) => exact = Some(value.parse::<u64>()? * MIB),
+            (other, _) => return Err(format!("{other} is not known").into()),
+        }
+    }
+    let way = exact.map_or(Way::Tiled(tiling), |budget| Way::Exact { budget });
+    Ok((size, way))
+}
+
+/// Decodes random latents of each case once.
+pub(crate) fn run(path: &Path, cases: &[String]) -> Result<()> {
+    let model = Model::open(path)?;
+    let channels = match model.config() {
+        Config::Hunyuan(config) => config.latent_channels,
+        Config::Wan(config) => config.z_dim,
+    };
+    say!("| latents, way | predicted MB | measured MB | off by | s |");
+    say!("| --- | --- | --- | --- | --- |");
+    let mut most = 0f64;
+    for text in cases {
+        let (size @ [t, h, w], way) = case(text)?;
+        // a pool of its own: what an earlier case has kept is no part of this one
+        let cuda = Arc::new(Cuda::new(Options::default())?);
+        let job = Job {
+            config: model.config(),
+            half: Half::Decoder,
+            batch: 1,
+            size,
+        };
+        let predicted = peak(&job, &*cuda, &way)? as f64 / MB;
+        let decoder = model.decoder(cuda.clone())?;
+        cuda.synchronize()?;
+        let held = cuda.pool().usage()?.used;
+        let latents = Tensor::randn(0f32, 1.0, (1, channels, t, h, w), &Device::Cpu)?;
+        let latents = latents.to_dtype(DType::F32)?;
+        cuda.pool().reset_high()?;
+        let start = Instant::now();
+        decoder.decode_way(&latents, &way, None, &mut Unobserved, &mut |_| Ok(()))?;
+        cuda.synchronize()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let measured = (cuda.pool().usage()?.used_high - held) as f64 / MB;
+        let off = (predicted / measured - 1.0) * 100.0;
+        most = most.max(off.abs());
+        say!("| {text} | {predicted:.1} | {measured:.1} | {off:+.1} % | {seconds:.2} |");
+    }
+    say!("\nfurthest off: {most:.1} %");
+    if most > 5.0 {
+        return Err("a prediction is more than 5 % off".into());
+    }
+    Ok(())
+}
