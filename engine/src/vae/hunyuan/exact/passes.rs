@@ -10,6 +10,7 @@ use super::super::super::precision::finite;
 use super::super::super::tiles::{HEIGHT, TIME};
 use super::super::blocks::{Causal, Resnet};
 use super::super::decoder::Upsample;
+use super::memory::Grids;
 use super::region::{Conv, EDGE, FRONT, Grid, Part, Region, put, rows_of};
 use crate::error::{Result, argument};
 use crate::ops::{Affine, Axis, Backend, GroupSums, Pending};
@@ -68,7 +69,7 @@ impl Total {
 /// The passes over clips of one level.
 pub(super) struct Passes<'a> {
     pub(super) conv: Conv<'a>,
-    pub(super) grid: Grid,
+    pub(super) grids: Grids,
     pub(super) observer: &'a mut dyn Observer,
     /// The level's name.
     pub(super) module: String,
@@ -92,10 +93,19 @@ impl Passes<'_> {
         self.observer.pieces(self.done.0, self.done.1)
     }
 
+    /// How the passes of the residual block `at` are cut up.
+    fn block(&self, at: usize) -> [Grid; 2] {
+        if at == 0 {
+            self.grids.first
+        } else {
+            self.grids.others
+        }
+    }
+
     /// The pieces, band by band and forward in time.
-    fn regions(&self) -> Vec<Region> {
+    fn regions(&self, grid: Grid) -> Vec<Region> {
         let [t, h, _] = self.conv.size;
-        let (grid, mut all) = (self.grid, Vec::new());
+        let mut all = Vec::new();
         for rows in grid.bands(h) {
             all.extend(grid.runs(t).map(|frames| Region {
                 frames,
@@ -124,7 +134,7 @@ impl Passes<'_> {
         let (_, channels) = lazy.upsample.conv.conv.channels();
         let whole = self.empty(channels, &lazy.below.body)?;
         let mut total = Total::default();
-        for region in self.regions() {
+        for region in self.regions(self.grids.enlarging) {
             let piece = lazy.clip(self.conv, &region)?;
             total.add(norm.begin(self.backend(), &piece)?);
             put(&whole, &piece, &region)?;
@@ -136,7 +146,7 @@ impl Passes<'_> {
     /// The sums alone.
     pub(super) fn sums(&mut self, lazy: &Lazy<'_>, norm: &GroupNorm) -> Result<GroupSums> {
         let mut total = Total::default();
-        for region in self.regions() {
+        for region in self.regions(self.grids.enlarging) {
             let piece = lazy.clip(self.conv, &region)?;
             total.add(norm.begin(self.backend(), &piece)?);
             self.see(format_args!("upsample"), &piece)?;
@@ -160,7 +170,7 @@ impl Passes<'_> {
         let whole = keep.then(|| self.empty(channels, like)).transpose()?;
         let mut total = Total::default();
         let mut kept: Option<Part> = None;
-        for region in self.regions() {
+        for region in self.regions(self.block(at)[0]) {
             let from = match input {
                 Input::Held(clip) => Part::whole(clip)?,
                 Input::Lazy(lazy) => {
@@ -212,9 +222,10 @@ impl Passes<'_> {
     ) -> Result<Option<GroupSums>> {
         let mut total = Total::default();
         let mut above = Above::new(EDGE);
-        for rows in self.grid.bands(self.conv.size[1]) {
+        let grid = self.block(at)[1];
+        for rows in grid.bands(self.conv.size[1]) {
             above.turn(inner, &rows)?;
-            for frames in self.grid.runs(self.conv.size[0]).rev() {
+            for frames in grid.runs(self.conv.size[0]).rev() {
                 let region = Region {
                     frames,
                     rows: rows.clone(),
@@ -273,10 +284,11 @@ impl Passes<'_> {
         let [t, h, _] = self.conv.size;
         let mut total = Total::default();
         let mut above = Above::new(2 * EDGE);
-        for rows in self.grid.bands(h) {
+        let grid = self.block(at)[1];
+        for rows in grid.bands(h) {
             above.turn(clip, &rows)?;
             let mut kept: Option<Part> = None;
-            for frames in self.grid.runs(t).rev() {
+            for frames in grid.runs(t).rev() {
                 let region = Region {
                     frames: frames.clone(),
                     rows: rows.clone(),
@@ -322,9 +334,10 @@ impl Passes<'_> {
         mut each: impl FnMut(usize, &Tensor) -> Result<()>,
     ) -> Result<()> {
         let from = Part::whole(clip)?;
-        for frames in self.grid.runs(self.conv.size[0]) {
+        let [_, grid] = self.grids.others;
+        for frames in grid.runs(self.conv.size[0]) {
             let mut bands = Vec::new();
-            for rows in self.grid.bands(self.conv.size[1]) {
+            for rows in grid.bands(self.conv.size[1]) {
                 let region = Region {
                     frames: frames.clone(),
                     rows,
