@@ -404,9 +404,14 @@ impl Above {
         if rows.start < *first || rows.start >= split || rows.end < split {
             return argument(format!("rows {rows:?} where {first}..{split} were kept"));
         }
-        let upper = rows_of(above, frames.clone(), rows.start - first..split - first)?;
-        let lower = rows_of(clip, frames.clone(), split..rows.end)?;
-        let body = Tensor::cat(&[&upper, &lower], HEIGHT)?;
+        // as images: views of those are put together in one go, views of clips only after a copy of each
+        let images = |clip: &Tensor, rows: Range<usize>| {
+            let images = clip.squeeze(0)?.narrow(0, frames.start, frames.len())?;
+            images.narrow(1, rows.start, rows.len())
+        };
+        let upper = images(above, rows.start - first..split - first)?;
+        let lower = images(clip, split..rows.end)?;
+        let body = Tensor::cat(&[upper, lower], 1)?.unsqueeze(0)?;
         Ok(Part::new(body, region.clone()))
     }
 }
