@@ -7,6 +7,7 @@
 //! | `conv`, `attention`, `norm` | the operations |
 //! | `dnn`, `blas`, `memory` | cuDNN, cuBLAS, own kernels (`kernels/*.cuh`): addresses in, errors out |
 //! | `plan` | slabs and folded axes: numbers only |
+//! | `kept` | what is made once for several operations |
 //!
 //! Clips are channels-last in one of three precisions; sums are in single precision, statistics in double.
 
@@ -17,6 +18,7 @@ mod conv;
 mod dnn;
 pub mod doors;
 mod error;
+mod kept;
 mod memory;
 mod norm;
 mod plan;
@@ -34,6 +36,7 @@ use framepack_engine::ops::{
 };
 
 use crate::blas::{Blas, Matrix, Product};
+use crate::conv::Folds;
 use crate::dnn::{Data, Dnn, Shape, Sums};
 use crate::error::{Result, argument, wrap};
 use crate::memory::{Buffer, Kernels};
@@ -88,6 +91,7 @@ pub struct Cuda {
     dnn: Option<Mutex<Dnn>>,
     fuse: bool,
     sizing: Sizing,
+    folds: Folds,
     // the last field, since the others have memory of it
     pool: Pool,
 }
@@ -133,6 +137,7 @@ impl Cuda {
             },
             blas: Blas(cuda.cublas_handle()),
             kernels: Kernels::new(module, stream, Profile::new(options.profile)),
+            folds: Folds::new(sizing.kept()),
             sizing,
             pool,
             device,
@@ -190,6 +195,12 @@ impl Cuda {
     pub fn release(&self) -> Result<()> {
         self.kernels.clear();
         self.compact()
+    }
+
+    /// Bytes of weights in another form that are kept from one convolution to the next: until memory is put together or
+    /// released, and never more than a plan of memory counts.
+    pub fn kept(&self) -> usize {
+        self.folds.bytes()
     }
 
     /// Forgets what the profile has.
@@ -345,8 +356,14 @@ impl Backend for Cuda {
 
     // the pool keeps what was freed in the pieces that it was used in
     fn compact(&self) -> Result<()> {
-        self.synchronize()?;
-        self.pool.release()
+        // however small, it would keep what it lies in
+        self.folds.clear();
+        let stream = self.kernels.stream();
+        let name = || "putting free memory together".to_owned();
+        self.kernels.profile.time(stream, name, || {
+            self.synchronize()?;
+            self.pool.release()
+        })
     }
 
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums> {

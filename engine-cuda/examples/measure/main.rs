@@ -35,6 +35,7 @@ macro_rules! say {
 
 mod decode;
 mod fixtures;
+mod kept;
 mod operations;
 
 fn pair([length, stride]: [usize; 2]) -> Run {
@@ -118,6 +119,9 @@ fn main() -> Result<()> {
         ["operations"] => {
             if !operations::run()? {
                 return Err("an operation differs from the processor's".into());
+            }
+            if !kept::run()? {
+                return Err("weights that are kept are not those that are made again".into());
             }
             Ok(())
         }

@@ -11,7 +11,7 @@ use crate::{Result, difference};
 const BOUND: f64 = 1e-5;
 
 /// Random numbers that need no library.
-fn random(shape: &[usize], seed: u32) -> Result<Tensor> {
+pub(crate) fn random(shape: &[usize], seed: u32) -> Result<Tensor> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
     let numbers: Vec<f32> = (0..shape.iter().product::<usize>())
         .map(|_| {
@@ -23,7 +23,7 @@ fn random(shape: &[usize], seed: u32) -> Result<Tensor> {
 }
 
 /// Whether `got` is near enough.
-fn near(what: &str, got: &Tensor, want: &Tensor) -> Result<bool> {
+pub(crate) fn near(what: &str, got: &Tensor, want: &Tensor) -> Result<bool> {
     let (most, mean) = difference(&got.to_dtype(DType::F32)?, want)?;
     say!("{what}: largest {most:.1e}, relative {mean:.1e}");
     Ok(mean < BOUND)
