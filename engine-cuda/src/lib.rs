@@ -7,6 +7,7 @@
 //! | `conv`, `attention`, `norm` | the operations |
 //! | `dnn`, `blas`, `memory` | cuDNN, cuBLAS, own kernels (`kernels/*.cuh`): addresses in, errors out |
 //! | `plan` | slabs and folded axes: numbers only |
+//! | `copies` | parts of clips into others |
 //! | `kept` | what is made once for several operations |
 //!
 //! Clips are channels-last in one of three precisions; sums are in single precision, statistics in double.
@@ -15,6 +16,7 @@ mod attention;
 mod blas;
 mod compare;
 mod conv;
+mod copies;
 mod dnn;
 pub mod doors;
 mod error;
@@ -364,6 +366,14 @@ impl Backend for Cuda {
             self.synchronize()?;
             self.pool.release()
         })
+    }
+
+    fn join(&self, parts: &[Tensor], axis: usize) -> Result<Tensor> {
+        copies::join(self, parts, axis)
+    }
+
+    fn put(&self, whole: &Tensor, part: &Tensor, axis: usize, at: usize) -> Result<()> {
+        copies::put(self, whole, part, axis, at)
     }
 
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums> {

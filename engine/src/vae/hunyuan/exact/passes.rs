@@ -137,7 +137,7 @@ impl Passes<'_> {
         for region in self.regions(self.grids.enlarging) {
             let piece = lazy.clip(self.conv, &region)?;
             total.add(norm.begin(self.backend(), &piece)?);
-            put(&whole, &piece, &region)?;
+            put(self.backend(), &whole, &piece, &region)?;
             self.see(format_args!("upsample"), &piece)?;
         }
         Ok((whole, total.done()?))
@@ -185,12 +185,12 @@ impl Passes<'_> {
                 .run(&resnet.conv1, &from, &region, Some(norm), None)?;
             total.add(resnet.norm2.begin(self.backend(), &piece)?);
             if let Some(whole) = &whole {
-                put(whole, &piece, &region)?;
+                put(self.backend(), whole, &piece, &region)?;
             }
             self.see(format_args!("resnets.{at}.conv1"), &piece)?;
             drop(piece);
             if matches!(input, Input::Lazy(_)) {
-                kept = Some(last(&from)?);
+                kept = Some(last(self.backend(), &from)?);
             }
         }
         Ok((whole, total.done()?))
@@ -231,7 +231,7 @@ impl Passes<'_> {
                     rows: rows.clone(),
                 };
                 let add = self.shortcut(resnet, input, &region)?;
-                let from = above.window(inner, &region.read(self.conv.size[1]))?;
+                let from = above.window(self.backend(), inner, &region.read(self.conv.size[1]))?;
                 let piece = self
                     .conv
                     .run(&resnet.conv2, &from, &region, Some(norm), Some(&add))?;
@@ -268,7 +268,7 @@ impl Passes<'_> {
         if let Some(next) = next {
             total.add(next.begin(self.backend(), piece)?);
         }
-        put(whole, piece, region)?;
+        put(self.backend(), whole, piece, region)?;
         self.see(format_args!("resnets.{at}"), piece)
     }
 
@@ -300,7 +300,7 @@ impl Passes<'_> {
                 let from = match (kept.take(), inner.frames.is_empty()) {
                     (Some(kept), true) => kept,
                     (kept, _) => {
-                        let from = above.window(clip, &inner.read(h))?;
+                        let from = above.window(self.backend(), clip, &inner.read(h))?;
                         let new = self
                             .conv
                             .run(&resnet.conv1, &from, &inner, Some(norm1), None)?;
@@ -316,7 +316,8 @@ impl Passes<'_> {
                     self.conv
                         .run(&resnet.conv2, &from, &region, Some(norm2), Some(&add))?;
                 if frames.start > 0 {
-                    kept = Some(from.frames(frames.start.saturating_sub(FRONT)..frames.start)?);
+                    let before = frames.start.saturating_sub(FRONT)..frames.start;
+                    kept = Some(from.frames(self.backend(), before)?);
                 }
                 drop(from);
                 self.finish((at, &piece, &region), clip, next, &mut total)?;
@@ -358,9 +359,9 @@ impl Passes<'_> {
 }
 
 /// The last frames of a piece that the next one reads.
-fn last(part: &Part) -> Result<Part> {
+fn last(backend: &dyn Backend, part: &Part) -> Result<Part> {
     let Range { start, end } = part.region.frames.clone();
-    part.frames(start.max(end.saturating_sub(FRONT))..end)
+    part.frames(backend, start.max(end.saturating_sub(FRONT))..end)
 }
 
 /// Rows of a clip above a band, as they were before the band above was written over.
@@ -394,7 +395,7 @@ impl Above {
     }
 
     /// The region of the clip as it was.
-    fn window(&self, clip: &Tensor, region: &Region) -> Result<Part> {
+    fn window(&self, backend: &dyn Backend, clip: &Tensor, region: &Region) -> Result<Part> {
         let Region { frames, rows } = region;
         let Some((first, above)) = &self.now else {
             // nothing has been written but later frames and rows below: read where it lies
@@ -411,7 +412,7 @@ impl Above {
         };
         let upper = images(above, rows.start - first..split - first)?;
         let lower = images(clip, split..rows.end)?;
-        let body = Tensor::cat(&[upper, lower], 1)?.unsqueeze(0)?;
+        let body = backend.join(&[upper, lower], 1)?.unsqueeze(0)?;
         Ok(Part::new(body, region.clone()))
     }
 }
