@@ -195,7 +195,6 @@ impl Cuda {
 
     /// Gives everything that is not in use back to the card: after the models are dropped, all of it.
     pub fn release(&self) -> Result<()> {
-        self.kernels.clear();
         self.compact()
     }
 
@@ -358,8 +357,9 @@ impl Backend for Cuda {
 
     // the pool keeps what was freed in the pieces that it was used in
     fn compact(&self) -> Result<()> {
-        // however small, it would keep what it lies in
+        // however small, they would keep what they lie in
         self.folds.clear();
+        self.kernels.clear();
         let stream = self.kernels.stream();
         let name = || "putting free memory together".to_owned();
         self.kernels.profile.time(stream, name, || {

@@ -7,7 +7,8 @@
 //! to the first and writes into the clip that it reads; of bands, the rows that the band below still needs are
 //! put aside. What comes out of an upsampling (at the video's own size twice as wide as what follows) need not be kept: it
 //! is made again of the smaller clip in each pass, and its shortcut by one convolution with the product of both
-//! weights. How much is kept instead of made again follows from the bytes allowed.
+//! weights. How much is kept instead of made again follows from the bytes allowed, and so does how each pass is cut up:
+//! in bands only where there is no room for frames beside what lies in memory during that pass.
 
 mod memory;
 mod passes;

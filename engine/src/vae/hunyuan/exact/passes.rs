@@ -151,7 +151,10 @@ impl Passes<'_> {
             total.add(norm.begin(self.backend(), &piece)?);
             self.see(format_args!("upsample"), &piece)?;
         }
-        total.done()
+        let sums = total.done()?;
+        // before the norm made of these lies among what pieces have left, where the clip is to lie
+        self.backend().compact()?;
+        Ok(sums)
     }
 
     /// The first convolution of a residual block: its result as a whole if it is to be kept, and the sums of it.
