@@ -89,11 +89,12 @@ struct Fold {
     int taps[3], folded[3];
     // parts of each axis
     int parts[3];
+    // of each axis and part: which of `folded` each of `taps` is added to
+    int reads[3][2][3];
     int outputs, inputs;
 };
 
-// Weights (parts * O, taps', I) of (O, taps, I): taps that read the same index are added up. Part 0 of an axis in halves reads
-// (a, b, b), part 1 (a, a, b).
+// Weights (parts * O, taps', I) of (O, taps, I): taps that read the same index are added up.
 template <class T> __device__ inline void fold(const T *weight, T *out, Fold of, i64 count) {
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < count; at += (i64)gridDim.x * blockDim.x) {
         const int input = at % of.inputs;
@@ -109,10 +110,7 @@ template <class T> __device__ inline void fold(const T *weight, T *out, Fold of,
                 for (int w = 0; w < of.taps[2]; w++) {
                     const int k[3] = {t, h, w};
                     bool mine = true;
-                    for (int axis = 0; axis < 3; axis++) {
-                        const int reads = of.parts[axis] == 1 ? k[axis] : part[axis] == 0 ? (k[axis] > 0) : (k[axis] > 1);
-                        mine = mine && reads == tap[axis];
-                    }
+                    for (int axis = 0; axis < 3; axis++) mine = mine && of.reads[axis][part[axis]][k[axis]] == tap[axis];
                     if (mine) sum += one(weight[(((output * of.taps[0] + t) * of.taps[1] + h) * of.taps[2] + w) * of.inputs + input]);
                 }
         put(out + at, sum);

@@ -75,10 +75,10 @@ fn blocks(sizing: Sizing, keys: usize, tokens: usize) -> (usize, usize) {
     ((sizing.scratch / each).clamp(1, tokens.clamp(1, MOST)), row)
 }
 
-/// Bytes beside what is read and given, for so many keys and tokens of a frame.
+/// Bytes beside what is read and given, for so many keys and tokens of a frame; what convolutions have left is counted.
 pub(crate) fn scratch(sizing: Sizing, keys: usize, tokens: usize) -> usize {
     let (block, row) = blocks(sizing, keys, tokens);
-    block * row * (4 + size_of(sizing.dtype))
+    block * row * (4 + size_of(sizing.dtype)) + sizing.kept()
 }
 
 /// Some queries of one frame and the keys that they see, by address.

@@ -7,6 +7,8 @@
 //! | `conv`, `attention`, `norm` | the operations |
 //! | `dnn`, `blas`, `memory` | cuDNN, cuBLAS, own kernels (`kernels/*.cuh`): addresses in, errors out |
 //! | `plan` | slabs and folded axes: numbers only |
+//! | `copies` | parts of clips into others |
+//! | `kept` | what is made once for several operations |
 //!
 //! Clips are channels-last in one of three precisions; sums are in single precision, statistics in double.
 
@@ -14,9 +16,11 @@ mod attention;
 mod blas;
 mod compare;
 mod conv;
+mod copies;
 mod dnn;
 pub mod doors;
 mod error;
+mod kept;
 mod memory;
 mod norm;
 mod plan;
@@ -34,6 +38,7 @@ use framepack_engine::ops::{
 };
 
 use crate::blas::{Blas, Matrix, Product};
+use crate::conv::Folds;
 use crate::dnn::{Data, Dnn, Shape, Sums};
 use crate::error::{Result, argument, wrap};
 use crate::memory::{Buffer, Kernels};
@@ -88,6 +93,7 @@ pub struct Cuda {
     dnn: Option<Mutex<Dnn>>,
     fuse: bool,
     sizing: Sizing,
+    folds: Folds,
     // the last field, since the others have memory of it
     pool: Pool,
 }
@@ -133,6 +139,7 @@ impl Cuda {
             },
             blas: Blas(cuda.cublas_handle()),
             kernels: Kernels::new(module, stream, Profile::new(options.profile)),
+            folds: Folds::new(sizing.kept()),
             sizing,
             pool,
             device,
@@ -188,8 +195,13 @@ impl Cuda {
 
     /// Gives everything that is not in use back to the card: after the models are dropped, all of it.
     pub fn release(&self) -> Result<()> {
-        self.kernels.clear();
         self.compact()
+    }
+
+    /// Bytes of weights in another form that are kept from one convolution to the next: until memory is put together or
+    /// released, and never more than a plan of memory counts.
+    pub fn kept(&self) -> usize {
+        self.folds.bytes()
     }
 
     /// Forgets what the profile has.
@@ -345,8 +357,23 @@ impl Backend for Cuda {
 
     // the pool keeps what was freed in the pieces that it was used in
     fn compact(&self) -> Result<()> {
-        self.synchronize()?;
-        self.pool.release()
+        // however small, they would keep what they lie in
+        self.folds.clear();
+        self.kernels.clear();
+        let stream = self.kernels.stream();
+        let name = || "putting free memory together".to_owned();
+        self.kernels.profile.time(stream, name, || {
+            self.synchronize()?;
+            self.pool.release()
+        })
+    }
+
+    fn join(&self, parts: &[Tensor], axis: usize) -> Result<Tensor> {
+        copies::join(self, parts, axis)
+    }
+
+    fn put(&self, whole: &Tensor, part: &Tensor, axis: usize, at: usize) -> Result<()> {
+        copies::put(self, whole, part, axis, at)
     }
 
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums> {

@@ -51,7 +51,8 @@ pub(crate) fn address(tensor: &Tensor, dtype: DType, stream: &CudaStream) -> Res
     Ok(base + (start * size_of(dtype)) as u64)
 }
 
-fn base(storage: &CudaStorage, stream: &CudaStream) -> Result<u64> {
+/// The address of a storage's first number.
+pub(crate) fn base(storage: &CudaStorage, stream: &CudaStream) -> Result<u64> {
     Ok(match &storage.slice {
         CudaStorageSlice::F32(all) => all.device_ptr(stream).0,
         CudaStorageSlice::F16(all) => all.device_ptr(stream).0,

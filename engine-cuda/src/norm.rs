@@ -41,8 +41,9 @@ pub(crate) fn begin_group_sums(cuda: &Cuda, clip: &Tensor, groups: usize) -> Res
     let rows = THREADS / vectors;
     let shares = pixels.div_ceil(rows * PIXELS).clamp(1, SHARES);
     let numbers = 2 * groups;
-    let zeros = |count: usize| stream.alloc_zeros::<f64>(count).map_err(wrap);
-    let (partial, sums) = (zeros(batch * shares * numbers)?, zeros(batch * numbers)?);
+    // SAFETY: the kernels write all numbers before any is read.
+    let empty = |count: usize| cuda.twice(|| unsafe { stream.alloc::<f64>(count) }.map_err(wrap));
+    let (partial, sums) = (empty(batch * shares * numbers)?, empty(batch * numbers)?);
     let at = |slice: &CudaSlice<f64>| slice.device_ptr(stream).0;
     let int = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let launch = Launch {

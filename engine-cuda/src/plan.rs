@@ -115,7 +115,21 @@ pub(crate) struct Folded {
     pub(crate) taps: usize,
     /// 1, or 2: how many convolutions stand in for one.
     pub(crate) parts: usize,
+    /// For each part, which of `taps` each tap of the weight is added to.
+    pub(crate) reads: Reads,
 }
+
+/// [`Folded::reads`]: of two parts, three taps each.
+pub(crate) type Reads = [[i32; 3]; 2];
+
+/// [`Folded::form`]: taps, parts and which are read.
+pub(crate) type Form = (usize, usize, Reads);
+
+/// Taps as they are.
+const PLAIN: Reads = [[0, 1, 2]; 2];
+
+/// (a, b, b) and (a, a, b).
+const PAIRS: Reads = [[0, 1, 1], [0, 0, 1]];
 
 impl Folded {
     /// Not folded.
@@ -128,7 +142,26 @@ impl Folded {
             map,
             taps,
             parts: 1,
+            reads: PLAIN,
         }
+    }
+
+    /// Three taps over an axis that is read once, some of which read the same: as one tap for each index that is read.
+    /// `None` where each reads another, or the axis is longer.
+    pub(crate) fn single(map: &[i32]) -> Option<Self> {
+        let [a, b, c] = *map else {
+            return None;
+        };
+        let (second, third) = (i32::from(a != b), i32::from(b != c));
+        let mut own = map.to_vec();
+        own.dedup();
+        (own.len() < map.len()).then(|| Self {
+            places: vec![0],
+            taps: own.len(),
+            map: own,
+            parts: 1,
+            reads: [[0, second, second + third]; 2],
+        })
     }
 
     /// Three taps over indices that come in pairs, as two taps over one of each pair: of the result's indices
@@ -155,7 +188,13 @@ impl Folded {
             places: places.filter_map(|at| i32::try_from(at).ok()).collect(),
             taps: 2,
             parts: 2,
+            reads: PAIRS,
         })
+    }
+
+    /// What the weights for it depend on.
+    pub(crate) fn form(&self) -> Form {
+        (self.taps, self.parts, self.reads)
     }
 
     /// Windows over the buffer.
@@ -177,6 +216,44 @@ impl Folded {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the taps of the weight read, by way of the folded ones.
+    fn read(axis: &Folded, result: usize) -> Vec<i32> {
+        let place = usize::try_from(axis.places[result]).unwrap();
+        let tap = |tap: usize| usize::try_from(axis.reads[place % 2][tap]).unwrap();
+        (0..3).map(|k| axis.map[place / 2 + tap(k)]).collect()
+    }
+
+    #[test]
+    fn one_frame_has_a_tap_for_each_that_it_reads() {
+        for (map, own) in [
+            ([4, 4, 4], vec![4]),
+            ([4, 4, 5], vec![4, 5]),
+            ([4, 5, 5], vec![4, 5]),
+            ([-1, -1, 0], vec![-1, 0]),
+        ] {
+            let axis = Folded::single(&map).unwrap();
+            assert_eq!((axis.taps, axis.windows()), (own.len(), 1), "{map:?}");
+            assert_eq!(axis.results(&(0..1)), 0..1);
+            assert_eq!(read(&axis, 0), map);
+            assert_eq!(axis.map, own);
+        }
+        assert_eq!(Folded::single(&[3, 4, 5]), None);
+        assert_eq!(Folded::single(&[3, 4, 3]), None);
+        assert_eq!(Folded::single(&[3, 3, 4, 4]), None);
+    }
+
+    #[test]
+    fn folded_taps_read_what_the_plain_ones_do() {
+        for map in [vec![0, 0, 1, 1, 2, 2, 3, 3], vec![0, 0, 0, 1, 1, 2, 2, 2]] {
+            let axis = Folded::pairs(&map).unwrap();
+            for at in 0..map.len() - 2 {
+                assert_eq!(read(&axis, at), map[at..at + 3], "{map:?} {at}");
+            }
+        }
+        let plain = Folded::plain(vec![5, 6, 7, 9], 3);
+        assert_eq!(read(&plain, 1), [6, 7, 9]);
+    }
 
     #[test]
     fn pieces_are_even_and_cover_all() {

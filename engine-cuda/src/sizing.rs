@@ -13,6 +13,12 @@ const LEAST_SCRATCH: usize = 64 << 20;
 /// The share of the cap that it is.
 const SCRATCH_SHARE: u64 = 16;
 
+/// The most of folded weights that is kept: those of two convolutions of 256 channels.
+const KEPT: usize = 16 << 20;
+
+/// The share of the scratch that it is where that is less: a part of what a plan of memory leaves free.
+const KEPT_SHARE: usize = 16;
+
 /// What [`crate::conv::scratch`] and [`crate::attention::scratch`] depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizing {
@@ -36,6 +42,15 @@ impl Sizing {
                 .scratch
                 .unwrap_or_else(|| share.unwrap_or(SCRATCH).clamp(LEAST_SCRATCH, SCRATCH)),
             dnn: found && options.dnn,
+        }
+    }
+
+    /// Bytes of folded weights that may be kept from one convolution to the next.
+    pub(crate) fn kept(self) -> usize {
+        if self.dnn {
+            KEPT.min(self.scratch / KEPT_SHARE)
+        } else {
+            0
         }
     }
 }
@@ -111,6 +126,49 @@ mod tests {
         assert_eq!(scratch(Some(GIB / 2)), 64 << 20);
         assert_eq!(scratch(Some(100 * GIB)), 2 * GIB);
         assert_eq!(scratch(None), 2 * GIB);
+    }
+
+    #[test]
+    fn what_is_kept_is_little_and_counted() {
+        let sizing = |cap: u64, dnn| {
+            let options = Options {
+                cap: Some(cap),
+                dnn,
+                ..Options::default()
+            };
+            Sizing::of(&options, true)
+        };
+        assert_eq!(sizing(20 * GIB, true).kept(), 16 << 20);
+        assert_eq!(sizing(20 * GIB, false).kept(), 0);
+        let small = sizing(GIB, true).kept() as u64;
+        assert!(small > 0 && small < GIB / 200, "{small}");
+        // a piece of one frame of the last level, and its upsampling: 256 channels, two frames read, four parts
+        let enlarged = |side| Axis::identity(side).doubled().replicate(1, 1);
+        let axes = [
+            Axis::identity(2).doubled().part(1..4, 0),
+            enlarged(24),
+            enlarged(640),
+        ];
+        let conv = ConvSize {
+            kernel: [3; 3],
+            stride: [1; 3],
+            inputs: 256,
+            outputs: 256,
+        };
+        let bytes = |conv| crate::conv::scratch(sizing(20 * GIB, true), &axes, conv);
+        let slab = 2 * 256 * (2 * 26 * 642 + 25 * 641 * 4);
+        assert_eq!(bytes(conv), slab + (16 << 20), "kept, and so counted once");
+        let wide = ConvSize {
+            inputs: 1024,
+            outputs: 1024,
+            ..conv
+        };
+        let weight = 2 * 2 * 16 * 1024 * 1024;
+        assert_eq!(
+            bytes(wide),
+            4 * slab + (16 << 20) + weight,
+            "too large to be kept: beside what is"
+        );
     }
 
     #[test]

@@ -36,6 +36,7 @@ macro_rules! say {
 
 mod decode;
 mod fixtures;
+mod kept;
 mod operations;
 mod peaks;
 
@@ -120,6 +121,9 @@ fn main() -> Result<()> {
         ["operations"] => {
             if !operations::run()? {
                 return Err("an operation differs from the processor's".into());
+            }
+            if !kept::run()? {
+                return Err("weights that are kept are not those that are made again".into());
             }
             Ok(())
         }

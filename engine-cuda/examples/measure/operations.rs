@@ -11,7 +11,7 @@ use crate::{Result, difference};
 const BOUND: f64 = 1e-5;
 
 /// Random numbers that need no library.
-fn random(shape: &[usize], seed: u32) -> Result<Tensor> {
+pub(crate) fn random(shape: &[usize], seed: u32) -> Result<Tensor> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
     let numbers: Vec<f32> = (0..shape.iter().product::<usize>())
         .map(|_| {
@@ -23,7 +23,7 @@ fn random(shape: &[usize], seed: u32) -> Result<Tensor> {
 }
 
 /// Whether `got` is near enough.
-fn near(what: &str, got: &Tensor, want: &Tensor) -> Result<bool> {
+pub(crate) fn near(what: &str, got: &Tensor, want: &Tensor) -> Result<bool> {
     let (most, mean) = difference(&got.to_dtype(DType::F32)?, want)?;
     say!("{what}: largest {most:.1e}, relative {mean:.1e}");
     Ok(mean < BOUND)
@@ -62,6 +62,7 @@ pub(crate) fn run() -> Result<bool> {
                 good &= near(&what, &got, &want)?;
             }
         }
+        good &= copies(&cuda)?;
         let clip = random(&[2, 9, 150, 170, 32], 6)?;
         good &= near("group sums", &sums(&cuda, &clip)?, &sums(&Cpu, &clip)?)?;
     }
@@ -94,6 +95,52 @@ impl Convolution {
         };
         Ok(backend.conv3d((&clip).into(), &prologue, &conv.with_stride(stride), None)?)
     }
+}
+
+/// Parts of clips put together and into another, with gaps and without: as candle does it.
+fn copies(cuda: &Cuda) -> Result<bool> {
+    let mut good = true;
+    let clip = random(&[1, 4, 9, 7, 16], 8)?;
+    let images = clip.squeeze(0)?;
+    let on_card = |tensor: &Tensor| tensor.to_device(cuda.device());
+    let (clip_there, images_there) = (on_card(&clip)?, on_card(&images)?);
+    let view = |images: &Tensor, first| images.narrow(0, 1, 3)?.narrow(1, first, 4);
+    let same = |what: &str, got: &Tensor, want: &Tensor| -> Result<bool> {
+        let all = |tensor: &Tensor| tensor.flatten_all()?.to_vec1::<f32>();
+        let same = got.dims() == want.dims() && all(&on_card(got)?)? == all(want)?;
+        if !same {
+            say!("copies: {what} differs");
+        }
+        Ok(same)
+    };
+    let parts =
+        |images: &Tensor| -> Result<[Tensor; 2]> { Ok([view(images, 0)?, view(images, 5)?]) };
+    for axis in [0, 1] {
+        let (got, want) = (parts(&images_there)?, parts(&images)?);
+        let want = Tensor::cat(&want.map(|part| part.contiguous().unwrap_or(part)), axis)?;
+        good &= same("joined views", &cuda.join(&got, axis)?, &want)?;
+    }
+    let frames = |clip: &Tensor| -> Result<[Tensor; 2]> {
+        Ok([clip.narrow(1, 1, 1)?, clip.narrow(1, 2, 2)?])
+    };
+    let want = Tensor::cat(&frames(&clip)?, 1)?;
+    good &= same(
+        "joined frames",
+        &cuda.join(&frames(&clip_there)?, 1)?,
+        &want,
+    )?;
+    for (count, rows, at) in [(1, 4, 3), (2, 4, 5), (2, 9, 0)] {
+        let part = random(&[1, count, rows, 7, 16], 9)?;
+        clip.narrow(1, 1, count)?.slice_set(&part, 2, at)?;
+        cuda.put(&clip_there.narrow(1, 1, count)?, &on_card(&part)?, 2, at)?;
+        good &= same("a part put into a clip", &clip_there, &clip)?;
+    }
+    let wide = random(&[1, 1, 12, 7, 16], 9)?;
+    let refused = cuda.put(&clip_there, &on_card(&wide)?, 2, 0).is_err();
+    if !refused {
+        say!("copies: a part that does not fit was taken");
+    }
+    Ok(good && refused)
 }
 
 fn sums(backend: &dyn Backend, clip: &Tensor) -> Result<Tensor> {

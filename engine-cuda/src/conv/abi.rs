@@ -2,6 +2,8 @@
 
 use candle_core::cuda_backend::cudarc::driver::DeviceRepr;
 
+use crate::plan::Reads;
+
 macro_rules! passed {
     ($($name:ident { $($field:ident: $kind:ty),+ $(,)? })+) => {
         $(
@@ -28,7 +30,7 @@ passed! {
         t: u64, h: u64, w: u64, of_h: i32, of_w: i32, rows: i32, columns: i32,
         height: i32, width: i32, channels: i32, all: i32,
     }
-    Fold { taps: [i32; 3], folded: [i32; 3], parts: [i32; 3], outputs: i32, inputs: i32 }
+    Fold { taps: [i32; 3], folded: [i32; 3], parts: [i32; 3], reads: [Reads; 3], outputs: i32, inputs: i32 }
     Window {
         taps_t: i32, taps_h: i32, taps_w: i32, step_t: i32, step_h: i32, step_w: i32,
         rows: i32, columns: i32, padded: i32, height: i32, width: i32, outputs: i32,

@@ -4,19 +4,20 @@
 //! | --- | --- |
 //! | a matrix product on the clip itself | one tap, nothing in front |
 //! | own kernel | channels out that are no multiple of eight: the last layer of a decoder |
-//! | folded, by cuDNN | height and width are enlarged: taps that read the same pixel are one, 27 become 8 or 12 |
+//! | folded, by cuDNN | height and width are enlarged: taps that read the same pixel are one, 27 become 8 or 12 (for a single frame: 4, 8 or 12) |
 //! | cuDNN | else; a matrix product for each tap where it has no engine or is not there |
 
 mod abi;
 mod task;
 
-use candle_core::{DType, Tensor};
+use candle_core::{DType, Tensor, TensorId};
 use framepack_engine::ops::{Axis, Clip, Conv3d, ConvSize, Norm, Prologue};
 
 use crate::Cuda;
 use crate::error::{Result, argument};
-use crate::memory::{address, size_of, uninitialised};
-use crate::plan::{Cost, Folded, map, slabs};
+use crate::kept::Kept;
+use crate::memory::{Buffer, address, size_of, uninitialised};
+use crate::plan::{Cost, Folded, Form, map, slabs};
 use crate::sizing::Sizing;
 
 use self::task::Task;
@@ -148,10 +149,12 @@ fn check(clip: Clip<'_>, prologue: &Prologue<'_>, conv: &Conv3d) -> Result<[usiz
 
 /// The axes folded, if height and width can be.
 fn fold(maps: &[Vec<i32>; 3], taps: [usize; 3]) -> Option<[Folded; 3]> {
-    if taps[1] != 3 || taps[2] != 3 {
+    if taps[0] > 3 || taps[1] != 3 || taps[2] != 3 {
         return None;
     }
-    let time = (taps[0] == 3).then(|| Folded::pairs(&maps[0])).flatten();
+    let time = (taps[0] == 3)
+        .then(|| Folded::pairs(&maps[0]).or_else(|| Folded::single(&maps[0])))
+        .flatten();
     Some([
         time.unwrap_or_else(|| Folded::plain(maps[0].clone(), taps[0])),
         Folded::pairs(&maps[1])?,
@@ -190,7 +193,17 @@ fn folded_cost(sizing: Sizing, axes: &[Folded; 3], conv: ConvSize) -> Cost {
     }
 }
 
-/// Bytes that [`conv3d`] takes at most beside what it reads and gives, but for cuDNN's workspace, which is small.
+/// Numbers of a weight for folded axes.
+fn folded_weight(axes: &[Folded; 3], conv: ConvSize) -> usize {
+    let each: usize = axes.iter().map(|axis| axis.parts * axis.taps).product();
+    each * conv.outputs * conv.inputs.next_multiple_of(WIDE)
+}
+
+/// Folded weights that are kept: by the weight, of which no other ever has the number, and the axes.
+pub(crate) type Folds = Kept<(TensorId, [Form; 3]), Buffer>;
+
+/// Bytes that [`conv3d`] takes at most beside what it reads and gives, but for cuDNN's workspace, which is small. What
+/// earlier ones have left in [`Folds`] is counted.
 pub(crate) fn scratch(sizing: Sizing, axes: &[Axis; 3], conv: ConvSize) -> usize {
     let limit = sizing.scratch.min(COUNTED * size_of(sizing.dtype));
     let most = |cost: Cost, frames: usize, rows: usize| {
@@ -204,15 +217,15 @@ pub(crate) fn scratch(sizing: Sizing, axes: &[Axis; 3], conv: ConvSize) -> usize
         && sizing.dnn
         && let Some(axes) = fold(&maps, conv.kernel)
     {
-        let weight: usize = axes.iter().map(|axis| axis.parts * axis.taps).product();
-        let weight = weight * conv.outputs * conv.inputs.next_multiple_of(WIDE);
+        let weight = folded_weight(&axes, conv) * size_of(sizing.dtype);
         let cost = folded_cost(sizing, &axes, conv);
         let slab = most(cost, axes[0].windows(), axes[1].windows());
-        return weight * size_of(sizing.dtype) + slab;
+        let own = if weight > sizing.kept() { weight } else { 0 };
+        return own + slab + sizing.kept();
     }
     let lengths = axes.each_ref().map(Axis::len);
     let size = |i: usize| lengths[i].saturating_sub(conv.kernel[i]) / conv.stride[i] + 1;
-    most(plain_cost(sizing, lengths, conv), size(0), size(1))
+    most(plain_cost(sizing, lengths, conv), size(0), size(1)) + sizing.kept()
 }
 
 /// A norm by address.

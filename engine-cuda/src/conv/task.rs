@@ -1,16 +1,20 @@
 //! One batch entry, way by way.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use candle_core::DType;
 use framepack_engine::ops::{Conv3d, Prologue};
 
-use super::{COUNTED, Normalised, ROWS, THREADS, WIDE, abi, fold, folded_cost, int, plain_cost};
+use super::{
+    COUNTED, Normalised, ROWS, THREADS, WIDE, abi, fold, folded_cost, folded_weight, int,
+    plain_cost,
+};
 use crate::Cuda;
 use crate::blas::{Matrix, Product};
 use crate::dnn::{Data, Shape, Sums};
 use crate::error::{Result, argument};
-use crate::memory::{Launch, long, size_of};
+use crate::memory::{Buffer, Launch, long, size_of};
 use crate::plan::{Folded, Slab, map, slabs};
 
 /// The convolution of one batch entry, by address.
@@ -338,19 +342,7 @@ impl Task<'_> {
         let parts: usize = axes.iter().map(|axis| axis.parts).product();
         let all = parts * outputs;
         let taps = [axes[0].taps, axes[1].taps, axes[2].taps];
-        let count = all * taps.iter().product::<usize>() * self.padded;
-        let weight = self.cuda.buffer(count * bytes)?;
-        let fold = abi::Fold {
-            taps: self.conv.kernel().map(int),
-            folded: taps.map(int),
-            parts: [axes[0].parts, axes[1].parts, axes[2].parts].map(int),
-            outputs: int(outputs),
-            inputs: int(self.padded),
-        };
-        let arguments = (self.weight, weight.address(), fold, long(count));
-        self.cuda
-            .kernels
-            .launch("fold", self.cuda.dtype, Launch::over(count), &arguments)?;
+        let weight = self.weight_folded(axes)?;
         let maps = [
             axes[0].map.clone(),
             axes[1].map.clone(),
@@ -400,6 +392,30 @@ impl Task<'_> {
             self.place(axes, &slab, aside.address(), all)?;
         }
         Ok(())
+    }
+
+    /// The weights for these axes: of pieces of a clip, all want the same.
+    fn weight_folded(&self, axes: &[Folded; 3]) -> Result<Arc<Buffer>> {
+        let outputs = self.conv.channels().1;
+        let count = folded_weight(axes, self.conv.size());
+        let bytes = count * size_of(self.cuda.dtype);
+        let fold = abi::Fold {
+            taps: self.conv.kernel().map(int),
+            folded: axes.each_ref().map(|axis| int(axis.taps)),
+            parts: axes.each_ref().map(|axis| int(axis.parts)),
+            reads: axes.each_ref().map(|axis| axis.reads),
+            outputs: int(outputs),
+            inputs: int(self.padded),
+        };
+        let key = (self.conv.weight().id(), axes.each_ref().map(Folded::form));
+        self.cuda.folds.get(key, bytes, || {
+            let weight = self.cuda.buffer(bytes)?;
+            let arguments = (self.weight, weight.address(), fold, long(count));
+            self.cuda
+                .kernels
+                .launch("fold", self.cuda.dtype, Launch::over(count), &arguments)?;
+            Ok(weight)
+        })
     }
 
     /// The results of a slab of windows to their places.

@@ -326,6 +326,16 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Tensors that follow each other along `axis` as one.
+    fn join(&self, parts: &[Tensor], axis: usize) -> Result<Tensor> {
+        Ok(Tensor::cat(parts, axis)?)
+    }
+
+    /// Writes `part` into `whole`, which has no gaps, from `at` on along `axis`.
+    fn put(&self, whole: &Tensor, part: &Tensor, axis: usize, at: usize) -> Result<()> {
+        Ok(whole.slice_set(&part.contiguous()?, axis, at)?)
+    }
+
     /// The sums over (T, H, W, C / groups) of a clip (B, T, H, W, C).
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums>;
 

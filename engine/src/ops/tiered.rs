@@ -181,6 +181,14 @@ impl Backend for Tiered {
         self.first.1.compact()
     }
 
+    fn join(&self, parts: &[Tensor], axis: usize) -> Result<Tensor> {
+        self.first.1.join(parts, axis)
+    }
+
+    fn put(&self, whole: &Tensor, part: &Tensor, axis: usize, at: usize) -> Result<()> {
+        self.first.1.put(whole, part, axis, at)
+    }
+
     fn load_conv(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Conv3d> {
         self.first.1.load_conv(weight, bias)
     }

@@ -13,6 +13,11 @@ const PHASES: usize = 4;
 /// The fewest rows of a band: each band makes the rows at its edges again.
 const BAND: usize = 16;
 
+/// How many bands are tried.
+const BANDS: [usize; 20] = [
+    2, 3, 4, 5, 6, 8, 9, 10, 12, 14, 16, 20, 24, 30, 40, 60, 90, 150, 300, 600,
+];
+
 /// A level of the decoder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
@@ -62,48 +67,96 @@ pub(super) struct Mode {
     pub(super) keep: bool,
 }
 
+/// How each pass over a level cuts it up: what one leaves no room for has gone when another begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grids {
+    /// The pass that makes the enlarged clip, or only its sums.
+    pub(super) enlarging: Grid,
+    /// Both convolutions of the first residual block.
+    pub(super) first: [Grid; 2],
+    /// Those of the others.
+    pub(super) others: [Grid; 2],
+}
+
 /// How a level is gone through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LevelPlan {
     pub(super) mode: Mode,
-    pub(super) grid: Grid,
+    pub(super) grids: Grids,
     /// Bytes at its worst.
     pub(super) peak: u64,
+}
+
+/// A pass over a level.
+#[derive(Clone, Copy, Debug)]
+enum Pass {
+    Enlarging,
+    /// The first or second convolution of the first block.
+    First(usize),
+    /// The same of the others.
+    Others(usize),
 }
 
 /// The way through a level that makes the least again and stays within `budget` bytes; if none does, the one
 /// that takes the least.
 pub(super) fn choose(sizes: &Sizes, backend: &dyn Backend, element: u64, budget: u64) -> LevelPlan {
     let mode = |whole, keep| Mode { whole, keep };
-    let modes = if sizes.below.is_some() {
-        vec![mode(true, true), mode(false, true), mode(false, false)]
+    let rest = if sizes.below.is_some() {
+        vec![mode(false, true), mode(false, false)]
     } else {
-        vec![mode(true, true), mode(true, false)]
+        vec![mode(true, false)]
     };
-    let mut least: Option<LevelPlan> = None;
-    for mode in modes {
-        for grid in grids(sizes.size) {
-            let peak = Need {
+    let mut least = plan(sizes, backend, element, budget, mode(true, true));
+    for mode in rest {
+        if least.peak <= budget {
+            break;
+        }
+        let next = plan(sizes, backend, element, budget, mode);
+        if next.peak < least.peak {
+            least = next;
+        }
+    }
+    least
+}
+
+/// The largest pieces within `budget` for each pass, or the smallest.
+fn plan(sizes: &Sizes, backend: &dyn Backend, element: u64, budget: u64, mode: Mode) -> LevelPlan {
+    let pieces = grids(sizes.size);
+    let mut peak = 0;
+    let mut cut = |pass| {
+        let need = |&grid: &Grid| {
+            let need = Need {
                 sizes,
                 backend,
                 element,
                 grid,
-            }
-            .peak(mode);
-            let plan = LevelPlan { mode, grid, peak };
-            if peak <= budget {
-                return plan;
-            }
-            if least.is_none_or(|least| peak < least.peak) {
-                least = Some(plan);
-            }
+            };
+            (grid, need.of(pass, mode))
+        };
+        let (grid, bytes) = best(pieces.iter().map(need), budget);
+        peak = peak.max(bytes);
+        grid
+    };
+    let grids = Grids {
+        enlarging: cut(Pass::Enlarging),
+        first: [cut(Pass::First(0)), cut(Pass::First(1))],
+        others: [cut(Pass::Others(0)), cut(Pass::Others(1))],
+    };
+    LevelPlan { mode, grids, peak }
+}
+
+/// The first of these that keeps to `budget`; else the one that takes the least.
+fn best(all: impl Iterator<Item = (Grid, u64)>, budget: u64) -> (Grid, u64) {
+    let mut least = (Grid { frames: 1, rows: 1 }, u64::MAX);
+    for (grid, bytes) in all {
+        if bytes < least.1 {
+            least = (grid, bytes);
+        }
+        if bytes <= budget {
+            break;
         }
     }
-    least.unwrap_or(LevelPlan {
-        mode: mode(sizes.below.is_none(), false),
-        grid: Grid { frames: 1, rows: 1 },
-        peak: 0,
-    })
+    least
 }
 
 /// The pieces that may be tried, larger ones first.
@@ -113,11 +166,12 @@ fn grids([t, h, w]: [usize; 3]) -> Vec<Grid> {
         .filter(|&frames| frames == 1 || (frames <= t && frames * h * w <= PIECE))
         .map(|frames| Grid { frames, rows: h })
         .collect();
-    let mut rows = h;
-    while rows > BAND {
+    for count in BANDS {
         // even, so that bands begin where pairs of equal rows do
-        rows = (rows / 2).next_multiple_of(2).max(BAND);
-        grids.push(Grid { frames: 1, rows });
+        let rows = h.div_ceil(count).next_multiple_of(2).max(BAND);
+        if rows < grids.last().map_or(0, |last| last.rows) {
+            grids.push(Grid { frames: 1, rows });
+        }
     }
     grids
 }
@@ -200,32 +254,42 @@ impl Need<'_> {
         each.max().unwrap_or_default()
     }
 
-    /// Bytes at the worst of all passes.
-    fn peak(&self, mode: Mode) -> u64 {
-        let Sizes { inputs, width, .. } = *self.sizes;
-        let mut worst = 0;
-        if self.sizes.below.is_some() {
-            worst = worst.max(self.enlarging(mode));
-        }
-        // the residual block that may change the width
-        let first = if mode.whole || self.sizes.below.is_none() {
-            let clip = self.whole(inputs);
-            if inputs == width && !mode.keep {
-                self.again()
-            } else {
-                clip + self.whole(width)
-                    + self.first_held().max(self.second(inputs != width, false))
+    /// Bytes of a pass at its worst.
+    fn of(&self, pass: Pass, mode: Mode) -> u64 {
+        let Sizes {
+            inputs,
+            width,
+            below,
+            ..
+        } = *self.sizes;
+        match pass {
+            Pass::Enlarging if below.is_some() => self.enlarging(mode),
+            Pass::Enlarging => 0,
+            // the residual block that may change the width
+            Pass::First(conv) if mode.whole || below.is_none() => {
+                if inputs == width {
+                    return self.equal(conv, mode);
+                }
+                let each = [self.first_held(), self.second(true, false)];
+                self.whole(inputs) + self.whole(width) + each[conv]
             }
-        } else {
-            let passes = self.first_lazy().max(self.second(true, true));
-            self.fused() + self.below() + self.whole(width) + passes
-        };
-        let others = if mode.keep {
-            2 * self.whole(width) + self.first_held().max(self.second(false, false))
-        } else {
-            self.again()
-        };
-        worst.max(first).max(others)
+            Pass::First(conv) => {
+                let each = [self.first_lazy(), self.second(true, true)];
+                self.fused() + self.below() + self.whole(width) + each[conv]
+            }
+            Pass::Others(conv) => self.equal(conv, mode),
+        }
+    }
+
+    /// The passes of a block that does not change the width and whose input is in memory.
+    fn equal(&self, conv: usize, mode: Mode) -> u64 {
+        let whole = self.whole(self.sizes.width);
+        match (conv, mode.keep) {
+            (0, true) => 2 * whole + self.first_held(),
+            (0, false) => whole + self.first_held(),
+            (_, true) => 2 * whole + self.second(false, false),
+            (_, false) => self.again(),
+        }
     }
 
     /// The pass that makes the enlarged clip, or its sums.
@@ -345,3 +409,7 @@ fn enlarge([t, h, w]: [Axis; 3], time: bool, space: bool) -> [Axis; 3] {
     let t = if time { t.doubled_after_first() } else { t };
     [t, wide(h), wide(w)]
 }
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -7,7 +7,8 @@
 //! to the first and writes into the clip that it reads; of bands, the rows that the band below still needs are
 //! put aside. What comes out of an upsampling (at the video's own size twice as wide as what follows) need not be kept: it
 //! is made again of the smaller clip in each pass, and its shortcut by one convolution with the product of both
-//! weights. How much is kept instead of made again follows from the bytes allowed.
+//! weights. How much is kept instead of made again follows from the bytes allowed, and so does how each pass is cut up:
+//! in bands only where there is no room for frames beside what lies in memory during that pass.
 
 mod memory;
 mod passes;
@@ -19,7 +20,7 @@ use candle_core::Tensor;
 
 use self::memory::{LevelPlan, Mode, Sizes, choose, levels};
 use self::passes::{Input, Lazy, Passes};
-use self::region::{Conv, Part, Region};
+use self::region::{Conv, Grid, Part, Region};
 use super::super::config::HunyuanConfig;
 use super::super::layers::{GroupNorm, Loader};
 use super::super::{Observer, from_clip, to_clip};
@@ -105,7 +106,7 @@ impl Decoder {
                     backend: &*self.backend,
                     size: sizes.size,
                 },
-                grid: plan.grid,
+                grids: plan.grids,
                 observer: &mut *observer,
                 module: format!("decoder.up_blocks.{at}"),
                 done: &mut done,
@@ -175,11 +176,15 @@ fn pieces(levels: &[Level], sizes: &[Sizes], plans: &[LevelPlan]) -> usize {
     let (mut upsampled, mut total, mut last) = (false, 0, 0);
     for ((level, sizes), plan) in levels.iter().zip(sizes).zip(plans) {
         let [t, h, _] = sizes.size;
-        let (runs, bands) = (plan.grid.runs(t).count(), plan.grid.bands(h).count());
-        let passes = usize::from(upsampled) + 2 * level.resnets.len();
-        total += passes * runs * bands;
+        let count = |grid: Grid| grid.runs(t).count() * grid.bands(h).count();
+        let both = |grids: [Grid; 2]| grids.into_iter().map(count).sum::<usize>();
+        if upsampled {
+            total += count(plan.grids.enlarging);
+        }
+        let others = level.resnets.len().saturating_sub(1);
+        total += both(plan.grids.first) + others * both(plan.grids.others);
         upsampled = level.upsample.is_some();
-        last = runs;
+        last = plan.grids.others[1].runs(t).count();
     }
     // the frames that are given
     total + last

@@ -10,6 +10,7 @@ use super::super::super::precision::finite;
 use super::super::super::tiles::{HEIGHT, TIME};
 use super::super::blocks::{Causal, Resnet};
 use super::super::decoder::Upsample;
+use super::memory::Grids;
 use super::region::{Conv, EDGE, FRONT, Grid, Part, Region, put, rows_of};
 use crate::error::{Result, argument};
 use crate::ops::{Affine, Axis, Backend, GroupSums, Pending};
@@ -68,7 +69,7 @@ impl Total {
 /// The passes over clips of one level.
 pub(super) struct Passes<'a> {
     pub(super) conv: Conv<'a>,
-    pub(super) grid: Grid,
+    pub(super) grids: Grids,
     pub(super) observer: &'a mut dyn Observer,
     /// The level's name.
     pub(super) module: String,
@@ -92,10 +93,19 @@ impl Passes<'_> {
         self.observer.pieces(self.done.0, self.done.1)
     }
 
+    /// How the passes of the residual block `at` are cut up.
+    fn block(&self, at: usize) -> [Grid; 2] {
+        if at == 0 {
+            self.grids.first
+        } else {
+            self.grids.others
+        }
+    }
+
     /// The pieces, band by band and forward in time.
-    fn regions(&self) -> Vec<Region> {
+    fn regions(&self, grid: Grid) -> Vec<Region> {
         let [t, h, _] = self.conv.size;
-        let (grid, mut all) = (self.grid, Vec::new());
+        let mut all = Vec::new();
         for rows in grid.bands(h) {
             all.extend(grid.runs(t).map(|frames| Region {
                 frames,
@@ -124,10 +134,10 @@ impl Passes<'_> {
         let (_, channels) = lazy.upsample.conv.conv.channels();
         let whole = self.empty(channels, &lazy.below.body)?;
         let mut total = Total::default();
-        for region in self.regions() {
+        for region in self.regions(self.grids.enlarging) {
             let piece = lazy.clip(self.conv, &region)?;
             total.add(norm.begin(self.backend(), &piece)?);
-            put(&whole, &piece, &region)?;
+            put(self.backend(), &whole, &piece, &region)?;
             self.see(format_args!("upsample"), &piece)?;
         }
         Ok((whole, total.done()?))
@@ -136,12 +146,15 @@ impl Passes<'_> {
     /// The sums alone.
     pub(super) fn sums(&mut self, lazy: &Lazy<'_>, norm: &GroupNorm) -> Result<GroupSums> {
         let mut total = Total::default();
-        for region in self.regions() {
+        for region in self.regions(self.grids.enlarging) {
             let piece = lazy.clip(self.conv, &region)?;
             total.add(norm.begin(self.backend(), &piece)?);
             self.see(format_args!("upsample"), &piece)?;
         }
-        total.done()
+        let sums = total.done()?;
+        // before the norm made of these lies among what pieces have left, where the clip is to lie
+        self.backend().compact()?;
+        Ok(sums)
     }
 
     /// The first convolution of a residual block: its result as a whole if it is to be kept, and the sums of it.
@@ -160,7 +173,7 @@ impl Passes<'_> {
         let whole = keep.then(|| self.empty(channels, like)).transpose()?;
         let mut total = Total::default();
         let mut kept: Option<Part> = None;
-        for region in self.regions() {
+        for region in self.regions(self.block(at)[0]) {
             let from = match input {
                 Input::Held(clip) => Part::whole(clip)?,
                 Input::Lazy(lazy) => {
@@ -175,12 +188,12 @@ impl Passes<'_> {
                 .run(&resnet.conv1, &from, &region, Some(norm), None)?;
             total.add(resnet.norm2.begin(self.backend(), &piece)?);
             if let Some(whole) = &whole {
-                put(whole, &piece, &region)?;
+                put(self.backend(), whole, &piece, &region)?;
             }
             self.see(format_args!("resnets.{at}.conv1"), &piece)?;
             drop(piece);
             if matches!(input, Input::Lazy(_)) {
-                kept = Some(last(&from)?);
+                kept = Some(last(self.backend(), &from)?);
             }
         }
         Ok((whole, total.done()?))
@@ -212,15 +225,16 @@ impl Passes<'_> {
     ) -> Result<Option<GroupSums>> {
         let mut total = Total::default();
         let mut above = Above::new(EDGE);
-        for rows in self.grid.bands(self.conv.size[1]) {
+        let grid = self.block(at)[1];
+        for rows in grid.bands(self.conv.size[1]) {
             above.turn(inner, &rows)?;
-            for frames in self.grid.runs(self.conv.size[0]).rev() {
+            for frames in grid.runs(self.conv.size[0]).rev() {
                 let region = Region {
                     frames,
                     rows: rows.clone(),
                 };
                 let add = self.shortcut(resnet, input, &region)?;
-                let from = above.window(inner, &region.read(self.conv.size[1]))?;
+                let from = above.window(self.backend(), inner, &region.read(self.conv.size[1]))?;
                 let piece = self
                     .conv
                     .run(&resnet.conv2, &from, &region, Some(norm), Some(&add))?;
@@ -257,7 +271,7 @@ impl Passes<'_> {
         if let Some(next) = next {
             total.add(next.begin(self.backend(), piece)?);
         }
-        put(whole, piece, region)?;
+        put(self.backend(), whole, piece, region)?;
         self.see(format_args!("resnets.{at}"), piece)
     }
 
@@ -273,10 +287,11 @@ impl Passes<'_> {
         let [t, h, _] = self.conv.size;
         let mut total = Total::default();
         let mut above = Above::new(2 * EDGE);
-        for rows in self.grid.bands(h) {
+        let grid = self.block(at)[1];
+        for rows in grid.bands(h) {
             above.turn(clip, &rows)?;
             let mut kept: Option<Part> = None;
-            for frames in self.grid.runs(t).rev() {
+            for frames in grid.runs(t).rev() {
                 let region = Region {
                     frames: frames.clone(),
                     rows: rows.clone(),
@@ -288,7 +303,7 @@ impl Passes<'_> {
                 let from = match (kept.take(), inner.frames.is_empty()) {
                     (Some(kept), true) => kept,
                     (kept, _) => {
-                        let from = above.window(clip, &inner.read(h))?;
+                        let from = above.window(self.backend(), clip, &inner.read(h))?;
                         let new = self
                             .conv
                             .run(&resnet.conv1, &from, &inner, Some(norm1), None)?;
@@ -304,7 +319,8 @@ impl Passes<'_> {
                     self.conv
                         .run(&resnet.conv2, &from, &region, Some(norm2), Some(&add))?;
                 if frames.start > 0 {
-                    kept = Some(from.frames(frames.start.saturating_sub(FRONT)..frames.start)?);
+                    let before = frames.start.saturating_sub(FRONT)..frames.start;
+                    kept = Some(from.frames(self.backend(), before)?);
                 }
                 drop(from);
                 self.finish((at, &piece, &region), clip, next, &mut total)?;
@@ -322,9 +338,10 @@ impl Passes<'_> {
         mut each: impl FnMut(usize, &Tensor) -> Result<()>,
     ) -> Result<()> {
         let from = Part::whole(clip)?;
-        for frames in self.grid.runs(self.conv.size[0]) {
+        let [_, grid] = self.grids.others;
+        for frames in grid.runs(self.conv.size[0]) {
             let mut bands = Vec::new();
-            for rows in self.grid.bands(self.conv.size[1]) {
+            for rows in grid.bands(self.conv.size[1]) {
                 let region = Region {
                     frames: frames.clone(),
                     rows,
@@ -345,9 +362,9 @@ impl Passes<'_> {
 }
 
 /// The last frames of a piece that the next one reads.
-fn last(part: &Part) -> Result<Part> {
+fn last(backend: &dyn Backend, part: &Part) -> Result<Part> {
     let Range { start, end } = part.region.frames.clone();
-    part.frames(start.max(end.saturating_sub(FRONT))..end)
+    part.frames(backend, start.max(end.saturating_sub(FRONT))..end)
 }
 
 /// Rows of a clip above a band, as they were before the band above was written over.
@@ -381,7 +398,7 @@ impl Above {
     }
 
     /// The region of the clip as it was.
-    fn window(&self, clip: &Tensor, region: &Region) -> Result<Part> {
+    fn window(&self, backend: &dyn Backend, clip: &Tensor, region: &Region) -> Result<Part> {
         let Region { frames, rows } = region;
         let Some((first, above)) = &self.now else {
             // nothing has been written but later frames and rows below: read where it lies
@@ -391,9 +408,14 @@ impl Above {
         if rows.start < *first || rows.start >= split || rows.end < split {
             return argument(format!("rows {rows:?} where {first}..{split} were kept"));
         }
-        let upper = rows_of(above, frames.clone(), rows.start - first..split - first)?;
-        let lower = rows_of(clip, frames.clone(), split..rows.end)?;
-        let body = Tensor::cat(&[&upper, &lower], HEIGHT)?;
+        // as images: views of those are put together in one go, views of clips only after a copy of each
+        let images = |clip: &Tensor, rows: Range<usize>| {
+            let images = clip.squeeze(0)?.narrow(0, frames.start, frames.len())?;
+            images.narrow(1, rows.start, rows.len())
+        };
+        let upper = images(above, rows.start - first..split - first)?;
+        let lower = images(clip, split..rows.end)?;
+        let body = backend.join(&[upper, lower], 1)?.unsqueeze(0)?;
         Ok(Part::new(body, region.clone()))
     }
 }

@@ -91,7 +91,7 @@ impl Part {
     }
 
     /// The frames `wanted` of it, which it must have, without the memory of the others.
-    pub(super) fn frames(&self, wanted: Range<usize>) -> Result<Self> {
+    pub(super) fn frames(&self, backend: &dyn Backend, wanted: Range<usize>) -> Result<Self> {
         let Range { start, end } = self.region.frames;
         if wanted.start < start || wanted.end > end || wanted.is_empty() {
             return argument(format!("frames {wanted:?} of a piece of {start}..{end}"));
@@ -112,7 +112,7 @@ impl Part {
         let body = match tensors.as_slice() {
             _ if wanted == (split..end) => self.body.clone(),
             [one] => one.force_contiguous()?,
-            several => Tensor::cat(several, TIME)?,
+            several => backend.join(several, TIME)?,
         };
         Ok(Self::new(
             body,
@@ -145,9 +145,9 @@ pub(super) fn rows_of(clip: &Tensor, frames: Range<usize>, rows: Range<usize>) -
 }
 
 /// Writes `piece` to its place in `clip`.
-pub(super) fn put(clip: &Tensor, piece: &Tensor, to: &Region) -> Result<()> {
+pub(super) fn put(backend: &dyn Backend, clip: &Tensor, piece: &Tensor, to: &Region) -> Result<()> {
     let frames = clip.narrow(TIME, to.frames.start, to.frames.len())?;
-    Ok(frames.slice_set(&piece.contiguous()?, HEIGHT, to.rows.start)?)
+    backend.put(&frames, piece, HEIGHT, to.rows.start)
 }
 
 /// Convolutions whose result lies within a clip of this size.
