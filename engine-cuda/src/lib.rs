@@ -351,6 +351,10 @@ impl Backend for Cuda {
         conv::scratch(self.sizing, axes, conv) as u64
     }
 
+    fn linear_scratch(&self, _batch: usize, size: [usize; 3], channels: [usize; 2]) -> u64 {
+        conv::linear_scratch(self.sizing, size, channels) as u64
+    }
+
     fn attention_scratch(&self, frames: usize, tokens: usize, _channels: usize) -> u64 {
         attention::scratch(self.sizing, frames * tokens, tokens) as u64
     }

@@ -62,8 +62,8 @@ mod tests {
     use framepack_engine::ops::{
         Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Prologue, Sight,
     };
-    use framepack_engine::plan::{Half, Job, Room, Way, choose};
-    use framepack_engine::vae::{Config, HunyuanConfig};
+    use framepack_engine::plan::{Half, Job, Room, Way, choose, peak};
+    use framepack_engine::vae::{Config, HunyuanConfig, Run, Tiling};
 
     use super::*;
 
@@ -96,6 +96,10 @@ mod tests {
 
         fn conv_scratch(&self, _batch: usize, axes: &[Axis; 3], conv: ConvSize) -> u64 {
             crate::conv::scratch(self.0, axes, conv) as u64
+        }
+
+        fn linear_scratch(&self, _batch: usize, size: [usize; 3], channels: [usize; 2]) -> u64 {
+            crate::conv::linear_scratch(self.0, size, channels) as u64
         }
 
         fn attention_scratch(&self, frames: usize, tokens: usize, _channels: usize) -> u64 {
@@ -169,6 +173,48 @@ mod tests {
             4 * slab + (16 << 20) + weight,
             "too large to be kept: beside what is"
         );
+    }
+
+    #[test]
+    fn a_product_on_the_clip_itself_takes_nothing_but_what_is_kept() {
+        let sizing = Sizing::of(&Options::default(), true);
+        let of = |channels| crate::conv::linear_scratch(sizing, [9, 64, 64], channels);
+        assert_eq!(of([256, 128]), sizing.kept());
+        // 12 channels are padded to 16, in a buffer
+        let buffer = 9 * 64 * 64 * 16 * 2;
+        assert_eq!(of([12, 128]), buffer + sizing.kept());
+    }
+
+    /// What `benches/peaks.sh` has measured on a card (docs/benchmarks): megabytes beside the weights.
+    #[test]
+    fn what_a_card_has_measured_is_predicted() {
+        let config = Config::Hunyuan(HunyuanConfig::default());
+        let card = Paper(Sizing::of(&Options::default(), true));
+        let run = |length, stride| Some(Run { length, stride });
+        let tiled = |space, time| Way::Tiled(Tiling { space, time });
+        let exact = |mib: u64| Way::Exact { budget: mib << 20 };
+        for (size, way, measured) in [
+            ([1, 32, 32], tiled(None, None), 163.1),
+            ([3, 32, 32], tiled(None, None), 836.4),
+            ([9, 40, 64], tiled(None, None), 5771.6),
+            ([9, 68, 90], tiled(None, None), 13245.8),
+            ([18, 32, 32], tiled(None, run(16, 12)), 1513.7),
+            ([9, 68, 90], tiled(run(256, 192), None), 2978.4),
+            ([9, 68, 90], exact(6144), 5981.1),
+            ([18, 90, 160], exact(19456), 20526.4),
+            ([18, 90, 160], tiled(None, run(16, 12)), 16082.0),
+        ] {
+            let job = Job {
+                config: &config,
+                half: Half::Decoder,
+                batch: 1,
+                size,
+            };
+            #[expect(clippy::cast_precision_loss, reason = "megabytes")]
+            let predicted = peak(&job, &card, &way).unwrap() as f64 / 1e6;
+            let off = (predicted / measured - 1.0) * 100.0;
+            assert!(off.abs() < 5.0, "{size:?} {way:?}: {off:.1} %");
+        }
     }
 
     #[test]

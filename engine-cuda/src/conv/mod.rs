@@ -228,6 +228,21 @@ pub(crate) fn scratch(sizing: Sizing, axes: &[Axis; 3], conv: ConvSize) -> usize
     most(plain_cost(sizing, lengths, conv), size(0), size(1)) + sizing.kept()
 }
 
+/// The same of one tap over a clip as it is: a matrix product on the clip itself, if its channels lie as it needs them.
+pub(crate) fn linear_scratch(sizing: Sizing, size: [usize; 3], channels: [usize; 2]) -> usize {
+    let [inputs, outputs] = channels;
+    if inputs.is_multiple_of(WIDE) && outputs.is_multiple_of(WIDE) {
+        return sizing.kept();
+    }
+    let conv = ConvSize {
+        kernel: [1; 3],
+        stride: [1; 3],
+        inputs,
+        outputs,
+    };
+    scratch(sizing, &size.map(Axis::identity), conv)
+}
+
 /// A norm by address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Normalised {

@@ -311,6 +311,21 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
         (self.dtype().size_in_bytes() * batch * padded * conv.inputs) as u64
     }
 
+    /// The same of a convolution of one tap that reads a clip of `size` as it is, without norm or activation: from and
+    /// to so many channels.
+    ///
+    /// Unless a backend knows better: what any convolution takes.
+    fn linear_scratch(&self, batch: usize, size: [usize; 3], channels: [usize; 2]) -> u64 {
+        let [inputs, outputs] = channels;
+        let conv = ConvSize {
+            kernel: [1; 3],
+            stride: [1; 3],
+            inputs,
+            outputs,
+        };
+        self.conv_scratch(batch, &size.map(Axis::identity), conv)
+    }
+
     /// Bytes that [`Backend::attention`] takes at most beside what it reads and what it gives, for frames of `tokens`
     /// tokens of `channels` numbers.
     ///

@@ -173,6 +173,10 @@ impl Backend for Tiered {
         self.first.1.conv_scratch(batch, axes, conv)
     }
 
+    fn linear_scratch(&self, batch: usize, size: [usize; 3], channels: [usize; 2]) -> u64 {
+        self.first.1.linear_scratch(batch, size, channels)
+    }
+
     fn attention_scratch(&self, frames: usize, tokens: usize, channels: usize) -> u64 {
         self.first.1.attention_scratch(frames, tokens, channels)
     }

@@ -34,7 +34,7 @@ fn resnet(shadow: &Shadow<'_>, clip: Clip, outputs: usize) -> Clip {
     let add = if clip.channels == outputs {
         clip.clone()
     } else {
-        plain(shadow, &clip, 1, outputs)
+        shadow.linear(&clip, outputs)
     };
     drop(clip);
     let out = plain(shadow, &inner, 3, outputs);
@@ -54,7 +54,7 @@ fn middle(shadow: &Shadow<'_>, config: &HunyuanConfig, clip: Clip) -> Clip {
 /// What comes before the levels of the decoder.
 pub(super) fn begin(shadow: &Shadow<'_>, config: &HunyuanConfig, latents: &Clip) -> Clip {
     let widths = &config.block_out_channels;
-    let after = plain(shadow, latents, 1, config.latent_channels);
+    let after = shadow.linear(latents, config.latent_channels);
     let clip = plain(
         shadow,
         &after,
@@ -106,5 +106,5 @@ pub(super) fn encode(shadow: &Shadow<'_>, config: &HunyuanConfig, video: &Clip) 
     let clip = middle(shadow, config, clip);
     let moments = 2 * config.latent_channels;
     let out = plain(shadow, &clip, 3, moments);
-    plain(shadow, &out, 1, moments)
+    shadow.linear(&out, moments)
 }

@@ -122,25 +122,42 @@ impl<'a> Shadow<'a> {
 
     /// What [`Backend::conv3d`] takes and gives.
     pub(super) fn conv(&self, axes: &[Axis; 3], conv: ConvSize) -> Clip {
+        self.conv_beside(
+            axes,
+            conv,
+            self.backend.conv_scratch(self.batch, axes, conv),
+        )
+    }
+
+    /// The same, taking so many bytes beside.
+    fn conv_beside(&self, axes: &[Axis; 3], conv: ConvSize, beside: u64) -> Clip {
         let mut size = [0; 3];
         for (at, size) in size.iter_mut().enumerate() {
             let room = axes[at].len().saturating_sub(conv.kernel[at]);
             *size = room / conv.stride[at].max(1) + 1;
         }
         let out = self.clip(size, conv.outputs);
-        self.scratch(self.backend.conv_scratch(self.batch, axes, conv));
+        self.scratch(beside);
         out
     }
 
-    /// A convolution of one tap.
+    /// A convolution of one tap that reads the clip as it is.
     pub(super) fn linear(&self, clip: &Clip, outputs: usize) -> Clip {
+        let channels = [clip.channels, outputs];
+        let beside = self.backend.linear_scratch(self.batch, clip.size, channels);
+        let axes = clip.size.map(Axis::identity);
+        self.conv_beside(&axes, size(clip, outputs, [1; 3]), beside)
+    }
+
+    /// One that reads what a norm makes of it.
+    fn linear_after_norm(&self, clip: &Clip, outputs: usize) -> Clip {
         self.conv(&clip.size.map(Axis::identity), size(clip, outputs, [1; 3]))
     }
 
     /// Attention after a norm, plus the clip.
     pub(super) fn attention(&self, clip: &Clip) -> Clip {
         let [t, h, w] = clip.size;
-        let qkv = self.linear(clip, 3 * clip.channels);
+        let qkv = self.linear_after_norm(clip, 3 * clip.channels);
         let seen = self.copy(clip);
         self.scratch(self.backend.attention_scratch(t, h * w, clip.channels));
         drop(qkv);

@@ -209,12 +209,19 @@ impl Need<'_> {
     /// Scratch of a convolution that makes so many frames and rows of the level.
     fn scratch(&self, frames: usize, rows: usize, kernel: usize, outputs: usize, up: bool) -> u64 {
         let [t, h, _] = self.sizes.size;
-        let inputs = if up || outputs != self.sizes.width || kernel == 1 {
+        let inputs = if up || outputs != self.sizes.width {
             self.sizes.inputs
         } else {
             self.sizes.inputs.max(self.sizes.width)
         };
         self.scratch_of(frames.min(t), rows.min(h), kernel, [inputs, outputs], up)
+    }
+
+    /// Scratch of the shortcut over so many frames and rows.
+    fn linear_scratch(&self, frames: usize, rows: usize, outputs: usize) -> u64 {
+        let size = [self.frames(frames), self.rows(rows), self.sizes.size[2]];
+        let channels = [self.sizes.inputs, outputs];
+        self.backend.linear_scratch(1, size, channels)
     }
 
     fn scratch_of(
@@ -348,7 +355,7 @@ impl Need<'_> {
         let making = match (makes, lazy) {
             (false, _) => 0,
             (true, true) => self.scratch(frames, rows, 3, width, true),
-            (true, false) => self.scratch(frames, rows, 1, width, false),
+            (true, false) => self.linear_scratch(frames, rows, width),
         };
         let window = self.window(frames + FRONT, rows + 2 * EDGE);
         let own = [width, width];
