@@ -89,6 +89,8 @@ pub(crate) struct Channels {
     cpu_mean: f64,
     /// Denoising steps that ended while the card never showed itself busy.
     unseen_steps: u32,
+    /// The card was read since the last of them.
+    read_since_step: bool,
     previous: Option<Previous>,
 }
 
@@ -130,6 +132,7 @@ impl Channels {
             threads: ThreadTracker::default(),
             cpu_mean: 0.0,
             unseen_steps: 0,
+            read_since_step: false,
             previous: None,
         }
     }
@@ -204,6 +207,7 @@ impl Channels {
             return;
         };
         self.gpu_expected = true;
+        self.read_since_step = true;
         if state.active {
             self.unseen_steps = 0;
         }
@@ -225,8 +229,13 @@ impl Channels {
     }
 
     /// A denoising step has ended: a card whose readings move shows it.
+    ///
+    /// One that no reading came after is none that it did not show: steps may be shorter than the time between two
+    /// readings, and one step may be told twice.
     pub(crate) fn step(&mut self) {
-        self.unseen_steps = self.unseen_steps.saturating_add(1);
+        if std::mem::take(&mut self.read_since_step) {
+            self.unseen_steps = self.unseen_steps.saturating_add(1);
+        }
     }
 
     /// Whether an idle reading of the card means an idle card.

@@ -156,6 +156,37 @@ fn a_spin_is_called_a_spin_and_an_open_find_a_stall() {
     assert!(sim.hung(VerdictId::SpinHang).is_none());
 }
 
+/// Steps that end between two readings, or are told twice, say nothing of the card.
+#[test]
+fn many_steps_between_two_readings_cost_the_card_no_trust() {
+    let spin = World {
+        worker_percent: 100.0,
+        ..World::silent()
+    };
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.run_for(secs(10));
+    for step in 1..=8 {
+        sim.step_bar(f64::from(step));
+    }
+    sim.world = spin.clone();
+    sim.phase(Phase::VaeDecode);
+    let onset = sim.now;
+    sim.run_for(secs(200));
+    let hung = sim.hung(VerdictId::SpinHang).expect("spin");
+    assert!(hung.at.since(onset) <= secs(140));
+
+    // a card that reads idle through steps is not believed when it does so later
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.world = spin;
+    for step in 1..=4 {
+        sim.step_bar(f64::from(step));
+        sim.run_for(secs(1));
+    }
+    sim.phase(Phase::VaeDecode);
+    sim.run_for(secs(200));
+    assert!(sim.hung(VerdictId::SpinHang).is_none());
+}
+
 #[test]
 fn a_find_that_advances_is_no_stall() {
     let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
