@@ -17,6 +17,19 @@ pub fn is_own_worker(argv: &[String]) -> bool {
     argv.first().is_some_and(own) && argv.get(1).is_some_and(|word| word == "worker")
 }
 
+/// A command as it is listed: of our own worker what it makes, as its user knows it; of others all words.
+pub fn listed(argv: &[String]) -> String {
+    let output = argv.iter().position(|word| word == "--output");
+    match (argv.get(2), output.and_then(|at| argv.get(at + 1))) {
+        (Some(verb), Some(output)) if is_own_worker(argv) => {
+            let name = output.trim_end_matches('/').rsplit('/').next();
+            let name = name.unwrap_or(output);
+            format!("{} {verb} -o {name}", env!("CARGO_PKG_NAME"))
+        }
+        _ => argv.join(" "),
+    }
+}
+
 /// The code by which our own worker says that it cannot do its job; `None`: another program, or another end.
 pub fn refusal(argv: &[String], status: ExitStatus) -> Option<u8> {
     match status {
@@ -30,6 +43,22 @@ pub fn refusal(argv: &[String], status: ExitStatus) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn our_own_worker_is_listed_by_what_it_makes() {
+        let of = |text: &str| listed(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let own = "/bin/framepack-tui worker decode a --model /m --output /long/way/o.mp4 --force";
+        assert_eq!(of(own), "framepack-tui decode -o o.mp4");
+        let folder = "framepack-tui worker encode a --output pictures/";
+        assert_eq!(of(folder), "framepack-tui encode -o pictures");
+        for whole in [
+            "python a.py --output o.mp4",
+            "framepack-tui worker probe",
+            "framepack-tui worker decode a --output",
+        ] {
+            assert_eq!(of(whole), whole);
+        }
+    }
 
     #[test]
     fn only_our_own_worker_refuses() {

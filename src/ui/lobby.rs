@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::model::worker::{is_own_worker, listed};
 use crate::model::{
     Bytes, FoundProcess, GpuId, GpuSample, HostSample, Metric, Outcome, SourceState, SourceStatus,
 };
@@ -209,6 +210,8 @@ pub(super) fn began(run: &RunLine) -> String {
 pub(super) fn run_command(run: &RunLine) -> String {
     if run.argv.is_empty() {
         "its manifest cannot be read".to_owned()
+    } else if is_own_worker(&run.argv) {
+        listed(&run.argv)
     } else {
         command(&run.argv)
     }

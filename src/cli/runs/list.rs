@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::{CliError, find};
+use crate::model::worker::listed;
 use crate::record::{RunEntry, RunStatus};
 
 use super::{print, printable};
@@ -63,7 +64,7 @@ fn line(run: &RunEntry) -> String {
         || ("?".to_owned(), "?".to_owned()),
         |m| {
             let when = m.wall_clock.get(..19).unwrap_or(&m.wall_clock);
-            (when.replace('T', " "), m.argv.join(" "))
+            (when.replace('T', " "), listed(&m.argv))
         },
     );
     let command = printable(&command);

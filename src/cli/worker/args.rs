@@ -116,9 +116,9 @@ OUT is never in the model's folder (the one with its config.json), nor one of it
 what the latents are or lie in, nor the current folder or one above it.
 
 Exit codes: those of `run`; 64 also: the output is there (--force replaces it), or cannot be
-one; 65: latents, model or vault entry are damaged or do not fit each other, or OUT's folder
-is missing; 66: not found; 69: no ffmpeg that writes mp4, or no card that can be used; 73: the
-disk has no room for the frames.
+one; 65: latents, model or vault entry are damaged or do not fit each other, --item is more
+than there are, OUT has another ending, or its folder is missing; 66: not found; 69: no ffmpeg
+that writes mp4, or no card that can be used; 73: the disk has no room for the frames.
 
 Examples: framepack-tui decode latents.safetensors --model HunyuanVideo/vae -o out.mp4
           framepack-tui decode --from-vault --model HunyuanVideo/vae -o rescued.gif";

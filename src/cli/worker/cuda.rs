@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum CudaError {
     /// The program is not there.
     #[error(
-        "there is no {PROGRAM} beside this program or in PATH: build it (docs/engine.md), name it in {VARIABLE}, or use --device cpu"
+        "there is no {PROGRAM} beside this program or in PATH: build it (docs/cuda.md), name it in {VARIABLE}, or use --device cpu"
     )]
     NoProgram,
     /// `FPT_CUDA_WORKER` names no program.
