@@ -113,11 +113,7 @@ struct Play {
 impl Play {
     fn envelope(&mut self, env: &Envelope) {
         match &env.event {
-            Event::Verdict(v) if !v.id.is_no_fault() && v.health != Health::Suspect => {
-                if !self.then.iter().any(|told| told.id == v.id) {
-                    self.then.push((**v).clone());
-                }
-            }
+            Event::Verdict(v) if self.is_news(v) => self.then.push((**v).clone()),
             Event::Sample(_) => self.stats.rows += 1,
             Event::Kernel { .. } => self.stats.kernel_lines += 1,
             Event::Dropped { n, .. } => self.stats.dropped = self.stats.dropped.saturating_add(*n),
@@ -132,6 +128,12 @@ impl Play {
                 .tell(InRecord.seconds(env.at), &verdict, &InRecord);
         }
         self.story.refine(self.state.verdict(), &InRecord);
+    }
+
+    /// Whether it is a fault that was told when it ran, for the first time.
+    fn is_news(&self, v: &Verdict) -> bool {
+        let known = self.then.iter().any(|told| told.id == v.id);
+        !known && !v.id.is_no_fault() && v.health != Health::Suspect
     }
 
     fn report(mut self, source: SourceKind, warnings: &[Warning], more: u64) -> Report {
