@@ -296,7 +296,13 @@ impl Weights {
         })
     }
 
-    /// Reads some of a tensor's numbers as they stand one behind the other, in single precision.
+    /// How a tensor's numbers are stored.
+    pub(crate) fn dtype(&self, name: &str) -> Result<safetensors::Dtype> {
+        let (file, own) = self.place(name)?;
+        file.dtype(own)
+    }
+
+    /// Reads some of a tensor's numbers as they stand one behind the other, in single precision, whatever they are.
     pub(crate) fn numbers(&self, name: &str, which: std::ops::Range<usize>) -> Result<Vec<f32>> {
         let (file, own) = self.place(name)?;
         file.numbers(own, which)
