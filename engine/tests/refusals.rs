@@ -52,6 +52,36 @@ mod tests {
     }
 
     #[test]
+    fn weights_of_the_half_in_use_that_are_not_used_are_named() {
+        use framepack_engine::plan::Half;
+        for name in ["hunyuan_vae_tiny", "wan21_vae_tiny", "wan22_vae_tiny"] {
+            let model = Model::open(&fixture(name)).unwrap();
+            model.decoder(Arc::new(Cpu)).unwrap();
+            // of the other half nothing was read yet
+            assert_eq!(model.unused(Half::Decoder), None, "{name}");
+            model.encoder(Arc::new(Cpu)).unwrap();
+            assert_eq!(model.unused(Half::Encoder), None, "{name}");
+        }
+        let (folder, model) = changed(
+            "hunyuan_vae_tiny",
+            "\"mid_block_add_attention\": true",
+            "\"mid_block_add_attention\": false",
+        );
+        let model = model.unwrap();
+        model.decoder(Arc::new(Cpu)).unwrap();
+        let attention = "decoder.mid_block.attentions.0";
+        let names = model.weights().names();
+        let count = names.filter(|name| name.starts_with(attention)).count();
+        let want = format!(
+            "weights of the decoder that are in the file are not used, as {} does not ask for them: {attention}.group_norm.bias, {attention}.group_norm.weight, {attention}.to_k.bias and {} more",
+            folder.path().join("config.json").display(),
+            count - 3
+        );
+        let said = model.unused(Half::Decoder).unwrap();
+        assert!(said.starts_with(&want), "{said}");
+    }
+
+    #[test]
     fn weights_of_another_model_are_told_by_the_first_that_differs() {
         let (folder, model) = changed("wan21_vae_tiny", "\"base_dim\": 4", "\"base_dim\": 6");
         let dir = folder.path().display();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::model::{
     AgentWord, Cite, CiteKind, Event, FindMark, Finding, GpuId, GpuSample, JobChange, Line,
-    MiopenRelease, Mono, Phase, PhaseChange, ProcSample, Progress, VerdictId,
+    MiopenRelease, Mono, Phase, PhaseChange, ProcSample, Progress, Speaker, VerdictId,
 };
 
 use super::after_bar::{AfterBar, Turn};
@@ -17,6 +17,12 @@ use super::trouble::{Cards, Trouble};
 
 /// A server that waits this long has nothing to do with what failed before.
 const LONG_IDLE: Duration = Duration::from_secs(10);
+/// The agent's words and the console's come by two ways, of which neither knows how far the
+/// other is: for this long after a failure that was told by the one, what the other tells
+/// may be of before. A program that writes into a pipe may keep its lines until it ends.
+const TWO_WAYS: Duration = Duration::from_secs(30);
+/// A traceback this close to a failure that was told without a reason gives it.
+const SAME_FAILURE: Duration = Duration::from_secs(10);
 
 /// Processes of a tree that are remembered.
 const MOST_PIDS: usize = 4096;
@@ -58,6 +64,8 @@ pub(super) struct Context {
     pub(super) cpu_only: Option<Cite>,
     /// The program's last word was that it compiles or tunes.
     pub(super) compiling: bool,
+    /// When and by whom the last job was said to have failed.
+    failure: Option<(Mono, Option<Speaker>)>,
     /// Phase and section in which the last job failed.
     pub(super) failed_in: Option<(Phase, Option<u32>)>,
     /// Longest completed stay in each phase, over the whole run.
@@ -89,6 +97,7 @@ impl Context {
             kept_on_card: None,
             cpu_only: None,
             compiling: false,
+            failure: None,
             failed_in: None,
             longest,
         }
@@ -128,8 +137,14 @@ impl Context {
         self.frames.dedent(text)
     }
 
-    /// Folds one event in; `error`: what a line reports by itself.
-    pub(super) fn observe(&mut self, now: Mono, seq: u64, event: &Event, error: Option<Reported>) {
+    /// Folds one event in, which `from` tells; `error`: what a line reports by itself.
+    pub(super) fn observe(
+        &mut self,
+        (now, seq): (Mono, u64),
+        from: Option<Speaker>,
+        event: &Event,
+        error: Option<Reported>,
+    ) {
         match event {
             Event::Spawned { pid, .. } => {
                 self.pids.insert(*pid);
@@ -140,18 +155,18 @@ impl Context {
                 self.observe_words(now, seq, line, error);
                 self.compiling |= signature::is_compilation(&line.text);
             }
-            Event::Phase(p) => self.observe_phase(now, p),
-            Event::Progress(p) => self.observe_progress(now, p),
-            Event::Artefact(_) => self.errors.survived(),
+            Event::Phase(p) => self.observe_phase(now, from, p),
+            Event::Progress(p) => self.observe_progress(now, from, p),
+            Event::Artefact(_) if !self.may_be_of_before(now, from) => self.errors.survived(),
             // another tier did it: what MIOpen or torch printed about the one before is past
             Event::Agent(note) => {
                 if let AgentWord::Conv(conv) = &note.word
                     && conv.what == "chosen"
                 {
-                    self.survived();
+                    self.survived(now, Some(Speaker::Agent));
                 }
             }
-            Event::Job(change) => self.observe_job(now, seq, change),
+            Event::Job(change) => self.observe_job(now, seq, from, change),
             Event::Find(mark) => self.observe_find(now, seq, mark),
             Event::Kernel { text } => {
                 let cite = Cite {
@@ -171,6 +186,7 @@ impl Context {
 
     fn observe_words(&mut self, now: Mono, seq: u64, line: &Line, error: Option<Reported>) {
         let text = line.text.as_str();
+        self.same_words_again(now, seq, line);
         let said = self.frames.refine(text, error);
         let reported = self.of_our_card(text, said);
         match reported {
@@ -198,14 +214,44 @@ impl Context {
         }
     }
 
-    /// The job went on after whatever was reported.
-    fn survived(&mut self) {
+    /// The line in which the program itself says what was heard from its agent before.
+    fn same_words_again(&mut self, now: Mono, seq: u64, line: &Line) {
+        let heard = self.exception.as_mut().filter(|cite| cite.line.is_none());
+        if let Some(cite) = heard.filter(|cite| line.text.contains(&cite.text)) {
+            *cite = line_cite(now, seq, line);
+        }
+    }
+
+    /// Whether what `from` tells now may have been before the failure of the job.
+    fn may_be_of_before(&self, now: Mono, from: Option<Speaker>) -> bool {
+        self.failure
+            .is_some_and(|(at, by)| by != from && now.since(at) < TWO_WAYS)
+    }
+
+    /// Words of the program about its failure: those with which the job was declared failed,
+    /// else what was printed about it, before or after.
+    pub(super) fn words_of_failure(&self) -> Option<&Cite> {
+        let printed = || {
+            let (at, _) = self.failure?;
+            let near = |cite: &&Cite| {
+                cite.at.since(at) <= SAME_FAILURE && at.since(cite.at) <= SAME_FAILURE
+            };
+            self.printed.as_ref().filter(near)
+        };
+        self.exception.as_ref().or_else(printed)
+    }
+
+    /// `from` tells that the job went on after whatever was reported.
+    fn survived(&mut self, now: Mono, from: Option<Speaker>) {
+        if self.may_be_of_before(now, from) {
+            return;
+        }
         self.errors.survived();
         self.exception = None;
         self.printed = None;
     }
 
-    fn observe_phase(&mut self, now: Mono, p: &PhaseChange) {
+    fn observe_phase(&mut self, now: Mono, from: Option<Speaker>, p: &PhaseChange) {
         let after = matches!(p.phase, Phase::VaeDecode | Phase::Idle);
         self.after_bar = self.after_bar.filter(|_| after);
         if p.phase != self.phase || p.section != self.section {
@@ -227,26 +273,26 @@ impl Context {
         let falls_back = p.on_cpu && !self.announced_cpu;
         if falls_back || matches!(p.phase, Phase::Save | Phase::Done) {
             // the program answers its error itself, or had its result all the same
-            self.survived();
+            self.survived(now, from);
         }
         self.phase = p.phase;
         self.section = p.section;
         self.announced_cpu = p.on_cpu;
     }
 
-    fn observe_progress(&mut self, now: Mono, p: &Progress) {
+    fn observe_progress(&mut self, now: Mono, from: Option<Speaker>, p: &Progress) {
         self.find = None;
         let total = p.total.filter(|t| p.sampling && *t > 0.0);
         self.bar_ended = total.filter(|t| p.done >= *t).map(|_| now);
         // the job went on after an error: the error was survived
         if p.sampling && p.done > 0.0 {
             self.compiling = false;
-            self.survived();
+            self.survived(now, from);
             self.trouble.survived(now);
         }
     }
 
-    fn observe_job(&mut self, now: Mono, seq: u64, change: &JobChange) {
+    fn observe_job(&mut self, now: Mono, seq: u64, from: Option<Speaker>, change: &JobChange) {
         if let Some(after) = &mut self.after_bar {
             after.goes_on = false;
         }
@@ -258,6 +304,7 @@ impl Context {
             }
             JobChange::Started => {
                 self.job = Job::InFlight(now);
+                self.failure = None;
                 self.failed_in = None;
                 // an error that speaks of the decode is what tells that the job went on
                 let resumes = self.after_bar.and(self.last_line.as_ref()).map(|l| l.seq);
@@ -277,12 +324,14 @@ impl Context {
             JobChange::Done => {
                 self.job = Job::Ended;
                 self.after_bar = self.bar_ended.map(AfterBar::new);
-                self.survived();
+                self.survived(now, from);
                 self.trouble.survived(now);
             }
             JobChange::Failed { why } => {
                 self.job = Job::Ended;
                 self.after_bar = None;
+                // who told it first: the console's reader tells it again at the exit
+                self.failure.get_or_insert((now, from));
                 self.failed_in = Some((self.phase, self.section));
                 // one who has no words for it does not take back those of another: the
                 // agent says why, and the console's reader behind it knows of the exit alone
@@ -308,7 +357,7 @@ impl Context {
         if let Some(reported) = self.of_our_card(why, signature::of_line(why))
             && !self.errors.knows(reported.verdict)
         {
-            self.errors.note(reported, cite);
+            self.errors.note_heard(reported, cite);
             self.errors.exception(now, true);
         }
     }
@@ -493,12 +542,12 @@ mod tests {
             })
         };
         let started = Event::Job(JobChange::Started);
-        context.observe(Mono(1), 1, &started, None);
-        context.observe(Mono(2), 2, &failed(Some("no room")), None);
-        context.observe(Mono(3), 3, &failed(None), None);
+        context.observe((Mono(1), 1), None, &started, None);
+        context.observe((Mono(2), 2), None, &failed(Some("no room")), None);
+        context.observe((Mono(3), 3), None, &failed(None), None);
         let text = context.exception.as_ref().map(|cite| cite.text.as_str());
         assert_eq!(text, Some("no room"));
-        context.observe(Mono(4), 4, &started, None);
+        context.observe((Mono(4), 4), None, &started, None);
         assert_eq!(context.exception, None);
     }
 
@@ -521,16 +570,16 @@ mod tests {
         let error = signature::of_line(text);
         assert!(error.is_some());
         let at = Mono(seq);
-        context.observe(at, seq, &Event::Line(line), error);
+        context.observe((at, seq), None, &Event::Line(line), error);
     }
 
     #[test]
     fn the_agents_word_of_a_job_that_began_with_the_program_buries_no_last_words() {
         let mut context = Context::new(Mono::ZERO, false, BTreeMap::new());
         let started = Event::Job(JobChange::Started);
-        context.observe(Mono(1), 1, &started, None);
+        context.observe((Mono(1), 1), None, &started, None);
         says(&mut context, 2);
-        context.observe(Mono(3), 3, &started, None);
+        context.observe((Mono(3), 3), None, &started, None);
         assert!(knows(&context));
         // of a server whose job has come further, another one has begun
         let phase = PhaseChange {
@@ -539,9 +588,9 @@ mod tests {
             sections: None,
             on_cpu: false,
         };
-        context.observe(Mono(4), 4, &Event::Phase(phase), None);
+        context.observe((Mono(4), 4), None, &Event::Phase(phase), None);
         assert!(knows(&context));
-        context.observe(Mono(5), 5, &started, None);
+        context.observe((Mono(5), 5), None, &started, None);
         assert!(!knows(&context));
     }
 }

@@ -35,8 +35,7 @@ impl Detector {
             seen,
             // a job that nobody declared failed has no words but what was printed
             exception: c
-                .exception
-                .as_ref()
+                .words_of_failure()
                 .or_else(|| c.printed.as_ref().filter(|_| status.is_none())),
             oom_killer: c.trouble.oom(now, killed),
             spoilt: c.spoilt(),

@@ -24,6 +24,8 @@ const AFTERMATH: u32 = 8;
 pub(super) struct Entry {
     pub(super) seen: Seen,
     pub(super) rank: Rank,
+    /// Heard from the agent alone: the program's own line about it is still to come.
+    heard: bool,
 }
 
 impl Entry {
@@ -36,12 +38,18 @@ impl Entry {
                 count: 1,
             },
             rank: reported.rank,
+            heard: false,
         }
     }
 
     pub(super) fn again(&mut self, rank: Rank, cite: Cite) {
+        if std::mem::take(&mut self.heard) && cite.text.contains(&self.seen.last.text) {
+            // the same error, which came by another way before
+            self.seen.first = cite.clone();
+        } else {
+            self.seen.count += 1;
+        }
         self.seen.last = cite;
-        self.seen.count += 1;
         self.rank = self.rank.max(rank);
     }
 
@@ -99,6 +107,19 @@ impl Errors {
             entry.again(reported.rank, cite);
         } else if self.entries.len() < MOST {
             self.entries.push(Entry::new(reported, cite));
+        }
+    }
+
+    /// The agent's words of a failed job report an error of which no line has told.
+    pub(super) fn note_heard(&mut self, reported: Reported, cite: Cite) {
+        let heard = cite.line.is_none();
+        self.note(reported, cite);
+        let entry = self
+            .entries
+            .iter_mut()
+            .find(|e| e.seen.verdict == reported.verdict);
+        if let Some(entry) = entry {
+            entry.heard = heard;
         }
     }
 

@@ -250,7 +250,8 @@ impl Detector {
         }
         self.agent.observe(env);
         self.placement.observe(now, env.seq, &env.event);
-        self.context.observe(now, env.seq, &env.event, error);
+        self.context
+            .observe((now, env.seq), env.from, &env.event, error);
         if env.from == Some(Speaker::Agent)
             && let Event::Job(JobChange::Failed { why: Some(why) }) = &env.event
         {

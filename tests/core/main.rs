@@ -4,6 +4,8 @@ mod agent;
 mod attached;
 mod find;
 mod follow;
+#[cfg(test)]
+mod last_words;
 mod live;
 mod props;
 #[cfg(test)]

@@ -12,6 +12,8 @@ mod attach;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod bad_latents;
+#[cfg(test)]
 mod card;
 #[cfg(test)]
 mod cures;

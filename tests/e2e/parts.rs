@@ -138,7 +138,7 @@ fn latents_for_which_no_memory_can_be_had_are_told_by_their_file() {
     let text = said(&output);
     assert_eq!(output.status.code(), Some(65), "{text}");
     let want = format!(
-        "framepack-tui worker: failed to decode: {}: weight latents: 600 MiB of memory for it cannot be had",
+        "framepack-tui worker: failed to decode: {}: tensor latents: 600 MiB of memory for it cannot be had",
         latents.display()
     );
     assert!(text.contains(&want), "{text}");

@@ -97,12 +97,36 @@ impl Model {
         &self.weights
     }
 
+    /// Weights of a half that its configuration does not ask for, once the half was loaded; a sentence, `None` where
+    /// all are used.
+    pub fn unused(&self, half: Half) -> Option<String> {
+        let names = self.weights.unread(own(half));
+        let some: Vec<&str> = names.iter().take(3).copied().collect();
+        let (first, n) = (some.join(", "), names.len());
+        let half = match half {
+            Half::Decoder => "decoder",
+            Half::Encoder => "encoder",
+        };
+        let said = self.weights.described_by().map_or_else(
+            || "the model that the file's tensors tell".to_owned(),
+            |config| config.display().to_string(),
+        );
+        let more = n - some.len();
+        let rest = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        (n > 0).then(|| {
+            format!(
+                "weights of the {half} that are in the file are not used, as {said} does not ask for them: {first}{rest}; if that is of another model, so is the result: download both again, from one place"
+            )
+        })
+    }
+
     /// Bytes that the weights of a half take when they are loaded in this precision: what a plan must leave room for.
     pub fn weight_bytes(&self, half: Half, dtype: DType) -> u64 {
-        let own = match half {
-            Half::Decoder => ["decoder.", "post_quant_conv."],
-            Half::Encoder => ["encoder.", "quant_conv."],
-        };
+        let own = own(half);
         let tensors = self
             .weights
             .names()
@@ -134,6 +158,14 @@ impl Model {
             }
             Config::Wan(config) => Encoder::Wan(wan::Encoder::load(config, &scope, backend)?),
         })
+    }
+}
+
+/// What the names of a half's weights begin with.
+const fn own(half: Half) -> &'static [&'static str] {
+    match half {
+        Half::Decoder => &["decoder.", "post_quant_conv."],
+        Half::Encoder => &["encoder.", "quant_conv."],
     }
 }
 

@@ -118,20 +118,34 @@ impl TensorFile {
         let info = self.info(name)?;
         let count = info.shape.iter().product();
         let numbers = self.numbers(name, 0..count)?;
+        if let Some(at) = numbers.iter().position(|x| !x.is_finite()) {
+            return Err(self.weight(
+                name,
+                format!(
+                    "number {at} of it is none (NaN or infinite): the file is damaged, download it again"
+                ),
+            ));
+        }
         let shape = info.shape.as_slice();
         Ok(Tensor::from_vec(numbers, shape, &Device::Cpu)?)
     }
 
-    /// Reads some of a tensor's numbers, in single precision.
+    /// How a tensor's numbers are stored.
+    pub(super) fn dtype(&self, name: &str) -> Result<Dtype> {
+        Ok(self.info(name)?.dtype)
+    }
+
+    /// Reads some of a tensor's numbers, in single precision, whatever they are.
     pub(super) fn numbers(&self, name: &str, which: std::ops::Range<usize>) -> Result<Vec<f32>> {
         let info = self.info(name)?;
         let wide = match info.dtype {
+            Dtype::F64 => 8,
             Dtype::F32 => 4,
             Dtype::F16 | Dtype::BF16 => 2,
             other => {
                 return Err(self.weight(
                     name,
-                    format!("is stored as {other:?}; F32, F16 and BF16 can be read"),
+                    format!("is stored as {other:?}; F64, F32, F16 and BF16 can be read"),
                 ));
             }
         };
@@ -166,15 +180,6 @@ impl TensorFile {
                 })?;
             extend(&mut numbers, piece, info.dtype);
             at += piece.len();
-        }
-        if let Some(at) = numbers.iter().position(|x| !x.is_finite()) {
-            return Err(self.weight(
-                name,
-                format!(
-                    "number {} of it is none (NaN or infinite): the file is damaged, download it again",
-                    which.start + at
-                ),
-            ));
         }
         Ok(numbers)
     }
@@ -232,7 +237,14 @@ fn forged(path: &Path, Twice { key, under }: Twice) -> Error {
 fn extend(numbers: &mut Vec<f32>, bytes: &[u8], dtype: Dtype) {
     let (pairs, _) = bytes.as_chunks::<2>();
     let (quads, _) = bytes.as_chunks::<4>();
+    let (eights, _) = bytes.as_chunks::<8>();
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "rounded to the nearest, as everywhere; what is too large becomes infinite and is refused"
+    )]
+    let single = |eight: &[u8; 8]| f64::from_le_bytes(*eight) as f32;
     match dtype {
+        Dtype::F64 => numbers.extend(eights.iter().map(single)),
         Dtype::F16 => numbers.extend(
             pairs
                 .iter()

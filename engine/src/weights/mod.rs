@@ -8,9 +8,9 @@ mod file;
 mod folder;
 mod unique;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{DType, Device, Tensor};
 
@@ -35,6 +35,8 @@ pub struct Weights {
     /// A single file beside an index, which was taken.
     passed_over: Option<PathBuf>,
     description: Option<Description>,
+    /// Names of the tensors that were read.
+    read: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// What says which tensors there must be.
@@ -176,6 +178,7 @@ impl Weights {
             variant: None,
             passed_over: None,
             description: None,
+            read: Arc::default(),
         })
     }
 
@@ -231,6 +234,19 @@ impl Weights {
         self.places.contains_key(name)
     }
 
+    /// The tensors below these names that nothing has read so far.
+    pub(crate) fn unread(&self, below: &[&str]) -> Vec<&str> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = |name: &&str| below.iter().any(|prefix| name.starts_with(prefix));
+        let names = self.names().filter(own);
+        names.filter(|name| !read.contains(*name)).collect()
+    }
+
+    /// The `config.json` that says which tensors there must be.
+    pub(crate) fn described_by(&self) -> Option<&Path> {
+        Some(self.description.as_ref()?.path.as_path())
+    }
+
     /// What the first file's `__metadata__` says under this name.
     pub fn says(&self, name: &str) -> Option<&str> {
         self.files.first()?.says(name)
@@ -253,6 +269,9 @@ impl Weights {
         self.check_shape(name, shape)?;
         let (file, own) = self.place(name)?;
         let tensor = file.read(own)?.reshape(shape)?;
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(name.to_owned());
+        drop(read);
         Ok(tensor.to_device(device)?.to_dtype(DType::F32)?)
     }
 
@@ -277,7 +296,13 @@ impl Weights {
         })
     }
 
-    /// Reads some of a tensor's numbers as they stand one behind the other, in single precision.
+    /// How a tensor's numbers are stored.
+    pub(crate) fn dtype(&self, name: &str) -> Result<safetensors::Dtype> {
+        let (file, own) = self.place(name)?;
+        file.dtype(own)
+    }
+
+    /// Reads some of a tensor's numbers as they stand one behind the other, in single precision, whatever they are.
     pub(crate) fn numbers(&self, name: &str, which: std::ops::Range<usize>) -> Result<Vec<f32>> {
         let (file, own) = self.place(name)?;
         file.numbers(own, which)

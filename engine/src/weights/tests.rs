@@ -98,7 +98,7 @@ fn errors_name_file_and_tensor() {
     );
     assert_eq!(
         say("d", &[1]),
-        format!("{path}: weight d: is stored as I64; F32, F16 and BF16 can be read")
+        format!("{path}: weight d: is stored as I64; F64, F32, F16 and BF16 can be read")
     );
     assert_eq!(
         say("e", &[1]),
@@ -405,6 +405,8 @@ fn shards_are_found_by_their_index() {
 fn numbers_that_are_none_are_found_in_every_precision() {
     for (dtype, bytes) in [
         (Dtype::F32, f32::NAN.to_le_bytes().to_vec()),
+        // more than single precision holds
+        (Dtype::F64, 1e39_f64.to_le_bytes().to_vec()),
         (Dtype::F16, half::f16::INFINITY.to_le_bytes().to_vec()),
         (Dtype::BF16, half::bf16::NEG_INFINITY.to_le_bytes().to_vec()),
     ] {
@@ -422,6 +424,17 @@ fn numbers_that_are_none_are_found_in_every_precision() {
             )
         );
     }
+}
+
+#[test]
+fn double_precision_is_rounded_to_single() {
+    let data = [1.0 / 3.0, -0.1, 65504.5, 1e-50];
+    let bytes = data.iter().flat_map(|x: &f64| x.to_le_bytes()).collect();
+    let (_folder, path) = write(&file(&[("w", Dtype::F64, vec![4], bytes)]));
+    let weights = Weights::open(&path).unwrap();
+    let read = weights.get("w", &[4], &Device::Cpu).unwrap();
+    let read: Vec<f32> = read.to_vec1().unwrap();
+    assert_eq!(read, [1.0 / 3.0, -0.1, 65504.5, 0.0]);
 }
 
 #[test]

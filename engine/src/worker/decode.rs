@@ -1,5 +1,6 @@
 //! Latents to a video.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ struct Plan {
     size: Size,
     frames: usize,
     fps: f64,
+    /// Weights that are not used were told of.
+    unused: Cell<bool>,
 }
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
@@ -104,6 +107,7 @@ impl Plan {
             frames,
             fps,
             model,
+            unused: Cell::new(false),
         })
     }
 
@@ -265,6 +269,13 @@ impl Plan {
         say(&format!("decoding on {name}, {}", sizes::words(way)));
         told.send("fix", json!({ "what": "plan", "way": sizes::words(way) }));
         let decoder = self.model.decoder(Arc::clone(&backend))?;
+        if let Some(text) = self
+            .model
+            .unused(Half::Decoder)
+            .filter(|_| !self.unused.replace(true))
+        {
+            work.problem(&text);
+        }
         let mut latents = self.latents.clone();
         if !self.scaling_applied {
             latents = decoder.unscale(&latents)?;

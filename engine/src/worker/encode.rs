@@ -85,6 +85,9 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     };
     say(&format!("encoding on {name}, {}", sizes::words(&way)));
     let encoder = model.encoder(Arc::clone(&backend))?;
+    if let Some(text) = model.unused(Half::Encoder) {
+        work.problem(&text);
+    }
     told.phase(
         "vae_encode",
         json!({ "model": class(model.config()), "shape": video.dims() }),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};
+use safetensors::Dtype;
 
 use crate::error::{Error, Result};
 use crate::weights::Weights;
@@ -82,6 +83,12 @@ impl Latents {
         if !fits(&name) || shape.contains(&0) {
             return Err(wrong(format!(
                 "tensor {name} has the shape {shape:?}, where [batch, channels, frames, height, width] is needed"
+            )));
+        }
+        let dtype = weights.dtype(&name)?;
+        if !matches!(dtype, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16) {
+            return Err(wrong(format!(
+                "tensor {name} is stored as {dtype:?}, and latents as F64, F32, F16 or BF16 can be read: save them in float32"
             )));
         }
         Ok(Self {
@@ -185,7 +192,29 @@ impl Latents {
         // of a batch that one alone
         let count = c * t * h * w;
         let first = item.unwrap_or(1).saturating_sub(1) * count;
-        let numbers = self.weights.numbers(&self.name, first..first + count)?;
+        let wrong = |reason: String| Error::File {
+            path: self.path.clone(),
+            reason,
+        };
+        let read = self.weights.numbers(&self.name, first..first + count);
+        let numbers = read.map_err(|e| match e {
+            // they are no weights of a model
+            Error::Weight { name, reason, .. } => wrong(format!("tensor {name}: {reason}")),
+            other => other,
+        })?;
+        if let Some(at) = numbers.iter().position(|x| !x.is_finite()) {
+            let what = if numbers[at].is_nan() {
+                "NaN"
+            } else {
+                "an infinity"
+            };
+            // said of a number, not of the result: nothing was decoded
+            return Err(wrong(format!(
+                "{what} stands at number {} of tensor {}: the sampler that left these latents broke, often in half precision; make them anew, in bfloat16 or float32 if it comes again",
+                first + at,
+                self.name
+            )));
+        }
         Ok(Tensor::from_vec(numbers, (1, c, t, h, w), &Device::Cpu)?)
     }
 }
@@ -242,7 +271,31 @@ mod tests {
         let numbers: Vec<f32> = first.flatten_all().unwrap().to_vec1().unwrap();
         assert_eq!(numbers, [1.0, 2.0]);
         let e = found.read(2, Some(2)).unwrap_err().to_string();
-        assert!(e.contains("weight z: number 3 of it is none"), "{e}");
+        assert!(e.contains(": NaN stands at number 3 of tensor z: "), "{e}");
+        assert!(e.contains("make them anew"), "{e}");
+        assert!(!e.contains("weight") && !e.contains("download"), "{e}");
+    }
+
+    #[test]
+    fn how_latents_are_stored_is_known_before_they_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l.safetensors");
+        let save = |tensor: &Tensor| {
+            let all = HashMap::from([("latents".to_owned(), tensor.clone())]);
+            candle_core::safetensors::save(&all, &path).unwrap();
+        };
+        let numbers = Tensor::new(&[0.5_f64, -1.0 / 3.0], &Device::Cpu).unwrap();
+        let numbers = numbers.reshape((1, 2, 1, 1, 1)).unwrap();
+        save(&numbers);
+        let read = Latents::look(&path).unwrap().read(2, None).unwrap();
+        let read: Vec<f32> = read.flatten_all().unwrap().to_vec1().unwrap();
+        assert_eq!(read, [0.5, -1.0 / 3.0]);
+        for dtype in [candle_core::DType::I64, candle_core::DType::U8] {
+            save(&numbers.to_dtype(dtype).unwrap());
+            let e = Latents::look(&path).unwrap_err().to_string();
+            assert!(e.contains("tensor latents is stored as "), "{e}");
+            assert!(e.contains("save them in float32"), "{e}");
+        }
     }
 
     #[test]

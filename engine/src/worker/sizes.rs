@@ -36,10 +36,12 @@ pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Way> {
     let down = |pixels: usize| pixels / ratio.space * ratio.space;
     let space = settings.tile().map(|tile| {
         let length = down(tile).max(ratio.space);
-        let overlap = settings.overlap().unwrap_or(length / 4).min(length / 2);
+        let overlap = settings.overlap().unwrap_or(length / 4).min(length);
+        // whole latents, rather one more than one less; never more than half a tile
+        let shared = overlap.next_multiple_of(ratio.space).min(down(length / 2));
         Run {
             length,
-            stride: down(length - overlap).max(ratio.space),
+            stride: length - shared,
         }
     });
     let time = settings.chunk().map(|chunk| {
@@ -372,6 +374,23 @@ mod tests {
             assert_eq!(settings.problems, Vec::<String>::new());
             assert_eq!(altered(&wan, &settings), want, "{tile} {overlap}");
         }
+        // three latents of 16 pixels: half of them is one and a half
+        let wan22 = Config::Wan(WanConfig {
+            is_residual: true,
+            patch_size: Some(2),
+            scale_factor_spatial: 16,
+            ..WanConfig::default()
+        });
+        assert_eq!(wan22.ratio().space, 16);
+        let text = json!({ "settings": { "vae_tile": "50", "vae_overlap": "40" } });
+        let settings = Settings::parse(&text.to_string());
+        assert_eq!(
+            altered(&wan22, &settings),
+            [
+                "vae_tile = 50: tiles are whole latents of 16 pixels; 48 are taken",
+                "vae_overlap = 40: tiles of 48 pixels share whole latents, and half of a tile at most; 16 are taken",
+            ]
+        );
         let alone = Settings::parse(r#"{"settings": {"vae_tile": "264"}}"#);
         assert_eq!(altered(&wan, &alone), Vec::<String>::new());
         assert_eq!(altered(&wan, &Settings::default()), Vec::<String>::new());

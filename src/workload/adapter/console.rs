@@ -93,6 +93,8 @@ impl Console {
             && let Some(why) = why_own_worker_failed(text)
         {
             self.last_exception = Some(why.to_owned());
+            // names of files and weights in it are no steps
+            return;
         }
         let traceback = &mut self.tracebacks[usize::from(stream == Stream::Stderr)];
         let was_open = traceback.is_open();
@@ -324,6 +326,24 @@ mod tests {
             Event::Job(JobChange::Failed { why }) => why.clone(),
             _ => None,
         })
+    }
+
+    #[test]
+    fn the_last_word_of_our_own_worker_is_no_step_of_its_job() {
+        let launch = LaunchInfo {
+            argv: ["framepack-tui", "worker", "decode"]
+                .map(str::to_owned)
+                .to_vec(),
+            on_cpu: true,
+        };
+        let mut console = Console::new(AdapterKind::Generic, &launch);
+        console.start();
+        let (mut lines, mut splitter) = (Vec::new(), LineSplitter::new(1, Stream::Stderr));
+        let said = b"framepack-tui worker: failed to decode: l.safetensors: latents: its number 0 is infinite: decode it again\n\
+            framepack-tui worker: l.mp4: Decoding latents\n";
+        splitter.feed(said, Instant::now(), &mut lines);
+        let events: Vec<Event> = lines.iter().flat_map(|line| console.feed(line)).collect();
+        assert_eq!((lines.len(), events), (2, Vec::new()));
     }
 
     #[test]

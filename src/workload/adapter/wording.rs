@@ -142,9 +142,24 @@ static NOT_A_BEGIN: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+static FAILURE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:failed|fails|failure|unable|cannot|can't|could not|couldn't|\w*error|\w*exception)\b",
+    )
+});
+/// What is done about it: the step goes on in another way.
+static ANSWERED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\b(?:retry\w*|retries|again|instead|fallback|fall(?:s|ing)? ?back)\b")
+});
+
+/// Whether a line tells that a step failed, and of nothing that begins.
+fn tells_of_failure(text: &str) -> bool {
+    FAILURE.is_match(text) && !ANSWERED.is_match(text)
+}
+
 /// Whether a line tells that a decode begins.
 pub(super) fn begins_decode(text: &str) -> bool {
-    DECODING.is_match(text) && !NOT_A_BEGIN.is_match(text)
+    DECODING.is_match(text) && !NOT_A_BEGIN.is_match(text) && !tells_of_failure(text)
 }
 
 /// What a line says in words that any program may use. Gives whether it said something.
@@ -165,7 +180,7 @@ pub(super) fn line(text: &str, n: &mut Narrator) -> bool {
         n.enter(Phase::ModelLoad);
         return true;
     }
-    if !n.in_flight() {
+    if !n.in_flight() || tells_of_failure(text) {
         return false;
     }
     if artefacts::path_in_line(text).is_some() {
@@ -323,6 +338,29 @@ mod tests {
             "`X` requires torchvision (not installed); falling back to `XPil`",
         ] {
             assert!(!said(&[l]).1, "{l}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_failed_is_none_that_begins() {
+        for (words, begins) in [
+            ("failed to decode: r.gif: latents: number 0", false),
+            ("RuntimeError: decoding the latents is not possible", false),
+            ("could not save the video /tmp/out.mp4", false),
+            ("Error encoding the prompt", false),
+            (
+                "Tiled VAE decoding failed, retrying with smaller tiles",
+                true,
+            ),
+            ("Decoding latents", true),
+            ("saved /tmp/out.mp4", true),
+        ] {
+            let mut n = Narrator::new(false, OnCpu::default());
+            n.start_job();
+            n.enter(Phase::ModelLoad);
+            n.take();
+            line(words, &mut n);
+            assert_eq!(n.phase() != Phase::ModelLoad, begins, "{words}");
         }
     }
 
