@@ -24,10 +24,13 @@ fn case(text: &str) -> Result<([usize; 3], Way)> {
     };
     let run = |text: &str| -> Result<Run> {
         let numbers = <[usize; 2]>::try_from(numbers(text, '/')?);
-        Ok(pair(numbers.map_err(|_| "LENGTH/STRIDE is needed")?))
+        Ok(pair(numbers.map_err(|other| {
+            format!("{other:?}: LENGTH/STRIDE is needed")
+        })?))
     };
     let (size, rest) = text.split_once(',').unwrap_or((text, ""));
-    let size = <[usize; 3]>::try_from(numbers(size, 'x')?).map_err(|_| "TxHxW is needed")?;
+    let size = <[usize; 3]>::try_from(numbers(size, 'x')?)
+        .map_err(|other| format!("{other:?} is no TxHxW"))?;
     let (mut tiling, mut exact) = (Tiling::default(), None);
     for part in rest.split(',').filter(|part| !part.is_empty()) {
         match part.split_once('=').ok_or("KEY=VALUE is needed")? {
