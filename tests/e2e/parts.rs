@@ -36,10 +36,12 @@ fn state(folder: &Path) -> Option<PathBuf> {
 
 /// Decodes to `out/v` until there is something to go on from.
 fn killed(home: &Home, latents: &Path) -> PathBuf {
-    let mut worker = worker(home, latents, "v")
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    killed_of(home, worker(home, latents, "v"))
+}
+
+/// The same by this worker.
+fn killed_of(home: &Home, mut worker: Command) -> PathBuf {
+    let mut worker = worker.stdout(Stdio::null()).spawn().unwrap();
     assert!(wait_until(LIMIT, || folder(home).is_some_and(|f| state(&f).is_some())));
     worker.kill().unwrap();
     worker.wait().unwrap();
@@ -103,6 +105,59 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_the_decode_begins_anew() {
         assert!(!text.contains("from an earlier attempt"), "{text}");
         let output = home.path("out/v");
         assert!(files(&output) == files(&home.path("out/whole")), "{want}");
+        std::fs::remove_dir_all(output).unwrap();
+    }
+}
+
+/// What the supervisor tells an attempt of this run; `short`: after one for which the host's memory was not enough.
+fn told(run: &str, short: bool) -> String {
+    let settings = if short {
+        r#"{"host_copies": "few"}"#
+    } else {
+        "{}"
+    };
+    format!(r#"{{"run": "{run}", "attempt": 1, "settings": {settings}}}"#)
+}
+
+#[test]
+fn after_one_that_memory_ended_without_a_frame_the_next_attempt_takes_a_smaller_way() {
+    let home = Home::new();
+    let latents = latents(&home, "l.safetensors", [16, 80, 8, 8]);
+    let undisturbed = worker(&home, &latents, "whole").output().unwrap();
+    assert!(undisturbed.status.success(), "{}", said(&undisturbed));
+    let as_planned = said(&undisturbed);
+    let as_planned = as_planned.lines().find(|l| l.starts_with("decoding on "));
+    let as_planned = as_planned.unwrap();
+    for (run, short, frames, smaller) in [
+        ("r", true, false, true),
+        // it had made some: it was not the way
+        ("r", true, true, false),
+        // whatever ended it, it was not the memory
+        ("r", false, false, false),
+        // and of the attempts of others nothing is known
+        ("other", true, false, false),
+    ] {
+        let mut first = worker(&home, &latents, "v");
+        first.env("FPT_AGENT_CONFIG", told("r", false));
+        let folder = killed_of(&home, first);
+        let all = std::fs::read_dir(&folder).unwrap().flatten();
+        for path in all.map(|entry| entry.path()) {
+            let name = path.file_name().unwrap().to_string_lossy();
+            if !frames && !["way.json", "begun.json"].contains(&&*name) {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        let mut again = worker(&home, &latents, "v");
+        let again = again.env("FPT_AGENT_CONFIG", told(run, short)).output();
+        let again = again.unwrap();
+        let text = said(&again);
+        assert!(again.status.success(), "{text}");
+        let is_smaller = text.contains("ended without a frame: once more with tiles smaller");
+        assert_eq!(is_smaller, smaller, "{run} {short} {frames}: {text}");
+        assert_eq!(text.contains(as_planned), !smaller, "{text}");
+        assert_eq!(text.contains("from an earlier attempt"), frames, "{text}");
+        let output = home.path("out/v");
+        assert!(files(&output) == files(&home.path("out/whole")), "{text}");
         std::fs::remove_dir_all(output).unwrap();
     }
 }
