@@ -198,3 +198,27 @@ fn latents_for_which_no_memory_can_be_had_are_told_by_their_file() {
     );
     assert!(text.contains(&want), "{text}");
 }
+
+#[test]
+fn where_addresses_are_few_no_thread_takes_a_pool_of_its_own() {
+    let home = Home::new();
+    let pools = |limit: &str, set: Option<&str>| {
+        let mut command = Command::new("sh");
+        home.dress(&mut command);
+        command.env_remove("MALLOC_ARENA_MAX");
+        command.envs(set.map(|set| ("MALLOC_ARENA_MAX", set)));
+        let script = format!("ulimit -v {limit}; exec \"$0\" \"$@\"");
+        let program = "echo pools: ${MALLOC_ARENA_MAX-as usual}.";
+        let words = ["run", "--plain", "--", "sh", "-c", program];
+        command.args(["-c", &script, BINARY]).args(words);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = said(&output);
+        assert!(output.status.success(), "{text}");
+        let line = text.lines().find_map(|line| line.split_once("| pools: "));
+        line.unwrap_or_else(|| panic!("{text}")).1.to_owned()
+    };
+    assert_eq!(pools("600000", None), "2.");
+    // as the user has set it, and where there is no want of them
+    assert_eq!(pools("1200000", Some("5")), "5.");
+    assert_eq!(pools("unlimited", None), "as usual.");
+}
