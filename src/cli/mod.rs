@@ -12,6 +12,7 @@ mod replay;
 mod run;
 mod runs;
 mod show;
+mod space;
 mod start;
 mod vault;
 mod watch;
@@ -31,6 +32,7 @@ pub use error::CliError;
 /// part of the contract (see README.md).
 pub fn main() -> ExitCode {
     survive_file_limits();
+    space::spare();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(e) => return usage(&e),

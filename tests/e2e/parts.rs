@@ -36,10 +36,12 @@ fn state(folder: &Path) -> Option<PathBuf> {
 
 /// Decodes to `out/v` until there is something to go on from.
 fn killed(home: &Home, latents: &Path) -> PathBuf {
-    let mut worker = worker(home, latents, "v")
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    killed_of(home, worker(home, latents, "v"))
+}
+
+/// The same by this worker.
+fn killed_of(home: &Home, mut worker: Command) -> PathBuf {
+    let mut worker = worker.stdout(Stdio::null()).spawn().unwrap();
     assert!(wait_until(LIMIT, || folder(home).is_some_and(|f| state(&f).is_some())));
     worker.kill().unwrap();
     worker.wait().unwrap();
@@ -107,6 +109,59 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_the_decode_begins_anew() {
     }
 }
 
+/// What the supervisor tells an attempt of this run; `short`: after one for which the host's memory was not enough.
+fn told(run: &str, short: bool) -> String {
+    let settings = if short {
+        r#"{"host_copies": "few"}"#
+    } else {
+        "{}"
+    };
+    format!(r#"{{"run": "{run}", "attempt": 1, "settings": {settings}}}"#)
+}
+
+#[test]
+fn after_one_that_memory_ended_without_a_frame_the_next_attempt_takes_a_smaller_way() {
+    let home = Home::new();
+    let latents = latents(&home, "l.safetensors", [16, 80, 8, 8]);
+    let undisturbed = worker(&home, &latents, "whole").output().unwrap();
+    assert!(undisturbed.status.success(), "{}", said(&undisturbed));
+    let as_planned = said(&undisturbed);
+    let as_planned = as_planned.lines().find(|l| l.starts_with("decoding on "));
+    let as_planned = as_planned.unwrap();
+    for (run, short, frames, smaller) in [
+        ("r", true, false, true),
+        // it had made some: it was not the way
+        ("r", true, true, false),
+        // whatever ended it, it was not the memory
+        ("r", false, false, false),
+        // and of the attempts of others nothing is known
+        ("other", true, false, false),
+    ] {
+        let mut first = worker(&home, &latents, "v");
+        first.env("FPT_AGENT_CONFIG", told("r", false));
+        let folder = killed_of(&home, first);
+        let all = std::fs::read_dir(&folder).unwrap().flatten();
+        for path in all.map(|entry| entry.path()) {
+            let name = path.file_name().unwrap().to_string_lossy();
+            if !frames && !["way.json", "begun.json"].contains(&&*name) {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        let mut again = worker(&home, &latents, "v");
+        let again = again.env("FPT_AGENT_CONFIG", told(run, short)).output();
+        let again = again.unwrap();
+        let text = said(&again);
+        assert!(again.status.success(), "{text}");
+        let is_smaller = text.contains("ended without a frame: once more with tiles smaller");
+        assert_eq!(is_smaller, smaller, "{run} {short} {frames}: {text}");
+        assert_eq!(text.contains(as_planned), !smaller, "{text}");
+        assert_eq!(text.contains("from an earlier attempt"), frames, "{text}");
+        let output = home.path("out/v");
+        assert!(files(&output) == files(&home.path("out/whole")), "{text}");
+        std::fs::remove_dir_all(output).unwrap();
+    }
+}
+
 /// Latents whose numbers take 600 MiB, in a file of half of that which takes no room.
 fn large(home: &Home) -> PathBuf {
     let bytes = 16 * 2400 * 64 * 64 * 2;
@@ -142,4 +197,28 @@ fn latents_for_which_no_memory_can_be_had_are_told_by_their_file() {
         latents.display()
     );
     assert!(text.contains(&want), "{text}");
+}
+
+#[test]
+fn where_addresses_are_few_no_thread_takes_a_pool_of_its_own() {
+    let home = Home::new();
+    let pools = |limit: &str, set: Option<&str>| {
+        let mut command = Command::new("sh");
+        home.dress(&mut command);
+        command.env_remove("MALLOC_ARENA_MAX");
+        command.envs(set.map(|set| ("MALLOC_ARENA_MAX", set)));
+        let script = format!("ulimit -v {limit}; exec \"$0\" \"$@\"");
+        let program = "echo pools: ${MALLOC_ARENA_MAX-as usual}.";
+        let words = ["run", "--plain", "--", "sh", "-c", program];
+        command.args(["-c", &script, BINARY]).args(words);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = said(&output);
+        assert!(output.status.success(), "{text}");
+        let line = text.lines().find_map(|line| line.split_once("| pools: "));
+        line.unwrap_or_else(|| panic!("{text}")).1.to_owned()
+    };
+    assert_eq!(pools("600000", None), "2.");
+    // as the user has set it, and where there is no want of them
+    assert_eq!(pools("1200000", Some("5")), "5.");
+    assert_eq!(pools("unlimited", None), "as usual.");
 }

@@ -15,7 +15,7 @@ use super::watch::Watch;
 use super::{Job, Ready, Work, say, sizes};
 use crate::error::{Error, Result, argument};
 use crate::ops::Backend;
-use crate::plan::{self, Choice, Half, Way};
+use crate::plan::{self, Choice, Half, Room, Way};
 use crate::vae::precision::word;
 use crate::vae::{Chunk, Config, Model};
 use crate::video::{self, Kind, MOST_GIF_FPS, Size};
@@ -170,22 +170,56 @@ impl Plan {
         let job = self.job();
         let backend = &*ready.backend;
         let weights = self.model.weight_bytes(Half::Decoder, now.dtype);
-        let room = sizes::room(backend, ready.memory, weights, work.settings.cap());
+        let room = sizes::room(work, ready, weights);
         let fits = |way: Way| {
             let peak = plan::peak(&job, backend, &way).ok()?;
             let left = room.left().unwrap_or(u64::MAX);
             (peak <= left && now.failed.is_none()).then_some(Choice { way, peak })
         };
         let before = self.before(work, backend, parts);
-        let choice = match before.and_then(fits) {
-            Some(choice) => choice,
-            None => sizes::choose(&job, backend, &room, now.failed.as_ref())?,
+        let too_much = before.filter(|_| now.failed.is_none() && is_killed(work, backend, parts));
+        let choice = match (too_much, before.and_then(fits)) {
+            (Some(way), _) => self.below(work, backend, &room, &way)?,
+            (None, Some(choice)) => choice,
+            (None, None) => sizes::choose(&job, backend, &room, now.failed.as_ref())?,
         };
         if before != Some(choice.way) {
             parts.begin(&sizes::to_json(&choice.way))?;
         }
+        if let Some(run) = &work.settings.run
+            && let Err(e) = parts.note_begin(run)
+        {
+            work.problem(&format!(
+                "{e}: should this attempt be killed, the next takes the same way"
+            ));
+        }
         *chosen = Some(choice);
         Ok(choice.way)
+    }
+
+    /// A way that takes half of what `way` takes: the kernel ends a process without a word, and the ladder has one rung for that.
+    fn below(
+        &self,
+        work: &Work<'_>,
+        backend: &dyn Backend,
+        room: &Room,
+        way: &Way,
+    ) -> Result<Choice> {
+        let job = self.job();
+        let half = plan::peak(&job, backend, way)? / 2;
+        let choice = sizes::choose(&job, backend, &sizes::at_most(room, half), None)?;
+        let before = sizes::words(way);
+        if choice.way == *way {
+            work.problem(&format!(
+                "the attempt before, {before}, ended for want of memory, and there is no smaller way: free memory, or set vae_tile and vae_chunk"
+            ));
+        } else {
+            let e = Error::Memory(format!(
+                "the attempt before, {before}, ended without a frame"
+            ));
+            work.retreat(&e, "tiles", "smaller");
+        }
+        Ok(choice)
     }
 
     /// The way of an earlier attempt. One that cannot be read, or is none of this model, is as good as none, and said.
@@ -315,6 +349,20 @@ impl Plan {
             |whole| parts.finishing(whole, self.fps),
         )
     }
+}
+
+/// Whether the attempt before was ended for want of the host's memory, and its way made no frame.
+fn is_killed(work: &Work<'_>, backend: &dyn Backend, parts: &Parts) -> bool {
+    if !backend.device().is_cpu() || !work.settings.is_host_short() {
+        return false;
+    }
+    let Some(run) = &work.settings.run else {
+        return false;
+    };
+    parts.got_nowhere(run).unwrap_or_else(|e| {
+        work.problem(&format!("{e}: nothing is known of the attempt before"));
+        false
+    })
 }
 
 /// Frames a second as the output can have them; where that is not what was asked for it is said. A `--fps` that a gif

@@ -62,28 +62,24 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     let fps = frames.fps;
     let video = numbers(&frames, size)?;
     drop(frames);
-    let Ready {
-        backend,
-        name,
-        memory,
-    } = work.device(work.place(), work.dtype())?;
+    let ready = work.device(work.place(), work.dtype())?;
+    let backend = Arc::clone(&ready.backend);
     let plan = plan::Job {
         config: model.config(),
         half: Half::Encoder,
         batch: 1,
         size,
     };
-    let weights = model.weight_bytes(Half::Encoder, backend.dtype());
-    let room = sizes::room(&*backend, memory, weights, work.settings.cap());
-    let way = match sizes::asked(model.config(), work.settings) {
-        Some(way) => way,
-        None => sizes::choose(&plan, &*backend, &room, None)?.way,
-    };
+    let way = way(work, &ready, &model, &plan)?;
     let tiling = match way {
         Way::Tiled(tiling) => tiling,
         Way::Exact { .. } => return argument("only a decoder has an exact mode"),
     };
-    say(&format!("encoding on {name}, {}", sizes::words(&way)));
+    say(&format!(
+        "encoding on {}, {}",
+        ready.name,
+        sizes::words(&way)
+    ));
     let encoder = model.encoder(Arc::clone(&backend))?;
     if let Some(text) = model.unused(Half::Encoder) {
         work.problem(&text);
@@ -103,6 +99,25 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     write(work, &model, &latents, fps)?;
     wrote(&job.output);
     Ok(())
+}
+
+/// As the settings say, else as the planner chooses.
+fn way(work: &Work<'_>, ready: &Ready, model: &Model, plan: &plan::Job<'_>) -> Result<Way> {
+    if let Some(way) = sizes::asked(model.config(), work.settings) {
+        return Ok(way);
+    }
+    let backend = &*ready.backend;
+    let weights = model.weight_bytes(Half::Encoder, backend.dtype());
+    let mut room = sizes::room(work, ready, weights);
+    // nothing tells which way was too much
+    if let (true, true, Some(left)) = (
+        work.settings.is_host_short(),
+        backend.device().is_cpu(),
+        room.left(),
+    ) {
+        room = sizes::at_most(&room, left / 2);
+    }
+    Ok(sizes::choose(plan, backend, &room, None)?.way)
 }
 
 /// Whether an earlier attempt of this very run has written what stands at the output: latents say of which run they are.

@@ -11,6 +11,7 @@ mod encode;
 mod job;
 mod latents;
 mod link;
+mod memory;
 mod parts;
 mod settings;
 mod sizes;
@@ -320,6 +321,18 @@ impl Work<'_> {
             "fix",
             json!({ "what": what, "to": to, "because": e.to_string() }),
         );
+    }
+
+    /// Bytes of host memory that this process can still have; what limits them, or cannot be read, is said.
+    fn host_memory(&self) -> Option<u64> {
+        let memory = memory::Memory::now();
+        for text in &memory.problems {
+            self.problem(text);
+        }
+        if let (Some(limit), Some(left)) = (&memory.limit, memory.left) {
+            say(&format!("{limit} leaves {} MiB for the work", left >> 20));
+        }
+        memory.left
     }
 
     /// Makes the device ready; what the settings ask of it is told.

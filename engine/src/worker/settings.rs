@@ -9,7 +9,8 @@ use serde::Deserialize;
 /// The variable with the configuration, one JSON object.
 const VARIABLE: &str = "FPT_AGENT_CONFIG";
 /// Settings that this worker follows.
-const FOLLOWED: [&str; 7] = [
+const FOLLOWED: [&str; 8] = [
+    "host_copies",
     "vae_chunk",
     "vae_device",
     "vae_dtype",
@@ -19,11 +20,10 @@ const FOLLOWED: [&str; 7] = [
     "vram_cap",
 ];
 /// Settings of which a worker has nothing that they could change: what they ask for is so.
-const NOTHING_TO_DO: [&str; 12] = [
+const NOTHING_TO_DO: [&str; 11] = [
     "conv",
     "device_placement",
     "full_unload",
-    "host_copies",
     "pinned_memory",
     "preserved_memory",
     "replay",
@@ -131,6 +131,9 @@ impl Settings {
                 "float32, float16 or bfloat16",
                 "a card computes in bfloat16, the processor in float32",
             ),
+            "host_copies" if value != "few" => {
+                wrong("few", "the planner takes what memory is free")
+            }
             "conv_tier" | "conv2d_tier" if value == "native" => None,
             _ if FOLLOWED.contains(&key) || NOTHING_TO_DO.contains(&key) => None,
             _ if NOT_HERE.contains(&key) => Some(format!(
@@ -173,6 +176,11 @@ impl Settings {
     /// Not on the card.
     pub(super) fn on_cpu(&self) -> bool {
         self.by_key.get("vae_device").is_some_and(|v| v == "cpu")
+    }
+
+    /// Less of the host's memory than before: it ran out.
+    pub(super) fn is_host_short(&self) -> bool {
+        self.by_key.get("host_copies").is_some_and(|v| v == "few")
     }
 
     /// Bytes of the card's memory.
@@ -247,6 +255,11 @@ mod tests {
             ),
             ("vram_cap", &["0", "21 GiB"], "bytes from 1 to "),
             (
+                "host_copies",
+                &["many", ""],
+                "write few; the planner takes what memory is free",
+            ),
+            (
                 "vae_device",
                 &["mars", ""],
                 "the device of the command is taken",
@@ -270,6 +283,7 @@ mod tests {
                 let followed = (s.tile(), s.overlap(), s.chunk(), s.dtype());
                 assert_eq!(followed, (None, None, None, None), "{key} = {value}");
                 assert_eq!((s.cap(), s.piece_limit(), s.on_cpu()), (None, None, false));
+                assert!(!s.is_host_short());
             }
         }
         let s = Settings::parse(r#"{"settings": {"vae_overlap": "64"}}"#);

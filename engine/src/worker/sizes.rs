@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{DeviceMemory, Settings};
+use super::memory::machine;
+use super::{Ready, Settings, Work};
 use crate::error::{Error, Result};
 use crate::ops::Backend;
 use crate::ops::cpu::Cpu;
@@ -95,14 +96,14 @@ pub(super) fn limits() -> Limits {
     Limits {
         frames: MOST_FRAMES,
         side: MOST_PIXELS,
-        bytes: memory().map_or(u64::MAX, |memory| memory / READ_COPIES),
+        bytes: machine().map_or(u64::MAX, |memory| memory / READ_COPIES),
     }
 }
 
 /// Whether a decode of latents of (frames, height, width) can be done on this machine at all; the reason if not. By
 /// arithmetic alone: a header of a few bytes may claim anything.
 pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
-    possible_in(config, size, memory())
+    possible_in(config, size, machine())
 }
 
 /// The same on a machine with so many bytes of memory and swap; absent: nobody knows.
@@ -140,7 +141,7 @@ fn possible_in(
 pub(super) fn encodable(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
     let [frames, height, width] = size;
     let about = format!("{frames} frames of {width} x {height} pixels");
-    fits_somehow(config, plan::Half::Encoder, size, &about, memory())
+    fits_somehow(config, plan::Half::Encoder, size, &about, machine())
 }
 
 /// Whether the smallest way takes no more than this machine's memory.
@@ -194,25 +195,30 @@ fn least(config: &Config) -> Way {
     })
 }
 
-/// The memory that a job may take on a device: `weights` are not loaded yet.
-pub(super) fn room(
-    backend: &dyn Backend,
-    memory: Option<DeviceMemory>,
-    weights: u64,
-    cap: Option<u64>,
-) -> Room {
-    if backend.device().is_cpu() {
+/// The memory that a job may take where it is computed; on the processor what limits it is said. `weights` are not loaded
+/// yet.
+pub(super) fn room(work: &Work<'_>, ready: &Ready, weights: u64) -> Room {
+    if ready.backend.device().is_cpu() {
         return Room {
-            free: free_memory(),
+            free: work.host_memory(),
             coming: weights,
             ..Room::default()
         };
     }
     Room {
-        cap,
-        free: memory.and_then(|memory| memory.free),
-        held: memory.map_or(0, |memory| memory.reserved),
+        cap: work.settings.cap(),
+        free: ready.memory.and_then(|memory| memory.free),
+        held: ready.memory.map_or(0, |memory| memory.reserved),
         coming: weights,
+    }
+}
+
+/// No more of it than this.
+pub(super) fn at_most(room: &Room, bytes: u64) -> Room {
+    let cap = room.held.saturating_add(room.coming).saturating_add(bytes);
+    Room {
+        cap: Some(room.cap.map_or(cap, |there| there.min(cap))),
+        ..*room
     }
 }
 
@@ -243,23 +249,6 @@ pub(super) fn choose(
         "the smallest way takes {} MiB beside the weights{there}",
         peak >> 20
     )))
-}
-
-/// Bytes of host memory that a process can have without swapping, by /proc/meminfo.
-fn free_memory() -> Option<u64> {
-    meminfo("MemAvailable:")
-}
-
-/// Bytes of memory and swap that this machine has.
-fn memory() -> Option<u64> {
-    Some(meminfo("MemTotal:")? + meminfo("SwapTotal:")?)
-}
-
-fn meminfo(name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }
 
 /// A way as it is kept on disk.
@@ -460,6 +449,20 @@ mod tests {
         let why = possible_in(&wan, [2001, 256, 256], Some(video / 16 - 1)).unwrap_err();
         let want = format!("{} MiB of video, and this machine has ", video >> 20);
         assert!(why.contains(&want), "{why}");
+    }
+
+    #[test]
+    fn half_of_what_was_too_much_is_left_beside_the_weights() {
+        let room = |free, cap| Room {
+            free: Some(free),
+            cap,
+            held: 0,
+            coming: 100,
+        };
+        let left = |room: &Room| room.left().unwrap();
+        assert_eq!(left(&at_most(&room(10_000, None), 500)), 490);
+        assert_eq!(left(&at_most(&room(10_000, Some(300)), 500)), 196);
+        assert_eq!(left(&at_most(&room(200, None), 500)), 98);
     }
 
     #[test]

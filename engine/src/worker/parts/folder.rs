@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{FINISHING, PART, WAY, WHOLE};
+use super::{BEGUN, FINISHING, PART, WAY, WHOLE};
 use crate::error::{Error, Result, io, read_small};
 use crate::video;
 
@@ -47,7 +47,7 @@ pub(super) fn is_own(name: &str) -> bool {
     let unfinished = name.strip_prefix(".tmp").is_some_and(|rest| {
         rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
     });
-    [WAY, FINISHING, PART, WHOLE].contains(&name)
+    [WAY, BEGUN, FINISHING, PART, WHOLE].contains(&name)
         || unfinished
         || numbered("frames-", ".rgb")
         || numbered("state-", ".bin")

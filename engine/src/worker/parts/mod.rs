@@ -4,6 +4,7 @@
 //! `state-FRAMES.bin`, from which the decode goes on to the same bits. The digest is of everything
 //! that the frames depend on: other settings have another folder.
 
+mod begun;
 mod digest;
 mod folder;
 
@@ -29,6 +30,8 @@ const WAY: &str = "way.json";
 const MOST_WAY: usize = 4096;
 /// Holds what tells the whole output from any other, from before it is renamed: [`Finished`].
 const FINISHING: &str = "finishing";
+/// Says which attempt has begun, and with how many frames.
+const BEGUN: &str = "begun.json";
 /// The file while it is written, before its name is its own.
 const PART: &str = ".part";
 /// The output while it is written.

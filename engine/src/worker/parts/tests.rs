@@ -403,3 +403,42 @@ fn a_lock_that_was_removed_is_none() {
     drop(first);
     assert!(second.folder.is_dir() && second.root.join(LOCK).is_file());
 }
+
+#[test]
+fn an_attempt_of_which_no_frame_came_is_known_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = open(folder.path());
+    let nowhere = |parts: &Parts, run| parts.got_nowhere(run).unwrap();
+    assert!(!nowhere(&parts, "r"));
+    parts.begin(&serde_json::json!({ "way": 1 })).unwrap();
+    assert!(!nowhere(&parts, "r"));
+    parts.note_begin("r").unwrap();
+    assert!(nowhere(&parts, "r"));
+    assert!(!nowhere(&parts, "another"));
+    parts.keep(0, &[1; 6], &state(1)).unwrap();
+    assert!(!nowhere(&parts, "r"));
+    parts.note_begin("r").unwrap();
+    assert!(nowhere(&parts, "r"));
+    // another way: nothing is known of it
+    parts.begin(&serde_json::json!({ "way": 2 })).unwrap();
+    assert!(!nowhere(&parts, "r"));
+    for damaged in ["", "{", "{\"run\": \"r\"}", "{\"run\": 1, \"frames\": 0}"] {
+        std::fs::write(parts.folder.join(BEGUN), damaged).unwrap();
+        assert!(parts.got_nowhere("r").is_err(), "{damaged}");
+    }
+    std::fs::write(parts.folder.join(BEGUN), [b' '; 5000]).unwrap();
+    let e = parts.got_nowhere("r").unwrap_err();
+    assert!(e.to_string().contains("more than 4096 bytes"), "{e}");
+    drop(parts);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_note_of_an_attempt_is_survived(text in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = open(folder.path());
+        std::fs::write(parts.folder.join(BEGUN), text).unwrap();
+        let _ = parts.got_nowhere("r");
+    }
+}
