@@ -109,7 +109,7 @@ fn frames_kept(home: &Home) -> usize {
     let names = files.flatten().map(|file| file.file_name());
     let counts = names.filter_map(|name| {
         let numbers = name.to_str()?.strip_prefix("frames-")?;
-        let (_, count) = numbers.strip_suffix(".rgb")?.split_once('-')?;
+        let count = numbers.strip_suffix(".rgb")?.split('-').nth(1)?;
         count.parse::<usize>().ok()
     });
     counts.sum()
