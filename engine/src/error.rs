@@ -17,7 +17,7 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The disk had no room for a file.
+    /// The disk had no room for a file, or lets none be as large.
     #[error("{}: {source}: {cure}", path.display())]
     Full {
         /// The file.
@@ -104,7 +104,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a disk, or the user's share of it, had no room.
+    /// Whether a disk, or the user's share of it, had no room, or a file may not be as large.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => Self::is_full_by(source),
@@ -114,19 +114,28 @@ impl Error {
     }
 
     fn is_full_by(source: &std::io::Error) -> bool {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-        matches!(source.kind(), StorageFull | QuotaExceeded)
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    }
+
+    /// Whether it is a limit on the size of one file that was met: to make room is no cure for that.
+    pub(crate) fn is_beyond_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::Io { source, .. } | Self::Full { source, .. }
+                if source.kind() == std::io::ErrorKind::FileTooLarge
+        )
     }
 
     /// The same with what may be done, where it was the disk that had no room.
     #[must_use]
-    pub(crate) fn with_cure(self, cure: impl FnOnce() -> String) -> Self {
+    pub(crate) fn with_cure(self, cure: impl FnOnce(&Self) -> String) -> Self {
+        if !self.is_full() {
+            return self;
+        }
+        let cure = cure(&self);
         match self {
-            Self::Io { path, source } if Self::is_full_by(&source) => Self::Full {
-                path,
-                source,
-                cure: cure(),
-            },
+            Self::Io { path, source } => Self::Full { path, source, cure },
             other => other,
         }
     }

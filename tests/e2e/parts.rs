@@ -34,6 +34,16 @@ fn state(folder: &Path) -> Option<PathBuf> {
     states.max()
 }
 
+/// The first file of frames in it.
+fn frames(folder: &Path) -> PathBuf {
+    let all = std::fs::read_dir(folder).unwrap().flatten();
+    let frames = all.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("frames-")
+    });
+    frames.min().unwrap()
+}
+
 /// Decodes to `out/v` until there is something to go on from.
 fn killed(home: &Home, latents: &Path) -> PathBuf {
     killed_of(home, worker(home, latents, "v"))
@@ -68,7 +78,7 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_the_decode_begins_anew() {
     let undisturbed = worker(&home, &latents, "whole").output().unwrap();
     assert!(undisturbed.status.success(), "{}", said(&undisturbed));
     let way = |folder: &Path| folder.join("way.json");
-    let damages: [Damage<'_>; 5] = [
+    let damages: [Damage<'_>; 7] = [
         ("way.json: more than 4096 bytes long", &|folder| {
             sparse(&way(folder), 1 << 40);
         }),
@@ -91,6 +101,19 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_the_decode_begins_anew() {
             let last = bytes.len() - 1;
             bytes[last] ^= 1;
             std::fs::write(path, bytes).unwrap();
+        }),
+        (
+            "damaged: its frames are not those that were written",
+            &|folder| {
+                let path = frames(folder);
+                let mut bytes = std::fs::read(&path).unwrap();
+                bytes[7] ^= 1;
+                std::fs::write(path, bytes).unwrap();
+            },
+        ),
+        (" bytes, where its frames take ", &|folder| {
+            let file = File::options().write(true).open(frames(folder)).unwrap();
+            file.set_len(file.metadata().unwrap().len() - 1).unwrap();
         }),
     ];
     for (want, damage) in damages {
@@ -221,4 +244,32 @@ fn where_addresses_are_few_no_thread_takes_a_pool_of_its_own() {
     // as the user has set it, and where there is no want of them
     assert_eq!(pools("1200000", Some("5")), "5.");
     assert_eq!(pools("unlimited", None), "as usual.");
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_told_with_its_cure() {
+    let home = Home::new();
+    let latents = latents(&home, "l.safetensors", [16, 3, 8, 8]);
+    let limited = |blocks: &str, name: &str| {
+        let worker = worker(&home, &latents, name);
+        let mut limited = Command::new("sh");
+        home.dress(&mut limited);
+        let output = limited
+            .args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" \"$@\"")])
+            .arg(worker.get_program())
+            .args(worker.get_args())
+            .output()
+            .unwrap();
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        text
+    };
+    // a frame takes 24 blocks of 512 bytes
+    let text = limited("8", "v");
+    assert!(
+        text.contains(
+            "File too large (os error 27): no file may be as large there: raise the limit"
+        ),
+        "{text}"
+    );
 }

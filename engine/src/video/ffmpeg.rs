@@ -1,7 +1,7 @@
 //! Videos written by the program ffmpeg.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 
@@ -21,8 +21,16 @@ const ENCODERS: [(&str, &[&str]); 5] = [
 /// By these words it tells of a full disk; some versions end well all the same.
 const NO_ROOM: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 
-fn is_full(words: &str) -> bool {
-    NO_ROOM.iter().any(|room| words.contains(room))
+/// By one of these it, or the system that ends it, tells that a file may not be as large.
+const TOO_LARGE: [&str; 2] = ["File too large", "SIGXFSZ"];
+
+/// What kind of want of room it tells of; absent: of none.
+fn want(words: &str) -> Option<ErrorKind> {
+    let one_of = |all: [&str; 2]| all.iter().any(|text| words.contains(text));
+    if one_of(NO_ROOM) {
+        return Some(ErrorKind::StorageFull);
+    }
+    one_of(TOO_LARGE).then_some(ErrorKind::FileTooLarge)
 }
 
 /// An encoder, and what makes it look well.
@@ -119,7 +127,9 @@ impl Mp4 {
     fn ended(&mut self) -> Result<()> {
         let (status, words) = self.running.ended()?;
         match words {
-            Some(words) if !status.success() || is_full(&words) => Err(self.broken(&words)),
+            // the system's word for the end is more than what it had said before
+            _ if want(&status.to_string()).is_some() => Err(self.broken(&status.to_string())),
+            Some(words) if !status.success() || want(&words).is_some() => Err(self.broken(&words)),
             None if !status.success() => Err(self.broken(&status.to_string())),
             _ => Ok(()),
         }
@@ -127,11 +137,14 @@ impl Mp4 {
 
     /// It broke off: not for want of a program, but of room or the like, which its own words tell.
     fn broken(&self, words: &str) -> Error {
-        let kind = if is_full(words) {
-            std::io::ErrorKind::StorageFull
-        } else {
-            std::io::ErrorKind::Other
-        };
+        /// Told in the system's own words, however ffmpeg was.
+        const EFBIG: i32 = 27;
+        let kind = want(words).unwrap_or(ErrorKind::Other);
+        if kind == ErrorKind::FileTooLarge {
+            let system = std::io::Error::from_raw_os_error(EFBIG);
+            let words = format!("ffmpeg: {words}: {system}");
+            return io(&self.path)(std::io::Error::new(kind, words));
+        }
         io(&self.path)(std::io::Error::new(kind, format!("ffmpeg: {words}")))
     }
 }

@@ -203,6 +203,9 @@ pub fn can_be_written(output: &Path) -> Result<()> {
         return Err(wrong(format!("there is no folder {}", folder.display())));
     }
     let tried = free_name(output).map_err(|e| match e {
+        Error::Io { source, .. } if source.kind() == ErrorKind::InvalidFilename => wrong(format!(
+            "the name is too long with what is added to it for files beside it (NAME.parts, .NAME.0.part; {source}): name a shorter one"
+        )),
         Error::Io { source, .. } => wrong(format!(
             "nothing can be written in the folder {} ({source}): name another",
             folder.display()
@@ -225,4 +228,28 @@ pub fn into_place(part: &Path, output: &Path, force: bool) -> Result<()> {
         }
     }
     fs::rename(part, output).map_err(io(output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_to_which_nothing_can_be_added_is_too_long_and_its_folder_is_not_blamed() {
+        let folder = tempfile::tempdir().unwrap();
+        let says = |length: usize| {
+            let name = format!("{}.mp4", "x".repeat(length - 4));
+            can_be_written(&folder.path().join(name)).map_err(|e| e.to_string())
+        };
+        // a name has 255 letters at most, and `.NAME.0.part` 8 more than the output
+        assert_eq!(says(247), Ok(()));
+        for length in [248, 255, 300] {
+            let e = says(length).unwrap_err();
+            assert!(
+                e.contains("the name is too long") && e.contains("NAME.parts"),
+                "{e}"
+            );
+            assert!(!e.contains("in the folder"), "{e}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ fn colours() -> Vec<u8> {
     [[200, 10, 30], [0, 255, 0], [7, 8, 90]].map(frame).concat()
 }
 
-fn written(output: &Path, force: bool) -> Result<usize> {
+pub(super) fn written(output: &Path, force: bool) -> Result<usize> {
     let mut seen = 0;
     let all = colours();
     // two frames at once, then one

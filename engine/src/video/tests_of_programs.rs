@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::tests::script;
+use super::tests::{script, written};
 use super::*;
 
 /// Gives one picture of one pixel, after `text`.
@@ -208,4 +208,26 @@ fn a_models_files_are_no_place_for_an_output() {
     }
     assert!(says("config.json", "one.safetensors").is_ok());
     assert!(says("two.safetensors", "one.safetensors").is_ok());
+}
+
+/// What ffmpeg says of a limit on the size of files, and how the system ends it there.
+#[test]
+fn a_video_that_is_larger_than_a_file_may_be_is_no_failure_of_ffmpeg() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = "case \"$*\" in *-encoders*|*/dev/zero*) echo ' V....D mpeg4 MPEG-4'; exit;; esac";
+    for end in [
+        "echo 'trailer: File too large' >&2",
+        "echo 'size= 1kB' >&2; kill -XFSZ $$",
+    ] {
+        let path = script(
+            folder.path(),
+            &format!("{list}\nulimit -c 0\ncat >/dev/null; {end}"),
+        );
+        let e = program::with(&path, || written(&folder.path().join("o.mp4"), false)).unwrap_err();
+        assert!(e.is_full() && e.is_beyond_limit(), "{e}");
+        assert!(
+            e.to_string().ends_with("File too large (os error 27)"),
+            "{e}"
+        );
+    }
 }

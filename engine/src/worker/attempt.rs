@@ -69,7 +69,7 @@ impl Try {
             if self.turned != Some(Turn::Down) {
                 return higher(self.dtype).map(|dtype| turned(dtype, Turn::Up));
             }
-        } else if !too_much && self.failed.is_none() {
+        } else if !too_much {
             return None;
         } else if let (true, Some(dtype)) = (self.turned.is_none(), lower(self.dtype)) {
             return Some(turned(dtype, Turn::Down));
@@ -109,6 +109,12 @@ mod tests {
         }
         let broken = Error::Argument("no".to_owned());
         assert_eq!(first.after(&broken, chosen), None);
+        // nor is it tried elsewhere after a retreat: neither a full disk nor the user's stop is a want of memory
+        let (smaller, _, _) = first.after(&full(), chosen).unwrap();
+        for e in [&broken, &Error::Stopped] {
+            assert_eq!(smaller.after(e, chosen), None);
+            assert_eq!(smaller.after(e, None), None);
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@ use serde_json::json;
 use super::attempt::Try;
 use super::job::{channels, fps, open_model};
 use super::latents::Latents;
-use super::parts::{Digest, Parts, Stop};
+use super::parts::{Digest, FORMAT, Parts, Stop};
+use super::told::AT_ONCE;
 use super::watch::Watch;
 use super::{Job, Ready, Work, say, sizes};
 use crate::error::{Error, Result, argument};
@@ -131,7 +132,7 @@ impl Plan {
             return Err(Error::Exists(output.clone()));
         }
         self.make(work, now, (asked, chosen), &mut parts)
-            .map_err(|e| e.with_cure(|| parts.cure()))?;
+            .map_err(|e| e.with_cure(|e| parts.cure(e)))?;
         // said before what tells that it is ours goes
         wrote(output);
         parts.remove();
@@ -146,6 +147,8 @@ impl Plan {
         (asked, chosen): (Option<Way>, &mut Option<Choice>),
         parts: &mut Parts,
     ) -> Result<()> {
+        // a damage is seen before anything is computed on top of it
+        parts.check(&mut || work.told.go_on(AT_ONCE))?;
         if parts.frames_there()? < self.frames {
             let ready = work.device(now.place, now.dtype)?;
             let way = match asked {
@@ -153,6 +156,9 @@ impl Plan {
                 None => self.choose(work, now, &ready, parts, chosen)?,
             };
             self.decode(work, ready, &way, parts)?;
+        }
+        for text in parts.unfit()? {
+            work.problem(&format!("{text}: all frames are there without it"));
         }
         self.save(work, parts)
     }
@@ -254,6 +260,7 @@ impl Plan {
     /// Of everything that the frames depend on, but the way where the planner chooses it.
     fn digest(&self, now: &Try, asked: Option<&Way>) -> Result<String> {
         let mut digest = Digest::default();
+        digest.add("frames", FORMAT);
         digest.add("engine", env!("CARGO_PKG_VERSION").as_bytes());
         digest.add("model", format!("{:?}", self.model.config()).as_bytes());
         for (path, _, _) in self.model.weights().files()? {
@@ -287,11 +294,12 @@ impl Plan {
             carry,
             unfit,
         } = parts.resume(backend.device(), most)?;
-        for text in unfit {
-            let instead = match done {
-                0 => "the decode begins anew",
-                _ => "the decode goes on from an older one",
-            };
+        let instead = match done {
+            0 => "the decode begins anew".to_owned(),
+            1 => "the decode goes on after the first frame".to_owned(),
+            _ => format!("the decode goes on after {done} frames"),
+        };
+        for text in parts.unfit()?.into_iter().chain(unfit) {
             work.problem(&format!("{text}: {instead}"));
         }
         if done > 0 {

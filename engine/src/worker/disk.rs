@@ -62,10 +62,18 @@ mod tests {
         for (digest, length) in [("0123456789abcdef", 100), ("fedcba9876543210", 3000)] {
             let parts = folder.path().join("o.gif.parts").join(digest);
             std::fs::create_dir_all(&parts).unwrap();
-            for name in ["frames-000000-000001.rgb", "state-000001.bin"] {
+            for name in [
+                "frames-000000-000001-0123456789abcdef.rgb",
+                "state-000001.bin",
+            ] {
                 std::fs::write(parts.join(name), vec![0; length]).unwrap();
             }
         }
+        // of a format that nothing goes on from
+        let old = folder
+            .path()
+            .join("o.gif.parts/fedcba9876543210/frames-000001-000001.rgb");
+        std::fs::write(old, [0; 500]).unwrap();
         // only those of one decode can be gone on from
         assert_eq!(of("o.gif").frames, all - 3000);
     }

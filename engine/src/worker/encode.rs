@@ -175,11 +175,16 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
         TensorView::new(safetensors::Dtype::F32, latents.dims().to_vec(), &bytes).map_err(wrong)?;
     // not by its own function for files, which makes one that nobody else may read
     let bytes = safetensors::serialize([("latents", view)], Some(told)).map_err(wrong)?;
-    let cure = || {
+    let cure = |e: &Error| {
         let room = bytes.len().div_ceil(1 << 20);
-        format!(
-            "make {room} MiB free there, or name an output on another disk, and encode it again: nothing is kept"
-        )
+        let what = if e.is_beyond_limit() {
+            format!(
+                "a file of {room} MiB is not allowed there: raise the limit on the size of files (ulimit -f, or the file system's own)"
+            )
+        } else {
+            format!("make {room} MiB free there")
+        };
+        format!("{what}, or name an output on another disk, and encode it again: nothing is kept")
     };
     let part = video::free_name(&job.output).map_err(|e| e.with_cure(cure))?;
     video::whole(

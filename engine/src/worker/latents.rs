@@ -105,10 +105,13 @@ impl Latents {
         let mut remarks = Vec::new();
         if !self.others.is_empty() {
             let some: Vec<&str> = self.others.iter().take(5).map(String::as_str).collect();
+            let count = match self.others.len() {
+                1 => "is 1 other".to_owned(),
+                n => format!("are {n} others"),
+            };
             remarks.push(format!(
-                "of the tensors in the file {} is taken for its name; there are {} others ({})",
+                "of the tensors in the file {} is taken for its name; there {count} ({})",
                 self.name,
-                self.others.len(),
                 some.join(", ")
             ));
         }
@@ -313,7 +316,13 @@ mod tests {
         assert_eq!((found.name.as_str(), &found.shape[..]), ("z", video));
         let said = found.remarks();
         assert!(
-            said[0].contains("z is taken") && said[0].contains("(noise)"),
+            said[0].contains("z is taken") && said[0].ends_with("; there is 1 other (noise)"),
+            "{said:?}"
+        );
+        let two = [("noise", other), ("start", other), ("z", video)];
+        let said = Latents::look(&file(folder.path(), &two)).unwrap().remarks();
+        assert!(
+            said[0].ends_with("; there are 2 others (noise, start)"),
             "{said:?}"
         );
         // a name of ours on something that holds no video is none

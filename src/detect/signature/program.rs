@@ -170,7 +170,7 @@ pub(super) const ROWS: &[Row] = &[
     // the C library, safetensors, SQLite, ffmpeg; /dev/shm counts: it is a full disk to
     // whoever writes there, and the cure (room) is the same
     Row(
-        r"(?i)\bNo space left on device\b|\bENOSPC\b|\[Errno 28\]|\bDisk quota exceeded\b|\[Errno 122\]",
+        r"(?i)\bNo space left on device\b|\bENOSPC\b|\[Errno 28\]|\bDisk quota exceeded\b|\[Errno 122\]|\bFile too large \(os error 27\)|\[Errno 27\]",
         DiskFull,
         Specific,
     ),

@@ -268,6 +268,8 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 28, kind: StorageFull, message: \"No space left on device\" })",
             "av_interleaved_write_frame(): No space left on device",
             "OSError: [Errno 122] Disk quota exceeded",
+            "OSError: [Errno 27] File too large",
+            "framepack-tui worker: failed to decode: /home/u/v.mp4.parts/0123456789abcdef/.part: File too large (os error 27): raise the limit",
         ],
     ),
     (

@@ -48,6 +48,11 @@ impl Digest {
         Ok(())
     }
 
+    /// Bytes that come in pieces: how many they are does not count.
+    pub(super) fn more(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
     pub(in crate::worker) fn word(&self) -> String {
         self.0.finalize().to_hex()[..16].to_owned()
     }

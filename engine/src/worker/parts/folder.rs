@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{BEGUN, FINISHING, PART, WAY, WHOLE};
+use super::{BEGUN, FINISHING, PART, WAY, WHOLE, frames};
 use crate::error::{Error, Result, io, read_small};
 use crate::video;
 
@@ -38,19 +38,18 @@ pub(super) fn is_digest(name: &str) -> bool {
 
 /// Whether a file in a folder of ours is named as ours are.
 pub(super) fn is_own(name: &str) -> bool {
-    let numbered = |begin: &str, end: &str| {
-        name.strip_prefix(begin)
-            .and_then(|rest| rest.strip_suffix(end))
-            .is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
-    };
+    let state = name
+        .strip_prefix("state-")
+        .and_then(|rest| rest.strip_suffix(".bin"))
+        .is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit()));
     // what a kill leaves of a state: safetensors writes it under a name that tempfile makes, then renames it
     let unfinished = name.strip_prefix(".tmp").is_some_and(|rest| {
         rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
     });
     [WAY, BEGUN, FINISHING, PART, WHOLE].contains(&name)
         || unfinished
-        || numbered("frames-", ".rgb")
-        || numbered("state-", ".bin")
+        || state
+        || frames::is_named(name)
 }
 
 /// Takes the lock of a folder, which is made where it is missing.
@@ -99,7 +98,7 @@ pub(super) fn has_frames(folder: &Path) -> bool {
     let all = names(folder).unwrap_or_default();
     let full = |path: &Path| path.metadata().is_ok_and(|about| about.len() > 0);
     all.iter()
-        .any(|(name, path)| name.starts_with("frames-") && is_own(name) && full(path))
+        .any(|(name, path)| frames::is_named(name) && full(path))
 }
 
 /// What is about to be put in the place of the output, as it is kept in [`FINISHING`].

@@ -1,12 +1,13 @@
 //! Finished frames on disk beside the output, so that a kill loses at most one chunk.
 //!
-//! `OUT.parts/DIGEST/` holds `frames-FIRST-COUNT.rgb` (8-bit RGB, row by row) and the last
+//! `OUT.parts/DIGEST/` holds `frames-FIRST-COUNT-HASH.rgb` (8-bit RGB, row by row) and the last
 //! `state-FRAMES.bin`, from which the decode goes on to the same bits. The digest is of everything
 //! that the frames depend on: other settings have another folder.
 
 mod begun;
 mod digest;
 mod folder;
+mod frames;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -20,10 +21,13 @@ pub(super) use self::digest::Digest;
 use self::folder::{
     Finished, LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, remove,
 };
+use self::frames::{Part, Unfit};
 use crate::error::{Error, Result, io, read_small};
 use crate::vae::Carry;
 use crate::video::{self, Size};
 
+/// Of the files in a folder: another one has other folders. The second has a hash of the frames in their names.
+pub(super) const FORMAT: &[u8] = b"2";
 /// Says how the frames were made.
 const WAY: &str = "way.json";
 /// Ours has less than 100 bytes.
@@ -60,6 +64,8 @@ pub(super) struct Parts {
     refused: bool,
     /// Frames up to the state that a later run goes on from, as far as this one knows.
     kept: usize,
+    /// What of the frames is of no use, and was not told yet.
+    unfit: Vec<Unfit>,
 }
 
 /// Where an earlier decode stopped.
@@ -71,14 +77,6 @@ pub(super) struct Stop {
     pub(super) carry: Option<Carry>,
     /// Why states that are there are of no use, a sentence each.
     pub(super) unfit: Vec<String>,
-}
-
-/// Frames of one file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
-    first: usize,
-    count: usize,
-    path: PathBuf,
 }
 
 impl Parts {
@@ -96,15 +94,10 @@ impl Parts {
 
     /// Bytes of the finished frames of `output`, of the settings that have the most.
     pub(super) fn bytes_there(output: &Path) -> u64 {
-        let of = |folder: PathBuf| names(&folder).unwrap_or_default().into_iter();
-        let folders = of(Self::root(output)).filter(|(name, _)| is_digest(name));
-        let frames = |(_, folder)| -> u64 {
-            let files = of(folder).filter(|(name, _)| name.starts_with("frames-"));
-            files
-                .filter_map(|(_, path)| Some(path.metadata().ok()?.len()))
-                .sum()
-        };
-        folders.map(frames).max().unwrap_or(0)
+        let folders = names(&Self::root(output)).unwrap_or_default().into_iter();
+        let folders = folders.filter(|(name, _)| is_digest(name));
+        let all = folders.map(|(_, folder)| frames::bytes(&folder));
+        all.max().unwrap_or(0)
     }
 
     /// The folder for `output` and this digest; the video will have `total` frames.
@@ -123,6 +116,7 @@ impl Parts {
             cost: None,
             refused: false,
             kept: 0,
+            unfit: Vec::new(),
         })
     }
 
@@ -215,23 +209,23 @@ impl Parts {
         frames: &[u8],
         carry: &Carry,
     ) -> Result<Option<String>> {
-        let count = frames.len() / self.size.frame().max(1);
-        let name = format!("frames-{first:06}-{count:06}.rgb");
+        let part = self.part(first, frames);
         let mut told = None;
-        if let (Err(e), fit) = self.write_frames(&name, frames) {
+        if let (Err(e), fit) = self.write_frames(&part, frames) {
             // where the room of the states is not enough for all frames that are to come, a later run needs them more
             let coming = self
                 .total
                 .saturating_sub(first)
                 .saturating_mul(self.size.frame());
             let room = self.state_bytes()?.saturating_add(fit);
-            if !e.is_full() || room < coming as u64 {
+            if !e.is_full() || e.is_beyond_limit() || room < coming as u64 {
                 return Err(e);
             }
             self.drop_states()?;
-            self.write_frames(&name, frames).0?;
+            self.write_frames(&part, frames).0?;
             told = self.refuse(&e);
         }
+        self.replace_others(&part)?;
         if self.refused || carry.frames() >= self.total || !self.is_worth(carry.bytes()) {
             return Ok(told);
         }
@@ -254,9 +248,9 @@ impl Parts {
     }
 
     /// The second: how many bytes fitted, where they did not all.
-    fn write_frames(&self, name: &str, frames: &[u8]) -> (Result<()>, u64) {
+    fn write_frames(&self, part: &Part, frames: &[u8]) -> (Result<()>, u64) {
         let mut fit = 0;
-        let written = self.write(name, |path| {
+        let written = self.write_as(&part.path, |path| {
             let mut file = File::create(path).map_err(io(path))?;
             file.write_all(frames).map_err(io(path)).inspect_err(|_| {
                 fit = file.metadata().map_or(0, |about| about.len());
@@ -265,26 +259,34 @@ impl Parts {
         (written, fit)
     }
 
-    /// What may be done where there was no room, and what a later run goes on from.
-    pub(super) fn cure(&self) -> String {
+    /// What may be done after `e`, for which there was no room, and what a later run goes on from.
+    pub(super) fn cure(&self, e: &Error) -> String {
         let (total, kept) = (self.total, self.kept);
         let there = self.frames_there().unwrap_or(0);
         let at = self.root.display();
-        if there >= total {
+        let done = there >= total;
+        let missing = total
+            .saturating_sub(there)
+            .saturating_mul(self.size.frame());
+        let room = missing.div_ceil(1 << 20);
+        let what = match (e.is_beyond_limit(), done) {
+            (true, _) => "no file may be as large there: raise the limit on the size of files (ulimit -f, or the file system's own)".to_owned(),
+            (_, true) => "make room there for the video".to_owned(),
+            _ => format!("make {room} MiB free there, and room for the video"),
+        };
+        if done {
             return format!(
-                "all {total} frames are kept in {at}: make room there for the video, and the same command writes it without decoding again"
+                "all {total} frames are kept in {at}: {what}, and the same command writes it without decoding again"
             );
         }
-        let missing = (total - there).saturating_mul(self.size.frame());
-        let room = missing.div_ceil(1 << 20);
         // frames alone are no place to go on from
         if kept == 0 {
             return format!(
-                "make {room} MiB free there, and room for the video, and give the same command again, or name an output on another disk"
+                "{what}, and give the same command again, or name an output on another disk"
             );
         }
         format!(
-            "{kept} of {total} frames are kept in {at}: make {room} MiB free there, and room for the video, and the same command goes on after them"
+            "{kept} of {total} frames are kept in {at}: {what}, and the same command goes on after them"
         )
     }
 
@@ -322,26 +324,6 @@ impl Parts {
         let guess = || Duration::from_secs_f64(bytes as f64 / SPEED as f64);
         let cost = self.cost.unwrap_or_else(guess);
         bytes <= SMALL || self.saved.elapsed() >= cost * SHARE
-    }
-
-    /// The frames in their order, file by file.
-    pub(super) fn frames(&self) -> Result<impl Iterator<Item = Result<Vec<u8>>> + use<>> {
-        let size = self.size.frame();
-        let mut at = 0;
-        let mut parts = Vec::new();
-        for part in self.parts()? {
-            // of two that overlap only what is new counts
-            let end = part.first.saturating_add(part.count);
-            if part.first <= at && end > at {
-                parts.push((part.path, (at - part.first) * size));
-                at = end;
-            }
-        }
-        Ok(parts.into_iter().map(|(path, skip)| {
-            let mut bytes = fs::read(&path).map_err(io(&path))?;
-            bytes.drain(..skip.min(bytes.len()));
-            Ok(bytes)
-        }))
     }
 
     /// Takes everything of ours away, of other settings as well: the output is there.
@@ -385,48 +367,12 @@ impl Parts {
     }
 
     fn write(&self, name: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        let (part, whole) = (self.folder.join(PART), self.folder.join(name));
-        let rename = |part: &Path| fs::rename(part, &whole).map_err(io(&whole));
-        video::whole(&part, work, rename)
+        self.write_as(&self.folder.join(name), work)
     }
 
-    /// Frames from the first on without a gap.
-    pub(super) fn frames_there(&self) -> Result<usize> {
-        let mut at = 0;
-        for part in self.parts()? {
-            if part.first > at {
-                break;
-            }
-            at = at.max(part.first.saturating_add(part.count));
-        }
-        Ok(at)
-    }
-
-    /// The files whose length is right, with frames that the video has, by their first frame.
-    fn parts(&self) -> Result<Vec<Part>> {
-        let mut parts = Vec::new();
-        for (name, path) in self.names()? {
-            let numbers = name
-                .strip_prefix("frames-")
-                .and_then(|rest| rest.strip_suffix(".rgb")?.split_once('-'));
-            let Some((first, count)) =
-                numbers.and_then(|(first, count)| Some((first.parse().ok()?, count.parse().ok()?)))
-            else {
-                continue;
-            };
-            let count: usize = count;
-            let first: usize = first;
-            if first.checked_add(count).is_none_or(|end| end > self.total) {
-                continue;
-            }
-            let wanted = count.checked_mul(self.size.frame());
-            let about = path.metadata().map_err(io(&path))?;
-            if about.is_file() && wanted.is_some_and(|wanted| wanted as u64 == about.len()) {
-                parts.push(Part { first, count, path });
-            }
-        }
-        parts.sort_unstable_by_key(|part| (part.first, part.count));
-        Ok(parts)
+    fn write_as(&self, whole: &Path, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let rename = |part: &Path| fs::rename(part, whole).map_err(io(whole));
+        video::whole(&self.folder.join(PART), work, rename)
     }
 
     fn states(&self) -> Result<Vec<(usize, PathBuf)>> {
@@ -456,3 +402,5 @@ impl Drop for Parts {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_frames;

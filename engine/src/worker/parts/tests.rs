@@ -1,31 +1,31 @@
 use super::*;
 
-const SIZE: Size = Size {
+pub(super) const SIZE: Size = Size {
     width: 2,
     height: 1,
 };
 
-const DIGEST: &str = "0123456789abcdef";
+pub(super) const DIGEST: &str = "0123456789abcdef";
 
 /// More than any of these tests keeps.
-const TOTAL: usize = 90_000;
+pub(super) const TOTAL: usize = 90_000;
 /// Bytes of a state.
 const MOST: u64 = 1 << 20;
 
-fn state(frames: usize) -> Carry {
+pub(super) fn state(frames: usize) -> Carry {
     Carry::after_frames(frames)
 }
 
 /// The frames that an earlier decode has left to go on from.
-fn stopped(parts: &mut Parts) -> usize {
+pub(super) fn stopped(parts: &mut Parts) -> usize {
     parts.resume(&Device::Cpu, MOST).unwrap().frames
 }
 
-fn open(folder: &Path) -> Parts {
+pub(super) fn open(folder: &Path) -> Parts {
     open_of(folder, TOTAL)
 }
 
-fn open_of(folder: &Path, total: usize) -> Parts {
+pub(super) fn open_of(folder: &Path, total: usize) -> Parts {
     Parts::open(&folder.join("o.mp4"), DIGEST, SIZE, total).unwrap()
 }
 
@@ -42,9 +42,9 @@ fn whole_frames_and_their_state_are_found_again() {
     assert_eq!((stop.frames, stop.carry.unwrap().frames()), (5, 5));
     assert_eq!(stop.unfit, Vec::<String>::new());
     // cut short, as by a full disk: only what lies before it counts
-    let path = folder
-        .path()
-        .join("o.mp4.parts/0123456789abcdef/frames-000001-000004.rgb");
+    let path = parts.part(1, &[2; 24]).path;
+    assert_eq!(path.parent(), Some(&*parts.folder));
+    assert!(path.is_file());
     std::fs::write(&path, [2; 23]).unwrap();
     assert_eq!(stopped(&mut parts), 0);
     std::fs::write(&path, [2; 24]).unwrap();
@@ -59,12 +59,18 @@ fn whole_frames_and_their_state_are_found_again() {
     assert_eq!(parts.frames_there().unwrap(), 5);
     // numbers that no decode reaches: nobody counts beyond them
     for first in [usize::MAX, TOTAL] {
-        let far = format!("frames-{first}-000001.rgb");
+        let far = format!("frames-{first}-000001-{DIGEST}.rgb");
         std::fs::write(parts.folder.join(far), [3; 6]).unwrap();
     }
-    let far = File::create(parts.folder.join(format!("frames-000005-{TOTAL}.rgb"))).unwrap();
+    let far = File::create(
+        parts
+            .folder
+            .join(format!("frames-000005-{TOTAL}-{DIGEST}.rgb")),
+    )
+    .unwrap();
     far.set_len(6 * TOTAL as u64).unwrap();
     assert_eq!(parts.frames_there().unwrap(), 5);
+    parts.total = 5;
     let all: Vec<Vec<u8>> = parts.frames().unwrap().map(Result::unwrap).collect();
     assert_eq!(all.concat(), [vec![1; 6], vec![2; 24]].concat());
     parts.remove();
@@ -128,7 +134,7 @@ fn a_state_that_is_not_whole_or_another_is_told_and_not_gone_on_from() {
 }
 
 /// A pipe, to open which would wait for its other end for ever.
-fn pipe(path: &Path) {
+pub(super) fn pipe(path: &Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status();
     assert!(made.unwrap().success());
 }
@@ -199,7 +205,7 @@ fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
     let e = parts.keep(1, &[2; 24], &state(5)).unwrap_err();
     assert!(e.is_full(), "{e}");
     assert_eq!(stopped(&mut parts), 1);
-    let cure = parts.cure();
+    let cure = parts.cure(&e);
     assert!(cure.starts_with("1 of 90000 frames are kept in "), "{cure}");
     assert!(
         cure.contains("make 1 MiB free there") && cure.contains("goes on after them"),
@@ -214,9 +220,9 @@ fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
     assert!(told.contains("goes on without"), "{told}");
     assert_eq!(parts.frames_there().unwrap(), 5);
     assert!(parts.states().unwrap().is_empty());
-    assert!(parts.cure().contains("give the same command again"));
+    assert!(parts.cure(&e).contains("give the same command again"));
     drop(parts);
-    let cure = open_of(folder.path(), 5).cure();
+    let cure = open_of(folder.path(), 5).cure(&e);
     assert!(cure.contains("writes it without decoding again"), "{cure}");
 }
 
