@@ -17,6 +17,11 @@ pub fn is_own_worker(argv: &[String]) -> bool {
     argv.first().is_some_and(own) && argv.get(1).is_some_and(|word| word == "worker")
 }
 
+/// Whether it is a decode of our own worker, which keeps finished frames and goes on after them.
+pub fn is_own_decode(argv: &[String]) -> bool {
+    is_own_worker(argv) && argv.get(2).is_some_and(|verb| verb == "decode")
+}
+
 /// A command as it is listed: of our own worker what it makes, as its user knows it; of others all words.
 pub fn listed(argv: &[String]) -> String {
     let output = argv.iter().position(|word| word == "--output");

@@ -4,6 +4,7 @@ use ratatui::text::Line;
 
 use crate::model::RungId;
 use crate::model::time::clock;
+use crate::model::worker::is_own_decode;
 use crate::run::Snapshot;
 use crate::ui::text::{ago, fit};
 use crate::ui::words::{self, Tone};
@@ -31,7 +32,7 @@ pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'
                 Tone::Plain,
                 "by SIGKILL, at once; the run ends with it",
             );
-            put("lost", Tone::Plain, UNWRITTEN);
+            put("lost", Tone::Plain, lost(s));
         }
         Overlay::Stop => {
             put("ends", Tone::Strong, &who(s));
@@ -57,12 +58,12 @@ pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'
         Overlay::Apply => {
             put("ends", Tone::Strong, &attempt(s));
             put("starts", Tone::Strong, &next(s, o));
-            put("lost", Tone::Plain, UNWRITTEN);
+            put("lost", Tone::Plain, lost(s));
         }
         Overlay::TakeRung => {
             put("ends", Tone::Strong, &attempt(s));
             put("starts", Tone::Strong, &rung(s, o));
-            put("lost", Tone::Plain, UNWRITTEN);
+            put("lost", Tone::Plain, lost(s));
         }
         _ => {}
     }
@@ -78,7 +79,14 @@ pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'
     shed(rows, usize::MAX)
 }
 
-const UNWRITTEN: &str = "what the program has not written yet";
+/// What ends with the process.
+fn lost(s: &Snapshot) -> &'static str {
+    if is_own_decode(&s.argv) {
+        "the frames in work"
+    } else {
+        "what the program has not written yet"
+    }
+}
 
 /// The attempt and how far it is.
 fn attempt(s: &Snapshot) -> String {
@@ -150,6 +158,9 @@ fn how(s: &Snapshot) -> String {
 /// What is kept whatever is answered.
 fn stays(s: &Snapshot) -> String {
     let results = match s.results {
+        0 if is_own_decode(&s.argv) => {
+            "finished frames beside the output: the same command goes on after them".to_owned()
+        }
         0 => "no result is on disk yet".to_owned(),
         1 => "1 result on disk".to_owned(),
         n => format!("{n} results on disk"),
@@ -160,4 +171,26 @@ fn stays(s: &Snapshot) -> String {
         n => format!("{n} bundles of evidence"),
     };
     format!("{results}; {evidence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decode_of_ours_says_that_its_frames_stay() {
+        let mut s = crate::ui::testing::healthy();
+        s.results = 0;
+        let words = "/bin/framepack-tui worker decode a --output o.mp4";
+        s.argv = words.split(' ').map(str::to_owned).collect();
+        assert!(stays(&s).starts_with("finished frames beside the output: the same command"));
+        assert_eq!(lost(&s), "the frames in work");
+        s.results = 1;
+        assert!(stays(&s).starts_with("1 result on disk"));
+        // an encode begins anew
+        s.argv[2] = "encode".to_owned();
+        s.results = 0;
+        assert!(stays(&s).starts_with("no result is on disk yet"));
+        assert_eq!(lost(&s), "what the program has not written yet");
+    }
 }
