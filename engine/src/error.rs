@@ -103,6 +103,10 @@ pub enum Error {
     Tensor(#[from] candle_core::Error),
 }
 
+/// What may be done where a file may not be as large as it has to be.
+pub(crate) const RAISE_LIMIT: &str =
+    "raise the limit on the size of files (ulimit -f, or the file system's own)";
+
 impl Error {
     /// Whether a disk, or the user's share of it, had no room, or a file may not be as large.
     pub fn is_full(&self) -> bool {

@@ -1,6 +1,5 @@
 //! The record of a run, or a bundle made of it, judged anew by today's rules.
 
-use std::cmp::Reverse;
 use std::path::Path;
 
 use crate::model::event::RunStarted;
@@ -14,7 +13,7 @@ use crate::run::{RunState, rejudge};
 use super::input::InputError;
 use super::notes::Notes;
 use super::report::{Cited, Report, SourceKind, Stats, Workload};
-use super::story::{Names, Story, round, weight};
+use super::story::{Names, Story, place, round};
 use super::tail::Tail;
 
 /// The record goes on for this long, so that its last words are judged.
@@ -157,7 +156,7 @@ impl Play {
             report.phase = end.phase;
         }
         // of several the one that would be the answer today
-        let key = |v: &&Verdict| Reverse((v.id.severity(), weight(v.id)));
+        let key = |v: &&Verdict| place(v.id);
         let known = self.then.iter().any(|v| v.id == report.verdict);
         if let Some(then) = self.then.iter().min_by_key(key).filter(|_| !known) {
             report.notes.push(format!(

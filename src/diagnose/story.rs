@@ -1,5 +1,7 @@
 //! What was told over a recording, put together: the main answer and how it came to it.
 
+use std::cmp::Reverse;
+
 use crate::model::{ActionId, Cite, Health, Phase, Severity, Verdict, VerdictId};
 
 use super::notes::Notes;
@@ -108,7 +110,7 @@ impl Story {
     }
 
     fn main(&self) -> Option<&Held> {
-        let key = |h: &&Held| std::cmp::Reverse((h.verdict.id.severity(), weight(h.verdict.id)));
+        let key = |h: &&Held| place(h.verdict.id);
         self.faults.iter().min_by_key(key).or(self.last.as_ref())
     }
 
@@ -237,9 +239,14 @@ impl Held {
     }
 }
 
+/// The order of several faults: the first is the answer.
+pub(super) const fn place(id: VerdictId) -> Reverse<(Severity, u8)> {
+    Reverse((id.severity(), weight(id)))
+}
+
 /// Of equally severe verdicts the one that names a cause is the answer, and what only says
 /// how the program ended comes last.
-pub(super) const fn weight(id: VerdictId) -> u8 {
+const fn weight(id: VerdictId) -> u8 {
     match id {
         VerdictId::Killed | VerdictId::AppError | VerdictId::CrashSegv => 0,
         VerdictId::SilentHang

@@ -34,6 +34,8 @@ macro_rules! say {
     };
 }
 
+#[path = "../../../engine/examples/peaks/case.rs"]
+mod case;
 mod decode;
 mod fixtures;
 mod kept;

@@ -5,44 +5,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use candle_core::{DType, Device, Tensor};
-use framepack_engine::plan::{Half, Job, Way, peak};
-use framepack_engine::vae::{Config, Model, Run, Tiling, Unobserved};
+use framepack_engine::plan::{Half, Job, peak};
+use framepack_engine::vae::{Config, Model, Unobserved};
 use framepack_engine_cuda::{Cuda, Options};
 
-use crate::{Result, pair};
+use crate::Result;
+use crate::case::case;
 
 const MB: f64 = 1e6;
 const MIB: u64 = 1 << 20;
-
-/// `TxHxW` of latents and then, each behind a comma, any of `tile=LENGTH/STRIDE`, `frames=LENGTH/STRIDE` (pixels and frames of the video), `exact=MIB`.
-fn case(text: &str) -> Result<([usize; 3], Way)> {
-    let numbers = |text: &str, separator: char| -> Result<Vec<usize>> {
-        Ok(text
-            .split(separator)
-            .map(str::parse)
-            .collect::<std::result::Result<_, _>>()?)
-    };
-    let run = |text: &str| -> Result<Run> {
-        let numbers = <[usize; 2]>::try_from(numbers(text, '/')?);
-        Ok(pair(numbers.map_err(|other| {
-            format!("{other:?}: LENGTH/STRIDE is needed")
-        })?))
-    };
-    let (size, rest) = text.split_once(',').unwrap_or((text, ""));
-    let size = <[usize; 3]>::try_from(numbers(size, 'x')?)
-        .map_err(|other| format!("{other:?} is no TxHxW"))?;
-    let (mut tiling, mut exact) = (Tiling::default(), None);
-    for part in rest.split(',').filter(|part| !part.is_empty()) {
-        match part.split_once('=').ok_or("KEY=VALUE is needed")? {
-            ("tile", value) => tiling.space = Some(run(value)?),
-            ("frames", value) => tiling.time = Some(run(value)?),
-            ("exact", value) => exact = Some(value.parse::<u64>()? * MIB),
-            (other, _) => return Err(format!("{other} is not known").into()),
-        }
-    }
-    let way = exact.map_or(Way::Tiled(tiling), |budget| Way::Exact { budget });
-    Ok((size, way))
-}
 
 /// Decodes random latents of each case once.
 pub(crate) fn run(path: &Path, cases: &[String]) -> Result<()> {
@@ -55,7 +26,7 @@ pub(crate) fn run(path: &Path, cases: &[String]) -> Result<()> {
     say!("| --- | --- | --- | --- | --- |");
     let mut most = 0f64;
     for text in cases {
-        let (size @ [t, h, w], way) = case(text)?;
+        let (size @ [t, h, w], way) = case(text, MIB)?;
         // a pool of its own: what an earlier case has kept is no part of this one
         let cuda = Arc::new(Cuda::new(Options::default())?);
         let job = Job {

@@ -13,7 +13,7 @@ use super::latents::Latents;
 use super::told::AT_ONCE;
 use super::watch::Watch;
 use super::{Ready, Work, say, sizes};
-use crate::error::{Error, Result, argument, io};
+use crate::error::{Error, RAISE_LIMIT, Result, argument, io};
 use crate::plan::{self, Half, Way};
 use crate::vae::Model;
 use crate::video::{self, Frames};
@@ -178,9 +178,7 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
     let cure = |e: &Error| {
         let room = bytes.len().div_ceil(1 << 20);
         let what = if e.is_beyond_limit() {
-            format!(
-                "a file of {room} MiB is not allowed there: raise the limit on the size of files (ulimit -f, or the file system's own)"
-            )
+            format!("a file of {room} MiB is not allowed there: {RAISE_LIMIT}")
         } else {
             format!("make {room} MiB free there")
         };

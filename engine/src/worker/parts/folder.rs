@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{BEGUN, FINISHING, PART, WAY, WHOLE, frames};
@@ -13,8 +14,8 @@ use crate::video;
 
 /// Held by the process that decodes.
 pub(super) const LOCK: &str = "lock";
-/// Ours has less than 200 bytes.
-const MOST_FINISHED: usize = 4096;
+/// Of a note of ours, which has less than 200 bytes.
+const MOST_NOTED: usize = 4096;
 /// Another process may remove the folder while this one opens it, so often at most.
 const MOST_RACES: u32 = 100;
 
@@ -93,6 +94,19 @@ pub(super) fn is_still_there(lock: &File, path: &Path) -> bool {
     matches!((held, there), (Ok(held), Ok(there)) if held == there)
 }
 
+/// What a note of ours says; absent: there is none.
+pub(super) fn noted<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    if path.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let text = read_small(path, MOST_NOTED)?;
+    let told = serde_json::from_slice(&text).map_err(|e| Error::File {
+        path: path.to_owned(),
+        reason: format!("damaged: {e}"),
+    })?;
+    Ok(Some(told))
+}
+
 /// Whether a folder of ours has finished frames, from which a decode goes on.
 pub(super) fn has_frames(folder: &Path) -> bool {
     let all = names(folder).unwrap_or_default();
@@ -141,8 +155,7 @@ fn marks(path: &Path) -> std::io::Result<String> {
 
 /// Whether what stands at `output` is what was put there from this folder, as a video of `fps`; absent: of any.
 pub(super) fn has_finished(folder: &Path, output: &Path, fps: Option<f64>) -> bool {
-    let told = read_small(&folder.join(FINISHING), MOST_FINISHED).ok();
-    let told = told.and_then(|text| serde_json::from_slice::<Finished>(&text).ok());
+    let told: Option<Finished> = noted(&folder.join(FINISHING)).unwrap_or_default();
     told.is_some_and(|told| {
         fps.is_none_or(|fps| (told.fps - fps).abs() < f64::EPSILON)
             && marks(output).is_ok_and(|there| there == told.marks)

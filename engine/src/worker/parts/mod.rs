@@ -15,14 +15,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use candle_core::Device;
+use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::digest::Digest;
 use self::folder::{
-    Finished, LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, remove,
+    Finished, LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, noted, remove,
 };
 use self::frames::{Part, Unfit};
-use crate::error::{Error, Result, io, read_small};
+use crate::error::{Error, RAISE_LIMIT, Result, io};
 use crate::vae::Carry;
 use crate::video::{self, Size};
 
@@ -30,8 +31,6 @@ use crate::video::{self, Size};
 pub(super) const FORMAT: &[u8] = b"2";
 /// Says how the frames were made.
 const WAY: &str = "way.json";
-/// Ours has less than 100 bytes.
-const MOST_WAY: usize = 4096;
 /// Holds what tells the whole output from any other, from before it is renamed: [`Finished`].
 const FINISHING: &str = "finishing";
 /// Says which attempt has begun, and with how many frames.
@@ -141,16 +140,7 @@ impl Parts {
 
     /// The way by which the frames that are there were made; an error where what says it cannot be read.
     pub(super) fn way(&self) -> Result<Option<Value>> {
-        let path = self.way_path();
-        if path.symlink_metadata().is_err() {
-            return Ok(None);
-        }
-        let text = read_small(&path, MOST_WAY)?;
-        let way = serde_json::from_slice(&text).map_err(|e| Error::File {
-            path,
-            reason: format!("damaged: {e}"),
-        })?;
-        Ok(Some(way))
+        noted(&self.way_path())
     }
 
     /// Where it is said in which way the frames were made.
@@ -165,9 +155,7 @@ impl Parts {
                 video::clear(&path)?;
             }
         }
-        self.write(WAY, |path| {
-            fs::write(path, way.to_string()).map_err(io(path))
-        })
+        self.note(WAY, way)
     }
 
     /// Where an earlier decode stopped: the newest state whose frames are all there, and how many that is. A state has no
@@ -270,7 +258,7 @@ impl Parts {
             .saturating_mul(self.size.frame());
         let room = missing.div_ceil(1 << 20);
         let what = match (e.is_beyond_limit(), done) {
-            (true, _) => "no file may be as large there: raise the limit on the size of files (ulimit -f, or the file system's own)".to_owned(),
+            (true, _) => format!("no file may be as large there: {RAISE_LIMIT}"),
             (_, true) => "make room there for the video".to_owned(),
             _ => format!("make {room} MiB free there, and room for the video"),
         };
@@ -350,8 +338,7 @@ impl Parts {
 
     /// `whole`, of so many frames a second, is about to be put in the place of the output.
     pub(super) fn finishing(&self, whole: &Path, fps: f64) -> Result<()> {
-        let told = serde_json::json!(Finished::of(whole, fps)?).to_string();
-        self.write(FINISHING, |path| fs::write(path, told).map_err(io(path)))
+        self.note(FINISHING, &Finished::of(whole, fps)?)
     }
 
     /// Whether what stands at `output` is what an earlier process has put there, of so many frames a second.
@@ -364,6 +351,12 @@ impl Parts {
         let folders = names(&Self::root(output)).unwrap_or_default().into_iter();
         let mut folders = folders.filter(|(name, path)| is_digest(name) && !path.is_symlink());
         folders.any(|(_, folder)| folder::has_finished(&folder, output, None))
+    }
+
+    /// Writes what [`noted`] reads.
+    fn note(&self, name: &str, told: &impl Serialize) -> Result<()> {
+        let told = serde_json::json!(told).to_string();
+        self.write(name, |path| fs::write(path, told).map_err(io(path)))
     }
 
     fn write(&self, name: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::text::{Line, Span};
 
 use crate::model::time::clock;
-use crate::model::worker::is_own_worker;
+use crate::model::worker::{is_own_decode, is_own_worker};
 use crate::run::Snapshot;
 use crate::run::snapshot::RungState;
 use crate::ui::text::{self, ago};
@@ -65,13 +65,10 @@ fn resumes(s: &Snapshot) -> (&'static str, String) {
         "the lost job is sent again"
     } else if s.server {
         "press Start again"
-    } else if is_own_worker(&s.argv) {
-        // what an encode has done is kept nowhere
-        match s.argv.get(2).map(String::as_str) {
-            Some("decode") => FRAMES,
-            _ => "from the beginning",
-        }
-    } else if s.agent.came {
+    } else if is_own_decode(&s.argv) {
+        FRAMES
+    // what an encode of ours has done is kept nowhere
+    } else if s.agent.came && !is_own_worker(&s.argv) {
         "what the vault kept"
     } else {
         "from the beginning"

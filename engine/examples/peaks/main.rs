@@ -3,6 +3,8 @@
 //! `peaks MODEL CASE…`: MODEL is a folder or a file, a CASE `TxHxW` of latents and then, each behind a comma, any of
 //! `tile=LENGTH/STRIDE`, `frames=LENGTH/STRIDE` (pixels and frames of the video), `exact=MB`.
 
+mod case;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,47 +12,16 @@ use std::time::Instant;
 
 use candle_core::{DType, Device, Tensor};
 use framepack_engine::ops::cpu::Cpu;
-use framepack_engine::plan::{self, Half, Job, Way};
-use framepack_engine::vae::{Config, Model, Run, Tiling, Unobserved};
+use framepack_engine::plan::{self, Half, Job};
+use framepack_engine::vae::{Config, Model, Tiling, Unobserved};
 use peak_alloc::PeakAlloc;
+
+use case::case;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 type Failure = Box<dyn std::error::Error>;
-
-fn case(text: &str) -> Result<([usize; 3], Way), Failure> {
-    let mut parts = text.split(',');
-    let numbers = |text: &str, separator: char| -> Result<Vec<usize>, Failure> {
-        Ok(text
-            .split(separator)
-            .map(str::parse)
-            .collect::<Result<_, _>>()?)
-    };
-    let size = numbers(parts.next().unwrap_or_default(), 'x')?;
-    let size = <[usize; 3]>::try_from(size).map_err(|other| format!("{other:?} is no TxHxW"))?;
-    let (mut tiling, mut exact) = (Tiling::default(), None);
-    for part in parts {
-        let (key, value) = part.split_once('=').ok_or("KEY=VALUE is needed")?;
-        let run = || -> Result<Run, Failure> {
-            match numbers(value, '/')?.as_slice() {
-                [length, stride] => Ok(Run {
-                    length: *length,
-                    stride: *stride,
-                }),
-                _ => Err("LENGTH/STRIDE is needed".into()),
-            }
-        };
-        match key {
-            "tile" => tiling.space = Some(run()?),
-            "frames" => tiling.time = Some(run()?),
-            "exact" => exact = Some(value.parse::<u64>()? * 1_000_000),
-            other => return Err(format!("{other} is not known").into()),
-        }
-    }
-    let way = exact.map_or(Way::Tiled(tiling), |budget| Way::Exact { budget });
-    Ok((size, way))
-}
 
 #[expect(clippy::cast_precision_loss, reason = "megabytes with a digit")]
 fn mb(bytes: u64) -> f64 {
@@ -86,7 +57,7 @@ fn main() -> Result<(), Failure> {
     )?;
     writeln!(out, "| --- | --- | --- | --- | --- |")?;
     for text in cases {
-        let (size, way) = case(text)?;
+        let (size, way) = case(text, 1_000_000)?;
         let job = Job {
             config: model.config(),
             half: Half::Decoder,
