@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::harness::{BINARY, Card, Home, Start, assert_none_left, python, wait_until, workload};
 use crate::terminal::Terminal;
@@ -45,6 +45,36 @@ impl Drop for Foreign {
     }
 }
 
+/// Moves the mark of the list onto the line with this word. Generations of other tests
+/// come into the list and leave it meanwhile, so each press waits for what it did and
+/// goes where the line is then; a line that is not shown is looked for down and up.
+fn mark(terminal: &mut Terminal, word: &str) {
+    let place = |t: &Terminal| {
+        let text = t.text();
+        let lines = || text.lines().enumerate();
+        // the title of the list has the same sign
+        let at = lines().find(|(_, l)| l.contains("▶") && l.contains("pid "));
+        let wanted = lines().find(|(_, l)| l.contains(word) && l.contains("FramePack"));
+        (at.map(|(i, _)| i), wanted.map(|(i, _)| i))
+    };
+    let until = Instant::now() + LIMIT;
+    let mut seek = ["j", "k"];
+    loop {
+        let key = match place(terminal) {
+            (Some(at), Some(wanted)) if at == wanted => return,
+            (Some(at), Some(wanted)) if wanted < at => "k",
+            (_, Some(_)) => "j",
+            _ => seek[0],
+        };
+        assert!(Instant::now() < until, "not marked: {}", terminal.text());
+        let before = place(terminal);
+        terminal.press(key);
+        if !wait_until(Duration::from_secs(2), || place(terminal) != before) {
+            seek.reverse();
+        }
+    }
+}
+
 /// The card, a generation that somebody else started, looked at until it ends.
 fn look_at_a_running_generation(size: (u16, u16)) {
     let home = Home::new();
@@ -55,21 +85,7 @@ fn look_at_a_running_generation(size: (u16, u16)) {
     for word in ["7900 XTX", "17.0/24.0 GiB", "97 %", "no run is recorded"] {
         terminal.wait_for(word, LIMIT);
     }
-    // other generations of this machine may be listed as well: this one is marked
-    let pid = format!("pid {}", foreign.0.id());
-    terminal.wait_for(&pid, LIMIT);
-    let marked = |t: &Terminal| {
-        let text = t.text();
-        text.lines()
-            .any(|l| l.contains(&pid) && l.contains("▶") && l.contains("FramePack"))
-    };
-    for _ in 0..20 {
-        if wait_until(Duration::from_millis(400), || marked(&terminal)) {
-            break;
-        }
-        terminal.press("j");
-    }
-    assert!(marked(&terminal), "{}", terminal.text());
+    mark(&mut terminal, &format!("pid {} ", foreign.0.id()));
     terminal.press("\r");
     terminal.wait_for("READ-ONLY", LIMIT);
     terminal.wait_for("nothing is judged", LIMIT);
