@@ -57,6 +57,8 @@ mod resend;
 #[cfg(feature = "rocm-smi")]
 mod rocm_smi;
 #[cfg(test)]
+mod short_memory;
+#[cfg(test)]
 mod start;
 #[cfg(test)]
 mod switching;

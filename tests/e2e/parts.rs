@@ -150,14 +150,11 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_only_what_is_whole_is_used(
     }
 }
 
-/// What the supervisor tells an attempt of this run; `short`: after one for which the host's memory was not enough.
-fn told(run: &str, short: bool) -> String {
-    let settings = if short {
-        r#"{"host_copies": "few"}"#
-    } else {
-        "{}"
-    };
-    format!(r#"{{"run": "{run}", "attempt": 1, "settings": {settings}}}"#)
+/// What the supervisor tells an attempt of this run, whose profile may ask for few copies itself: after which fault it is.
+fn told(run: &str, after: &str) -> String {
+    format!(
+        r#"{{"run": "{run}", "attempt": 1, "after": "{after}", "settings": {{"host_copies": "few"}}}}"#
+    )
 }
 
 #[test]
@@ -169,17 +166,17 @@ fn after_one_that_memory_ended_without_a_frame_the_next_attempt_takes_a_smaller_
     let as_planned = said(&undisturbed);
     let as_planned = as_planned.lines().find(|l| l.starts_with("decoding on "));
     let as_planned = as_planned.unwrap();
-    for (run, short, frames, smaller) in [
-        ("r", true, false, true),
+    for (run, after, frames, smaller) in [
+        ("r", "host_oom", false, true),
         // it had made some: it was not the way
-        ("r", true, true, false),
+        ("r", "host_oom", true, false),
         // whatever ended it, it was not the memory
-        ("r", false, false, false),
+        ("r", "spin_hang", false, false),
         // and of the attempts of others nothing is known
-        ("other", true, false, false),
+        ("other", "host_oom", false, false),
     ] {
         let mut first = worker(&home, &latents, "v");
-        first.env("FPT_AGENT_CONFIG", told("r", false));
+        first.env("FPT_AGENT_CONFIG", told("r", "killed"));
         let folder = killed_of(&home, first);
         let all = std::fs::read_dir(&folder).unwrap().flatten();
         for path in all.map(|entry| entry.path()) {
@@ -189,12 +186,12 @@ fn after_one_that_memory_ended_without_a_frame_the_next_attempt_takes_a_smaller_
             }
         }
         let mut again = worker(&home, &latents, "v");
-        let again = again.env("FPT_AGENT_CONFIG", told(run, short)).output();
+        let again = again.env("FPT_AGENT_CONFIG", told(run, after)).output();
         let again = again.unwrap();
         let text = said(&again);
         assert!(again.status.success(), "{text}");
         let is_smaller = text.contains("ended without a frame: once more with tiles smaller");
-        assert_eq!(is_smaller, smaller, "{run} {short} {frames}: {text}");
+        assert_eq!(is_smaller, smaller, "{run} {after} {frames}: {text}");
         assert_eq!(text.contains(as_planned), !smaller, "{text}");
         assert_eq!(text.contains("from an earlier attempt"), frames, "{text}");
         let output = home.path("out/v");
