@@ -223,7 +223,8 @@ fn latents_for_which_no_memory_can_be_had_are_told_by_their_file() {
     let mut limited = Command::new("sh");
     home.dress(&mut limited);
     let output = limited
-        .args(["-c", "ulimit -v 600000; exec \"$0\" \"$@\""])
+        // of data alone: one that the planner does not know
+        .args(["-c", "ulimit -d 600000; exec \"$0\" \"$@\""])
         .arg(worker.get_program())
         .args(worker.get_args())
         .output()
@@ -235,6 +236,29 @@ fn latents_for_which_no_memory_can_be_had_are_told_by_their_file() {
         latents.display()
     );
     assert!(text.contains(&want), "{text}");
+}
+
+#[test]
+fn a_size_that_no_limit_of_addresses_allows_is_refused_before_anything_is_begun() {
+    let home = Home::new();
+    let latents = large(&home);
+    let said_of = |limit: &str, verb: &[&str]| {
+        let mut command = Command::new("sh");
+        home.dress(&mut command);
+        let script = format!("ulimit -v {limit}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script, BINARY]).args(verb);
+        command.args(words(&latents, &model(), &home.out().join("v")));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), said(&output))
+    };
+    // three times the latents, of 600 MiB each, and what the tiny model takes
+    let want = "MiB of memory in the smallest way, and the limit of the address space (ulimit -v) is 1171 MiB";
+    for verb in [&["worker", "decode"][..], &["decode", "--headless"]] {
+        let (code, text) = said_of("1200000", verb);
+        assert_eq!(code, Some(65), "{text}");
+        assert!(text.contains(want), "{text}");
+    }
+    assert_eq!(std::fs::read_dir(home.out()).unwrap().count(), 0);
 }
 
 #[test]
