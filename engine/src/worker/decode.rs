@@ -67,7 +67,7 @@ impl Plan {
         file.made_for(class(config))?;
         let channels = channels(config);
         let [_, _, t, h, w] = file.fits(channels, job.item)?;
-        sizes::possible(config, [t, h, w]).map_err(|reason| Error::File {
+        sizes::possible(config, [t, h, w], work.place()).map_err(|reason| Error::File {
             path: job.input.clone(),
             reason,
         })?;

@@ -9,6 +9,8 @@ mod groups;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::Place;
+
 /// What there is.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
@@ -117,12 +119,20 @@ pub(super) struct Most {
 }
 
 impl Most {
-    /// For this process, and those that it starts; absent: nobody knows.
-    pub(super) fn here() -> Option<Self> {
-        Self::by(Path::new("/proc"))
+    /// For work of this process, and of those that it starts, at this place; absent: nobody knows.
+    pub(super) fn at(place: Place) -> Option<Self> {
+        Self::by(Path::new("/proc"), place)
     }
 
-    fn by(proc: &Path) -> Option<Self> {
+    fn by(proc: &Path, place: Place) -> Option<Self> {
+        let machine = machine_by(proc).map(|bytes| Self {
+            bytes,
+            words: format!("this machine has {} MiB with its swap", bytes >> 20),
+        });
+        // of the memory of a card the limits of a process tell nothing
+        if place != Place::Cpu {
+            return machine;
+        }
         // what cannot be read or understood is told where a way is chosen
         let mut memory = Memory::default();
         let own = proc.join("self");
@@ -131,10 +141,6 @@ impl Most {
                 kib(text, "SwapTotal:").map(Some)
             })
             .unwrap_or(0);
-        let machine = machine_by(proc).map(|bytes| Self {
-            bytes,
-            words: format!("this machine has {} MiB with its swap", bytes >> 20),
-        });
         let groups = groups::granted(&own, swap, &mut memory).into_iter();
         let groups = groups.map(|(bytes, limit)| Self {
             bytes,

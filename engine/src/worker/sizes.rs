@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::memory::{Most, machine};
-use super::{Ready, Settings, Work};
+use super::{Place, Ready, Settings, Work};
 use crate::error::{Error, Result};
 use crate::ops::Backend;
 use crate::ops::cpu::Cpu;
@@ -91,19 +91,23 @@ pub(super) fn altered(config: &Config, settings: &Settings) -> Vec<String> {
 /// A video that is read is kept as bytes, and becomes numbers of four bytes each.
 const READ_COPIES: u64 = 5;
 
-/// What is read of a video at most.
+/// What is read of a video at most; wherever it is computed, that lies in the host's memory.
 pub(super) fn limits() -> Limits {
     Limits {
         frames: MOST_FRAMES,
         side: MOST_PIXELS,
-        bytes: Most::here().map_or(u64::MAX, |most| most.bytes / READ_COPIES),
+        bytes: Most::at(Place::Cpu).map_or(u64::MAX, |most| most.bytes / READ_COPIES),
     }
 }
 
-/// Whether a decode of latents of (frames, height, width) can be done here at all; the reason if not. By
+/// Whether a decode of latents of (frames, height, width) can be done at this place at all; the reason if not. By
 /// arithmetic alone: a header of a few bytes may claim anything.
-pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
-    possible_in(config, size, machine(), Most::here().as_ref())
+pub(super) fn possible(
+    config: &Config,
+    size: [usize; 3],
+    place: Place,
+) -> std::result::Result<(), String> {
+    possible_in(config, size, machine(), Most::at(place).as_ref())
 }
 
 /// The same on a machine with so many bytes of memory and swap, where a process may have `most`; absent: nobody knows.
@@ -137,11 +141,16 @@ fn possible_in(
     fits_somehow(config, plan::Half::Decoder, size, &about, most)
 }
 
-/// Whether a video of (frames, height, width), which keeps [`limits`], can be encoded here at all; the reason if not.
-pub(super) fn encodable(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
+/// Whether a video of (frames, height, width), which keeps [`limits`], can be encoded at this place at all; the
+/// reason if not.
+pub(super) fn encodable(
+    config: &Config,
+    size: [usize; 3],
+    place: Place,
+) -> std::result::Result<(), String> {
     let [frames, height, width] = size;
     let about = format!("{frames} frames of {width} x {height} pixels");
-    let most = Most::here();
+    let most = Most::at(place);
     fits_somehow(config, plan::Half::Encoder, size, &about, most.as_ref())
 }
 
@@ -384,7 +393,7 @@ mod tests {
         let hunyuan = Config::Hunyuan(HunyuanConfig::default());
         let wan = Config::Wan(WanConfig::default());
         for config in [&hunyuan, &wan] {
-            assert_eq!(possible(config, [9, 60, 104]), Ok(()));
+            assert_eq!(possible(config, [9, 60, 104], Place::Cpu), Ok(()));
             for size in [
                 [1, 65536, 65536],
                 [1, 1, 16_777_216],
@@ -392,7 +401,7 @@ mod tests {
                 [1, usize::MAX, 1],
                 [16384, 2048, 2048],
             ] {
-                let why = possible(config, size).unwrap_err();
+                let why = possible(config, size, Place::Cpu).unwrap_err();
                 assert!(why.contains("would come of these latents"), "{why}");
             }
         }
