@@ -35,6 +35,14 @@ pub enum Error {
         /// What is wrong, and what may be done.
         reason: String,
     },
+    /// Finished frames that were kept are no more as they were written.
+    #[error("{}: {reason}", path.display())]
+    Lost {
+        /// The file that had them, or the folder in which it was.
+        path: PathBuf,
+        /// What is wrong, and what may be done.
+        reason: String,
+    },
     /// A weight that the model needs is missing or of another shape.
     #[error("{}: weight {name}: {reason}", path.display())]
     Weight {

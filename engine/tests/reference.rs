@@ -9,7 +9,8 @@ mod tests {
     use candle_core::{Device, Tensor};
     use framepack_engine::Result;
     use framepack_engine::ops::cpu::Cpu;
-    use framepack_engine::vae::{Carry, Chunk, Model, Observer, Run, Tiling, Unobserved};
+    use framepack_engine::plan::Way;
+    use framepack_engine::vae::{Carry, Chunk, Model, Observer, Run, Start, Tiling, Unobserved};
 
     /// The largest difference from the reference in single precision.
     const BOUND: f32 = 3e-5;
@@ -134,6 +135,46 @@ mod tests {
             assert!(stopped > 0);
         }
 
+        /// Begins a decode for each of its frames alone, without any state: from the frame on it is the same to the bit.
+        fn begins_anywhere(&self, ways: &[Way], size: [usize; 3]) {
+            let decoder = self.model.decoder(Arc::new(Cpu)).unwrap();
+            let [t, h, w] = size;
+            let latents = Tensor::randn(0f32, 1.0, (1, 16, t, h, w), &Device::Cpu).unwrap();
+            for way in ways {
+                let run = |from: Option<&Carry>| {
+                    let mut chunks = Vec::new();
+                    let mut sink = |chunk: Chunk| {
+                        chunks.push(chunk);
+                        Ok(())
+                    };
+                    decoder
+                        .decode_way(&latents, way, from, &mut Unobserved, &mut sink)
+                        .unwrap();
+                    chunks
+                };
+                let whole: Vec<Tensor> = run(None).into_iter().map(|c| c.video).collect();
+                let whole = Tensor::cat(&whole, 2).unwrap();
+                let total = whole.dim(2).unwrap();
+                assert_eq!(total, 4 * t - 3);
+                for frame in 0..total {
+                    let start = Start::of(self.model.config(), way, t, frame).unwrap();
+                    assert!(start.work <= start.first && start.first <= frame);
+                    let mut at = start.first;
+                    for chunk in run(start.carry.as_ref()) {
+                        if chunk.first < start.first {
+                            continue;
+                        }
+                        assert_eq!(chunk.first, at, "{way:?} from {frame}");
+                        let count = chunk.video.dim(2).unwrap();
+                        let want = whole.narrow(2, at, count).unwrap();
+                        assert_eq!(bits(&chunk.video), bits(&want), "{way:?} from {frame}");
+                        at += count;
+                    }
+                    assert_eq!(at, total, "{way:?} from {frame}");
+                }
+            }
+        }
+
         fn encodes(&self, tiling: Tiling) {
             let encoder = self.model.encoder(Arc::new(Cpu)).unwrap();
             let moments = encoder
@@ -248,6 +289,31 @@ mod tests {
         Fixture::open("hunyuan_vae_tiny").goes_on(Some(8));
         Fixture::open("wan21_vae_tiny").goes_on(None);
         Fixture::open("wan22_vae_tiny").goes_on(Some(8));
+    }
+
+    #[test]
+    fn a_decode_for_the_sake_of_one_frame_gives_it_to_the_same_bits() {
+        let runs = |length, stride, space| {
+            Way::Tiled(Tiling {
+                space,
+                time: Some(Run { length, stride }),
+            })
+        };
+        let tiles = Some(Run {
+            length: 16,
+            stride: 8,
+        });
+        let hunyuan = Fixture::open("hunyuan_vae_tiny");
+        // runs that touch, that overlap by a quarter, and by so much that frames are cross-faded twice
+        let ways = [
+            runs(4, 4, None),
+            runs(8, 4, tiles),
+            runs(16, 12, None),
+            runs(16, 4, None),
+            Way::Exact { budget: 1 },
+        ];
+        hunyuan.begins_anywhere(&ways, [7, 3, 2]);
+        Fixture::open("wan21_vae_tiny").begins_anywhere(&[runs(8, 8, None)], [4, 1, 1]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::detect::Presence;
-use crate::model::{AgentWay, AgentWord, AttemptSpec, Event, RungId};
+use crate::model::{AgentWay, AgentWord, AttemptSpec, Event, RungId, VerdictId};
 
 use super::snapshot::{AgentState, AgentView};
 use super::state::RunState;
@@ -32,6 +32,11 @@ impl RunState {
     /// The rung in force that sets this setting, if one does.
     pub fn setter(&self, key: &str) -> Option<RungId> {
         self.position.sets(&self.plan, key)
+    }
+
+    /// The fault that this attempt was begun to answer; none where it is the first, or the user asked for it.
+    pub const fn answers(&self) -> Option<VerdictId> {
+        self.answers
     }
 
     /// Whether the workload is a server.

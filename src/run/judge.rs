@@ -185,6 +185,7 @@ impl RunState {
             )
         };
         self.decision = Some(answer.decision.why.clone());
+        self.answers = answer.rung.as_ref().map(|_| verdict.id);
         out.push(emit(Event::Decision(Box::new(answer.decision))));
         answer.rung
     }

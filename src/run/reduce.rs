@@ -212,6 +212,9 @@ impl RunState {
             }
             Stage::Delaying { next, until } if self.now >= until => {
                 self.resend.by_user = next.by_user;
+                if next.by_user {
+                    self.answers = None;
+                }
                 self.launch(next.rung.as_ref(), out);
             }
             Stage::Watching => self.miss_address(out),

@@ -177,6 +177,8 @@ pub struct RunState {
     pub(super) latched: Option<Box<Verdict>>,
     /// The fault of a living job that was decided about last in this attempt.
     pub(super) fault_answered: Option<VerdictId>,
+    /// The fault that the next attempt answers, or this one if it has begun since.
+    pub(super) answers: Option<VerdictId>,
     pub(super) verdict: Verdict,
     /// Identity and time of the verdict that was last emitted.
     pub(super) shown: Option<Shown>,
@@ -259,6 +261,7 @@ impl RunState {
             job_failed: None,
             latched: None,
             fault_answered: None,
+            answers: None,
             verdict,
             shown: None,
             decision: None,

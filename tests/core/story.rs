@@ -388,6 +388,31 @@ fn the_kernels_victim_died_of_host_memory() {
 }
 
 #[test]
+fn an_attempt_knows_which_fault_it_answers() {
+    let mut plan = plan();
+    let of_memory = [VerdictId::HostOom];
+    plan.ladder
+        .push(rung("free_memory", ActionId::FreeMemory, &of_memory, &[]));
+    let mut sim = Sim::running_in(plan, Phase::ModelLoad);
+    assert_eq!(sim.state.answers(), None);
+    sim.feed(Event::Kernel {
+        text: "Out of memory: Killed process 101 (python) total-vm:1kB".to_owned(),
+    });
+    sim.exit(ExitStatus::Signal(9));
+    sim.run_for(secs(30));
+    let rung = |sim: &Sim| sim.state.snapshot().attempt.map(|a| a.rung.0);
+    assert_eq!(rung(&sim).as_deref(), Some("free_memory"));
+    assert_eq!(sim.state.answers(), Some(VerdictId::HostOom));
+    // the user's own wish answers nothing
+    sim.feed(Event::Command(Command::TakeRung {
+        rung: RungId("retry_same".to_owned()),
+    }));
+    sim.run_for(secs(60));
+    assert_eq!(rung(&sim).as_deref(), Some("retry_same"));
+    assert_eq!(sim.state.answers(), None);
+}
+
+#[test]
 fn the_restart_waits_for_vram_and_is_refused_if_it_never_comes() {
     let mut sim = Sim::running_in(plan(), Phase::VaeDecode);
     sim.world = World {

@@ -155,7 +155,7 @@ fn killed_by_the_kernel_for_want_of_memory() {
 }
 
 /// A record of /dev/kmsg, as the kernel's OOM killer writes it.
-fn out_of_memory(pid: u32) -> String {
+pub(crate) fn out_of_memory(pid: u32) -> String {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1000;
     format!(

@@ -40,6 +40,8 @@ mod hangs;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod lost;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod no_alarm;
@@ -54,6 +56,8 @@ mod resend;
 #[cfg(test)]
 #[cfg(feature = "rocm-smi")]
 mod rocm_smi;
+#[cfg(test)]
+mod short_memory;
 #[cfg(test)]
 mod start;
 #[cfg(test)]

@@ -36,12 +36,17 @@ fn state(folder: &Path) -> Option<PathBuf> {
 
 /// The first file of frames in it.
 fn frames(folder: &Path) -> PathBuf {
+    all_frames(folder).into_iter().min().unwrap()
+}
+
+/// The files of frames in it.
+fn all_frames(folder: &Path) -> Vec<PathBuf> {
     let all = std::fs::read_dir(folder).unwrap().flatten();
     let frames = all.map(|entry| entry.path()).filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("frames-")
     });
-    frames.min().unwrap()
+    frames.collect()
 }
 
 /// Decodes to `out/v` until there is something to go on from.
@@ -72,7 +77,7 @@ fn sparse(path: &Path, length: u64) {
 type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
 
 #[test]
-fn what_is_damaged_of_an_earlier_attempt_is_told_and_the_decode_begins_anew() {
+fn what_is_damaged_of_an_earlier_attempt_is_told_and_only_what_is_whole_is_used() {
     let home = Home::new();
     let latents = latents(&home, "l.safetensors", [16, 80, 8, 8]);
     let undisturbed = worker(&home, &latents, "whole").output().unwrap();
@@ -118,28 +123,38 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_the_decode_begins_anew() {
     ];
     for (want, damage) in damages {
         let folder = killed(&home, &latents);
+        // what comes after a damaged file is whole, and so is the state behind it
+        let is_of_frames = want.contains(" its frames ");
+        let stay = if is_of_frames {
+            all_frames(&folder).len() - 1
+        } else {
+            0
+        };
         damage(&folder);
         let again = worker(&home, &latents, "v").output().unwrap();
         let text = said(&again);
         assert!(again.status.success(), "{text}");
         let told = text.lines().find(|line| line.contains(want));
         let told = told.unwrap_or_else(|| panic!("{want}: {text}"));
-        assert!(told.ends_with(": the decode begins anew"), "{told}");
-        assert!(!text.contains("from an earlier attempt"), "{text}");
+        let (anew, uses) = (": the decode begins anew", " from an earlier attempt");
+        assert_eq!(told.ends_with(anew), stay == 0, "{told}");
+        assert_eq!(text.contains(uses), stay > 0, "{text}");
+        let (part, stays) = (": what is missing is decoded again, and ", " frames stay");
+        assert!(
+            stay == 0 || (told.contains(part) && told.ends_with(stays)),
+            "{told}"
+        );
         let output = home.path("out/v");
         assert!(files(&output) == files(&home.path("out/whole")), "{want}");
         std::fs::remove_dir_all(output).unwrap();
     }
 }
 
-/// What the supervisor tells an attempt of this run; `short`: after one for which the host's memory was not enough.
-fn told(run: &str, short: bool) -> String {
-    let settings = if short {
-        r#"{"host_copies": "few"}"#
-    } else {
-        "{}"
-    };
-    format!(r#"{{"run": "{run}", "attempt": 1, "settings": {settings}}}"#)
+/// What the supervisor tells an attempt of this run, whose profile may ask for few copies itself: after which fault it is.
+fn told(run: &str, after: &str) -> String {
+    format!(
+        r#"{{"run": "{run}", "attempt": 1, "after": "{after}", "settings": {{"host_copies": "few"}}}}"#
+    )
 }
 
 #[test]
@@ -151,17 +166,17 @@ fn after_one_that_memory_ended_without_a_frame_the_next_attempt_takes_a_smaller_
     let as_planned = said(&undisturbed);
     let as_planned = as_planned.lines().find(|l| l.starts_with("decoding on "));
     let as_planned = as_planned.unwrap();
-    for (run, short, frames, smaller) in [
-        ("r", true, false, true),
+    for (run, after, frames, smaller) in [
+        ("r", "host_oom", false, true),
         // it had made some: it was not the way
-        ("r", true, true, false),
+        ("r", "host_oom", true, false),
         // whatever ended it, it was not the memory
-        ("r", false, false, false),
+        ("r", "spin_hang", false, false),
         // and of the attempts of others nothing is known
-        ("other", true, false, false),
+        ("other", "host_oom", false, false),
     ] {
         let mut first = worker(&home, &latents, "v");
-        first.env("FPT_AGENT_CONFIG", told("r", false));
+        first.env("FPT_AGENT_CONFIG", told("r", "killed"));
         let folder = killed_of(&home, first);
         let all = std::fs::read_dir(&folder).unwrap().flatten();
         for path in all.map(|entry| entry.path()) {
@@ -171,12 +186,12 @@ fn after_one_that_memory_ended_without_a_frame_the_next_attempt_takes_a_smaller_
             }
         }
         let mut again = worker(&home, &latents, "v");
-        let again = again.env("FPT_AGENT_CONFIG", told(run, short)).output();
+        let again = again.env("FPT_AGENT_CONFIG", told(run, after)).output();
         let again = again.unwrap();
         let text = said(&again);
         assert!(again.status.success(), "{text}");
         let is_smaller = text.contains("ended without a frame: once more with tiles smaller");
-        assert_eq!(is_smaller, smaller, "{run} {short} {frames}: {text}");
+        assert_eq!(is_smaller, smaller, "{run} {after} {frames}: {text}");
         assert_eq!(text.contains(as_planned), !smaller, "{text}");
         assert_eq!(text.contains("from an earlier attempt"), frames, "{text}");
         let output = home.path("out/v");
@@ -208,7 +223,8 @@ fn latents_for_which_no_memory_can_be_had_are_told_by_their_file() {
     let mut limited = Command::new("sh");
     home.dress(&mut limited);
     let output = limited
-        .args(["-c", "ulimit -v 600000; exec \"$0\" \"$@\""])
+        // of data alone: one that the planner does not know
+        .args(["-c", "ulimit -d 600000; exec \"$0\" \"$@\""])
         .arg(worker.get_program())
         .args(worker.get_args())
         .output()
@@ -220,6 +236,29 @@ fn latents_for_which_no_memory_can_be_had_are_told_by_their_file() {
         latents.display()
     );
     assert!(text.contains(&want), "{text}");
+}
+
+#[test]
+fn a_size_that_no_limit_of_addresses_allows_is_refused_before_anything_is_begun() {
+    let home = Home::new();
+    let latents = large(&home);
+    let said_of = |limit: &str, verb: &[&str]| {
+        let mut command = Command::new("sh");
+        home.dress(&mut command);
+        let script = format!("ulimit -v {limit}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script, BINARY]).args(verb);
+        command.args(words(&latents, &model(), &home.out().join("v")));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), said(&output))
+    };
+    // three times the latents, of 600 MiB each, and what the tiny model takes
+    let want = "MiB of memory in the smallest way, and the limit of the address space (ulimit -v) is 1171 MiB";
+    for verb in [&["worker", "decode"][..], &["decode", "--headless"]] {
+        let (code, text) = said_of("1200000", verb);
+        assert_eq!(code, Some(65), "{text}");
+        assert!(text.contains(want), "{text}");
+    }
+    assert_eq!(std::fs::read_dir(home.out()).unwrap().count(), 0);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use candle_core::{DType, Tensor};
 
 pub use self::config::{Config, HunyuanConfig, WanConfig};
-pub use self::stream::{Carry, Chunk};
+pub use self::stream::{Carry, Chunk, Start};
 pub use self::tiles::{Run, Tiling};
 
 use crate::error::{Result, argument};

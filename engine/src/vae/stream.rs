@@ -6,8 +6,11 @@ use std::path::Path;
 use candle_core::{Device, Tensor};
 use safetensors::View;
 
+use super::Config;
 use super::hunyuan::Frames;
+use super::tiles::Seam;
 use crate::error::{Error, Result, argument, io};
+use crate::plan::Way;
 
 /// Frames that are finished.
 #[derive(Debug)]
@@ -155,6 +158,64 @@ impl Carry {
             ));
         }
         Ok(())
+    }
+}
+
+/// Where a decode has to begin, that is to give its frames from a certain one on and those before it not again.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// What the decode is given; absent: it begins with its first frame.
+    pub carry: Option<Carry>,
+    /// The frame at which the work begins.
+    pub work: usize,
+    /// The first frame that comes out as in a whole decode: chunks before it only lead there.
+    pub first: usize,
+}
+
+impl Start {
+    /// The start for `frame` of a decode of `latents` frames in this way, by arithmetic alone: HunyuanVideo's runs of frames
+    /// need no more than the end of the run before them. WAN's frames hang on all before them, and those of the exact
+    /// mode on all others: there it is the first frame, in the exact mode with nothing given out before `frame`.
+    pub fn of(config: &Config, way: &Way, latents: usize, frame: usize) -> Result<Self> {
+        match (way, config) {
+            (Way::Exact { .. }, _) => Ok(Self {
+                carry: Some(Carry {
+                    given: frame,
+                    next: latents,
+                    tensors: BTreeMap::new(),
+                }),
+                work: 0,
+                first: frame,
+            }),
+            (Way::Tiled(tiling), Config::Hunyuan(config)) => {
+                let runs = tiling.time(config.ratio())?;
+                let Some(runs) = runs.filter(|(run, _)| latents > run.length) else {
+                    return Ok(Self::default());
+                };
+                let (seam, first) = Seam::before(frame, runs, latents);
+                let carry = (seam.start > 0).then(|| Carry {
+                    given: seam.given,
+                    next: seam.start,
+                    tensors: BTreeMap::new(),
+                });
+                Ok(Self {
+                    carry,
+                    work: seam.given,
+                    first,
+                })
+            }
+            (Way::Tiled(_), Config::Wan(_)) => Ok(Self::default()),
+        }
+    }
+
+    /// Where an earlier decode left `carry`.
+    pub fn after(carry: Carry) -> Self {
+        let frames = carry.frames();
+        Self {
+            carry: Some(carry),
+            work: frames,
+            first: frames,
+        }
     }
 }
 

@@ -187,6 +187,37 @@ pub(super) struct Seam {
     pub(super) tail: Option<Tensor>,
 }
 
+impl Seam {
+    /// Where a decode of `t` latent frames has to begin to give frame `frame` as a whole decode gives it, and the first
+    /// frame that comes out so. The run before that of the frame is made for the sake of its last frames alone: as long as
+    /// none of these is cross-faded itself they are the same to the bit, whatever came before it.
+    pub(super) fn before(frame: usize, (from, to): (Run, Run), t: usize) -> (Self, usize) {
+        let overlap = to.length - to.stride;
+        let own = |run: usize| {
+            let latents = (from.length + SHARED).min(t.saturating_sub(run * from.stride));
+            latents.saturating_sub(SHARED) * (to.length / from.length)
+        };
+        let of_frame = frame.saturating_sub(SHARED) / to.stride;
+        let mut run = of_frame.saturating_sub(1);
+        while run > 0 && own(run) < 2 * overlap {
+            run -= 1;
+        }
+        let given = run * to.stride;
+        // without the frames before it the first of its own is not cross-faded, and there is one more
+        let first = if run == 0 {
+            0
+        } else {
+            given + to.stride + SHARED
+        };
+        let seam = Self {
+            start: run * from.stride,
+            given,
+            tail: None,
+        };
+        (seam, first)
+    }
+}
+
 /// Runs `each` over runs of frames of `clip`, cross-fades what comes out, `frames` in all, and gives it to
 /// `sink` run by run, with what the next one needs. Each run has one frame more than `from.length`, and gives
 /// its first again, which is dropped.
@@ -347,6 +378,25 @@ mod tests {
             }).unwrap();
             let joined = Tensor::cat(&parts, TIME).unwrap();
             prop_assert!(difference(&joined, &decode(&clip).unwrap()) < 1e-3);
+            // each frame alone, and those after it
+            for frame in 0..4 * t - 3 {
+                let (seam, first) = Seam::before(frame, (from, to), t);
+                prop_assert!(first <= frame);
+                // of usual overlaps it is the run before
+                let of_frame = (frame.max(1) - 1) / to.stride * from.stride;
+                let is_usual = 3 * (length - stride) <= length;
+                prop_assert!(!is_usual || of_frame <= seam.start + from.stride);
+                let mut at = seam.given;
+                in_time(&clip, (from, to), 4 * t - 3, seam, decode, |part, seam| {
+                    if at >= first {
+                        let want = joined.narrow(TIME, at, part.dim(TIME)?)?;
+                        assert!(difference(&part, &want) < f32::MIN_POSITIVE);
+                    }
+                    at = seam.given;
+                    Ok(())
+                }).unwrap();
+                prop_assert_eq!(at, 4 * t - 3);
+            }
             // from each seam on the rest is the same to the bit
             for (at, seam) in seams.into_iter().enumerate() {
                 let mut rest = Vec::new();

@@ -156,7 +156,7 @@ impl Limits {
         let bytes = (frames as u64).saturating_mul(size.frame() as u64);
         (bytes > self.bytes).then(|| {
             format!(
-                "{frames} frames of {width} x {height} pixels or more, and this machine's memory is enough for {} MiB of them: cut it into shorter ones, or scale it down",
+                "{frames} frames of {width} x {height} pixels or more, and the memory that there can be here is enough for {} MiB of them: cut it into shorter ones, or scale it down",
                 self.bytes >> 20
             )
         })

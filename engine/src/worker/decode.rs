@@ -1,25 +1,27 @@
 //! Latents to a video.
 
-use std::cell::Cell;
-use std::path::Path;
-use std::sync::Arc;
+mod pieces;
+mod way;
 
-use candle_core::{DType, Device, Storage, Tensor};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+use candle_core::{Storage, Tensor};
 use serde_json::json;
 
 use super::attempt::Try;
 use super::job::{channels, fps, open_model};
 use super::latents::Latents;
-use super::parts::{Digest, FORMAT, Parts, Stop};
+use super::parts::{Digest, FORMAT, Parts};
 use super::told::AT_ONCE;
-use super::watch::Watch;
-use super::{Job, Ready, Work, say, sizes};
+use super::{Job, Work, say, sizes};
 use crate::error::{Error, Result, argument};
-use crate::ops::Backend;
-use crate::plan::{self, Choice, Half, Room, Way};
-use crate::vae::precision::word;
-use crate::vae::{Chunk, Config, Model};
+use crate::plan::{self, Choice, Half, Way};
+use crate::vae::{Config, Model};
 use crate::video::{self, Kind, MOST_GIF_FPS, Size};
+
+/// How often what is damaged as the video is written is decoded again: a disk that fails does it each time.
+const MOST_AGAIN: u32 = 2;
 
 /// Everything about a decode that is known before its first frame.
 struct Plan {
@@ -65,7 +67,7 @@ impl Plan {
         file.made_for(class(config))?;
         let channels = channels(config);
         let [_, _, t, h, w] = file.fits(channels, job.item)?;
-        sizes::possible(config, [t, h, w]).map_err(|reason| Error::File {
+        sizes::possible(config, [t, h, w], work.place()).map_err(|reason| Error::File {
             path: job.input.clone(),
             reason,
         })?;
@@ -139,7 +141,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Decodes what is not there yet, and puts the video in its place.
+    /// Decodes what is not there yet, and puts the video in its place. What of the frames is found damaged only then is
+    /// decoded again by itself.
     fn make(
         &self,
         work: &Work<'_>,
@@ -147,105 +150,42 @@ impl Plan {
         (asked, chosen): (Option<Way>, &mut Option<Choice>),
         parts: &mut Parts,
     ) -> Result<()> {
-        // a damage is seen before anything is computed on top of it
-        parts.check(&mut || work.told.go_on(AT_ONCE))?;
-        if parts.frames_there()? < self.frames {
-            let ready = work.device(now.place, now.dtype)?;
-            let way = match asked {
-                Some(way) => way,
-                None => self.choose(work, now, &ready, parts, chosen)?,
-            };
-            self.decode(work, ready, &way, parts)?;
-        }
-        for text in parts.unfit()? {
-            work.problem(&format!("{text}: all frames are there without it"));
-        }
-        self.save(work, parts)
-    }
-
-    /// The planner's way, or that of the frames that are there already, if it still fits: another would give
-    /// others.
-    fn choose(
-        &self,
-        work: &Work<'_>,
-        now: &Try,
-        ready: &Ready,
-        parts: &mut Parts,
-        chosen: &mut Option<Choice>,
-    ) -> Result<Way> {
-        let job = self.job();
-        let backend = &*ready.backend;
-        let weights = self.model.weight_bytes(Half::Decoder, now.dtype);
-        let room = sizes::room(work, ready, weights);
-        let fits = |way: Way| {
-            let peak = plan::peak(&job, backend, &way).ok()?;
-            let left = room.left().unwrap_or(u64::MAX);
-            (peak <= left && now.failed.is_none()).then_some(Choice { way, peak })
-        };
-        let before = self.before(work, backend, parts);
-        let too_much = before.filter(|_| now.failed.is_none() && is_killed(work, backend, parts));
-        let choice = match (too_much, before.and_then(fits)) {
-            (Some(way), _) => self.below(work, backend, &room, &way)?,
-            (None, Some(choice)) => choice,
-            (None, None) => sizes::choose(&job, backend, &room, now.failed.as_ref())?,
-        };
-        if before != Some(choice.way) {
-            parts.begin(&sizes::to_json(&choice.way))?;
-        }
-        if let Some(run) = &work.settings.run
-            && let Err(e) = parts.note_begin(run)
-        {
-            work.problem(&format!(
-                "{e}: should this attempt be killed, the next takes the same way"
-            ));
-        }
-        *chosen = Some(choice);
-        Ok(choice.way)
-    }
-
-    /// A way that takes half of what `way` takes: the kernel ends a process without a word, and the ladder has one rung for that.
-    fn below(
-        &self,
-        work: &Work<'_>,
-        backend: &dyn Backend,
-        room: &Room,
-        way: &Way,
-    ) -> Result<Choice> {
-        let job = self.job();
-        let half = plan::peak(&job, backend, way)? / 2;
-        let choice = sizes::choose(&job, backend, &sizes::at_most(room, half), None)?;
-        let before = sizes::words(way);
-        if choice.way == *way {
-            work.problem(&format!(
-                "the attempt before, {before}, ended for want of memory, and there is no smaller way: free memory, or set vae_tile and vae_chunk"
-            ));
-        } else {
-            let e = Error::Memory(format!(
-                "the attempt before, {before}, ended without a frame"
-            ));
-            work.retreat(&e, "tiles", "smaller");
-        }
-        Ok(choice)
-    }
-
-    /// The way of an earlier attempt. One that cannot be read, or is none of this model, is as good as none, and said.
-    fn before(&self, work: &Work<'_>, backend: &dyn Backend, parts: &Parts) -> Option<Way> {
-        let told = match parts.way() {
-            Ok(told) => told?,
-            Err(e) => {
-                work.problem(&format!("{e}: the decode begins anew"));
-                return None;
+        let mut again = 0;
+        let mut lost: Option<(PathBuf, String)> = None;
+        loop {
+            // a damage is seen before anything is computed on top of it
+            parts.check(&mut || work.told.go_on(AT_ONCE))?;
+            let is_whole = parts.gaps()?.is_empty();
+            if let Some((path, reason)) = lost.take()
+                && !parts.is_unfit(&path)
+            {
+                let instead = if is_whole {
+                    "read once more all frames are whole"
+                } else {
+                    "what is missing is decoded again"
+                };
+                work.problem(&format!("{}: {reason}: {instead}", path.display()));
             }
-        };
-        let suits = |way: &Way| plan::peak(&self.job(), backend, way).is_ok();
-        let way = sizes::from_json(&told).filter(suits);
-        if way.is_none() {
-            work.problem(&format!(
-                "{}: says nothing of how this video can be decoded: the decode begins anew",
-                parts.way_path().display()
-            ));
+            if !is_whole {
+                let ready = work.device(now.place, now.dtype)?;
+                let way = match asked {
+                    Some(way) => way,
+                    None => self.choose(work, now, &ready, parts, (chosen, again == 0))?,
+                };
+                self.decode(work, ready, &way, parts, again > 0)?;
+            }
+            for text in parts.unfit()? {
+                work.problem(&format!("{text}: all frames are there without it"));
+            }
+            match self.save(work, parts) {
+                Err(Error::Lost { path, reason }) if again == MOST_AGAIN => {
+                    return Err(given_up(path, &reason));
+                }
+                Err(Error::Lost { path, reason }) => lost = Some((path, reason)),
+                saved => return saved,
+            }
+            again += 1;
         }
-        way
     }
 
     fn job(&self) -> plan::Job<'_> {
@@ -283,62 +223,6 @@ impl Plan {
         Ok(digest.word())
     }
 
-    fn decode(&self, work: &Work<'_>, ready: Ready, way: &Way, parts: &mut Parts) -> Result<()> {
-        let told = work.told;
-        let Ready { backend, name, .. } = ready;
-        let dtype = backend.dtype();
-        // a state is part of what the decode takes
-        let most = plan::peak(&self.job(), &*backend, way)?;
-        let Stop {
-            frames: done,
-            carry,
-            unfit,
-        } = parts.resume(backend.device(), most)?;
-        let instead = match done {
-            0 => "the decode begins anew".to_owned(),
-            1 => "the decode goes on after the first frame".to_owned(),
-            _ => format!("the decode goes on after {done} frames"),
-        };
-        for text in parts.unfit()?.into_iter().chain(unfit) {
-            work.problem(&format!("{text}: {instead}"));
-        }
-        if done > 0 {
-            say(&format!(
-                "{done} of {} frames are there from an earlier attempt",
-                self.frames
-            ));
-        }
-        say(&format!("decoding on {name}, {}", sizes::words(way)));
-        told.send("fix", json!({ "what": "plan", "way": sizes::words(way) }));
-        let decoder = self.model.decoder(Arc::clone(&backend))?;
-        if let Some(text) = self
-            .model
-            .unused(Half::Decoder)
-            .filter(|_| !self.unused.replace(true))
-        {
-            work.problem(&text);
-        }
-        let mut latents = self.latents.clone();
-        if !self.scaling_applied {
-            latents = decoder.unscale(&latents)?;
-        }
-        told.phase(
-            "vae_decode",
-            json!({ "model": class(self.model.config()), "shape": latents.dims() }),
-        );
-        let mut watch = Watch::new(told, work.settings.piece_limit());
-        let total = self.frames;
-        let mut sink = |chunk: Chunk| {
-            let bytes = eight_bit(&chunk.video, dtype)?;
-            if let Some(text) = parts.keep(chunk.first, &bytes, &chunk.carry)? {
-                work.problem(&text);
-            }
-            say(&format!("{} of {total} frames", chunk.carry.frames()));
-            told.between()
-        };
-        decoder.decode_way(&latents, way, carry.as_ref(), &mut watch, &mut sink)
-    }
-
     fn save(&self, work: &Work<'_>, parts: &mut Parts) -> Result<()> {
         let (told, output) = (work.told, &work.job.output);
         told.phase("save", json!({}));
@@ -359,18 +243,14 @@ impl Plan {
     }
 }
 
-/// Whether the attempt before was ended for want of the host's memory, and its way made no frame.
-fn is_killed(work: &Work<'_>, backend: &dyn Backend, parts: &Parts) -> bool {
-    if !backend.device().is_cpu() || !work.settings.is_host_short() {
-        return false;
+/// Frames that were damaged each time they were read.
+fn given_up(path: PathBuf, reason: &str) -> Error {
+    Error::Lost {
+        path,
+        reason: format!(
+            "{reason}: no video is made of that, though what was missing was decoded again {MOST_AGAIN} times: something changes the files, or the disk or the memory of this machine fails; what is whole stays, and the same command goes on from it"
+        ),
     }
-    let Some(run) = &work.settings.run else {
-        return false;
-    };
-    parts.got_nowhere(run).unwrap_or_else(|e| {
-        work.problem(&format!("{e}: nothing is known of the attempt before"));
-        false
-    })
 }
 
 /// Frames a second as the output can have them; where that is not what was asked for it is said. A `--fps` that a gif
@@ -403,34 +283,6 @@ pub(super) fn class(config: &Config) -> &'static str {
     }
 }
 
-/// (1, 3, T, H, W) of -1 to 1 as frames of 8-bit RGB.
-fn eight_bit(video: &Tensor, dtype: DType) -> Result<Vec<u8>> {
-    let (_, channels, _, _, _) = video.dims5()?;
-    if channels != 3 {
-        return argument(format!(
-            "the model gives {channels} channels, a video has 3"
-        ));
-    }
-    let frames = video
-        .to_device(&Device::Cpu)?
-        .to_dtype(candle_core::DType::F32)?
-        .permute((0, 2, 3, 4, 1))?;
-    let numbers: Vec<f32> = frames.flatten_all()?.to_vec1()?;
-    if numbers.iter().any(|x| !x.is_finite()) {
-        return Err(Error::NotFinite {
-            half: "the decoder",
-            dtype: word(dtype),
-        });
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to 0..=255"
-    )]
-    let byte = |x: f32| ((x.clamp(-1.0, 1.0) / 2.0 + 0.5) * 255.0).round() as u8;
-    Ok(numbers.into_iter().map(byte).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -451,30 +303,5 @@ mod tests {
             let found: f64 = fps(output, told);
             assert!((found - want).abs() < 1e-9, "{output}: {found}");
         }
-    }
-
-    #[test]
-    fn numbers_become_bytes_and_what_is_none_is_refused() {
-        let video = |numbers: [f32; 3]| {
-            Tensor::new(&numbers, &Device::Cpu)
-                .unwrap()
-                .reshape((1, 3, 1, 1, 1))
-                .unwrap()
-        };
-        assert_eq!(
-            eight_bit(&video([-1.5, 0.0, 1.0]), DType::F32).unwrap(),
-            [0, 128, 255]
-        );
-        let e = eight_bit(&video([0.0, f32::NAN, 0.0]), DType::F32).unwrap_err();
-        assert!(
-            matches!(
-                e,
-                Error::NotFinite {
-                    dtype: "float32",
-                    ..
-                }
-            ),
-            "{e}"
-        );
     }
 }

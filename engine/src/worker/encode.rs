@@ -41,7 +41,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     }
     let ratio = model.config().ratio();
     let size = fitting(ratio, frames.count(), frames.size)
-        .and_then(|size| sizes::encodable(model.config(), size).map(|()| size))
+        .and_then(|size| sizes::encodable(model.config(), size, work.place()).map(|()| size))
         .map_err(|reason| Error::File {
             path: job.input.clone(),
             reason,

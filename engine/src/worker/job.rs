@@ -236,7 +236,7 @@ impl Job {
         let latents = Latents::look(&self.input)?;
         latents.made_for(class(config))?;
         let [_, _, t, h, w] = latents.fits(channels(config), self.item)?;
-        sizes::possible(config, [t, h, w]).map_err(|reason| Error::File {
+        sizes::possible(config, [t, h, w], self.place).map_err(|reason| Error::File {
             path: self.input.clone(),
             reason,
         })?;
@@ -262,7 +262,7 @@ impl Job {
             return wrong(reason);
         }
         fitting(config.ratio(), frames, about.size)
-            .and_then(|size| sizes::encodable(config, size))
+            .and_then(|size| sizes::encodable(config, size, self.place))
             .or_else(wrong)
     }
 

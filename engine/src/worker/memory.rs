@@ -1,12 +1,15 @@
 //! The memory of the host that this process can still have: what is free, and what its limits leave of it.
 //!
 //! Limits are those of its control groups (both versions; a group's own and those of all groups above it, as far as they
-//! are mounted here) and of its address space (`ulimit -v`). The one that leaves least decides.
+//! are mounted here) and of its address space (`ulimit -v`). The one that leaves least decides. What they grant in all is the
+//! most that any work can ever have.
 
 mod groups;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+use super::Place;
 
 /// What there is.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -98,8 +101,62 @@ fn problem(path: &Path, why: &str) -> String {
 
 /// Bytes of memory and swap that this machine has.
 pub(super) fn machine() -> Option<u64> {
-    let text = std::fs::read("/proc/meminfo").ok()?;
-    Some(kib(&text, "MemTotal:")? + kib(&text, "SwapTotal:")?)
+    machine_by(Path::new("/proc"))
+}
+
+fn machine_by(proc: &Path) -> Option<u64> {
+    let text = std::fs::read(proc.join("meminfo")).ok()?;
+    kib(&text, "MemTotal:")?.checked_add(kib(&text, "SwapTotal:")?)
+}
+
+/// The most memory that a process can ever have here, however much is free: the machine's, or what the tightest limit
+/// grants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Most {
+    pub(super) bytes: u64,
+    /// What there is no more than, a clause.
+    pub(super) words: String,
+}
+
+impl Most {
+    /// For work of this process, and of those that it starts, at this place; absent: nobody knows.
+    pub(super) fn at(place: Place) -> Option<Self> {
+        Self::by(Path::new("/proc"), place)
+    }
+
+    fn by(proc: &Path, place: Place) -> Option<Self> {
+        let machine = machine_by(proc).map(|bytes| Self {
+            bytes,
+            words: format!("this machine has {} MiB with its swap", bytes >> 20),
+        });
+        // of the memory of a card the limits of a process tell nothing
+        if place != Place::Cpu {
+            return machine;
+        }
+        // what cannot be read or understood is told where a way is chosen
+        let mut memory = Memory::default();
+        let own = proc.join("self");
+        let swap = memory
+            .read(&proc.join("meminfo"), &|text| {
+                kib(text, "SwapTotal:").map(Some)
+            })
+            .unwrap_or(0);
+        let groups = groups::granted(&own, swap, &mut memory).into_iter();
+        let groups = groups.map(|(bytes, limit)| Self {
+            bytes,
+            words: format!("{limit} grants {} MiB with swap", bytes >> 20),
+        });
+        let space = memory.read(&own.join("limits"), &address_space);
+        let space = space.map(|bytes| Self {
+            bytes,
+            words: format!(
+                "the limit of the address space (ulimit -v) is {} MiB",
+                bytes >> 20
+            ),
+        });
+        let all = machine.into_iter().chain(groups).chain(space);
+        all.min_by_key(|most| most.bytes)
+    }
 }
 
 /// `MemAvailable:   12345 kB` in bytes.

@@ -188,6 +188,7 @@ pub fn exit_code(e: &Error) -> u8 {
         Error::Stopped => EXIT_STOPPED,
         Error::Io { source, .. } if cannot_be_opened(source) => EXIT_MISSING,
         Error::File { .. }
+        | Error::Lost { .. }
         | Error::Weight { .. }
         | Error::Argument(_)
         // in the highest precision: no other attempt mends what went in

@@ -37,6 +37,9 @@ const NOTHING_TO_DO: [&str; 11] = [
 /// Settings that concern convolutions in torch, or how torch counts memory: followed where they ask for what is so.
 const NOT_HERE: [&str; 3] = ["conv2d_tier", "conv_tier", "vram_cap_fraction"];
 
+/// Faults that are a want of the host's memory.
+const OF_MEMORY: [&str; 2] = ["host_oom", "thrash"];
+
 /// Pixels of a tile's edge. A smaller one sees next to nothing of what it shows, a larger one is larger than any video.
 const TILE: RangeInclusive<u64> = 32..=8192;
 /// Pixels that tiles share.
@@ -56,6 +59,8 @@ pub struct Settings {
     pub run: Option<String>,
     /// Which attempt of it, from 1.
     pub attempt: Option<u64>,
+    /// The fault that this attempt answers, where one ended the attempt before.
+    after: Option<String>,
     #[serde(rename = "settings")]
     by_key: BTreeMap<String, String>,
     /// What cannot be understood or followed, a sentence each.
@@ -178,9 +183,12 @@ impl Settings {
         self.by_key.get("vae_device").is_some_and(|v| v == "cpu")
     }
 
-    /// Less of the host's memory than before: it ran out.
+    /// Less of the host's memory than before: it ran out. That a profile asks for few copies from the first attempt on
+    /// tells nothing of that.
     pub(super) fn is_host_short(&self) -> bool {
-        self.by_key.get("host_copies").is_some_and(|v| v == "few")
+        let after = self.after.as_deref();
+        after.is_some_and(|fault| OF_MEMORY.contains(&fault))
+            && self.by_key.get("host_copies").is_some_and(|v| v == "few")
     }
 
     /// Bytes of the card's memory.
@@ -222,6 +230,20 @@ mod tests {
         assert!(s.problems[3].contains("weather = fair: this engine has no such setting"));
         let s = Settings::parse("no JSON");
         assert!(s.problems[0].starts_with("FPT_AGENT_CONFIG cannot be understood"));
+    }
+
+    #[test]
+    fn memory_is_short_after_a_want_of_it_alone() {
+        let short = |after: &str, value: &str| {
+            let text = format!(r#"{{"after": {after}, "settings": {{"host_copies": "{value}"}}}}"#);
+            let s = Settings::parse(&text);
+            s.is_host_short()
+        };
+        assert!(short(r#""host_oom""#, "few") && short(r#""thrash""#, "few"));
+        // as the profile asks for it, whatever ended the attempt before
+        assert!(!short("null", "few") && !short(r#""spin_hang""#, "few"));
+        assert!(!short(r#""host_oom""#, "many"));
+        assert!(!Settings::parse(r#"{"settings": {"host_copies": "few"}}"#).is_host_short());
     }
 
     #[test]

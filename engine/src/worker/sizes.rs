@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::memory::machine;
-use super::{Ready, Settings, Work};
+use super::memory::{Most, machine};
+use super::{Place, Ready, Settings, Work};
 use crate::error::{Error, Result};
 use crate::ops::Backend;
 use crate::ops::cpu::Cpu;
@@ -91,26 +91,31 @@ pub(super) fn altered(config: &Config, settings: &Settings) -> Vec<String> {
 /// A video that is read is kept as bytes, and becomes numbers of four bytes each.
 const READ_COPIES: u64 = 5;
 
-/// What is read of a video at most.
+/// What is read of a video at most; wherever it is computed, that lies in the host's memory.
 pub(super) fn limits() -> Limits {
     Limits {
         frames: MOST_FRAMES,
         side: MOST_PIXELS,
-        bytes: machine().map_or(u64::MAX, |memory| memory / READ_COPIES),
+        bytes: Most::at(Place::Cpu).map_or(u64::MAX, |most| most.bytes / READ_COPIES),
     }
 }
 
-/// Whether a decode of latents of (frames, height, width) can be done on this machine at all; the reason if not. By
+/// Whether a decode of latents of (frames, height, width) can be done at this place at all; the reason if not. By
 /// arithmetic alone: a header of a few bytes may claim anything.
-pub(super) fn possible(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
-    possible_in(config, size, machine())
+pub(super) fn possible(
+    config: &Config,
+    size: [usize; 3],
+    place: Place,
+) -> std::result::Result<(), String> {
+    possible_in(config, size, machine(), Most::at(place).as_ref())
 }
 
-/// The same on a machine with so many bytes of memory and swap; absent: nobody knows.
+/// The same on a machine with so many bytes of memory and swap, where a process may have `most`; absent: nobody knows.
 fn possible_in(
     config: &Config,
     size: [usize; 3],
-    memory: Option<u64>,
+    machine: Option<u64>,
+    most: Option<&Most>,
 ) -> std::result::Result<(), String> {
     let ratio = config.ratio();
     let [t, h, w] = size;
@@ -125,32 +130,37 @@ fn possible_in(
     }
     // no overflow: the limits above are far below
     let bytes = (frames * width * height * 3) as u64;
-    // before the planner is asked, whose own time grows with the size
-    if let Some(memory) = memory.filter(|memory| bytes / DISK_SHARE > *memory) {
-        return Err(too_much(
-            &about,
-            &format!("{} MiB of video", bytes >> 20),
-            memory,
+    // before the planner is asked, whose own time grows with the size; of a process's own limits the disk knows nothing
+    if let Some(memory) = machine.filter(|memory| bytes / DISK_SHARE > *memory) {
+        return Err(format!(
+            "{about}: {} MiB of video, and this machine has {} MiB with its swap",
+            bytes >> 20,
+            memory >> 20
         ));
     }
-    fits_somehow(config, plan::Half::Decoder, size, &about, memory)
+    fits_somehow(config, plan::Half::Decoder, size, &about, most)
 }
 
-/// Whether a video of (frames, height, width), which keeps [`limits`], can be encoded on this machine at all; the
+/// Whether a video of (frames, height, width), which keeps [`limits`], can be encoded at this place at all; the
 /// reason if not.
-pub(super) fn encodable(config: &Config, size: [usize; 3]) -> std::result::Result<(), String> {
+pub(super) fn encodable(
+    config: &Config,
+    size: [usize; 3],
+    place: Place,
+) -> std::result::Result<(), String> {
     let [frames, height, width] = size;
     let about = format!("{frames} frames of {width} x {height} pixels");
-    fits_somehow(config, plan::Half::Encoder, size, &about, machine())
+    let most = Most::at(place);
+    fits_somehow(config, plan::Half::Encoder, size, &about, most.as_ref())
 }
 
-/// Whether the smallest way takes no more than this machine's memory.
+/// Whether the smallest way takes no more than the memory that there can be.
 fn fits_somehow(
     config: &Config,
     half: plan::Half,
     size: [usize; 3],
     about: &str,
-    memory: Option<u64>,
+    most: Option<&Most>,
 ) -> std::result::Result<(), String> {
     let job = Job {
         config,
@@ -164,11 +174,11 @@ fn fits_somehow(
         plan::Half::Encoder => 0,
     };
     let peak = peak.saturating_add(latents);
-    match memory.filter(|memory| peak > *memory) {
-        Some(memory) => Err(too_much(
-            about,
-            &format!("{} MiB of memory in the smallest way", peak >> 20),
-            memory,
+    match most.filter(|most| peak > most.bytes) {
+        Some(most) => Err(format!(
+            "{about}: {} MiB of memory in the smallest way, and {}",
+            peak >> 20,
+            most.words
         )),
         None => Ok(()),
     }
@@ -178,13 +188,6 @@ fn fits_somehow(
 fn latent_bytes(config: &Config, size: [usize; 3]) -> u64 {
     let sides = [super::job::channels(config)].into_iter().chain(size);
     sides.fold(4, |bytes, side| bytes.saturating_mul(side as u64))
-}
-
-fn too_much(about: &str, takes: &str, memory: u64) -> String {
-    format!(
-        "{about}: {takes}, and this machine has {} MiB with its swap",
-        memory >> 20
-    )
 }
 
 /// The smallest way.
@@ -390,7 +393,7 @@ mod tests {
         let hunyuan = Config::Hunyuan(HunyuanConfig::default());
         let wan = Config::Wan(WanConfig::default());
         for config in [&hunyuan, &wan] {
-            assert_eq!(possible(config, [9, 60, 104]), Ok(()));
+            assert_eq!(possible(config, [9, 60, 104], Place::Cpu), Ok(()));
             for size in [
                 [1, 65536, 65536],
                 [1, 1, 16_777_216],
@@ -398,10 +401,15 @@ mod tests {
                 [1, usize::MAX, 1],
                 [16384, 2048, 2048],
             ] {
-                let why = possible(config, size).unwrap_err();
+                let why = possible(config, size, Place::Cpu).unwrap_err();
                 assert!(why.contains("would come of these latents"), "{why}");
             }
         }
+    }
+
+    fn most(bytes: u64) -> Most {
+        let words = "there is so much".to_owned();
+        Most { bytes, words }
     }
 
     /// Bytes from which on a decode of this size is taken to be possible.
@@ -409,7 +417,7 @@ mod tests {
         let (mut below, mut enough) = (0_u64, 1 << 60);
         while enough - below > 1 {
             let middle = below.midpoint(enough);
-            match possible_in(config, size, Some(middle)) {
+            match possible_in(config, size, Some(middle), Some(&most(middle))) {
                 Ok(()) => enough = middle,
                 Err(_) => below = middle,
             }
@@ -434,19 +442,21 @@ mod tests {
             };
             let peak = plan::peak(&job, &Cpu, &least(&config)).unwrap();
             assert_eq!(least_memory(&config, size), peak + latents);
-            let why = possible_in(&config, size, Some(peak)).unwrap_err();
+            // a limit counts, however large the machine is
+            let why = possible_in(&config, size, None, Some(&most(peak))).unwrap_err();
             let want = format!(
-                "{} MiB of memory in the smallest way",
+                "{} MiB of memory in the smallest way, and there is so much",
                 (peak + latents) >> 20
             );
             assert!(why.contains(&want), "{why}");
             // where nobody knows how much there is, it may be enough
-            assert_eq!(possible_in(&config, size, None), Ok(()));
+            assert_eq!(possible_in(&config, size, None, None), Ok(()));
         }
         // 8001 frames of 2048 x 2048: a sixteenth of them is more than the smallest way takes
         let wan = Config::Wan(WanConfig::default());
         let video: u64 = 8001 * 2048 * 2048 * 3;
-        let why = possible_in(&wan, [2001, 256, 256], Some(video / 16 - 1)).unwrap_err();
+        let size = [2001, 256, 256];
+        let why = possible_in(&wan, size, Some(video / 16 - 1), None).unwrap_err();
         let want = format!("{} MiB of video, and this machine has ", video >> 20);
         assert!(why.contains(&want), "{why}");
     }

@@ -13,7 +13,7 @@ use crate::agent::{
     Bound, Channel, Door, Heard, Installed, Look, Subject, Told, Tracker, private_dirs, way,
 };
 use crate::model::event::Level;
-use crate::model::{AgentWay, AttemptSpec, EnvChange, EnvOrigin, Event, ProcSample};
+use crate::model::{AgentWay, AttemptSpec, EnvChange, EnvOrigin, Event, ProcSample, VerdictId};
 use crate::record::RunDir;
 use crate::supervise::evidence::OwnStacks;
 use crate::vault::{Vault, VaultError};
@@ -181,6 +181,7 @@ impl Shell {
             "run": self.dir.id().to_string(),
             "attempt": spec.number,
             "resume": spec.number > 1,
+            "after": self.state.answers().map(VerdictId::as_str),
             "stacks_file": stacks_file,
             "vault": vault,
             "conv_memory": own.join("conv.json"),

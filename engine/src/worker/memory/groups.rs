@@ -22,14 +22,41 @@ pub(super) struct Mount {
 
 /// What every group leaves that limits this process, and the words for it.
 pub(super) fn of(own: &Path, memory: &mut Memory) -> Vec<(u64, String)> {
+    each(own, memory, left)
+}
+
+/// What every group grants that limits this process, used or not, with as much of the machine's swap as it may have.
+pub(super) fn granted(own: &Path, swap: u64, memory: &mut Memory) -> Vec<(u64, String)> {
+    each(own, memory, |version, folder, memory| {
+        let limit = tightest(version, folder, memory)?;
+        let with_swap = limit.saturating_add(swap);
+        let mut read = |name| memory.read(&folder.join(name), &self::limit);
+        Some(match version {
+            Version::Two => {
+                limit.saturating_add(read("memory.swap.max").map_or(swap, |own| own.min(swap)))
+            }
+            // the two together, where swap is counted
+            Version::One => {
+                read("memory.memsw.limit_in_bytes").map_or(with_swap, |own| own.min(with_swap))
+            }
+        })
+    })
+}
+
+/// What `find` gives for every group of this process, and the words for its limit.
+fn each(
+    own: &Path,
+    memory: &mut Memory,
+    find: impl Fn(Version, &Path, &mut Memory) -> Option<u64>,
+) -> Vec<(u64, String)> {
     let groups = memory.read(&own.join("cgroup"), &|text| Some(Some(groups(text))));
     let mounts = memory.read(&own.join("mountinfo"), &|text| Some(Some(mounts(text))));
     let mut found = Vec::new();
     for (version, path) in groups.unwrap_or_default() {
         for folder in folders(version, &path, mounts.as_deref().unwrap_or_default()) {
-            if let Some(left) = left(version, &folder, memory) {
+            if let Some(bytes) = find(version, &folder, memory) {
                 found.push((
-                    left,
+                    bytes,
                     format!("the memory limit of the control group {}", folder.display()),
                 ));
             }
@@ -124,25 +151,26 @@ pub(super) fn folders(version: Version, group: &Path, mounts: &[Mount]) -> Vec<P
         .collect()
 }
 
-/// What the limit of a group leaves; absent: it has none, or that cannot be read.
-fn left(version: Version, folder: &Path, memory: &mut Memory) -> Option<u64> {
-    let (limits, used, cache) = match version {
+/// The limit of a group; absent: it has none, or that cannot be read.
+fn tightest(version: Version, folder: &Path, memory: &mut Memory) -> Option<u64> {
+    let limits = match version {
         // above `high` a group is not ended, but slowed down until nothing moves
-        Version::Two => (
-            &["memory.max", "memory.high"][..],
-            "memory.current",
-            "inactive_file",
-        ),
-        Version::One => (
-            &["memory.limit_in_bytes"][..],
-            "memory.usage_in_bytes",
-            "total_inactive_file",
-        ),
+        Version::Two => &["memory.max", "memory.high"][..],
+        Version::One => &["memory.limit_in_bytes"][..],
     };
     let limits = limits
         .iter()
         .filter_map(|name| memory.read(&folder.join(name), &limit));
-    let limit = limits.collect::<Vec<u64>>().into_iter().min()?;
+    limits.collect::<Vec<u64>>().into_iter().min()
+}
+
+/// What that limit leaves.
+fn left(version: Version, folder: &Path, memory: &mut Memory) -> Option<u64> {
+    let (used, cache) = match version {
+        Version::Two => ("memory.current", "inactive_file"),
+        Version::One => ("memory.usage_in_bytes", "total_inactive_file"),
+    };
+    let limit = tightest(version, folder, memory)?;
     let used = memory.read(&folder.join(used), &|text| number(text).map(Some))?;
     // of files that were read: it goes where it is in the way
     let cache = memory.read(&folder.join("memory.stat"), &|text| {

@@ -84,6 +84,74 @@ fn the_least_of_a_group_and_those_above_it_decides() {
     assert_eq!((memory.left, memory.limit), (Some(FREE), None));
 }
 
+/// What there is at the very most.
+fn most_of(meminfo: &str, files: &[(&str, &str)]) -> (u64, String) {
+    let root = machine_of(&[&[("proc/meminfo", meminfo)], files].concat());
+    let proc = root.path().join("proc");
+    let most = Most::by(&proc, Place::Cpu).unwrap();
+    // where it is not the host that computes, its limits count for nothing
+    let elsewhere = [Place::Card, Place::Auto].map(|place| Most::by(&proc, place));
+    for elsewhere in elsewhere {
+        assert_eq!(elsewhere.map(|most| most.bytes), machine_by(&proc));
+    }
+    let words = most.words.replace(root.path().to_str().unwrap(), "@");
+    (most.bytes / MIB, words)
+}
+
+#[test]
+fn of_a_limit_all_counts_that_it_grants_with_its_swap() {
+    let swap = "MemTotal:       8388608 kB\nMemAvailable:    4194304 kB\nSwapTotal: 1048576 kB\n";
+    let of = |max: &str, swap_max: &str, meminfo| {
+        let files = [
+            ("cg/user.slice/run/memory.max", max),
+            ("cg/user.slice/run/memory.swap.max", swap_max),
+            ("cg/user.slice/run/memory.current", "314572800\n"),
+        ];
+        most_of(meminfo, &[&TWO[..], &files].concat())
+    };
+    let words = |mib: u32| {
+        format!(
+            "the memory limit of the control group @/cg/user.slice/run grants {mib} MiB with swap"
+        )
+    };
+    // that it is used up is no matter: it may be free again
+    assert_eq!(of("314572800\n", "0\n", swap), (300, words(300)));
+    assert_eq!(of("314572800\n", "104857600\n", swap), (400, words(400)));
+    assert_eq!(of("314572800\n", "max\n", swap), (1324, words(1324)));
+    assert_eq!(of("314572800\n", "max\n", MEMINFO), (300, words(300)));
+    let machine = "this machine has 9216 MiB with its swap".to_owned();
+    assert_eq!(of("max\n", "max\n", swap), (9216, machine.clone()));
+    assert_eq!(of("1099511627776\n", "0\n", swap), (9216, machine.clone()));
+    // not understood: no limit
+    assert_eq!(of("plenty\n", "0\n", swap), (9216, machine));
+    let limits = "Max address space         629145600            unlimited            bytes\n";
+    let (mib, said) = most_of(swap, &[("proc/self/limits", limits)]);
+    assert_eq!(
+        (mib, &*said),
+        (600, "the limit of the address space (ulimit -v) is 600 MiB")
+    );
+}
+
+#[test]
+fn of_version_one_swap_counts_where_it_is_counted() {
+    let swap = "MemTotal:       8388608 kB\nSwapTotal: 1048576 kB\n";
+    let of = |together: &[(&str, &str)]| {
+        let files = [
+            ("proc/self/cgroup", "4:memory:/\n"),
+            (
+                "proc/self/mountinfo",
+                "35 31 0:32 / @/m rw - cgroup cgroup rw,memory\n",
+            ),
+            ("m/memory.limit_in_bytes", "314572800\n"),
+        ];
+        most_of(swap, &[&files, together].concat()).0
+    };
+    let together = |bytes| [("m/memory.memsw.limit_in_bytes", bytes)];
+    assert_eq!(of(&together("419430400\n")), 400);
+    assert_eq!(of(&together("9223372036854771712\n")), 1324);
+    assert_eq!(of(&[]), 1324);
+}
+
 #[test]
 fn what_cannot_be_understood_is_said_and_is_no_limit() {
     let wrong = [
@@ -177,6 +245,8 @@ fn this_machine_says_what_it_has() {
     assert!(memory.left.is_some_and(|left| left > 0), "{memory:?}");
     assert_eq!(memory.problems, Vec::<String>::new());
     assert!(machine() >= memory.left);
+    let most = Most::at(Place::Cpu).map(|most| most.bytes);
+    assert!(machine() >= most && most >= memory.left, "{most:?}");
 }
 
 #[test]

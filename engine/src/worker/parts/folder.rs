@@ -19,8 +19,16 @@ const MOST_NOTED: usize = 4096;
 /// Another process may remove the folder while this one opens it, so often at most.
 const MOST_RACES: u32 = 100;
 
+#[cfg(test)]
+thread_local! {
+    /// How often a folder was listed by this thread.
+    pub(super) static LISTED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
 /// Names and paths of what is in a folder.
 pub(super) fn names(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    #[cfg(test)]
+    LISTED.set(LISTED.get() + 1);
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(io(folder))? {
         let entry = entry.map_err(io(folder))?;

@@ -8,13 +8,14 @@ mod begun;
 mod digest;
 mod folder;
 mod frames;
+mod keep;
+mod states;
+mod there;
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use candle_core::Device;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,9 +23,10 @@ pub(super) use self::digest::Digest;
 use self::folder::{
     Finished, LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, noted, remove,
 };
-use self::frames::{Part, Unfit};
-use crate::error::{Error, RAISE_LIMIT, Result, io};
-use crate::vae::Carry;
+pub(super) use self::keep::frames_in;
+pub(super) use self::states::Stop;
+use self::there::Unfit;
+use crate::error::{Error, Result, io};
 use crate::video::{self, Size};
 
 /// Of the files in a folder: another one has other folders. The second has a hash of the frames in their names.
@@ -39,12 +41,6 @@ const BEGUN: &str = "begun.json";
 const PART: &str = ".part";
 /// The output while it is written.
 const WHOLE: &str = "whole";
-/// A state up to this size is always kept.
-const SMALL: usize = 8 << 20;
-/// A larger one is kept where that costs at most one part in so many of the time.
-const SHARE: u32 = 10;
-/// Bytes that are assumed to be written in a second before one was.
-const SPEED: usize = 500 << 20;
 
 /// The folder of one output and one set of settings.
 #[derive(Debug)]
@@ -63,19 +59,10 @@ pub(super) struct Parts {
     refused: bool,
     /// Frames up to the state that a later run goes on from, as far as this one knows.
     kept: usize,
+    /// A later run can go on from frames without a state.
+    alone: bool,
     /// What of the frames is of no use, and was not told yet.
     unfit: Vec<Unfit>,
-}
-
-/// Where an earlier decode stopped.
-#[derive(Debug, Default)]
-pub(super) struct Stop {
-    /// Frames that are there up to it.
-    pub(super) frames: usize,
-    /// What the next ones need; absent: nothing to go on from.
-    pub(super) carry: Option<Carry>,
-    /// Why states that are there are of no use, a sentence each.
-    pub(super) unfit: Vec<String>,
 }
 
 impl Parts {
@@ -115,6 +102,7 @@ impl Parts {
             cost: None,
             refused: false,
             kept: 0,
+            alone: false,
             unfit: Vec::new(),
         })
     }
@@ -156,162 +144,6 @@ impl Parts {
             }
         }
         self.note(WAY, way)
-    }
-
-    /// Where an earlier decode stopped: the newest state whose frames are all there, and how many that is. A state has no
-    /// more than `most` bytes.
-    pub(super) fn resume(&mut self, device: &Device, most: u64) -> Result<Stop> {
-        let there = self.frames_there()?;
-        let mut states = self.states()?;
-        states.sort_unstable_by_key(|(frames, _)| std::cmp::Reverse(*frames));
-        let mut stop = Stop::default();
-        for (frames, path) in states {
-            // of frames that were not written, or are torn: it waits for nothing
-            if frames > there {
-                continue;
-            }
-            // one that cannot be read is as good as none
-            match Carry::load(&path, device, most) {
-                Ok(carry) if carry.frames() == frames => {
-                    stop.frames = frames;
-                    stop.carry = Some(carry);
-                    break;
-                }
-                Ok(carry) => stop.unfit.push(format!(
-                    "{}: is of {} frames, not of {frames}",
-                    path.display(),
-                    carry.frames()
-                )),
-                Err(e) => stop.unfit.push(e.to_string()),
-            }
-        }
-        self.kept = stop.frames;
-        Ok(stop)
-    }
-
-    /// Keeps finished frames, and, where that is worth its time, what the next ones need. That is insurance alone: where
-    /// it cannot be written, or the frames need its room, the decode goes on without it; the words for that come once.
-    pub(super) fn keep(
-        &mut self,
-        first: usize,
-        frames: &[u8],
-        carry: &Carry,
-    ) -> Result<Option<String>> {
-        let part = self.part(first, frames);
-        let mut told = None;
-        if let (Err(e), fit) = self.write_frames(&part, frames) {
-            // where the room of the states is not enough for all frames that are to come, a later run needs them more
-            let coming = self
-                .total
-                .saturating_sub(first)
-                .saturating_mul(self.size.frame());
-            let room = self.state_bytes()?.saturating_add(fit);
-            if !e.is_full() || e.is_beyond_limit() || room < coming as u64 {
-                return Err(e);
-            }
-            self.drop_states()?;
-            self.write_frames(&part, frames).0?;
-            told = self.refuse(&e);
-        }
-        self.replace_others(&part)?;
-        if self.refused || carry.frames() >= self.total || !self.is_worth(carry.bytes()) {
-            return Ok(told);
-        }
-        let begun = Instant::now();
-        let name = format!("state-{:06}.bin", carry.frames());
-        match self.write(&name, |path| carry.save(path)) {
-            Err(e @ Error::Io { .. }) => return Ok(self.refuse(&e)),
-            written => written?,
-        }
-        self.kept = carry.frames();
-        self.cost = Some(begun.elapsed());
-        self.saved = Instant::now();
-        for (frames, path) in self.states()? {
-            if frames < carry.frames() {
-                // an old one does no harm
-                let _ = fs::remove_file(path);
-            }
-        }
-        Ok(None)
-    }
-
-    /// The second: how many bytes fitted, where they did not all.
-    fn write_frames(&self, part: &Part, frames: &[u8]) -> (Result<()>, u64) {
-        let mut fit = 0;
-        let written = self.write_as(&part.path, |path| {
-            let mut file = File::create(path).map_err(io(path))?;
-            file.write_all(frames).map_err(io(path)).inspect_err(|_| {
-                fit = file.metadata().map_or(0, |about| about.len());
-            })
-        });
-        (written, fit)
-    }
-
-    /// What may be done after `e`, for which there was no room, and what a later run goes on from.
-    pub(super) fn cure(&self, e: &Error) -> String {
-        let (total, kept) = (self.total, self.kept);
-        let there = self.frames_there().unwrap_or(0);
-        let at = self.root.display();
-        let done = there >= total;
-        let missing = total
-            .saturating_sub(there)
-            .saturating_mul(self.size.frame());
-        let room = missing.div_ceil(1 << 20);
-        let what = match (e.is_beyond_limit(), done) {
-            (true, _) => format!("no file may be as large there: {RAISE_LIMIT}"),
-            (_, true) => "make room there for the video".to_owned(),
-            _ => format!("make {room} MiB free there, and room for the video"),
-        };
-        if done {
-            return format!(
-                "all {total} frames are kept in {at}: {what}, and the same command writes it without decoding again"
-            );
-        }
-        // frames alone are no place to go on from
-        if kept == 0 {
-            return format!(
-                "{what}, and give the same command again, or name an output on another disk"
-            );
-        }
-        format!(
-            "{kept} of {total} frames are kept in {at}: {what}, and the same command goes on after them"
-        )
-    }
-
-    /// From here on no state is kept; the words for it, the first time.
-    fn refuse(&mut self, why: &Error) -> Option<String> {
-        let first = !std::mem::replace(&mut self.refused, true);
-        first.then(|| {
-            format!(
-                "what the decode would go on from after a kill cannot be kept ({why}): it goes on without that"
-            )
-        })
-    }
-
-    /// Bytes of all states.
-    fn state_bytes(&self) -> Result<u64> {
-        let states = self.states()?;
-        let sizes = states
-            .iter()
-            .filter_map(|(_, path)| Some(path.metadata().ok()?.len()));
-        Ok(sizes.sum())
-    }
-
-    /// Removes what the next frames would need, to have its room.
-    pub(super) fn drop_states(&mut self) -> Result<()> {
-        for (_, path) in self.states()? {
-            // what stays takes room and does no other harm
-            let _ = fs::remove_file(&path);
-        }
-        self.kept = 0;
-        Ok(())
-    }
-
-    fn is_worth(&self, bytes: usize) -> bool {
-        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let guess = || Duration::from_secs_f64(bytes as f64 / SPEED as f64);
-        let cost = self.cost.unwrap_or_else(guess);
-        bytes <= SMALL || self.saved.elapsed() >= cost * SHARE
     }
 
     /// Takes everything of ours away, of other settings as well: the output is there.
@@ -366,16 +198,6 @@ impl Parts {
     fn write_as(&self, whole: &Path, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         let rename = |part: &Path| fs::rename(part, whole).map_err(io(whole));
         video::whole(&self.folder.join(PART), work, rename)
-    }
-
-    fn states(&self) -> Result<Vec<(usize, PathBuf)>> {
-        let names = self.names()?.into_iter();
-        Ok(names
-            .filter_map(|(name, path)| {
-                let frames = name.strip_prefix("state-")?.strip_suffix(".bin")?;
-                Some((frames.parse().ok()?, path))
-            })
-            .collect())
     }
 
     fn names(&self) -> Result<Vec<(String, PathBuf)>> {

@@ -1,4 +1,8 @@
+use candle_core::Device;
+
+use super::there::There;
 use super::*;
+use crate::vae::Carry;
 
 pub(super) const SIZE: Size = Size {
     width: 2,
@@ -18,7 +22,13 @@ pub(super) fn state(frames: usize) -> Carry {
 
 /// The frames that an earlier decode has left to go on from.
 pub(super) fn stopped(parts: &mut Parts) -> usize {
-    parts.resume(&Device::Cpu, MOST).unwrap().frames
+    stop(parts).carry.map_or(0, |carry| carry.frames())
+}
+
+/// The newest state of the frames that are there.
+fn stop(parts: &mut Parts) -> Stop {
+    let there = parts.frames_there().unwrap();
+    parts.resume(&Device::Cpu, MOST, &(0..=there)).unwrap()
 }
 
 pub(super) fn open(folder: &Path) -> Parts {
@@ -38,8 +48,8 @@ fn whole_frames_and_their_state_are_found_again() {
     parts.keep(1, &[2; 24], &state(5)).unwrap();
     drop(parts);
     let mut parts = open(folder.path());
-    let stop = parts.resume(&Device::Cpu, MOST).unwrap();
-    assert_eq!((stop.frames, stop.carry.unwrap().frames()), (5, 5));
+    let stop = stop(&mut parts);
+    assert_eq!(stop.carry.unwrap().frames(), 5);
     assert_eq!(stop.unfit, Vec::<String>::new());
     // cut short, as by a full disk: only what lies before it counts
     let path = parts.part(1, &[2; 24]).path;
@@ -79,8 +89,8 @@ fn whole_frames_and_their_state_are_found_again() {
 
 /// The words for states that are of no use, without their folder.
 fn unfit(parts: &mut Parts) -> Vec<String> {
-    let stop = parts.resume(&Device::Cpu, MOST).unwrap();
-    assert_eq!(stop.frames, 0);
+    let stop = stop(parts);
+    assert!(stop.carry.is_none());
     let folder = format!("{}/", parts.folder.display());
     let all = stop.unfit.iter();
     all.map(|text| text.strip_prefix(&folder).unwrap().to_owned())
@@ -119,7 +129,6 @@ fn a_state_that_is_not_whole_or_another_is_told_and_not_gone_on_from() {
         unfit(&mut parts),
         ["state-000004.bin: is of 5 frames, not of 4"]
     );
-    fs::remove_file(parts.folder.join("state-000004.bin")).unwrap();
     // longer than the memory of any machine: it is not read
     let huge = File::create(&path).unwrap();
     huge.set_len(1 << 42).unwrap();
@@ -128,9 +137,10 @@ fn a_state_that_is_not_whole_or_another_is_told_and_not_gone_on_from() {
         told[0].contains("4398046511104 bytes are no state of this decode, which takes 1048576"),
         "{told:?}"
     );
-    fs::remove_file(&path).unwrap();
     pipe(&path);
     assert_eq!(unfit(&mut parts), ["state-000005.bin: not a regular file"]);
+    // each is told once, and gone
+    assert!(parts.state_before(TOTAL).unwrap() == 0 && unfit(&mut parts).is_empty());
 }
 
 /// A pipe, to open which would wait for its other end for ever.
@@ -219,7 +229,7 @@ fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
     let told = parts.keep(1, &[2; 24], &state(5)).unwrap().unwrap();
     assert!(told.contains("goes on without"), "{told}");
     assert_eq!(parts.frames_there().unwrap(), 5);
-    assert!(parts.states().unwrap().is_empty());
+    assert!(There::of(&parts).unwrap().states.is_empty());
     assert!(parts.cure(&e).contains("give the same command again"));
     drop(parts);
     let cure = open_of(folder.path(), 5).cure(&e);

@@ -1,0 +1,259 @@
+//! The frames that are missing, piece by piece.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use candle_core::{DType, Device, Tensor};
+use serde_json::json;
+
+use super::{Plan, class};
+use crate::error::{Error, Result, argument};
+use crate::plan::{self, Half, Way};
+use crate::vae::precision::word;
+use crate::vae::{Chunk, Decoder, Start};
+use crate::worker::parts::{Parts, Stop, frames_in};
+use crate::worker::watch::Watch;
+use crate::worker::{Ready, Work, say, sizes};
+
+/// What is the same for all pieces.
+struct Decode<'a> {
+    plan: &'a Plan,
+    work: &'a Work<'a>,
+    way: &'a Way,
+    device: &'a Device,
+    /// What the frames were computed in.
+    dtype: DType,
+    /// Bytes that the decode takes: a state is part of that.
+    most: u64,
+}
+
+impl Plan {
+    /// Decodes what is missing, each piece from the nearest place from which it comes out as in a whole decode. `again`:
+    /// this attempt has made all frames before.
+    pub(super) fn decode(
+        &self,
+        work: &Work<'_>,
+        ready: Ready,
+        way: &Way,
+        parts: &mut Parts,
+        again: bool,
+    ) -> Result<()> {
+        let told = work.told;
+        let Ready { backend, name, .. } = ready;
+        let decode = Decode {
+            plan: self,
+            work,
+            way,
+            device: backend.device(),
+            dtype: backend.dtype(),
+            most: plan::peak(&self.job(), &*backend, way)?,
+        };
+        let mut gaps = parts.gaps()?;
+        let (mut start, unfit) = decode.start(parts, &gaps)?;
+        decode.say(parts, (&gaps, &start), unfit, again)?;
+        say(&format!("decoding on {name}, {}", sizes::words(way)));
+        told.send("fix", json!({ "what": "plan", "way": sizes::words(way) }));
+        let decoder = self.model.decoder(Arc::clone(&backend))?;
+        if let Some(text) = self
+            .model
+            .unused(Half::Decoder)
+            .filter(|_| !self.unused.replace(true))
+        {
+            work.problem(&text);
+        }
+        let mut latents = self.latents.clone();
+        if !self.scaling_applied {
+            latents = decoder.unscale(&latents)?;
+        }
+        told.phase(
+            "vae_decode",
+            json!({ "model": class(self.model.config()), "shape": latents.dims() }),
+        );
+        let mut watch = Watch::new(told, work.settings.piece_limit());
+        loop {
+            decode.piece((&decoder, &latents), &start, &gaps, parts, &mut watch)?;
+            let left = parts.gaps()?;
+            let Some(gap) = left.first() else {
+                return Ok(());
+            };
+            if frames_in(&left) >= frames_in(&gaps) {
+                return Err(Error::Lost {
+                    path: work.job.output.clone(),
+                    reason: format!(
+                        "frame {} is gone from beside it, though it was just written",
+                        gap.start
+                    ),
+                });
+            }
+            gaps = left;
+            let unfit;
+            (start, unfit) = decode.start(parts, &gaps)?;
+            for text in unfit {
+                work.problem(&format!("{text}: the decode goes on without it"));
+            }
+        }
+    }
+}
+
+impl Decode<'_> {
+    /// Where the work for the first gap begins: at the newest state before it, if what the way's arithmetic gives is
+    /// none that is nearer. The second: why states are of no use.
+    fn start(&self, parts: &mut Parts, gaps: &[Range<usize>]) -> Result<(Start, Vec<String>)> {
+        let Some(gap) = gaps.first() else {
+            return argument("nothing is missing");
+        };
+        let start = self.arithmetic(gap.start)?;
+        let range = start.first.max(1)..=gap.start;
+        let Stop { carry, unfit } = parts.resume(self.device, self.most, &range)?;
+        Ok((carry.map_or(start, Start::after), unfit))
+    }
+
+    fn arithmetic(&self, frame: usize) -> Result<Start> {
+        let [latents, _, _] = self.plan.grid;
+        Start::of(self.plan.model.config(), self.way, latents, frame)
+    }
+
+    /// What is there, and what is made of what is not as it was.
+    fn say(
+        &self,
+        parts: &mut Parts,
+        (gaps, start): (&[Range<usize>], &Start),
+        unfit: Vec<String>,
+        again: bool,
+    ) -> Result<()> {
+        let total = self.plan.frames;
+        if self.arithmetic(total.saturating_sub(1))?.first > 0 {
+            parts.need_no_state();
+        }
+        let from = gaps.first().map_or(0, |gap| gap.start);
+        // frames that are there and are gone through once more are as good as none
+        let stay = (total - frames_in(gaps)).saturating_sub(from - start.first);
+        let goes_on = matches!(gaps, [gap] if gap.end == total);
+        let instead = match (stay, goes_on) {
+            (0, _) => "the decode begins anew".to_owned(),
+            (1, true) => "the decode goes on after the first frame".to_owned(),
+            (_, true) => format!("the decode goes on after {stay} frames"),
+            (1, false) => "what is missing is decoded again, and one frame stays".to_owned(),
+            (_, false) => format!("what is missing is decoded again, and {stay} frames stay"),
+        };
+        for text in parts.unfit()?.into_iter().chain(unfit) {
+            self.work.problem(&format!("{text}: {instead}"));
+        }
+        if stay > 0 {
+            let whence = if again {
+                ""
+            } else {
+                " from an earlier attempt"
+            };
+            say(&format!("{stay} of {total} frames are there{whence}"));
+        }
+        Ok(())
+    }
+
+    /// Decodes from `start` on as long as that is the nearest way to what is missing.
+    fn piece(
+        &self,
+        (decoder, latents): (&Decoder, &Tensor),
+        start: &Start,
+        gaps: &[Range<usize>],
+        parts: &mut Parts,
+        watch: &mut Watch<'_>,
+    ) -> Result<()> {
+        let told = self.work.told;
+        let total = self.plan.frames;
+        let mut enough = false;
+        let mut sink = |chunk: Chunk| {
+            if chunk.first < start.first {
+                return told.between();
+            }
+            let bytes = eight_bit(&chunk.video, self.dtype)?;
+            if let Some(text) = parts.keep(chunk.first, &bytes, &chunk.carry)? {
+                self.work.problem(&text);
+            }
+            let at = chunk.carry.frames();
+            say(&format!("{at} of {total} frames"));
+            told.between()?;
+            enough = self.is_enough(parts, gaps, at)?;
+            if enough {
+                // to end the decode: it is asked for no more
+                return Err(Error::Stopped);
+            }
+            Ok(())
+        };
+        let from = start.carry.as_ref();
+        match decoder.decode_way(latents, self.way, from, watch, &mut sink) {
+            Err(Error::Stopped) if enough => Ok(()),
+            ended => ended,
+        }
+    }
+
+    /// Whether after `at` frames nothing is missing, or only what is reached sooner from elsewhere.
+    fn is_enough(&self, parts: &Parts, gaps: &[Range<usize>], at: usize) -> Result<bool> {
+        let Some(next) = gaps.iter().find(|gap| gap.end > at) else {
+            return Ok(true);
+        };
+        if next.start <= at {
+            return Ok(false);
+        }
+        let start = self.arithmetic(next.start)?;
+        Ok(start.work > at || parts.state_before(next.start)? > at)
+    }
+}
+
+/// (1, 3, T, H, W) of -1 to 1 as frames of 8-bit RGB.
+fn eight_bit(video: &Tensor, dtype: DType) -> Result<Vec<u8>> {
+    let (_, channels, _, _, _) = video.dims5()?;
+    if channels != 3 {
+        return argument(format!(
+            "the model gives {channels} channels, a video has 3"
+        ));
+    }
+    let frames = video
+        .to_device(&Device::Cpu)?
+        .to_dtype(candle_core::DType::F32)?
+        .permute((0, 2, 3, 4, 1))?;
+    let numbers: Vec<f32> = frames.flatten_all()?.to_vec1()?;
+    if numbers.iter().any(|x| !x.is_finite()) {
+        return Err(Error::NotFinite {
+            half: "the decoder",
+            dtype: word(dtype),
+        });
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to 0..=255"
+    )]
+    let byte = |x: f32| ((x.clamp(-1.0, 1.0) / 2.0 + 0.5) * 255.0).round() as u8;
+    Ok(numbers.into_iter().map(byte).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_become_bytes_and_what_is_none_is_refused() {
+        let video = |numbers: [f32; 3]| {
+            Tensor::new(&numbers, &Device::Cpu)
+                .unwrap()
+                .reshape((1, 3, 1, 1, 1))
+                .unwrap()
+        };
+        assert_eq!(
+            eight_bit(&video([-1.5, 0.0, 1.0]), DType::F32).unwrap(),
+            [0, 128, 255]
+        );
+        let e = eight_bit(&video([0.0, f32::NAN, 0.0]), DType::F32).unwrap_err();
+        assert!(
+            matches!(
+                e,
+                Error::NotFinite {
+                    dtype: "float32",
+                    ..
+                }
+            ),
+            "{e}"
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! In which way a decode goes on.
+
+use super::Plan;
+use crate::error::{Error, Result};
+use crate::ops::Backend;
+use crate::plan::{self, Choice, Half, Room, Way};
+use crate::worker::attempt::Try;
+use crate::worker::parts::Parts;
+use crate::worker::{Ready, Work, sizes};
+
+impl Plan {
+    /// The planner's way, or that of the frames that are there already, if it still fits: another would give
+    /// others.
+    ///
+    /// `is_first`: this attempt has not decoded yet, and what is known of one is known of that before it.
+    pub(super) fn choose(
+        &self,
+        work: &Work<'_>,
+        now: &Try,
+        ready: &Ready,
+        parts: &mut Parts,
+        (chosen, is_first): (&mut Option<Choice>, bool),
+    ) -> Result<Way> {
+        let job = self.job();
+        let backend = &*ready.backend;
+        let weights = self.model.weight_bytes(Half::Decoder, now.dtype);
+        let room = sizes::room(work, ready, weights);
+        let fits = |way: Way| {
+            let peak = plan::peak(&job, backend, &way).ok()?;
+            let left = room.left().unwrap_or(u64::MAX);
+            (peak <= left && now.failed.is_none()).then_some(Choice { way, peak })
+        };
+        let before = self.before(work, backend, parts);
+        let too_much =
+            before.filter(|_| is_first && now.failed.is_none() && is_killed(work, backend, parts));
+        let choice = match (too_much, before.and_then(fits)) {
+            (Some(way), _) => self.below(work, backend, &room, &way)?,
+            (None, Some(choice)) => choice,
+            (None, None) => sizes::choose(&job, backend, &room, now.failed.as_ref())?,
+        };
+        if before != Some(choice.way) {
+            parts.begin(&sizes::to_json(&choice.way))?;
+        }
+        if let Some(run) = &work.settings.run
+            && let Err(e) = parts.note_begin(run)
+        {
+            work.problem(&format!(
+                "{e}: should this attempt be killed, the next takes the same way"
+            ));
+        }
+        *chosen = Some(choice);
+        Ok(choice.way)
+    }
+
+    /// A way that takes half of what `way` takes: the kernel ends a process without a word, and the ladder has one rung for that.
+    fn below(
+        &self,
+        work: &Work<'_>,
+        backend: &dyn Backend,
+        room: &Room,
+        way: &Way,
+    ) -> Result<Choice> {
+        let job = self.job();
+        let half = plan::peak(&job, backend, way)? / 2;
+        let choice = sizes::choose(&job, backend, &sizes::at_most(room, half), None)?;
+        let before = sizes::words(way);
+        if choice.way == *way {
+            work.problem(&format!(
+                "the attempt before, {before}, ended for want of memory, and there is no smaller way: free memory, or set vae_tile and vae_chunk"
+            ));
+        } else {
+            let e = Error::Memory(format!(
+                "the attempt before, {before}, ended without a frame"
+            ));
+            work.retreat(&e, "tiles", "smaller");
+        }
+        Ok(choice)
+    }
+
+    /// The way of an earlier attempt. One that cannot be read, or is none of this model, is as good as none, and said.
+    fn before(&self, work: &Work<'_>, backend: &dyn Backend, parts: &Parts) -> Option<Way> {
+        let told = match parts.way() {
+            Ok(told) => told?,
+            Err(e) => {
+                work.problem(&format!("{e}: the decode begins anew"));
+                return None;
+            }
+        };
+        let suits = |way: &Way| plan::peak(&self.job(), backend, way).is_ok();
+        let way = sizes::from_json(&told).filter(suits);
+        if way.is_none() {
+            work.problem(&format!(
+                "{}: says nothing of how this video can be decoded: the decode begins anew",
+                parts.way_path().display()
+            ));
+        }
+        way
+    }
+}
+
+/// Whether the attempt before was ended for want of the host's memory, and its way made no frame.
+fn is_killed(work: &Work<'_>, backend: &dyn Backend, parts: &Parts) -> bool {
+    if !backend.device().is_cpu() || !work.settings.is_host_short() {
+        return false;
+    }
+    let Some(run) = &work.settings.run else {
+        return false;
+    };
+    parts.got_nowhere(run).unwrap_or_else(|e| {
+        work.problem(&format!("{e}: nothing is known of the attempt before"));
+        false
+    })
+}

@@ -1,0 +1,113 @@
+//! What the program says: its lines, and marks that are read from them.
+
+use crate::model::{Cite, CiteKind, FindMark, Line, Mono, VerdictId};
+
+use super::Context;
+use crate::detect::facts::OpenFind;
+use crate::detect::signature::{self, Hint, Reported};
+
+impl Context {
+    pub(super) fn observe_words(
+        &mut self,
+        now: Mono,
+        seq: u64,
+        line: &Line,
+        error: Option<Reported>,
+    ) {
+        let text = line.text.as_str();
+        self.same_words_again(now, seq, line);
+        let said = self.frames.refine(text, error);
+        let reported = self.of_our_card(text, said);
+        match reported {
+            Some(r) => {
+                if r.verdict == VerdictId::NanOutput && self.errors.spoilt().is_none() {
+                    self.spoilt_in = Some((self.phase, self.section));
+                }
+                self.errors.note(r, line_cite(now, seq, line));
+            }
+            None if !signature::is_request(text) => self.errors.plain_line(),
+            None => {}
+        }
+        if self.frames.line(text) {
+            self.errors.exception(now, reported.is_some());
+            self.printed = Some(line_cite(now, seq, line));
+        }
+        match signature::hint(text) {
+            Some(Hint::KeptOnCard) => self.kept_on_card = Some(line_cite(now, seq, line)),
+            Some(Hint::TakenOff) => self.kept_on_card = None,
+            Some(Hint::CpuOnly) => {
+                self.cpu_only
+                    .get_or_insert_with(|| line_cite(now, seq, line));
+            }
+            None => {}
+        }
+    }
+
+    /// The line in which the program itself says what was heard from its agent before.
+    fn same_words_again(&mut self, now: Mono, seq: u64, line: &Line) {
+        let heard = self.exception.as_mut().filter(|cite| cite.line.is_none());
+        if let Some(cite) = heard.filter(|cite| line.text.contains(&cite.text)) {
+            *cite = line_cite(now, seq, line);
+        }
+    }
+
+    /// A lack of memory is one of the GTT where the card has that for its memory.
+    pub(super) fn of_our_card(&self, text: &str, said: Option<Reported>) -> Option<Reported> {
+        match said {
+            Some(r) if r.verdict == VerdictId::GpuOom && self.cards.runs_out_of_gtt(text) => {
+                Some(Reported {
+                    verdict: VerdictId::GttExhausted,
+                    rank: r.rank,
+                })
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn observe_find(&mut self, now: Mono, seq: u64, mark: &FindMark) {
+        // a mark is read from the line before it
+        let cite = self
+            .last_line
+            .clone()
+            .unwrap_or_else(|| event_cite(now, seq, ""));
+        if let FindMark::Release(told) = mark {
+            self.release.learn(*told);
+        }
+        OpenFind::fold(&mut self.find, now, cite, mark);
+    }
+
+    /// Words of the program: the last line, where it has them.
+    pub(super) fn said(&self, at: Mono, seq: u64, text: &str) -> Cite {
+        match &self.last_line {
+            Some(line) if line.text.contains(text) => line.clone(),
+            _ => Cite {
+                kind: CiteKind::Console,
+                ..event_cite(at, seq, text)
+            },
+        }
+    }
+
+    /// Whether the program's last words announce that a model is moved to the card or off it.
+    pub(in crate::detect) fn last_words_move_a_model(&self) -> bool {
+        let last = self.last_line.as_ref();
+        last.is_some_and(|l| signature::announces_a_move(&l.text))
+    }
+}
+
+pub(super) fn line_cite(at: Mono, seq: u64, line: &Line) -> Cite {
+    Cite {
+        kind: CiteKind::Console,
+        line: Some(line.row).filter(|row| *row != 0),
+        ..event_cite(at, seq, &line.text)
+    }
+}
+
+pub(super) fn event_cite(at: Mono, seq: u64, text: &str) -> Cite {
+    Cite {
+        seq,
+        at,
+        kind: CiteKind::Event,
+        line: None,
+        text: text.chars().take(Cite::MOST).collect(),
+    }
+}
