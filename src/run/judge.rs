@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
+use crate::model::worker::own_work;
 use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict, VerdictId};
 use crate::policy::{RemedyFacts, advise, decide, remedy};
 
@@ -154,6 +155,7 @@ impl RunState {
             vram: card.and_then(|c| c.vram_total.last().copied()),
             arch: card.and_then(|c| c.arch.clone()),
             vendor: card.map(|c| c.vendor),
+            own: own_work(&self.started.argv),
         };
         let mut remedy = remedy(verdict, &facts);
         // what is not ours is never started again by itself
