@@ -44,6 +44,8 @@ mod memory;
 #[cfg(test)]
 mod no_alarm;
 #[cfg(test)]
+mod own_worker;
+#[cfg(test)]
 mod parts;
 #[cfg(test)]
 mod records;
