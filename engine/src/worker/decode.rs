@@ -155,7 +155,10 @@ impl Plan {
                 Some(way) => way,
                 None => self.choose(work, now, &ready, parts, chosen)?,
             };
+            note_begin(work, parts);
             self.decode(work, ready, &way, parts)?;
+        } else {
+            note_begin(work, parts);
         }
         for text in parts.unfit()? {
             work.problem(&format!("{text}: all frames are there without it"));
@@ -191,13 +194,6 @@ impl Plan {
         };
         if before != Some(choice.way) {
             parts.begin(&sizes::to_json(&choice.way))?;
-        }
-        if let Some(run) = &work.settings.run
-            && let Err(e) = parts.note_begin(run)
-        {
-            work.problem(&format!(
-                "{e}: should this attempt be killed, the next takes the same way"
-            ));
         }
         *chosen = Some(choice);
         Ok(choice.way)
@@ -356,6 +352,17 @@ impl Plan {
             },
             |whole| parts.finishing(whole, self.fps),
         )
+    }
+}
+
+/// Says which run works here: by that the next attempt knows what came of this one, and whoever started it what it left.
+fn note_begin(work: &Work<'_>, parts: &Parts) {
+    if let Some(run) = &work.settings.run
+        && let Err(e) = parts.note_begin(run)
+    {
+        work.problem(&format!(
+            "{e}: should this attempt be killed, the next takes the same way"
+        ));
     }
 }
 

@@ -8,6 +8,7 @@ mod begun;
 mod digest;
 mod folder;
 mod frames;
+mod left;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -23,6 +24,7 @@ use self::folder::{
     Finished, LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, noted, remove,
 };
 use self::frames::{Part, Unfit};
+pub use self::left::{Beginnings, Kept};
 use crate::error::{Error, RAISE_LIMIT, Result, io};
 use crate::vae::Carry;
 use crate::video::{self, Size};
@@ -117,25 +119,6 @@ impl Parts {
             kept: 0,
             unfit: Vec::new(),
         })
-    }
-
-    /// After the end of a process that was killed: what it has left that no decode could go on from is removed, or need
-    /// not. What another process decodes to stays as it is.
-    pub(super) fn tidy(output: &Path) {
-        let root = Self::root(output);
-        // without a lock nobody of ours was there; it is not followed if it is a link
-        let path = root.join(LOCK);
-        if !path.symlink_metadata().is_ok_and(|about| about.is_file()) {
-            return;
-        }
-        let lock = File::options().write(true).open(&path);
-        if let Ok(lock) = lock
-            && lock.try_lock().is_ok()
-            && is_still_there(&lock, &path)
-        {
-            let is_done = |folder: &Path| folder::has_finished(folder, output, None);
-            remove(&root, |folder| !has_frames(folder) || is_done(folder));
-        }
     }
 
     /// The way by which the frames that are there were made; an error where what says it cannot be read.
@@ -371,10 +354,7 @@ impl Parts {
     fn states(&self) -> Result<Vec<(usize, PathBuf)>> {
         let names = self.names()?.into_iter();
         Ok(names
-            .filter_map(|(name, path)| {
-                let frames = name.strip_prefix("state-")?.strip_suffix(".bin")?;
-                Some((frames.parse().ok()?, path))
-            })
+            .filter_map(|(name, path)| Some((folder::frames_of_state(&name)?, path)))
             .collect())
     }
 
