@@ -34,6 +34,7 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
     }
     state.detector.observe(env);
     state.apply(&env.event, &mut effects);
+    state.look_again(&env.event);
     state.tell_trust(&mut effects);
     if matches!(env.event, Event::Sample(_) | Event::Tick) {
         state.judge(&mut effects);
