@@ -83,7 +83,7 @@ impl RunState {
             .attached_words(&env.event)
             .or_else(|| words(&env.event));
         if let Some(text) = text {
-            self.log.own(env.at, self.phase, text);
+            self.log.event(env.at, self.phase, &env.event, text);
         }
     }
 
