@@ -9,7 +9,7 @@ use framepack_tui::model::{Bytes, Event, VerdictId};
 use rustix::process::Signal;
 
 use crate::decode::{LIMIT, decode, latents, lines, many_chunks, model, refused, words};
-use crate::harness::{BINARY, Finished, Home, Running, Start, wait_until};
+use crate::harness::{BINARY, Finished, Home, Running, Start, python, wait_until};
 use crate::terminal::Terminal;
 
 /// A decode on a card whose program is this script; `$OUT` is the output.
@@ -157,4 +157,26 @@ fn a_second_decode_to_an_output_is_refused_before_it_is_a_run() {
     let (code, text) = refused(&home, "decode", &words, &[]);
     assert_eq!(code, 64, "{text}");
     assert!(text.contains("is there already"), "{text}");
+}
+
+#[test]
+fn only_a_script_that_uses_diffusers_is_said_to() {
+    let home = Home::new();
+    let adapter = |text: &str| {
+        let script = home.path("generate.py");
+        std::fs::write(&script, text).unwrap();
+        let run = Start::new(&home)
+            .command(&[python().as_os_str(), script.as_os_str()])
+            .start()
+            .finish(LIMIT);
+        run.assert_exit(0);
+        let told = run.all(|e| match e {
+            Event::RunStarted(r) => Some(r.adapter.clone()),
+            _ => None,
+        });
+        told.concat()
+    };
+    assert_eq!(adapter("print('a plain script')\n"), "generic");
+    let uses = "if False:\n    from diffusers import WanPipeline\n";
+    assert_eq!(adapter(uses), "diffusers");
 }
