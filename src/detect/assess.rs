@@ -3,7 +3,7 @@
 use crate::model::{Health, Mono, RuleState, Verdict, VerdictId};
 
 use super::alarm::Alarm;
-use super::facts::Facts;
+use super::facts::{Facts, Job};
 use super::rule::{self, Asked, Grade};
 use super::thresholds::secs;
 use super::warning::Warning;
@@ -34,19 +34,14 @@ impl Detector {
             && let Some(why) = facts.channels.blind(now, facts.t)
         {
             let warm = now.since(self.attempt_since) < secs(self.thresholds.warm_up_s);
-            let health = if warm {
-                Health::Starting
-            } else {
-                Health::Blind
-            };
             let (id, _) = rule::no_fault(&facts);
-            let sentence = if warm {
-                "the program starts".to_owned()
-            } else {
-                format!("{why}; without it nothing is judged and nothing is killed")
-            };
             self.calm_down();
-            let mut v = self.verdict_of(id, health, &sentence, now);
+            let mut v = if warm {
+                self.beginning(now)
+            } else {
+                let sentence = format!("{why}; without it nothing is judged and nothing is killed");
+                self.verdict_of(id, Health::Blind, &sentence, now)
+            };
             v.considered = rule::not_asked(None, why);
             return v;
         }
@@ -58,6 +53,22 @@ impl Detector {
             self.raise_limit(ended.verdict);
         }
         self.told(&self.facts(now), &asked)
+    }
+
+    /// What is shown of a program that has just begun, before enough is read to judge it: that it starts, until it tells
+    /// of more itself.
+    pub fn beginning(&self, now: Mono) -> Verdict {
+        let facts = self.facts(now);
+        let (id, sentence) = rule::no_fault(&facts);
+        let works = facts.job != Job::Unknown && facts.phase.says_something();
+        let (health, sentence) = if works {
+            (Health::Healthy, sentence)
+        } else {
+            (Health::Starting, "the program starts".to_owned())
+        };
+        let mut v = self.verdict_of(id, health, &sentence, now);
+        v.considered = rule::not_asked(None, "the program has just begun");
+        v
     }
 
     /// What is told: a dead job before everything, one that must be answered before a

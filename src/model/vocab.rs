@@ -257,6 +257,13 @@ vocabulary! {
     }
 }
 
+impl Phase {
+    /// Whether it is known what the program does: it is past its start.
+    pub const fn says_something(self) -> bool {
+        !matches!(self, Self::Startup | Self::Unknown)
+    }
+}
+
 impl VerdictId {
     /// Whether this verdict is no fault: the run goes on, or ended well.
     pub const fn is_no_fault(self) -> bool {

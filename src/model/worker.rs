@@ -17,9 +17,27 @@ pub fn is_own_worker(argv: &[String]) -> bool {
     argv.first().is_some_and(own) && argv.get(1).is_some_and(|word| word == "worker")
 }
 
+/// What our own worker makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnWork {
+    /// A video of latents: finished frames are kept, and the same command goes on after them.
+    Decode,
+    /// Latents of a video: nothing is kept.
+    Encode,
+}
+
+/// What our own worker makes by this command; `None`: it is another program, or neither.
+pub fn own_work(argv: &[String]) -> Option<OwnWork> {
+    match argv.get(2).filter(|_| is_own_worker(argv))?.as_str() {
+        "decode" => Some(OwnWork::Decode),
+        "encode" => Some(OwnWork::Encode),
+        _ => None,
+    }
+}
+
 /// Whether it is a decode of our own worker, which keeps finished frames and goes on after them.
 pub fn is_own_decode(argv: &[String]) -> bool {
-    is_own_worker(argv) && argv.get(2).is_some_and(|verb| verb == "decode")
+    own_work(argv) == Some(OwnWork::Decode)
 }
 
 /// A command as it is listed: of our own worker what it makes, as its user knows it; of others all words.

@@ -4,7 +4,7 @@
 use crate::model::event::{Choice, Decision};
 use crate::model::{ActionId, Plan, Rung, Verdict};
 
-use super::decide::{Answer, advice};
+use super::decide::{Answer, advice, counsel};
 use super::ladder::Position;
 use super::remedy::{RemedyFacts, remedy};
 
@@ -18,10 +18,11 @@ pub fn advise(plan: &Plan, position: &Position, verdict: &Verdict, attempt: u32)
         .and_then(|id| plan.ladder.iter().find(|r| r.id == *id));
     let what = rung.map_or_else(
         || {
-            let asked = || remedy(verdict, &RemedyFacts::default()).action;
-            match verdict.remedy.as_ref().map_or_else(asked, |r| r.action) {
+            let asked = || remedy(verdict, &RemedyFacts::default());
+            let remedy = verdict.remedy.clone().unwrap_or_else(asked);
+            match remedy.action {
                 ActionId::None => "nothing has to be done".to_owned(),
-                action => advice(action).to_owned(),
+                _ => counsel(&remedy).to_owned(),
             }
         },
         by_hand,

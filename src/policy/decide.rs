@@ -74,7 +74,7 @@ pub fn decide(
             match asked {
                 Some(rung) => format!(
                     "{where_}: rung {rung} would answer it, but no restart is right here without being asked; advice: {}",
-                    advice(prescribed(verdict).action)
+                    counsel(&prescribed(verdict))
                 ),
                 None => no_rung(&where_, verdict, position, plan, !offer.skipped.is_empty()),
             },
@@ -107,7 +107,8 @@ fn no_rung(
     plan: &Plan,
     skipped: bool,
 ) -> String {
-    let action = prescribed(verdict).action;
+    let remedy = prescribed(verdict);
+    let action = remedy.action;
     let tried: Vec<&RungId> = plan
         .ladder
         .iter()
@@ -131,8 +132,17 @@ fn no_rung(
         return why;
     }
     why.push_str("; advice: ");
-    why.push_str(advice(action));
+    why.push_str(counsel(&remedy));
     why
+}
+
+/// A remedy in few words. Where memory is short, what frees it differs from program to program: there the remedy's own
+/// sentence says it.
+pub(super) fn counsel(remedy: &Remedy) -> &str {
+    match remedy.action {
+        ActionId::FreeMemory => &remedy.why,
+        action => advice(action),
+    }
 }
 
 /// One sentence of advice an action, for people.

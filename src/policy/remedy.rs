@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::worker::OwnWork;
 use crate::model::{ActionId, Bytes, Cite, Health, Phase, Remedy, Vendor, Verdict, VerdictId};
 
 /// What a remedy depends on besides the verdict.
@@ -26,6 +27,9 @@ pub struct RemedyFacts {
     pub arch: Option<String>,
     /// Whose card it is.
     pub vendor: Option<Vendor>,
+    /// What our own worker makes, where it is the program: it has no text encoder, and other
+    /// settings than a generation.
+    pub own: Option<OwnWork>,
 }
 
 /// A step: what to do, and how much it gives up.
@@ -177,7 +181,24 @@ fn sentence(
     action: ActionId,
     env: &BTreeMap<String, String>,
 ) -> String {
-    let words = match verdict.id {
+    let words = match (verdict.id, facts.own) {
+        (VerdictId::HostOom | VerdictId::Thrash, Some(work)) => smaller_pieces(work).to_owned(),
+        _ => words(verdict, facts, action),
+    };
+    if env.is_empty() {
+        return words;
+    }
+    let list: Vec<String> = env.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let list = list.join(" ");
+    if words.contains("MIOPEN_FIND_MODE=FAST") || list.is_empty() {
+        return words;
+    }
+    format!("{words} ({list})")
+}
+
+/// What is to be done, without the variables.
+fn words(verdict: &Verdict, facts: &RemedyFacts, action: ActionId) -> String {
+    match verdict.id {
         VerdictId::GpuReset if action == ActionId::RetrySame => {
             "the driver says that the card came back: start once more, at lower settings; stop after a second reset".to_owned()
         }
@@ -246,16 +267,7 @@ fn sentence(
         VerdictId::Throttled => "let it run, improve the cooling".to_owned(),
         VerdictId::SilentHang if action == ActionId::EnvToggle => COPYING.to_owned(),
         _ => super::decide::advice(action).to_owned(),
-    };
-    if env.is_empty() {
-        return words;
     }
-    let list: Vec<String> = env.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    let list = list.join(" ");
-    if words.contains("MIOPEN_FIND_MODE=FAST") || list.is_empty() {
-        return words;
-    }
-    format!("{words} ({list})")
 }
 
 /// What FramePack and its like should leave free: three quarters of the card.
@@ -265,6 +277,18 @@ fn preserve(vram: Option<Bytes>) -> String {
     };
     let gib = vram.0.div_ceil(1 << 30);
     format!(", preserve {} of {gib} GiB", gib * 3 / 4)
+}
+
+/// What helps our own worker where the host's memory is too small.
+const fn smaller_pieces(work: OwnWork) -> &'static str {
+    match work {
+        OwnWork::Decode => {
+            "give it more host memory (free some, add swap, raise the limit that the console names) and the same command, which goes on after the frames that are finished; or name a profile with smaller pieces (vae_chunk, vae_tile), with which it begins anew"
+        }
+        OwnWork::Encode => {
+            "give it more host memory (free some, add swap, raise the limit that the console names), or name a profile with smaller pieces (vae_chunk, vae_tile); an encode begins anew"
+        }
+    }
 }
 
 /// The module that Python did not find.

@@ -300,6 +300,50 @@ fn env_and_words_follow_from_the_evidence() {
     assert!(r.why.contains("`sage_attention.core`"), "{}", r.why);
 }
 
+#[test]
+fn want_of_memory_is_answered_by_what_the_program_is() {
+    let said = |id, own| {
+        let facts = RemedyFacts {
+            own,
+            ..RemedyFacts::default()
+        };
+        let mut v = verdict(id, Phase::VaeDecode, Health::Failed);
+        v.remedy = Some(remedy(&v, &facts));
+        let (plan, none) = (Plan::default(), Position::default());
+        let answer = decide(
+            &plan,
+            &none,
+            &BudgetState::default(),
+            &v,
+            1,
+            false,
+            Mono::ZERO,
+        );
+        let why = v.remedy.unwrap().why;
+        let decided = answer.decision.why;
+        assert!(decided.ends_with(&why), "the decision: {decided}");
+        why
+    };
+    for id in [VerdictId::HostOom, VerdictId::Thrash] {
+        let own = said(id, Some(OwnWork::Decode));
+        assert!(own.contains("vae_chunk, vae_tile"), "{own}");
+        assert!(
+            own.contains("goes on after the frames that are finished"),
+            "{own}"
+        );
+        let encode = said(id, Some(OwnWork::Encode));
+        assert!(encode.contains("begins anew") && !encode.contains("finished"));
+        for words in [own, encode] {
+            assert!(!words.contains("text encoder") && !words.contains("copies"));
+        }
+        let other = said(id, None);
+        assert!(
+            other.contains("copies") && !other.contains("vae_"),
+            "{other}"
+        );
+    }
+}
+
 fn any_rung() -> Rung {
     Rung {
         id: RungId("whatever".to_owned()),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
+use crate::model::worker::own_work;
 use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict, VerdictId};
 use crate::policy::{RemedyFacts, advise, decide, remedy};
 
@@ -91,6 +92,22 @@ impl RunState {
         }
     }
 
+    /// Between two judgements: a program that begins is not shown as one that does not run, or that still starts, once
+    /// it tells of more. The next judgement is told as any other.
+    pub(super) fn look_again(&mut self, event: &Event) {
+        let tells = matches!(
+            event,
+            Event::Spawned { .. } | Event::Phase(_) | Event::Job(_)
+        );
+        let begins = self.exited.is_none() && self.latched.is_none();
+        if tells && begins && self.verdict.health == Health::Starting {
+            let mut verdict = self.detector.beginning(self.now);
+            self.without_job(&mut verdict);
+            self.prescribe(&mut verdict);
+            self.verdict = verdict;
+        }
+    }
+
     fn is_watched(&self) -> bool {
         self.exited.is_none()
             && matches!(
@@ -123,7 +140,11 @@ impl RunState {
         let calm_down = self
             .shown
             .is_some_and(|s| self.now.since(s.at) < BETWEEN_CHANGES);
-        if news && calm_down && !grave {
+        // that it starts was no judgement yet, and is not said of what has gone on
+        let begun = verdict.health == Health::Healthy
+            && verdict.phase.says_something()
+            && self.shown.is_some_and(|s| s.health == Health::Starting);
+        if news && calm_down && !grave && !begun {
             return;
         }
         if news {
@@ -154,6 +175,7 @@ impl RunState {
             vram: card.and_then(|c| c.vram_total.last().copied()),
             arch: card.and_then(|c| c.arch.clone()),
             vendor: card.map(|c| c.vendor),
+            own: own_work(&self.started.argv),
         };
         let mut remedy = remedy(verdict, &facts);
         // what is not ours is never started again by itself

@@ -20,6 +20,8 @@ pub(super) struct Log {
     pub(super) lines: Arc<VecDeque<LogLine>>,
     /// Lines folded away because we asked for them ourselves.
     pub(super) chatter: u64,
+    /// Our word for the phase that the attempt is in.
+    phase: Option<String>,
 }
 
 impl Log {
@@ -66,6 +68,17 @@ impl Log {
             bar: line.bar,
             folded: 0,
         });
+    }
+
+    /// What is told of another event than a line. A phase that console and agent both tell of is told once.
+    pub(super) fn event(&mut self, at: Mono, phase: Phase, event: &Event, text: String) {
+        match event {
+            Event::AttemptStarted(_) => self.phase = None,
+            Event::Phase(_) if self.phase.as_ref() == Some(&text) => return,
+            Event::Phase(_) => self.phase = Some(text.clone()),
+            _ => {}
+        }
+        self.own(at, phase, text);
     }
 
     /// Our own word.
@@ -250,6 +263,43 @@ mod tests {
                 (2, "-- sampling", 0),
                 (4, "100%|###| 2/2 [00:02<00:00, 1it/s]", 2),
                 (5, "done", 0)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_phase_that_two_tell_of_is_told_once() {
+        use crate::model::progress::PhaseChange;
+
+        let mut log = Log::default();
+        let mut tell = |at, phase, section| {
+            let event = Event::Phase(PhaseChange {
+                phase,
+                section,
+                sections: section.map(|_| 3),
+                on_cpu: false,
+            });
+            let text = words(&event).unwrap();
+            log.event(Mono(at), phase, &event, text);
+        };
+        // the console, then the agent
+        tell(1, Phase::VaeDecode, Some(1));
+        tell(2, Phase::VaeDecode, Some(1));
+        tell(3, Phase::Save, Some(1));
+        tell(4, Phase::VaeDecode, Some(1));
+        tell(5, Phase::VaeDecode, Some(2));
+        let seen: Vec<_> = log
+            .lines
+            .iter()
+            .map(|l| (l.at.0, l.text.as_str()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (1, "-- vae_decode section 1/3"),
+                (3, "-- save section 1/3"),
+                (4, "-- vae_decode section 1/3"),
+                (5, "-- vae_decode section 2/3"),
             ]
         );
     }

@@ -34,6 +34,7 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
     }
     state.detector.observe(env);
     state.apply(&env.event, &mut effects);
+    state.look_again(&env.event);
     state.tell_trust(&mut effects);
     if matches!(env.event, Event::Sample(_) | Event::Tick) {
         state.judge(&mut effects);
@@ -82,7 +83,7 @@ impl RunState {
             .attached_words(&env.event)
             .or_else(|| words(&env.event));
         if let Some(text) = text {
-            self.log.own(env.at, self.phase, text);
+            self.log.event(env.at, self.phase, &env.event, text);
         }
     }
 

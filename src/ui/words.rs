@@ -11,6 +11,9 @@ use crate::run::snapshot::{AgentState, JobState, LadderEntry, RungState, Stage};
 
 use super::text::{ago, count, left, number, percent, width};
 
+/// Of the last readings of a run that is over: nothing is read any more, and they are not those of now.
+pub(super) const AT_THE_END: &str = "at the end";
+
 /// How a statement is meant; always carried by a word too, never by colour alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {

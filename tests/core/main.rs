@@ -11,6 +11,7 @@ mod props;
 #[cfg(test)]
 mod replay;
 mod resend;
+mod short;
 mod sim;
 mod story;
 mod trail;

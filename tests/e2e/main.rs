@@ -46,6 +46,8 @@ mod memory;
 #[cfg(test)]
 mod no_alarm;
 #[cfg(test)]
+mod own_worker;
+#[cfg(test)]
 mod parts;
 #[cfg(test)]
 mod records;

@@ -166,12 +166,19 @@ impl Plan {
                 };
                 work.problem(&format!("{}: {reason}: {instead}", path.display()));
             }
-            if !is_whole {
+            let how = if is_whole {
+                None
+            } else {
                 let ready = work.device(now.place, now.dtype)?;
                 let way = match asked {
                     Some(way) => way,
                     None => self.choose(work, now, &ready, parts, (chosen, again == 0))?,
                 };
+                Some((ready, way))
+            };
+            // what the attempt before has noted was looked at
+            note_begin(work, parts);
+            if let Some((ready, way)) = how {
                 self.decode(work, ready, &way, parts, again > 0)?;
             }
             for text in parts.unfit()? {
@@ -240,6 +247,17 @@ impl Plan {
             },
             |whole| parts.finishing(whole, self.fps),
         )
+    }
+}
+
+/// Says which run works here: by that the next attempt knows what came of this one, and whoever started it what it left.
+fn note_begin(work: &Work<'_>, parts: &Parts) {
+    if let Some(run) = &work.settings.run
+        && let Err(e) = parts.note_begin(run)
+    {
+        work.problem(&format!(
+            "{e}: should this attempt be killed, the next takes the same way"
+        ));
     }
 }
 

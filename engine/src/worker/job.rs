@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::decode::class;
 use super::disk::Disk;
 use super::latents::Latents;
-use super::parts::Parts;
+use super::parts::{Beginnings, Kept, Parts};
 use super::sizes;
 use crate::error::{Error, Result};
 use crate::vae::tiles::Ratio;
@@ -304,6 +304,22 @@ impl Job {
         }
     }
 
+    /// Which runs have begun beside the output; for [`Job::kept`], before one more does.
+    pub fn beginnings(&self) -> Beginnings {
+        match self.task {
+            Task::Decode => Parts::beginnings(&self.output),
+            _ => Beginnings::default(),
+        }
+    }
+
+    /// What the run that has begun since then left to go on from; `None`: nothing, or it came to its end.
+    pub fn kept(&self, before: &Beginnings) -> Option<Kept> {
+        match self.task {
+            Task::Decode => Parts::left_since(&self.output, before),
+            _ => None,
+        }
+    }
+
     fn check_output(&self) -> Result<()> {
         let wrong = |reason: String| {
             Err(Error::File {
@@ -315,6 +331,9 @@ impl Job {
         let ours = self.task == Task::Decode && Parts::is_finished(&self.output);
         if self.output.symlink_metadata().is_ok() && !self.force && !ours {
             return Err(Error::Exists(self.output.clone()));
+        }
+        if self.task == Task::Decode {
+            Parts::check_free(&self.output)?;
         }
         let ends = self.output.extension().and_then(|end| end.to_str());
         if self.task == Task::Encode && ends != Some("safetensors") {

@@ -20,6 +20,7 @@ mod watch;
 
 pub use self::disk::Disk;
 pub use self::job::{Job, Place, Task, USAGE, Usage};
+pub use self::parts::{Beginnings, Kept};
 pub use self::settings::Settings;
 
 use std::ffi::OsString;

@@ -75,7 +75,7 @@ impl Shell {
             what,
             profile: planned.profile.id.value.clone(),
             profile_why: planned.why,
-            adapter: planned.kind.to_string(),
+            adapter: planned.adapter.to_string(),
             plan: planned.plan,
         })));
         for text in planned.notices {

@@ -31,6 +31,8 @@ pub(in crate::cli) struct Planner {
     pub(in crate::cli) card_unknown: bool,
     /// What reads the console, where the profile does not say.
     pub(in crate::cli) detected: AdapterKind,
+    /// The script itself says that it uses diffusers: any other of Python is only read as one that does.
+    pub(in crate::cli) diffusers: bool,
     /// Whether an agent can be put into the command.
     pub(in crate::cli) agent: AgentWay,
     /// `--agent`.
@@ -51,6 +53,8 @@ pub(in crate::cli) struct Planned {
     pub(in crate::cli) why: String,
     /// What reads the console.
     pub(in crate::cli) kind: AdapterKind,
+    /// What is said of it: no more than is known.
+    pub(in crate::cli) adapter: AdapterKind,
     pub(in crate::cli) notices: Vec<String>,
 }
 
@@ -70,6 +74,11 @@ impl Planner {
             Some(name) => name.value.parse().unwrap_or(self.detected),
             None => self.detected,
         };
+        let guessed = profile.workload.adapter.is_none() && !self.diffusers;
+        let adapter = match kind {
+            AdapterKind::Diffusers if guessed => AdapterKind::Generic,
+            known => known,
+        };
         let mut notices: Vec<String> = lint(&profile).iter().map(Problem::one_line).collect();
         let follow = |key: &str, value: &str| capabilities::arguments(kind, &self.argv, key, value);
         let inputs = Inputs {
@@ -77,7 +86,7 @@ impl Planner {
             user_env: self.exported_for(&profile),
             cap: self.cap,
             gpu: self.card.as_ref().map(|c| c.id.clone()),
-            adapter: kind.to_string(),
+            adapter: adapter.to_string(),
             server: self.is_server(kind),
             countdown: self.countdown,
             setting_args: &follow,
@@ -94,6 +103,7 @@ impl Planner {
             profile,
             why,
             kind,
+            adapter,
             notices,
         })
     }

@@ -23,7 +23,8 @@ pub(super) struct Look {
 #[derive(Debug, Clone)]
 pub(super) struct Finder {
     roots: Vec<PathBuf>,
-    /// Where our own worker writes, and by which line it says that its result is there.
+    /// Where our own worker writes, and by which line it says that its result is there: nothing else is its result,
+    /// whoever writes in the same folder.
     own: Option<(PathBuf, String)>,
     /// It has said so.
     wrote: bool,
@@ -71,9 +72,12 @@ impl Finder {
     /// A line of the console; whether it names a result. That of our own worker is one even where an earlier process has
     /// put it there, and was killed before it could say so.
     pub(super) fn hear(&mut self, line: &str) -> bool {
-        let own = self.own.as_ref().is_some_and(|(_, words)| words == line);
-        self.wrote |= own;
-        own || artefacts::path_in_line(line).is_some()
+        let Some((_, words)) = &self.own else {
+            return artefacts::path_in_line(line).is_some();
+        };
+        let wrote = words == line;
+        self.wrote |= wrote;
+        wrote
     }
 
     /// Looks in the background; at most one look is under way, but a last one
@@ -89,12 +93,16 @@ impl Finder {
             self.attempt,
             self.to.clone(),
         );
-        let own = self.own.as_ref().filter(|_| self.wrote);
-        let own = own.map(|(path, _)| path.clone());
+        let own = self.own.as_ref();
+        let own = own.map(|(path, _)| self.wrote.then(|| path.clone()));
         tokio::task::spawn_blocking(move || {
-            let mut found = artefacts::find(&roots, since);
-            let missing = own.filter(|own| found.iter().all(|found| found.path != *own));
-            found.extend(missing.and_then(|own| artefacts::at(&own)));
+            let found = match own {
+                Some(wrote) => wrote
+                    .and_then(|path| artefacts::at(&path))
+                    .into_iter()
+                    .collect(),
+                None => artefacts::find(&roots, since),
+            };
             // the receiver is gone only when the run is over
             let _ = to.blocking_send(Look {
                 attempt,

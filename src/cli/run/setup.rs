@@ -1,7 +1,8 @@
 //! Everything that is decided before the first attempt.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
 use crate::supervise::GpuLock;
 use crate::telemetry::{Sampler, SamplerConfig};
-use crate::workload::adapter::AdapterKind;
+use crate::workload::adapter::{self, AdapterKind};
 
 use super::agent;
 use super::attach::Attachment;
@@ -118,6 +119,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         card_unknown: !on_cpu && silent_card(&sources).is_some(),
         card,
         detected,
+        diffusers: names_diffusers(&args.command, &cwd),
         agent: agent::expected(&args.command),
         agent_asked: args.agent.map(AgentUse::from),
         left_out: false,
@@ -181,6 +183,7 @@ pub(in crate::cli) fn begin(
         profile,
         why,
         kind,
+        adapter,
         ..
     } = planned;
     let (store, dir) = record;
@@ -195,7 +198,7 @@ pub(in crate::cli) fn begin(
         cwd,
         profile: profile.id.value.clone(),
         profile_why: why,
-        adapter: kind.to_string(),
+        adapter: adapter.to_string(),
         gpu: plan.gpu.clone(),
         vram_cap: plan.vram_cap,
         interactive: !plan.countdown.is_zero(),
@@ -312,6 +315,22 @@ pub(in crate::cli) fn names_in(cwd: &Path) -> Vec<String> {
                 .collect()
         },
     )
+}
+
+/// Whether the script of a command imports diffusers, as far as its own text tells.
+pub(in crate::cli) fn names_diffusers(argv: &[String], cwd: &Path) -> bool {
+    const MOST: u64 = 1 << 20;
+    let Some(script) = adapter::script(argv) else {
+        return false;
+    };
+    let path = cwd.join(script);
+    let mut text = Vec::new();
+    // to open a pipe would wait for its writer, and take what is meant for the program
+    path.is_file()
+        && File::open(path)
+            .and_then(|file| file.take(MOST).read_to_end(&mut text))
+            .is_ok()
+        && adapter::imports_diffusers(&String::from_utf8_lossy(&text))
 }
 
 /// The user's exported variables; those that are no UTF-8 concern nobody here.

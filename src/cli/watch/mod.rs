@@ -199,6 +199,10 @@ fn set_up(
         card_unknown: setup::silent_card(&sampler.sample().sources).is_some(),
         card,
         detected: adapter(&command, target.cwd.as_deref()),
+        diffusers: target
+            .cwd
+            .as_deref()
+            .is_some_and(|cwd| setup::names_diffusers(&command, cwd)),
         agent: crate::model::AgentWay::Unknown,
         agent_asked: None,
         left_out: true,

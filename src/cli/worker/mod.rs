@@ -15,6 +15,7 @@ pub(super) use self::args::{DecodeArgs, EncodeArgs, WorkerArgs};
 use self::args::{Device, HowArgs};
 pub(super) use self::cuda::CudaError;
 use super::args::{AgentChoice, RunArgs};
+use super::run::setup::complain;
 use super::{CliError, run};
 
 /// What a run of our own worker has that others have not.
@@ -85,6 +86,7 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
         notices.extend(of_the_card(&how));
     }
     let command = command(&job)?;
+    let before = job.beginnings();
     let ended = run::main(RunArgs {
         profile: how.profile,
         cap: how.cap,
@@ -102,6 +104,9 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
     });
     // a worker that was killed could not
     job.tidy();
+    if let Some(kept) = job.kept(&before) {
+        complain(&kept.to_string());
+    }
     ended
 }
 

@@ -39,7 +39,7 @@ impl Console {
 /// Whether the word says no more than that nothing better is known: a program with a loop
 /// of its own is in `startup` for the agent between two decodes.
 const fn is_vague(phase: Phase) -> bool {
-    matches!(phase, Phase::Startup | Phase::Unknown)
+    !phase.says_something()
 }
 
 impl AgentRank {

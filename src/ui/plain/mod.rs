@@ -64,6 +64,8 @@ struct State {
     phase: Option<Phase>,
     section: (Option<u32>, Option<u32>),
     progress: Option<Progress>,
+    /// A job was told to have begun, and no end of it.
+    in_flight: bool,
     /// Whose phases and bars count.
     agent: AgentRank,
     find: Finds,
@@ -309,6 +311,11 @@ impl State {
                     return false;
                 }
                 self.health_since = at;
+            }
+            Event::Job(change) => {
+                let began = *change == JobChange::Started;
+                // that of a program that is started for one is guessed, then its agent tells it
+                return !(std::mem::replace(&mut self.in_flight, began) && began);
             }
             Event::VramWaiting { .. } => {
                 if self.last_wait.is_some_and(|t| at.since(t) < WAIT) {

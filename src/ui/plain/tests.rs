@@ -282,6 +282,32 @@ fn a_folder_of_pictures_is_so_many_frames() {
 }
 
 #[test]
+fn a_job_begins_once_however_many_tell_of_it() {
+    let mut t = Tape::new();
+    t.at(0, started());
+    t.at(1, attempt(1, "as_given", Vec::new()));
+    // guessed, then told by the agent
+    t.at(1, Event::Job(JobChange::Started));
+    t.at(2, Event::Job(JobChange::Started));
+    t.at(3, Event::Job(JobChange::Done));
+    t.at(4, Event::Job(JobChange::Started));
+    // of another attempt nothing is known
+    t.at(5, attempt(2, "fast_find", Vec::new()));
+    t.at(6, Event::Job(JobChange::Started));
+    let text = t.text();
+    let told: Vec<_> = text.lines().filter(|l| l.contains(" job: ")).collect();
+    assert_eq!(
+        told,
+        [
+            "00:00:01 job: began",
+            "00:00:03 job: ended well",
+            "00:00:04 job: began",
+            "00:00:06 job: began",
+        ]
+    );
+}
+
+#[test]
 fn a_status_line_a_minute() {
     let mut t = Tape::new();
     t.at(0, started());

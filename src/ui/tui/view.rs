@@ -181,7 +181,7 @@ fn compact(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         result: true,
     };
     rows.extend(panel::health(s, theme, room));
-    rows.extend(panel::gpu_short(s, theme, columns));
+    rows.extend(panel::gpu_short(s, theme, columns, true));
     rows.extend(panel::machine(s, theme, columns));
     rows.extend(panel::ladder_short(s, theme, columns));
     // The log goes after the temperatures and before the ladder; one line stays
@@ -353,10 +353,14 @@ pub(super) fn gpu_title(s: &Snapshot, o: &ViewOptions, columns: u16) -> String {
     let c = &o.choices.charts;
     // the rule on both sides of a title
     let room = usize::from(columns).saturating_sub(6);
+    let is_old = s.outcome.is_some() && panel::has_card(s);
+    let old = is_old.then(|| words::AT_THE_END.to_owned());
     let with = |card: String| {
         // First, so that no narrow title cuts it off.
-        let parts = [c.pause_words(s), Some(card), panel::charts_title(s, c)];
-        parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+        let first = [c.pause_words(s), old.clone()];
+        let rest = [Some(card), panel::charts_title(s, c)];
+        let parts = first.into_iter().chain(rest);
+        parts.flatten().collect::<Vec<_>>().join("  ")
     };
     // rather a shorter name than no word of how far the charts go back
     let forms = panel::gpu_titles(s).map(with);

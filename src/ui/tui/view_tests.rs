@@ -156,6 +156,37 @@ fn cursor_and_pause_on_the_dashboard() {
 }
 
 #[test]
+fn the_last_readings_are_not_shown_as_those_of_now() {
+    for (width, height) in [(80, 24), (120, 36), (40, 12)] {
+        let of = |s: &Snapshot, choices: Choices| text(s, &with(UNICODE, choices), width, height);
+        let zoom = Choices {
+            charts: ChartChoices {
+                zoom: true,
+                ..ChartChoices::default()
+            },
+            ..Choices::default()
+        };
+        for s in [testing::finished(), testing::gave_up()] {
+            for choices in [Choices::default(), zoom.clone()] {
+                let screen = of(&s, choices);
+                assert!(screen.contains("at the end"), "{screen}");
+                assert!(
+                    !screen.contains(" now") && !screen.contains(" ago"),
+                    "{screen}"
+                );
+            }
+        }
+        let screen = of(&testing::healthy(), Choices::default());
+        assert!(!screen.contains("the end"), "{screen}");
+    }
+    let mut s = testing::no_gpu();
+    s.outcome = testing::finished().outcome;
+    let screen = text(&s, &with(UNICODE, Choices::default()), 80, 24);
+    assert!(screen.contains("no GPU was watched"), "{screen}");
+    assert!(!screen.contains("at the end  GPU"), "{screen}");
+}
+
+#[test]
 fn no_box_hides_health_and_what_comes_next() {
     for overlay in [Overlay::Help, Overlay::Palette, Overlay::Quit] {
         let choices = Choices {

@@ -37,7 +37,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, kind: K
     );
     let (columns, height) = (usize::from(inner.width), usize::from(inner.height));
     let c = &o.choices.charts;
-    let mut words = panel::gpu_short(s, o.theme, columns);
+    let mut words = panel::gpu_short(s, o.theme, columns, false);
     words.extend(panel::gpu_detail(s, o.theme, columns));
     // the charts are what the view is zoomed for
     let most = if small { 3 } else { height / 2 };

@@ -31,6 +31,17 @@ pub(super) fn script(argv: &[String]) -> Option<&str> {
     file.or_else(module).map(String::as_str)
 }
 
+/// Whether a line of a script imports diffusers, or something of it.
+pub(super) fn imports_diffusers(text: &str) -> bool {
+    text.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        let imports = matches!(words.next(), Some("import" | "from"));
+        let module = words.next().unwrap_or_default();
+        let module = module.split(['.', ',', ';']).next();
+        imports && module == Some("diffusers")
+    })
+}
+
 pub(super) fn kind(argv: &[String], cwd: &str, names_in_cwd: &[String]) -> AdapterKind {
     let Some(program) = argv.first() else {
         return AdapterKind::Generic;
@@ -175,6 +186,26 @@ mod tests {
             ("", "/x", &[], Generic),
         ] {
             assert_eq!(of(line, cwd, names), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_script_that_imports_diffusers_says_so() {
+        for text in [
+            "import torch\nfrom diffusers import WanPipeline\n",
+            "def f():\n    import diffusers",
+            "from diffusers.utils import export_to_video",
+            "import diffusers, torch",
+        ] {
+            assert!(imports_diffusers(text), "{text}");
+        }
+        for text in [
+            "",
+            "import torch\n# from diffusers import x",
+            "from diffusers_helper import y",
+            "print('import diffusers')",
+        ] {
+            assert!(!imports_diffusers(text), "{text}");
         }
     }
 

@@ -72,6 +72,16 @@ impl fmt::Display for AdapterKind {
     }
 }
 
+/// The script or module of a Python command line, with its path.
+pub fn script(argv: &[String]) -> Option<&str> {
+    detect::script(argv)
+}
+
+/// Whether the text of a script imports diffusers by itself.
+pub fn imports_diffusers(text: &str) -> bool {
+    detect::imports_diffusers(text)
+}
+
 /// A word that names no adapter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown adapter `{0}`; known are framepack, comfyui, diffusers, generic")]

@@ -41,13 +41,6 @@ impl Plan {
         if before != Some(choice.way) {
             parts.begin(&sizes::to_json(&choice.way))?;
         }
-        if let Some(run) = &work.settings.run
-            && let Err(e) = parts.note_begin(run)
-        {
-            work.problem(&format!(
-                "{e}: should this attempt be killed, the next takes the same way"
-            ));
-        }
         *chosen = Some(choice);
         Ok(choice.way)
     }

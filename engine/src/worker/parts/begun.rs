@@ -8,9 +8,9 @@ use crate::error::Result;
 
 /// As it is kept in [`BEGUN`].
 #[derive(Debug, Serialize, Deserialize)]
-struct Begun {
+pub(super) struct Begun {
     /// Another run may have been ended by whatever.
-    run: String,
+    pub(super) run: String,
     /// Frames that were there.
     frames: usize,
 }

@@ -45,6 +45,12 @@ pub(super) fn is_digest(name: &str) -> bool {
     name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Frames up to which a state of this name reaches.
+pub(super) fn frames_of_state(name: &str) -> Option<usize> {
+    let frames = name.strip_prefix("state-")?.strip_suffix(".bin")?;
+    frames.parse().ok()
+}
+
 /// Whether a file in a folder of ours is named as ours are.
 pub(super) fn is_own(name: &str) -> bool {
     let state = name
@@ -64,11 +70,6 @@ pub(super) fn is_own(name: &str) -> bool {
 /// Takes the lock of a folder, which is made where it is missing.
 pub(super) fn locked(root: &Path) -> Result<File> {
     let path = root.join(LOCK);
-    let busy = || Error::InTheWay {
-        path: root.to_owned(),
-        reason: "another process is decoding to this output: wait for it, or name another"
-            .to_owned(),
-    };
     for _ in 0..MOST_RACES {
         fs::create_dir_all(root).map_err(io(root))?;
         // to open a pipe would wait for its reader for ever
@@ -88,11 +89,20 @@ pub(super) fn locked(root: &Path) -> Result<File> {
         match lock.try_lock() {
             Ok(()) if is_still_there(&lock, &path) => return Ok(lock),
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(busy()),
+            Err(TryLockError::WouldBlock) => return Err(busy(root)),
             Err(TryLockError::Error(source)) => return Err(io(&path)(source)),
         }
     }
-    Err(busy())
+    Err(busy(root))
+}
+
+/// Another process has the lock.
+pub(super) fn busy(root: &Path) -> Error {
+    Error::InTheWay {
+        path: root.to_owned(),
+        reason: "another process is decoding to this output: wait for it, or name another"
+            .to_owned(),
+    }
 }
 
 /// Whether a lock is the one in the folder: whoever had it before may have removed both.

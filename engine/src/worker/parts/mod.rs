@@ -9,6 +9,7 @@ mod digest;
 mod folder;
 mod frames;
 mod keep;
+mod left;
 mod states;
 mod there;
 
@@ -24,6 +25,7 @@ use self::folder::{
     Finished, LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, noted, remove,
 };
 pub(super) use self::keep::frames_in;
+pub use self::left::{Beginnings, Kept};
 pub(super) use self::states::Stop;
 use self::there::Unfit;
 use crate::error::{Error, Result, io};
@@ -105,25 +107,6 @@ impl Parts {
             alone: false,
             unfit: Vec::new(),
         })
-    }
-
-    /// After the end of a process that was killed: what it has left that no decode could go on from is removed, or need
-    /// not. What another process decodes to stays as it is.
-    pub(super) fn tidy(output: &Path) {
-        let root = Self::root(output);
-        // without a lock nobody of ours was there; it is not followed if it is a link
-        let path = root.join(LOCK);
-        if !path.symlink_metadata().is_ok_and(|about| about.is_file()) {
-            return;
-        }
-        let lock = File::options().write(true).open(&path);
-        if let Ok(lock) = lock
-            && lock.try_lock().is_ok()
-            && is_still_there(&lock, &path)
-        {
-            let is_done = |folder: &Path| folder::has_finished(folder, output, None);
-            remove(&root, |folder| !has_frames(folder) || is_done(folder));
-        }
     }
 
     /// The way by which the frames that are there were made; an error where what says it cannot be read.

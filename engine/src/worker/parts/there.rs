@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::folder::frames_of_state;
 use super::frames::{is_like_frames, parsed};
 use super::{Parts, names};
 use crate::error::Result;
@@ -67,7 +68,7 @@ impl There {
             }
             if is_like_frames(&name) {
                 there.frames(&name, path, parts.size.frame());
-            } else if let Some(frames) = state(&name) {
+            } else if let Some(frames) = frames_of_state(&name) {
                 there.states.push((frames, path));
             }
         }
@@ -152,14 +153,6 @@ fn wrong(path: &Path, wanted: u64) -> Option<String> {
         Ok(_) => None,
         Err(e) => Some(e.to_string()),
     }
-}
-
-/// The number of frames in the name of a state.
-fn state(name: &str) -> Option<usize> {
-    name.strip_prefix("state-")?
-        .strip_suffix(".bin")?
-        .parse()
-        .ok()
 }
 
 impl Parts {

@@ -201,7 +201,13 @@ pub(in crate::ui::tui) fn charts(
     if named {
         lines.push(labelled(theme, "phase", phase_row(&picture, &frame, room)));
     }
-    let axis = axis_row(&picture, c, &frame, room);
+    // held charts may end anywhere
+    let edge = match (c.paused.is_some(), s.outcome.is_some()) {
+        (true, _) => "held",
+        (false, true) => "end",
+        (false, false) => "now",
+    };
+    let axis = axis_row(&picture, c, &frame, room, edge);
     let axis = format!("{}{axis}", " ".repeat(LABEL));
     lines.push(Line::styled(axis, theme.style(Tone::Dim)));
     lines
@@ -266,8 +272,14 @@ fn phase_row(picture: &Picture, chart: &Chart<'_>, columns: usize) -> String {
     row.into_iter().collect()
 }
 
-/// The time axis: ticks where a phase begins, and the cursor.
-fn axis_row(picture: &Picture, c: &ChartChoices, chart: &Chart<'_>, columns: usize) -> String {
+/// The time axis: ticks where a phase begins, the word for its right edge, and the cursor.
+fn axis_row(
+    picture: &Picture,
+    c: &ChartChoices,
+    chart: &Chart<'_>,
+    columns: usize,
+    edge: &str,
+) -> String {
     let mut row = vec![' '; columns];
     let tick = if chart.ascii { '\'' } else { '╵' };
     for (cell, begins, _) in phase_cells(picture, chart, columns) {
@@ -276,8 +288,7 @@ fn axis_row(picture: &Picture, c: &ChartChoices, chart: &Chart<'_>, columns: usi
         }
     }
     write(&mut row, 0, columns, &format!("-{}", c.span(picture).1));
-    let now = if c.paused.is_some() { "held" } else { "now" };
-    write(&mut row, columns.saturating_sub(now.len()), columns, now);
+    write(&mut row, columns.saturating_sub(edge.len()), columns, edge);
     let cursor = c.cursor.and_then(|t| chart.cell(t, columns));
     if let Some(place) = cursor.and_then(|at| row.get_mut(at)) {
         *place = if chart.ascii { '^' } else { '▲' };

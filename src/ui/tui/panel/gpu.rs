@@ -26,6 +26,11 @@ pub(super) fn supervised(s: &Snapshot) -> Option<&GpuSample> {
     s.gpus.iter().find(|g| s.gpu.as_ref() == Some(&g.id))
 }
 
+/// Whether the supervised card was read.
+pub(in crate::ui::tui) fn has_card(s: &Snapshot) -> bool {
+    supervised(s).is_some()
+}
+
 /// `GPU 0  Radeon RX 7900 XTX  gfx1100`, and three shorter forms: without the maker,
 /// without the architecture, the number alone.
 pub(in crate::ui::tui) fn titles(s: &Snapshot) -> [String; 4] {
@@ -229,8 +234,14 @@ pub(in crate::ui::tui) fn rows(
     rows
 }
 
-/// For a small screen: busy, power and the hottest place in one row.
-pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+/// For a small screen: busy, power and the hottest place in one row. `untitled`: no title above says whether these are
+/// the readings of now.
+pub(in crate::ui::tui) fn short(
+    s: &Snapshot,
+    theme: Theme,
+    columns: usize,
+    untitled: bool,
+) -> Vec<Row> {
     let Some(g) = supervised(s) else {
         return missing(s, theme, columns);
     };
@@ -244,8 +255,13 @@ pub(in crate::ui::tui) fn short(s: &Snapshot, theme: Theme, columns: usize) -> V
         ("edge", quantity(&g.temp_edge, 0, "C"))
     };
     let second = second.put(2, hot.tone, format!("{place} {}", hot.short()));
+    let mut memory = memory(g, s.vram_cap);
+    if untitled && s.outcome.is_some() && memory.reading.note.is_none() {
+        // the row below never stands without this one
+        memory.reading.note = Some(words::AT_THE_END.to_owned());
+    }
     let mut rows = vec![
-        level_row(theme, &memory(g, s.vram_cap), columns, None),
+        level_row(theme, &memory, columns, None),
         second.row(columns, rank::NEXT),
     ];
     rows.splice(1..1, holding::shares(s, g, theme, columns));
@@ -259,6 +275,9 @@ fn missing(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     let sentence = match &s.gpu {
         None if s.is_foreign() => {
             "which card this process uses cannot be seen: another user's, or none".to_owned()
+        }
+        None if s.outcome.is_some() => {
+            "no GPU was watched: VRAM, busy and power are not known.".to_owned()
         }
         None => "no GPU is watched: VRAM, busy and power are not known. The run goes on and is judged by its process, its output and its progress.".to_owned(),
         Some(id) => {

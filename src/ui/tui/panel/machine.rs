@@ -44,7 +44,12 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
     rows.extend(survivors(s, theme, columns));
     rows.extend(sources(&s.sources, &s.gpus, theme, columns));
     rows.extend(dropped(s, theme, columns));
-    rows.push(host(&s.host, theme, columns));
+    let host = host_words(&s.host, theme);
+    let host = match s.outcome {
+        Some(_) => host.put(1, Tone::Dim, words::AT_THE_END),
+        None => host,
+    };
+    rows.push(host.row(columns, rank::HOST));
     rows
 }
 
@@ -133,14 +138,21 @@ fn work(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
 
 /// When anything was last heard of the program.
 fn activity(s: &Snapshot, theme: Theme, columns: usize) -> Row {
-    let since = |t: Option<crate::model::Mono>| {
-        t.map_or_else(
-            || "none yet".to_owned(),
-            |t| format!("{} ago", ago(s.now.since(t))),
-        )
+    let over = s.outcome.is_some();
+    let since = |t: Option<crate::model::Mono>| match (t, over) {
+        (None, false) => "none yet".to_owned(),
+        (None, true) => "none".to_owned(),
+        (Some(t), false) => format!("{} ago", ago(s.now.since(t))),
+        // the clock of the run stands still
+        (Some(t), true) => ago(s.now.since(t)),
     };
+    let before = if over { "before the end: " } else { "" };
     Parts::labelled(theme, "last")
-        .put(0, Tone::Plain, format!("output {}", since(s.last_output)))
+        .put(
+            0,
+            Tone::Plain,
+            format!("{before}output {}", since(s.last_output)),
+        )
         .put(
             1,
             Tone::Plain,
@@ -152,6 +164,10 @@ fn activity(s: &Snapshot, theme: Theme, columns: usize) -> Row {
 
 /// Memory, pressure and load of the host.
 pub(in crate::ui::tui) fn host(h: &HostSample, theme: Theme, columns: usize) -> Row {
+    host_words(h, theme).row(columns, rank::HOST)
+}
+
+fn host_words(h: &HostSample, theme: Theme) -> Parts {
     let total = h
         .mem_total
         .last()
@@ -182,7 +198,6 @@ pub(in crate::ui::tui) fn host(h: &HostSample, theme: Theme, columns: usize) -> 
     }
     let load = reading(&h.load1, |v| number(*v, 1));
     row.put(5, load.tone, format!("load {}", load.short()))
-        .row(columns, rank::HOST)
 }
 
 /// Sources that are not well, each with its reason; else one word for all, with how many

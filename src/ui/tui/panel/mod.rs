@@ -19,7 +19,7 @@ mod strip;
 pub(super) use charts::{charts, readout, title as charts_title};
 pub(super) use detail::rows as gpu_detail;
 pub(super) use foreign::title as ladder_title;
-pub(super) use gpu::{rows as gpu, short as gpu_short, titles as gpu_titles};
+pub(super) use gpu::{has_card, rows as gpu, short as gpu_short, titles as gpu_titles};
 pub(super) use health::{Room, result, rows as health};
 pub(super) use ladder::{rows as ladder_rows, short as ladder_short};
 pub(super) use log::{height as log_height, rows as log, title as log_title};

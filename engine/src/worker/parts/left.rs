@@ -1,0 +1,169 @@
+//! What stands beside an output before a run and after it, for whoever starts workers.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use super::begun::Begun;
+use super::folder::{
+    self, LOCK, busy, has_frames, is_digest, is_still_there, names, noted, remove,
+};
+use super::{BEGUN, Parts};
+use crate::error::Result;
+
+/// Which runs have begun beside an output, and where.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Beginnings(Vec<(PathBuf, String)>);
+
+/// Finished frames of a decode that has come to no end.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The folder beside the output.
+    pub folder: PathBuf,
+    /// Frames after which the same command goes on; absent: it uses what it can of those that are there.
+    pub frames: Option<usize>,
+}
+
+impl std::fmt::Display for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let at = self.folder.display();
+        match self.frames {
+            Some(1) => write!(
+                f,
+                "1 finished frame is kept in {at}: the same command goes on after it"
+            ),
+            Some(n) => write!(
+                f,
+                "{n} finished frames are kept in {at}: the same command goes on after them"
+            ),
+            None => write!(
+                f,
+                "finished frames are kept in {at}: the same command uses what it can of them"
+            ),
+        }
+    }
+}
+
+impl Parts {
+    /// After the end of a process that was killed: what it has left that no decode could go on from is removed, or need
+    /// not. What another process decodes to stays as it is.
+    pub(in crate::worker) fn tidy(output: &Path) {
+        let root = Self::root(output);
+        // without a lock nobody of ours was there
+        if let Some(lock) = lock_that_is_there(&root)
+            && lock.try_lock().is_ok()
+            && is_still_there(&lock, &root.join(LOCK))
+        {
+            let is_done = |folder: &Path| folder::has_finished(folder, output, None);
+            remove(&root, |folder| !has_frames(folder) || is_done(folder));
+        }
+    }
+
+    /// Whether nobody decodes to `output` now. It may be otherwise a moment later: the lock itself decides.
+    pub(in crate::worker) fn check_free(output: &Path) -> Result<()> {
+        let root = Self::root(output);
+        match lock_that_is_there(&root).map(|lock| lock.try_lock()) {
+            Some(Err(TryLockError::WouldBlock)) => Err(busy(&root)),
+            // what else is wrong with it is told by whoever takes it
+            _ => Ok(()),
+        }
+    }
+
+    /// Which runs have begun.
+    pub(in crate::worker) fn beginnings(output: &Path) -> Beginnings {
+        let folders = names(&Self::root(output)).unwrap_or_default().into_iter();
+        let folders = folders.filter(|(name, path)| is_digest(name) && !path.is_symlink());
+        let begun = folders.filter_map(|(_, folder)| {
+            let begun: Option<Begun> = noted(&folder.join(BEGUN)).unwrap_or_default();
+            Some((folder, begun?.run))
+        });
+        Beginnings(begun.collect())
+    }
+
+    /// What the run that has begun since `before` left to go on from. A later one may find less: it looks at every byte.
+    pub(in crate::worker) fn left_since(output: &Path, before: &Beginnings) -> Option<Kept> {
+        if Self::check_free(output).is_err() {
+            return None;
+        }
+        let now = Self::beginnings(output).0.into_iter();
+        let mut new = now.filter(|begun| !before.0.contains(begun));
+        let (folder, _) = new.find(|(folder, _)| has_frames(folder))?;
+        let states = names(&folder).unwrap_or_default().into_iter();
+        let frames = states.filter_map(|(name, _)| folder::frames_of_state(&name));
+        Some(Kept {
+            folder: Self::root(output),
+            frames: frames.max().filter(|frames| *frames > 0),
+        })
+    }
+}
+
+/// The lock, if there is one; it is not followed if it is a link.
+fn lock_that_is_there(root: &Path) -> Option<File> {
+    let path = root.join(LOCK);
+    let about = path.symlink_metadata().ok()?;
+    about.is_file().then_some(())?;
+    File::options().write(true).open(&path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::tests::{DIGEST, open, state};
+    use super::*;
+
+    #[test]
+    fn what_a_run_has_left_is_told_once_it_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("o.mp4");
+        let since = |before: &Beginnings| Parts::left_since(&output, before);
+        let none = Parts::beginnings(&output);
+        assert_eq!((since(&none), &none), (None, &Beginnings::default()));
+
+        let mut parts = open(folder.path());
+        parts.note_begin("a").unwrap();
+        parts.keep(0, &[1; 6], &state(1)).unwrap();
+        parts.keep(1, &[2; 24], &state(5)).unwrap();
+        assert_eq!(since(&none), None, "it still decodes");
+        drop(parts);
+        let kept = Kept {
+            folder: Parts::root(&output),
+            frames: Some(5),
+        };
+        assert_eq!(since(&none).as_ref(), Some(&kept));
+        let words = kept.to_string();
+        assert!(
+            words.starts_with("5 finished frames are kept in ")
+                && words.ends_with("o.mp4.parts: the same command goes on after them"),
+            "{words}"
+        );
+
+        // a run that came to no decode has left none of them
+        let before = Parts::beginnings(&output);
+        assert_eq!(since(&before), None);
+        // the next one begins where it stopped, and ends at once
+        let parts = open(folder.path());
+        parts.note_begin("b").unwrap();
+        drop(parts);
+        assert_eq!(since(&before).as_ref(), Some(&kept));
+        // frames alone are no place to go on from
+        fs::remove_file(kept.folder.join(DIGEST).join("state-000005.bin")).unwrap();
+        let words = since(&before).unwrap().to_string();
+        assert!(words.ends_with("uses what it can of them"), "{words}");
+    }
+
+    #[test]
+    fn an_output_is_free_when_nobody_has_its_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("o.mp4");
+        Parts::check_free(&output).unwrap();
+        let parts = open(folder.path());
+        let e = Parts::check_free(&output).unwrap_err().to_string();
+        assert!(
+            e.contains("another process is decoding to this output"),
+            "{e}"
+        );
+        drop(parts);
+        Parts::check_free(&output).unwrap();
+        assert!(!Parts::root(&output).exists(), "nothing is made by looking");
+    }
+}
