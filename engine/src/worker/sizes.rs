@@ -190,7 +190,7 @@ fn too_much(about: &str, takes: &str, memory: u64) -> String {
 /// The smallest way.
 fn least(config: &Config) -> Way {
     Way::Tiled(Tiling {
-        space: Some(LEAST),
+        space: Some(LEAST.whole(config.ratio().space)),
         time: matches!(config, Config::Hunyuan(_)).then_some(FEWEST),
     })
 }
@@ -402,6 +402,19 @@ mod tests {
                 assert!(why.contains("would come of these latents"), "{why}");
             }
         }
+    }
+
+    #[test]
+    fn a_model_whose_latents_are_no_part_of_the_smallest_tiles_can_be_decoded_too() {
+        let wan = Config::Wan(WanConfig {
+            patch_size: Some(3),
+            in_channels: 27,
+            out_channels: 27,
+            scale_factor_spatial: 24,
+            ..WanConfig::default()
+        });
+        assert_eq!(possible(&wan, [9, 30, 40]), Ok(()));
+        assert_eq!(encodable(&wan, [9, 240, 480]), Ok(()));
     }
 
     /// Bytes from which on a decode of this size is taken to be possible.
