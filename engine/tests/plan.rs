@@ -132,4 +132,85 @@ mod tests {
         };
         assert_eq!(tight.left(), Some((5 << 20) - (5 << 20) / 50));
     }
+
+    /// A configuration of `HunyuanVideo` with levels of so many channels, all of which enlarge.
+    fn enlarging(levels: usize) -> Config {
+        let kinds =
+            |kind: &str| serde_json::json!(vec![format!("HunyuanVideo{kind}Block3D"); levels]);
+        let fields = serde_json::json!({
+            "_class_name": "AutoencoderKLHunyuanVideo",
+            "block_out_channels": vec![8; levels],
+            "norm_num_groups": 2,
+            "spatial_compression_ratio": 1 << levels,
+            "down_block_types": kinds("Down"),
+            "up_block_types": kinds("Up"),
+        });
+        Config::parse(fields.to_string().as_bytes()).unwrap()
+    }
+
+    /// The ways that are chosen as less and less memory is there.
+    fn ever_smaller(job: &Job<'_>) -> Vec<Way> {
+        let all = plan::choose(job, &Cpu, &Room::default()).unwrap();
+        let caps = (0..10).map(|tenths| all.peak - all.peak / 10 * tenths);
+        let ways = caps.filter_map(|cap| {
+            let room = Room {
+                cap: Some(cap),
+                ..Room::default()
+            };
+            Some(plan::choose(job, &Cpu, &room)?.way)
+        });
+        ways.collect()
+    }
+
+    #[test]
+    fn a_decoder_that_ends_with_an_upsampling_is_cut_as_it_has_no_exact_mode() {
+        let config = enlarging(3);
+        let job = Job {
+            config: &config,
+            half: Half::Decoder,
+            batch: 1,
+            size: [9, 40, 40],
+        };
+        let ways = ever_smaller(&job);
+        assert!(ways.len() > 2, "{ways:?}");
+        for way in &ways {
+            assert!(matches!(way, Way::Tiled(_)), "{way:?} cannot be gone");
+        }
+        let exact = Way::Exact { budget: 0 };
+        let said = plan::peak(&job, &Cpu, &exact).unwrap_err().to_string();
+        assert!(said.contains("ends with an upsampling"), "{said}");
+    }
+
+    #[test]
+    fn tiles_are_whole_latents_of_any_model() {
+        let wan = r#"{"_class_name": "AutoencoderKLWan", "patch_size": 3, "in_channels": 27, "out_channels": 27,
+            "scale_factor_spatial": 24}"#;
+        let patches = Config::parse(wan.as_bytes()).unwrap();
+        for (config, space) in [(patches, 24), (enlarging(6), 64), (enlarging(8), 256)] {
+            let mut tiles = Vec::new();
+            for (half, size) in [
+                (Half::Decoder, [3, 1536 / space, 1536 / space]),
+                (Half::Encoder, [9, 1536, 1536]),
+            ] {
+                let job = Job {
+                    config: &config,
+                    half,
+                    batch: 1,
+                    size,
+                };
+                tiles.extend(ever_smaller(&job).into_iter().filter_map(|way| match way {
+                    Way::Tiled(tiling) => tiling.space,
+                    Way::Exact { .. } => None,
+                }));
+            }
+            assert!(!tiles.is_empty(), "no tiles of {space}");
+            for tile in tiles {
+                assert_eq!(
+                    (tile.length % space, tile.stride % space),
+                    (0, 0),
+                    "{tile:?}"
+                );
+            }
+        }
+    }
 }

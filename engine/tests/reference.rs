@@ -360,6 +360,22 @@ mod tests {
         }
     }
 
+    /// Every field of a configuration counts: other numbers of levels, of blocks and of groups, no attention, patches, a
+    /// decoder of its own width; in half precision, in several files.
+    #[test]
+    fn models_of_other_shapes_decode_and_encode_as_the_reference() {
+        for name in ["hunyuan_plain", "hunyuan_enlarging"] {
+            let fixture = Fixture::open(&format!("others/{name}"));
+            fixture.decodes(&[None]);
+            fixture.encodes(Tiling::default());
+        }
+        for name in ["wan_patched", "wan_residual"] {
+            let fixture = Fixture::open(&format!("others/{name}"));
+            fixture.decodes(&[None, Some(8)]);
+            fixture.encodes(Tiling::default());
+        }
+    }
+
     #[test]
     fn wan_agrees_on_the_way() {
         for name in ["wan21_vae_tiny", "wan22_vae_tiny"] {

@@ -268,4 +268,55 @@ mod tests {
             "stopped after decoder.conv_in"
         );
     }
+
+    /// The model `name` whose videos have a channel more than pictures: the last of its decoder or the first of its
+    /// encoder is wider.
+    fn of_four_channels(name: &str, tensor: &str, axis: usize, field: &str) -> tempfile::TempDir {
+        let (folder, _) = changed(name, &format!("\"{field}\": 3"), &format!("\"{field}\": 4"));
+        let file = folder.path().join("diffusion_pytorch_model.safetensors");
+        let mut all = candle_core::safetensors::load(&file, &Device::Cpu).unwrap();
+        let names = [format!("{tensor}.weight"), format!("{tensor}.bias")];
+        for name in names.iter().take(2 - axis) {
+            let old = &all[name];
+            let wide = Tensor::cat(&[old, &old.narrow(axis, 0, 1).unwrap()], axis).unwrap();
+            all.insert(name.clone(), wide);
+        }
+        candle_core::safetensors::save(&all, &file).unwrap();
+        folder
+    }
+
+    #[test]
+    fn videos_that_are_no_pictures_are_refused_before_anything_is_computed() {
+        use framepack_engine::worker::Job;
+        let name = "hunyuan_vae_tiny";
+        for (verb, ending, tensor, axis, field) in [
+            ("decode", "", "decoder.conv_out.conv", 0, "out_channels"),
+            (
+                "encode",
+                ".safetensors",
+                "encoder.conv_in.conv",
+                1,
+                "in_channels",
+            ),
+        ] {
+            let folder = of_four_channels(name, tensor, axis, field);
+            let model = folder.path().display();
+            Model::open(folder.path()).unwrap();
+            let words =
+                format!("{verb} {model}/none --model {model} --output {model}-out/o{ending}");
+            let job = Job::parse(words.split(' ').map(Into::into)).unwrap();
+            std::fs::create_dir(format!("{model}-out")).unwrap();
+            let said = refused(job.check());
+            std::fs::remove_dir(format!("{model}-out")).unwrap();
+            let config = folder.path().join("config.json");
+            assert_eq!(
+                said,
+                format!(
+                    "{}: the model's videos have 4 channels, and a picture has 3 (red, green, blue): take the autoencoder \
+                     of a model that makes pictures",
+                    config.display()
+                )
+            );
+        }
+    }
 }

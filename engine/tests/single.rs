@@ -346,4 +346,28 @@ mod tests {
             "{error}"
         );
     }
+
+    #[test]
+    fn a_hunyuan_of_other_levels_needs_its_configuration() {
+        let folder = fixture("others/hunyuan_enlarging");
+        let mut tensors = HashMap::new();
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy();
+            if name.contains("-of-") {
+                tensors.extend(candle_core::safetensors::load(&path, &Device::Cpu).unwrap());
+            }
+        }
+        let (beside, path) = checkpoint(&tensors);
+        let error = Model::open(&path).unwrap_err().to_string();
+        assert!(
+            error.ends_with(
+                "3 levels, where HunyuanVideo's autoencoder has 4: put the config.json of this model beside the file"
+            ),
+            "{error}"
+        );
+        let config = "config.json";
+        std::fs::copy(folder.join(config), beside.path().join(config)).unwrap();
+        same("others/hunyuan_enlarging", &path);
+    }
 }

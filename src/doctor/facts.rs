@@ -437,6 +437,10 @@ pub struct WorkloadFacts {
     pub adapter: String,
     /// Whether its program exists; absent without a command.
     pub program_found: Option<bool>,
+    /// The file that it hands to Python; absent: none, or its words leave it open.
+    pub script: Option<String>,
+    /// Whether that exists; absent: not known.
+    pub script_found: Option<bool>,
 }
 
 /// The profile that a run would take.

@@ -230,13 +230,13 @@ ids! {
         ProfileChosen = "profile_chosen",
         /// A profile of the user that cannot be used.
         ProfileBroken = "profile_broken",
-        /// The command's program does not exist.
+        /// The command's program, or its script, does not exist.
         CommandMissing = "command_missing",
         /// ComfyUI switches MIOpen off.
         ComfyuiMiopenOff = "comfyui_miopen_off",
         /// An option that makes torch tune every convolution.
         AutotuneOn = "autotune_on",
-        /// torchvision cannot write a video.
+        /// torchvision cannot write a video, or FramePack has none.
         NoVideoWriter = "no_video_writer",
     }
 }

@@ -7,7 +7,7 @@ use super::finding::{Finding, Severity};
 use super::judge;
 
 /// Version of the JSON form: major.minor, as in `docs/doctor.md`.
-pub const SCHEMA: &str = "1.1";
+pub const SCHEMA: &str = "1.2";
 
 /// How many findings of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -58,6 +58,31 @@ fn the_document_names_every_field() {
     assert!(DOC.contains(&format!("version {SCHEMA}")));
 }
 
+/// Names at the beginning of the rows of the table after `heading`.
+fn rows(heading: &str) -> BTreeSet<&'static str> {
+    let table = DOC.split(heading).nth(1).unwrap().trim_start();
+    let rows = table
+        .lines()
+        .skip_while(|l| !l.starts_with("| `"))
+        .take_while(|l| l.starts_with("| `"));
+    let names = rows.flat_map(|l| l.split('|').nth(1).unwrap().split(", "));
+    names.map(|n| n.trim().trim_matches('`')).collect()
+}
+
+#[test]
+fn the_tables_of_facts_have_a_row_for_each_field_and_no_other() {
+    let report = serde_json::to_value(Report::of(healthy())).unwrap();
+    let keys = |value: &Value| -> BTreeSet<String> {
+        value.as_object().unwrap().keys().cloned().collect()
+    };
+    let told =
+        |heading| -> BTreeSet<String> { rows(heading).into_iter().map(str::to_owned).collect() };
+    let facts = &report["facts"];
+    assert_eq!(told("### Facts\n"), keys(facts));
+    let answered = &facts["python"]["outcome"]["answered"];
+    assert_eq!(told("`answered` of `python`:\n"), keys(answered));
+}
+
 #[test]
 fn the_worst_makes_the_exit_code() {
     assert_eq!(Report::of(healthy()).exit_code, 0);

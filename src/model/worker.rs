@@ -8,13 +8,30 @@ const REFUSALS: [i32; 4] = [64, 65, 66, 69];
 /// The one of these that a card may be the reason of.
 pub const OF_DEVICE: u8 = 69;
 
-/// Whether a command is our own worker, by whatever path.
+/// Whether a command is our own worker, by whatever path; where the program has another name (a copy of the user's),
+/// by the words that we hand it.
 pub fn is_own_worker(argv: &[String]) -> bool {
-    let own = |program: &String| {
-        let name = program.rsplit('/').next();
-        name == Some(env!("CARGO_PKG_NAME"))
+    let Some((program, words)) = argv.split_first() else {
+        return false;
     };
-    argv.first().is_some_and(own) && argv.get(1).is_some_and(|word| word == "worker")
+    let name = program.rsplit('/').next();
+    if name == Some(env!("CARGO_PKG_NAME")) {
+        return words.first().is_some_and(|word| word == "worker");
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).take(8).collect();
+    matches!(
+        words[..],
+        [
+            "worker",
+            "decode" | "encode",
+            "--model",
+            _,
+            "--output",
+            _,
+            "--device",
+            _
+        ]
+    )
 }
 
 /// What our own worker makes.
@@ -74,7 +91,11 @@ mod tests {
         assert_eq!(of(own), "framepack-tui decode -o o.mp4");
         let folder = "framepack-tui worker encode a --output pictures/";
         assert_eq!(of(folder), "framepack-tui encode -o pictures");
+        let renamed = "/opt/fpt-1.0 worker decode --model m --output o.gif --device cpu -- a";
+        assert_eq!(of(renamed), "framepack-tui decode -o o.gif");
         for whole in [
+            "/opt/tool worker decode --output o.gif --model m --device cpu -- a",
+            "worker decode --model m --output o.gif --device cpu -- a",
             "python a.py --output o.mp4",
             "framepack-tui worker probe",
             "framepack-tui worker decode a --output",

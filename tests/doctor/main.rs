@@ -21,6 +21,13 @@ fn rocm(folder: &str) -> Value {
     })
 }
 
+/// A Python with this answer, by the name that one has.
+fn named_python(world: &World, answer: &Value) -> String {
+    let path = world.at("bin/python3.12");
+    std::fs::copy(world.python_that_says(answer), &path).unwrap();
+    path
+}
+
 /// A folder of torch with a libMIOpen and kernels for the card.
 fn torch_folder(world: &World) -> String {
     world.put(
@@ -356,4 +363,48 @@ fn comfyui_is_known_by_its_folder() {
     let gone = world.doctor(&["--", "no-such-program"]);
     assert_eq!(gone.the("command_missing")["severity"], "error");
     assert!(gone.has("python_guessed"));
+}
+
+#[test]
+fn a_script_is_looked_for_where_the_command_would_run() {
+    let mut world = World::with_card();
+    world.devices("0666");
+    let folder = torch_folder(&world);
+    let python = named_python(&world, &rocm(&folder));
+    let gone = world.doctor(&["--", &python, "-u", "demo_gradio.py", "--port", "1"]);
+    assert_eq!(gone.code, 2, "{}", gone.text);
+    let what = gone.text_of("command_missing", "what");
+    let path = world.at("work/demo_gradio.py");
+    assert_eq!(what, format!("the script {path} was not found"));
+    let workload = &gone.json["facts"]["workload"];
+    assert_eq!(workload["script"], path.as_str());
+    assert_eq!(workload["script_found"], false);
+    world.put("elsewhere/demo_gradio.py", "");
+    let there = world.doctor(&[
+        "--cwd",
+        &world.at("elsewhere"),
+        "--",
+        &python,
+        "demo_gradio.py",
+    ]);
+    assert!(!there.has("command_missing"), "{}", there.text);
+    assert_eq!(there.json["facts"]["workload"]["script_found"], true);
+}
+
+#[test]
+fn framepack_without_torchvision_is_an_error() {
+    let world = World::with_card();
+    let folder = torch_folder(&world);
+    let mut answer = rocm(&folder);
+    answer["write_video"] = Value::Null;
+    answer["packages"]
+        .as_object_mut()
+        .unwrap()
+        .remove("torchvision");
+    let python = named_python(&world, &answer);
+    world.put("work/demo_gradio.py", "");
+    let seen = world.doctor(&["--", &python, "demo_gradio.py"]);
+    assert_eq!(seen.the("no_video_writer")["severity"], "error");
+    let cure = seen.text_of("no_video_writer", "cure");
+    assert!(cure.contains("torch==2.9.1+rocm6.4 torchvision"), "{cure}");
 }

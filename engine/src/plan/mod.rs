@@ -11,7 +11,7 @@ mod wan;
 
 use self::joins::{Piece, Pieces};
 use self::shadow::{Clip, Shadow};
-use crate::error::Result;
+use crate::error::{Result, argument};
 use crate::ops::Backend;
 use crate::vae::hunyuan::exact;
 use crate::vae::{Config, HunyuanConfig, Run, Tiling, WanConfig};
@@ -93,7 +93,7 @@ pub struct Choice {
 ///
 /// # Errors
 /// When the way does not suit the model: its sizes are no multiples, or the exact way is asked of another
-/// model than HunyuanVideo's decoder.
+/// model than HunyuanVideo's decoder, or of one that ends with an upsampling.
 pub fn peak(job: &Job<'_>, backend: &dyn Backend, way: &Way) -> Result<u64> {
     match (job.config, way) {
         (Config::Hunyuan(config), Way::Tiled(tiling)) => {
@@ -101,10 +101,11 @@ pub fn peak(job: &Job<'_>, backend: &dyn Backend, way: &Way) -> Result<u64> {
         }
         (Config::Wan(config), Way::Tiled(tiling)) => wan_tiled(job, config, backend, tiling),
         (Config::Hunyuan(config), Way::Exact { budget }) if job.half == Half::Decoder => {
+            exact::suits(config)?;
             Ok(hunyuan_exact(job, config, backend, *budget))
         }
         (_, Way::Exact { .. }) => {
-            crate::error::argument("only HunyuanVideo's decoder has an exact low-memory mode")
+            argument("only HunyuanVideo's decoder has an exact low-memory mode")
         }
     }
 }
@@ -181,6 +182,7 @@ fn ways(job: &Job<'_>, backend: &dyn Backend, room: u64) -> Vec<Way> {
     let spaces = std::iter::once(None).chain(
         TILES
             .into_iter()
+            .map(|tile| tile.whole(ratio.space))
             .filter(|tile| tile.length < h.max(w))
             .map(Some),
     );

@@ -109,6 +109,15 @@ impl Tiling {
 }
 
 impl Run {
+    /// The nearest in whole `unit`s, nothing of it less than one: no shorter than this, and overlapping no less.
+    pub(crate) fn whole(self, unit: usize) -> Self {
+        let down = self.stride / unit * unit;
+        Self {
+            length: self.length.next_multiple_of(unit),
+            stride: down.max(unit),
+        }
+    }
+
     fn over(self, unit: usize) -> Self {
         Self {
             length: self.length / unit,

@@ -61,7 +61,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
 impl Plan {
     fn of(work: &Work<'_>) -> Result<Self> {
         let job = work.job;
-        let model = open_model(&job.model)?;
+        let model = open_model(job)?;
         let config = model.config();
         let file = Latents::look(&job.input)?;
         file.made_for(class(config))?;

@@ -33,7 +33,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
         return Err(Error::Exists(job.output.clone()));
     }
     told.phase("model_load", json!({}));
-    let model = open_model(&job.model)?;
+    let model = open_model(job)?;
     work.about(&model);
     let frames = video::read(&job.input, sizes::limits(), &mut || told.go_on(AT_ONCE))?;
     for text in &frames.problems {

@@ -9,6 +9,7 @@ use super::latents::Latents;
 use super::parts::{Beginnings, Kept, Parts};
 use super::sizes;
 use crate::error::{Error, Result};
+use crate::plan::Half;
 use crate::vae::tiles::Ratio;
 use crate::vae::{Config, Model};
 use crate::video::{self, About, Kind, Size};
@@ -221,7 +222,7 @@ impl Job {
         }
         self.check_place()?;
         self.check_output()?;
-        let model = open_model(&self.model)?;
+        let model = open_model(self)?;
         if self.task == Task::Decode {
             return self.check_latents(model.config()).map(Some);
         }
@@ -376,8 +377,32 @@ pub(super) fn fps(text: &str) -> Option<f64> {
     text.parse().ok().filter(|fps| (0.1..=1000.0).contains(fps))
 }
 
-/// Opens a model; a folder that has the autoencoder in its folder `vae` will do.
-pub(super) fn open_model(path: &Path) -> Result<Model> {
+/// Channels of a picture.
+const COLOURS: usize = 3;
+
+/// Opens the model of a job; a folder that has the autoencoder in its folder `vae` will do. One whose videos are no
+/// pictures is refused: it would be found out only when the first of them is there.
+pub(super) fn open_model(job: &Job) -> Result<Model> {
+    let path = job.model.as_path();
+    let model = find_model(path)?;
+    let half = match job.task {
+        Task::Encode => Half::Encoder,
+        Task::Decode | Task::Probe => Half::Decoder,
+    };
+    let channels = model.config().colours(half);
+    if channels == COLOURS {
+        return Ok(model);
+    }
+    Err(Error::File {
+        path: model.weights().described_by().unwrap_or(path).to_owned(),
+        reason: format!(
+            "the model's videos have {channels} channels, and a picture has {COLOURS} (red, green, blue): take the \
+             autoencoder of a model that makes pictures"
+        ),
+    })
+}
+
+fn find_model(path: &Path) -> Result<Model> {
     let below = path.join("vae");
     if !path.join("config.json").exists() && below.join("config.json").exists() {
         return Model::open(&below);

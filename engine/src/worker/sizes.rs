@@ -193,7 +193,7 @@ fn latent_bytes(config: &Config, size: [usize; 3]) -> u64 {
 /// The smallest way.
 fn least(config: &Config) -> Way {
     Way::Tiled(Tiling {
-        space: Some(LEAST),
+        space: Some(LEAST.whole(config.ratio().space)),
         time: matches!(config, Config::Hunyuan(_)).then_some(FEWEST),
     })
 }
@@ -410,6 +410,19 @@ mod tests {
     fn most(bytes: u64) -> Most {
         let words = "there is so much".to_owned();
         Most { bytes, words }
+    }
+
+    #[test]
+    fn a_model_whose_latents_are_no_part_of_the_smallest_tiles_can_be_decoded_too() {
+        let wan = Config::Wan(WanConfig {
+            patch_size: Some(3),
+            in_channels: 27,
+            out_channels: 27,
+            scale_factor_spatial: 24,
+            ..WanConfig::default()
+        });
+        assert_eq!(possible(&wan, [9, 30, 40], Place::Cpu), Ok(()));
+        assert_eq!(encodable(&wan, [9, 240, 480], Place::Cpu), Ok(()));
     }
 
     /// Bytes from which on a decode of this size is taken to be possible.

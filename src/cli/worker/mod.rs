@@ -175,3 +175,26 @@ pub(super) fn worker(args: WorkerArgs) -> Result<u8, CliError> {
     }
     Ok(engine::main(args.words, None))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::worker::is_own_worker;
+
+    #[test]
+    fn our_command_is_known_as_ours_whatever_the_program_is_called() {
+        for words in [
+            "decode a --model m --output o.gif --fps 8 --item 2 --force",
+            "encode a --model m --output o.safetensors",
+        ] {
+            let job = Job::parse(words.split(' ').map(Into::into)).unwrap();
+            let mut command = command(&job).unwrap();
+            // the program of this test has another name than the real one
+            assert!(is_own_worker(&command), "{command:?}");
+            command[0] = "/opt/fpt".to_owned();
+            assert!(is_own_worker(&command), "{command:?}");
+            command[1] = "run".to_owned();
+            assert!(!is_own_worker(&command), "{command:?}");
+        }
+    }
+}

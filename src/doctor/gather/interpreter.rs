@@ -55,7 +55,8 @@ pub(super) fn choose(asked: Option<&Path>, argv: &[String], place: Place<'_>) ->
     }
 }
 
-fn base(path: &str) -> &str {
+/// The last part of a path.
+pub(super) fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
@@ -185,7 +186,7 @@ impl Place<'_> {
 }
 
 /// `env`'s own options and assignments left out.
-fn after_assignments(words: &[String]) -> &[String] {
+pub(super) fn after_assignments(words: &[String]) -> &[String] {
     let mut rest = words;
     while let Some((word, more)) = rest.split_first() {
         rest = match word.as_str() {

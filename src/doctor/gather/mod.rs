@@ -8,6 +8,7 @@ mod interpreter;
 mod library;
 mod python;
 mod rights;
+mod script;
 mod system;
 
 use std::collections::BTreeMap;
@@ -87,6 +88,7 @@ pub struct Gathering {
     folders: Vec<(folders::Folder, Pending<FolderState>)>,
     places: Vec<(Place, Pending<Result<PlaceState, String>>)>,
     program: Pending<Option<bool>>,
+    script: Option<(PathBuf, Pending<Option<bool>>)>,
     ask: Ask,
 }
 
@@ -109,6 +111,7 @@ impl Gathering {
                 let first = of_program.argv.first()?;
                 Some(of_program.place().program(first).is_some())
             }),
+            script: of_script(ask),
             ask: ask.clone(),
         }
     }
@@ -118,6 +121,7 @@ impl Gathering {
         let Ask {
             argv, adapter, env, ..
         } = self.ask;
+        let (script, script_found) = self.script.unzip();
         Facts {
             sources: rest.sources,
             cards: rest.cards,
@@ -144,6 +148,8 @@ impl Gathering {
                 argv,
                 adapter,
                 program_found: self.program.take().known().copied().flatten(),
+                script: script.map(|path| path.display().to_string()),
+                script_found: script_found.and_then(|look| look.take().known().copied().flatten()),
             },
             profile: rest.profile,
             broken_profiles: rest.broken_profiles,
@@ -196,6 +202,15 @@ fn ask_python(ask: &Ask) -> PythonFacts {
         guessed: chosen.guessed,
         outcome,
     }
+}
+
+/// The script of the command, and whether it is there; not known where something other
+/// than its absence stands in the way.
+fn of_script(ask: &Ask) -> Option<(PathBuf, Pending<Option<bool>>)> {
+    let path = ask.cwd.join(script::of_command(&ask.argv)?);
+    let looked_at = path.clone();
+    let look = Pending::start(SMALL, move || looked_at.try_exists().ok());
+    Some((path, look))
 }
 
 fn of_folders(ask: &Ask) -> Vec<(folders::Folder, Pending<FolderState>)> {

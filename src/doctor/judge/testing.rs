@@ -74,6 +74,8 @@ pub(crate) fn healthy() -> Facts {
             argv: vec!["python".to_owned(), "demo_gradio.py".to_owned()],
             adapter: "framepack".to_owned(),
             program_found: Some(true),
+            script: Some("/home/ada/FramePack/demo_gradio.py".to_owned()),
+            script_found: Some(true),
         },
         profile: Look::Known(ProfileFacts {
             id: "rx7900xtx-safe".to_owned(),

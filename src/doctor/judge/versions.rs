@@ -116,6 +116,20 @@ fn torch(facts: &Facts, answer: &PythonAnswer, shown: &str) -> Finding {
     }
 }
 
+/// The command that installs packages into this environment.
+pub(super) fn pip(answer: &PythonAnswer, shown: &str, packages: &str) -> String {
+    if answer.uv {
+        format!("uv pip install --python {shown} {packages}")
+    } else if answer.externally_managed {
+        // pip refuses to change what belongs to the distribution
+        format!(
+            "make an environment and start the generation with its python: {shown} -m venv --system-site-packages .venv && .venv/bin/python -m pip install {packages}"
+        )
+    } else {
+        format!("{shown} -m pip install {packages}")
+    }
+}
+
 /// How torch gets into this environment; `index`: from where.
 fn install(answer: &PythonAnswer, shown: &str, index: &str) -> String {
     if answer.uv {

@@ -29,10 +29,20 @@ pub struct HunyuanConfig {
     pub scaling_factor: f64,
     /// The activation.
     pub act_fn: String,
-    /// The kinds of the encoder's blocks.
+    /// The kinds of the encoder's blocks, one for each level.
     pub down_block_types: Vec<String>,
-    /// The kinds of the decoder's blocks.
+    /// The kinds of the decoder's blocks, likewise.
     pub up_block_types: Vec<String>,
+}
+
+/// The one kind of the encoder's blocks.
+const DOWN: &str = "HunyuanVideoDownBlock3D";
+/// The one kind of the decoder's blocks.
+const UP: &str = "HunyuanVideoUpBlock3D";
+
+/// So many blocks of one kind.
+fn kinds(kind: &str, levels: usize) -> Vec<String> {
+    vec![kind.to_owned(); levels]
 }
 
 impl Default for HunyuanConfig {
@@ -49,8 +59,8 @@ impl Default for HunyuanConfig {
             mid_block_add_attention: true,
             scaling_factor: 0.476_986,
             act_fn: "silu".to_owned(),
-            down_block_types: Vec::new(),
-            up_block_types: Vec::new(),
+            down_block_types: kinds(DOWN, 4),
+            up_block_types: kinds(UP, 4),
         }
     }
 }
@@ -100,16 +110,38 @@ impl HunyuanConfig {
         if !matches!(act_fn.as_str(), "silu" | "swish") {
             return Err(format!("act_fn is {:?}; silu can be computed", self.act_fn));
         }
-        let known = ["HunyuanVideoDownBlock3D", "HunyuanVideoUpBlock3D"];
-        match self
-            .down_block_types
-            .iter()
-            .chain(&self.up_block_types)
-            .find(|kind| !known.contains(&kind.as_str()))
-        {
-            Some(kind) => Err(format!("a block of the kind {kind:?} is not known")),
-            None => Ok(()),
+        self.check_kinds()
+    }
+
+    /// diffusers makes as many blocks as there are kinds: of fewer than levels it is another model, without a word.
+    fn check_kinds(&self) -> std::result::Result<(), String> {
+        let levels = self.block_out_channels.len();
+        for (field, all, known) in [
+            ("down_block_types", &self.down_block_types, DOWN),
+            ("up_block_types", &self.up_block_types, UP),
+        ] {
+            if let Some(kind) = all.iter().find(|kind| *kind != known) {
+                return Err(format!(
+                    "a block of the kind {kind:?} is not known ({field}; {known} is)"
+                ));
+            }
+            if all.len() != levels {
+                return Err(format!(
+                    "{field} has {} entries (4 where it is left out) for {levels} levels (block_out_channels)",
+                    all.len()
+                ));
+            }
         }
+        Ok(())
+    }
+
+    /// The same with as many blocks as there are levels.
+    pub(in crate::vae) fn with_levels(mut self, block_out_channels: Vec<usize>) -> Self {
+        let levels = block_out_channels.len();
+        self.down_block_types = kinds(DOWN, levels);
+        self.up_block_types = kinds(UP, levels);
+        self.block_out_channels = block_out_channels;
+        self
     }
 
     /// What it makes of sizes.

@@ -9,6 +9,7 @@ pub use self::hunyuan::HunyuanConfig;
 pub use self::wan::WanConfig;
 
 use crate::error::{Error, Result};
+use crate::plan::Half;
 
 /// The largest configuration that is read.
 const MAX_CONFIG: u64 = 1 << 20;
@@ -48,6 +49,21 @@ impl Config {
         }
     }
 
+    /// Channels of the video that a half reads or makes.
+    pub(crate) fn colours(&self, half: Half) -> usize {
+        let (config_in, config_out, pixels) = match self {
+            Self::Hunyuan(config) => (config.in_channels, config.out_channels, 1),
+            Self::Wan(config) => {
+                let patch = config.patch();
+                (config.in_channels, config.out_channels, patch * patch)
+            }
+        };
+        match half {
+            Half::Decoder => config_out / pixels,
+            Half::Encoder => config_in / pixels,
+        }
+    }
+
     /// Reads and checks a `config.json`.
     pub fn read(path: &Path) -> Result<Self> {
         let text = Self::text(path)?;
@@ -83,15 +99,14 @@ impl Config {
     pub fn parse(text: &[u8]) -> std::result::Result<Self, String> {
         let class: Class = serde_json::from_slice(text)
             .map_err(|error| format!("not the configuration of a diffusers model: {error}"))?;
-        let field = |error: serde_json::Error| error.to_string();
         match class.name.as_str() {
             HUNYUAN => {
-                let config: HunyuanConfig = serde_json::from_slice(text).map_err(field)?;
+                let config: HunyuanConfig = fields(text)?;
                 config.check()?;
                 Ok(Self::Hunyuan(config))
             }
             WAN => {
-                let config: WanConfig = serde_json::from_slice(text).map_err(field)?;
+                let config: WanConfig = fields(text)?;
                 config.check()?;
                 Ok(Self::Wan(config))
             }
@@ -100,6 +115,26 @@ impl Config {
             )),
         }
     }
+}
+
+/// The fields of a configuration; an error names the first that is wrong.
+fn fields<C: serde::de::DeserializeOwned>(text: &[u8]) -> std::result::Result<C, String> {
+    let whole = match serde_json::from_slice(text) {
+        Ok(config) => return Ok(config),
+        Err(error) => error,
+    };
+    // serde tells what is wrong, and where in the text, but not of which field: each is tried by itself
+    let all: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let wrong = all.into_iter().find_map(|(name, value)| {
+        let shown = value.to_string();
+        let alone = serde_json::Map::from_iter([(name.clone(), value)]);
+        let error = serde_json::from_value::<C>(alone.into()).err()?;
+        let shown: String = shown.chars().take(40).collect();
+        Some(format!("{name} is {shown}: {error}"))
+    });
+    // one that stands there twice, say
+    Err(wrong.unwrap_or_else(|| whole.to_string()))
 }
 
 /// Refuses a field whose value is outside of `range`.
@@ -211,7 +246,34 @@ mod tests {
         assert!(hunyuan(r#""spatial_compression_ratio":0"#).contains("cannot be made by 4 blocks"));
         assert!(hunyuan(r#""scaling_factor":0"#).contains("scales nothing"));
         assert!(hunyuan(r#""up_block_types":["X"]"#).contains("a block of the kind \"X\""));
-        assert!(hunyuan(r#""latent_channels":-1"#).contains("invalid value"));
+        let up = |count| {
+            format!(
+                "[{}]",
+                [r#""HunyuanVideoUpBlock3D""#].repeat(count).join(",")
+            )
+        };
+        assert_eq!(
+            hunyuan(&format!(r#""up_block_types":{}"#, up(2))),
+            "up_block_types has 2 entries (4 where it is left out) for 4 levels (block_out_channels)"
+        );
+        assert!(
+            hunyuan(&format!(r#""down_block_types":{}"#, up(4)))
+                .contains("HunyuanVideoDownBlock3D is")
+        );
+        // what is left out is four blocks of each, however many levels there are
+        let five = r#""block_out_channels":[64,64,64,64,64]"#;
+        assert!(hunyuan(five).starts_with("down_block_types has 4 entries"));
+        assert_eq!(
+            hunyuan(r#""latent_channels":-1"#),
+            "latent_channels is -1: invalid value: integer `-1`, expected usize"
+        );
+        assert_eq!(
+            hunyuan(r#""layers_per_block":2,"mid_block_add_attention":"yes""#),
+            "mid_block_add_attention is \"yes\": invalid type: string \"yes\", expected a boolean"
+        );
+        assert!(
+            hunyuan(r#""act_fn":"silu","act_fn":"gelu""#).starts_with("duplicate field `act_fn`")
+        );
         let wan =
             |field: &str| refused(&format!(r#"{{"_class_name":"AutoencoderKLWan",{field}}}"#));
         assert_eq!(

@@ -28,12 +28,21 @@ fn count(weights: &Weights, name: impl Fn(usize) -> String) -> usize {
     (0..64).take_while(|&at| weights.has(&name(at))).count()
 }
 
+/// Levels of the published `HunyuanVideo` autoencoder.
+const LEVELS: usize = 4;
+
 /// The configuration of `HunyuanVideo` weights named as diffusers names them.
 pub(super) fn hunyuan(weights: &Weights) -> Found<Config> {
     let conv = |level: usize, resnet: usize| {
         format!("decoder.up_blocks.{level}.resnets.{resnet}.conv1.conv.weight")
     };
     let levels = count(weights, |level| conv(level, 0));
+    // of another number the same upsamplers may stand for several ratios
+    if levels != LEVELS {
+        return Err(format!(
+            "{levels} levels, where HunyuanVideo's autoencoder has {LEVELS}: put the config.json of this model beside the file"
+        ));
+    }
     let widths: Found<Vec<usize>> = (0..levels)
         .rev()
         .map(|level| side(weights, &conv(level, 0), 0))
@@ -50,11 +59,10 @@ pub(super) fn hunyuan(weights: &Weights) -> Found<Config> {
         },
         out_channels: side(weights, "decoder.conv_out.conv.weight", 0)?,
         latent_channels: side(weights, "decoder.conv_in.conv.weight", 1)?,
-        block_out_channels: widths?,
         layers_per_block: count(weights, |resnet| conv(0, resnet)).saturating_sub(1),
         spatial_compression_ratio: 1 << enlarging.min(16),
         mid_block_add_attention: weights.has("decoder.mid_block.attentions.0.to_q.weight"),
-        ..HunyuanConfig::default()
+        ..HunyuanConfig::default().with_levels(widths?)
     };
     config.check()?;
     Ok(Config::Hunyuan(config))

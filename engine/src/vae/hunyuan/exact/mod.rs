@@ -43,6 +43,17 @@ pub struct Frames {
 /// Takes decoded frames, each entry's in order. An error ends the decode.
 pub type Sink<'a> = dyn FnMut(Frames) -> Result<()> + 'a;
 
+/// Refuses a decoder that ends with an upsampling, as no published one does: what comes out of one is made again of the
+/// level before, by the level after.
+pub(crate) fn suits(config: &HunyuanConfig) -> Result<()> {
+    let last = config.block_out_channels.len().saturating_sub(1);
+    let (time, space) = config.changes(last);
+    if time || space {
+        return argument("the exact mode knows no decoder that ends with an upsampling");
+    }
+    Ok(())
+}
+
 impl Decoder {
     /// Decodes latents (B, C, t, h, w) without tiles, within about `budget` bytes beside weights and the frames
     /// handed out, or with the least that can be done with if that is more. Entries of the batch go one after the other.
@@ -82,13 +93,7 @@ impl Decoder {
         each: &mut dyn FnMut(usize, &Tensor) -> Result<()>,
     ) -> Result<()> {
         let (_, t, h, w, _) = latents.dims5()?;
-        if self
-            .levels
-            .last()
-            .is_none_or(|last| last.upsample.is_some())
-        {
-            return argument("the exact mode knows no decoder that ends with an upsampling");
-        }
+        suits(&self.config)?;
         let mut clip = self.begin(&latents, observer)?;
         drop(latents);
         let element = clip.dtype().size_in_bytes() as u64;
