@@ -200,6 +200,8 @@ mod tests {
         let half = ["0.5"; 16].join(",");
         let told = wan(&format!(r#","latents_mean":[{half}]"#));
         assert_eq!(told.scaling(), Some((&[0.5; 16][..], std)));
+        // a null is in diffusers' signature
+        assert_eq!(wan(r#","scale_factor_temporal":null"#), none);
         // for another number of channels it has none
         let other = wan(r#","z_dim":12"#);
         assert_eq!(other.scaling(), None);
@@ -274,6 +276,10 @@ mod tests {
         assert!(
             hunyuan(r#""act_fn":"silu","act_fn":"gelu""#).starts_with("duplicate field `act_fn`")
         );
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_of_wan_is_said() {
         let wan =
             |field: &str| refused(&format!(r#"{{"_class_name":"AutoencoderKLWan",{field}}}"#));
         assert_eq!(
@@ -295,5 +301,9 @@ mod tests {
             wan(r#""temperal_downsample":[true,true,true]"#).contains("time is compressed by 8")
         );
         assert!(wan(r#""attn_scales":[0.5]"#).contains("attn_scales"));
+        assert_eq!(
+            wan(r#""scale_factor_temporal":8"#),
+            "scale_factor_temporal is 8, but by temperal_downsample time is compressed by 4"
+        );
     }
 }

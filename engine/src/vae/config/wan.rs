@@ -31,7 +31,8 @@ pub struct WanConfig {
     pub patch_size: Option<usize>,
     /// Pixels of the video per pixel of the latents, along one side.
     pub scale_factor_spatial: usize,
-    /// Frames of the video per frame of the latents.
+    /// Frames of the video per frame of the latents; diffusers takes a null too, and asks only the levels.
+    #[serde(deserialize_with = "of_the_levels")]
     pub scale_factor_temporal: usize,
     /// What is added to the diffusion model's latents, by channel; absent: diffusers' default, see
     /// [`WanConfig::scaling`].
@@ -52,6 +53,14 @@ const WAN21: ([f64; 16], [f64; 16]) = (
     ],
 );
 
+/// Frames of the video per frame of the latents, in every published model.
+const TIME: usize = 4;
+
+/// A number, or null for what the levels make.
+fn of_the_levels<'de, D: serde::Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    Ok(<Option<usize> as serde::Deserialize>::deserialize(from)?.unwrap_or(TIME))
+}
+
 impl Default for WanConfig {
     fn default() -> Self {
         Self {
@@ -67,7 +76,7 @@ impl Default for WanConfig {
             out_channels: 3,
             patch_size: None,
             scale_factor_spatial: 8,
-            scale_factor_temporal: 4,
+            scale_factor_temporal: TIME,
             latents_mean: None,
             latents_std: None,
         }
@@ -111,8 +120,16 @@ impl WanConfig {
                 .iter()
                 .filter(|down| **down)
                 .count();
-        if frames != 4 || self.scale_factor_temporal != 4 {
-            return Err(format!("time is compressed by {frames}; 4 can be loaded"));
+        if frames != TIME {
+            return Err(format!(
+                "time is compressed by {frames} (temperal_downsample); {TIME} can be loaded"
+            ));
+        }
+        if self.scale_factor_temporal != TIME {
+            return Err(format!(
+                "scale_factor_temporal is {}, but by temperal_downsample time is compressed by {TIME}",
+                self.scale_factor_temporal
+            ));
         }
         let patch = self.patch();
         within("patch_size", patch, 1..=8)?;
