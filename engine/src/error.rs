@@ -85,7 +85,7 @@ pub enum Error {
     #[error("ended by the user")]
     Stopped,
     /// One piece of the work took too long.
-    #[error("a piece took more than {:.0} s; it was at {module}", limit.as_secs_f64())]
+    #[error("a piece took more than {:.0} s; it was at {module}: set a larger vae_piece_limit, or a smaller vae_tile or vae_chunk", limit.as_secs_f64())]
     Late {
         /// The module that came back last.
         module: String,

@@ -83,7 +83,10 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_only_what_is_whole_is_used(
     let undisturbed = worker(&home, &latents, "whole").output().unwrap();
     assert!(undisturbed.status.success(), "{}", said(&undisturbed));
     let way = |folder: &Path| folder.join("way.json");
-    let damages: [Damage<'_>; 7] = [
+    let damages: [Damage<'_>; 8] = [
+        ("way.json: is missing", &|folder| {
+            std::fs::remove_file(way(folder)).unwrap();
+        }),
         ("way.json: more than 4096 bytes long", &|folder| {
             sparse(&way(folder), 1 << 40);
         }),
@@ -125,10 +128,10 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_only_what_is_whole_is_used(
         let folder = killed(&home, &latents);
         // what comes after a damaged file is whole, and so is the state behind it
         let is_of_frames = want.contains(" its frames ");
-        let stay = if is_of_frames {
-            all_frames(&folder).len() - 1
-        } else {
+        let stay = if want.starts_with("way.json") {
             0
+        } else {
+            all_frames(&folder).len() - usize::from(is_of_frames)
         };
         damage(&folder);
         let again = worker(&home, &latents, "v").output().unwrap();
@@ -136,13 +139,18 @@ fn what_is_damaged_of_an_earlier_attempt_is_told_and_only_what_is_whole_is_used(
         assert!(again.status.success(), "{text}");
         let told = text.lines().find(|line| line.contains(want));
         let told = told.unwrap_or_else(|| panic!("{want}: {text}"));
-        let (anew, uses) = (": the decode begins anew", " from an earlier attempt");
-        assert_eq!(told.ends_with(anew), stay == 0, "{told}");
-        assert_eq!(text.contains(uses), stay > 0, "{text}");
-        let (part, stays) = (": what is missing is decoded again, and ", " frames stay");
-        assert!(
-            stay == 0 || (told.contains(part) && told.ends_with(stays)),
-            "{told}"
+        let part = match (stay, is_of_frames) {
+            (0, _) => ": the decode begins anew",
+            (_, false) => ": the decode begins anew, and ",
+            (_, true) => ": what is missing is decoded again, and ",
+        };
+        assert!(told.contains(part), "{told}");
+        let stays = told.ends_with(" frames stay") || told.ends_with("one frame stays");
+        assert_eq!(stays, stay > 0, "{told}");
+        assert_eq!(
+            text.contains(" from an earlier attempt"),
+            stay > 0,
+            "{text}"
         );
         let output = home.path("out/v");
         assert!(files(&output) == files(&home.path("out/whole")), "{want}");
@@ -190,7 +198,7 @@ fn after_one_that_memory_ended_without_a_frame_the_next_attempt_takes_a_smaller_
         let again = again.unwrap();
         let text = said(&again);
         assert!(again.status.success(), "{text}");
-        let is_smaller = text.contains("ended without a frame: once more with tiles smaller");
+        let is_smaller = text.contains("ended without a frame: once more with pieces smaller");
         assert_eq!(is_smaller, smaller, "{run} {after} {frames}: {text}");
         assert_eq!(text.contains(as_planned), !smaller, "{text}");
         assert_eq!(text.contains("from an earlier attempt"), frames, "{text}");
@@ -198,6 +206,63 @@ fn after_one_that_memory_ended_without_a_frame_the_next_attempt_takes_a_smaller_
         assert!(files(&output) == files(&home.path("out/whole")), "{text}");
         std::fs::remove_dir_all(output).unwrap();
     }
+}
+
+/// What an earlier attempt has made is not thrown away without a word.
+#[test]
+fn frames_of_a_way_that_has_no_memory_any_more_are_told_before_they_are_made_anew() {
+    let home = Home::new();
+    let latents = latents(&home, "l.safetensors", [16, 80, 8, 8]);
+    let mut first = worker(&home, &latents, "v");
+    first.env("FPT_AGENT_CONFIG", told("r", "killed"));
+    let folder = killed_of(&home, first);
+    let frames: usize = all_frames(&folder)
+        .iter()
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.split('-').nth(2).unwrap().parse::<usize>().unwrap()
+        })
+        .sum();
+    // as if all of them had been there as it began
+    let begun = format!(r#"{{"run": "r", "frames": {frames}}}"#);
+    std::fs::write(folder.join("begun.json"), begun).unwrap();
+    let mut again = worker(&home, &latents, "v");
+    again.env("FPT_AGENT_CONFIG", told("r", "host_oom"));
+    let text = said(&again.output().unwrap());
+    let line = text.lines().find(|line| line.contains("are decoded anew"));
+    let line = line.unwrap_or_else(|| panic!("{text}"));
+    let want = format!("{frames} of 317 frames are there from an earlier attempt, ");
+    assert!(line.contains(&want), "{line}");
+    assert!(
+        line.ends_with("for which there is not enough memory now: all are decoded anew"),
+        "{line}"
+    );
+    assert!(text.contains("once more with pieces smaller"), "{text}");
+}
+
+/// It is not removed, and whoever reads the error knows what to do.
+#[test]
+fn a_folder_in_the_place_of_frames_is_told_with_its_cure() {
+    let home = Home::new();
+    let latents = latents(&home, "l.safetensors", [16, 80, 8, 8]);
+    let folder = killed(&home, &latents);
+    let path = frames(&folder);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let run = worker(&home, &latents, "v").output().unwrap();
+    let text = said(&run);
+    assert!(!run.status.success(), "{text}");
+    let want = format!(
+        "{}: it is a folder, where a file of finished frames",
+        path.display()
+    );
+    assert!(
+        text.contains(&want) && text.contains("remove it, and give the same command again"),
+        "{text}"
+    );
+    std::fs::remove_dir(&path).unwrap();
+    let run = worker(&home, &latents, "v").output().unwrap();
+    assert!(run.status.success(), "{}", said(&run));
 }
 
 /// Latents whose numbers take 600 MiB, in a file of half of that which takes no room.

@@ -55,7 +55,7 @@ fn what_the_kernel_ended_for_want_of_memory_is_decoded_in_a_smaller_way() {
     assert_eq!(attempts, [ActionId::None, ActionId::FreeMemory]);
     let text = lines(&run);
     // from the first attempt nothing of it was asked for, whatever the profile says
-    let smaller = "ended without a frame: once more with tiles smaller";
+    let smaller = "ended without a frame: once more with pieces smaller";
     assert_eq!(text.matches(smaller).count(), 1, "{text}");
     let ways: Vec<&str> = text
         .lines()

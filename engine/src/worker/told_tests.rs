@@ -48,7 +48,7 @@ fn a_piece_that_takes_too_long_is_ended() {
     let end = watch.after("decoder.conv_in", &clip()).unwrap_err();
     assert_eq!(
         end.to_string(),
-        "a piece took more than 0 s; it was at decoder.conv_in"
+        "a piece took more than 0 s; it was at decoder.conv_in: set a larger vae_piece_limit, or a smaller vae_tile or vae_chunk"
     );
 }
 

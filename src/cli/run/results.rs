@@ -48,7 +48,7 @@ impl Finder {
     ) -> Self {
         Self {
             roots: artefacts::roots(argv, cwd),
-            own: own.map(|own| (cwd.join(own), format!("Wrote {}", own.display()))),
+            own: own.map(|own| (cwd.join(own), as_heard(&format!("Wrote {}", own.display())))),
             wrote: false,
             since: SystemTime::now(),
             attempt: 0,
@@ -75,7 +75,7 @@ impl Finder {
         let Some((_, words)) = &self.own else {
             return artefacts::path_in_line(line).is_some();
         };
-        let wrote = words == line;
+        let wrote = *words == as_heard(line);
         self.wrote |= wrote;
         wrote
     }
@@ -129,5 +129,36 @@ impl Finder {
         }
         self.told = Some(key);
         Some(result)
+    }
+}
+
+/// What a console leaves of a text for sure: it breaks lines, and may take spaces and control characters away.
+fn as_heard(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let solid = |c: &char| !c.is_whitespace() && !c.is_control();
+    line.chars().filter(solid).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_worker_is_heard_whatever_its_output_is_called() {
+        let (to, _from) = mpsc::channel(1);
+        let finder = |own: &str| {
+            let own = Some(Path::new(own));
+            Finder::new(&[], Path::new("/home"), own, to.clone())
+        };
+        for (own, line) in [
+            ("out/o.mp4", "Wrote out/o.mp4"),
+            ("out/trail ", "Wrote out/trail"),
+            ("out/t\tb.gif", "Wrote out/t    b.gif"),
+            ("two\nlines", "Wrote two"),
+        ] {
+            let mut finder = finder(own);
+            assert!(!finder.hear("Wrote another"), "{own:?}");
+            assert!(finder.hear(line), "{own:?}");
+        }
     }
 }

@@ -126,11 +126,17 @@ impl Decode<'_> {
             parts.need_no_state();
         }
         let from = gaps.first().map_or(0, |gap| gap.start);
-        // frames that are there and are gone through once more are as good as none
-        let stay = (total - frames_in(gaps)).saturating_sub(from - start.first);
-        let goes_on = matches!(gaps, [gap] if gap.end == total);
+        let stay = total - frames_in(gaps);
+        // from there on what is there is gone through once more; what comes out the same stays as it is
+        let goes_on = matches!(gaps, [gap] if gap.end == total) && start.first == from;
         let instead = match (stay, goes_on) {
             (0, _) => "the decode begins anew".to_owned(),
+            (1, _) if start.first == 0 && from > 0 => {
+                "the decode begins anew, and one frame stays".to_owned()
+            }
+            (_, _) if start.first == 0 && from > 0 => {
+                format!("the decode begins anew, and {stay} frames stay")
+            }
             (1, true) => "the decode goes on after the first frame".to_owned(),
             (_, true) => format!("the decode goes on after {stay} frames"),
             (1, false) => "what is missing is decoded again, and one frame stays".to_owned(),

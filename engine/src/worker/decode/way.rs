@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::ops::Backend;
 use crate::plan::{self, Choice, Half, Room, Way};
 use crate::worker::attempt::Try;
-use crate::worker::parts::Parts;
+use crate::worker::parts::{Parts, frames_in};
 use crate::worker::{Ready, Work, sizes};
 
 impl Plan {
@@ -38,11 +38,27 @@ impl Plan {
             (None, Some(choice)) => choice,
             (None, None) => sizes::choose(&job, backend, &room, now.failed.as_ref())?,
         };
+        if let Some(way) = before.filter(|way| *way != choice.way) {
+            self.given_up(work, parts, &way)?;
+        }
         if before != Some(choice.way) {
             parts.begin(&sizes::to_json(&choice.way))?;
         }
         *chosen = Some(choice);
         Ok(choice.way)
+    }
+
+    /// Says which frames are made anew since they were made in another way, which cannot be gone on in.
+    fn given_up(&self, work: &Work<'_>, parts: &Parts, way: &Way) -> Result<()> {
+        let whole = self.frames - frames_in(&parts.gaps()?);
+        if whole > 0 {
+            let before = sizes::words(way);
+            work.problem(&format!(
+                "{whole} of {} frames are there from an earlier attempt, {before}, for which there is not enough memory now: all are decoded anew",
+                self.frames
+            ));
+        }
+        Ok(())
     }
 
     /// A way that takes half of what `way` takes: the kernel ends a process without a word, and the ladder has one rung for that.
@@ -65,7 +81,7 @@ impl Plan {
             let e = Error::Memory(format!(
                 "the attempt before, {before}, ended without a frame"
             ));
-            work.retreat(&e, "tiles", "smaller");
+            work.retreat(&e, "pieces", "smaller");
         }
         Ok(choice)
     }
@@ -73,7 +89,16 @@ impl Plan {
     /// The way of an earlier attempt. One that cannot be read, or is none of this model, is as good as none, and said.
     fn before(&self, work: &Work<'_>, backend: &dyn Backend, parts: &Parts) -> Option<Way> {
         let told = match parts.way() {
-            Ok(told) => told?,
+            Ok(Some(told)) => told,
+            Ok(None) => {
+                if parts.frames_there().is_ok_and(|frames| frames > 0) {
+                    work.problem(&format!(
+                        "{}: is missing, and without it nobody knows how the frames beside it were made: the decode begins anew",
+                        parts.way_path().display()
+                    ));
+                }
+                return None;
+            }
             Err(e) => {
                 work.problem(&format!("{e}: the decode begins anew"));
                 return None;

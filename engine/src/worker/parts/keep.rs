@@ -1,7 +1,7 @@
 //! How finished frames, and what the next ones need, come to the disk.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -84,6 +84,13 @@ impl Parts {
             file.write_all(frames).map_err(io(path)).inspect_err(|_| {
                 fit = file.metadata().map_or(0, |about| about.len());
             })
+        });
+        let written = written.map_err(|e| match e {
+            Error::Io { path, source } if source.kind() == ErrorKind::IsADirectory => {
+                let reason = "it is a folder, where a file of finished frames belongs: remove it, and give the same command again";
+                Error::InTheWay { path, reason: reason.to_owned() }
+            }
+            e => e,
         });
         (written, fit)
     }

@@ -7,6 +7,7 @@ use super::begun::Begun;
 use super::folder::{
     self, LOCK, busy, has_frames, is_digest, is_still_there, names, noted, remove,
 };
+use super::frames::parsed;
 use super::{BEGUN, Parts};
 use crate::error::Result;
 
@@ -19,27 +20,25 @@ pub struct Beginnings(Vec<(PathBuf, String)>);
 pub struct Kept {
     /// The folder beside the output.
     pub folder: PathBuf,
-    /// Frames after which the same command goes on; absent: it uses what it can of those that are there.
-    pub frames: Option<usize>,
+    /// How many there are, so far as names tell.
+    pub frames: usize,
+    /// Whether the next ones are decoded from there on, and no other is missing.
+    pub goes_on: bool,
 }
 
 impl std::fmt::Display for Kept {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let at = self.folder.display();
-        match self.frames {
-            Some(1) => write!(
-                f,
-                "1 finished frame is kept in {at}: the same command goes on after it"
-            ),
-            Some(n) => write!(
-                f,
-                "{n} finished frames are kept in {at}: the same command goes on after them"
-            ),
-            None => write!(
-                f,
-                "finished frames are kept in {at}: the same command uses what it can of them"
-            ),
-        }
+        let what = match self.frames {
+            1 => "1 finished frame is".to_owned(),
+            n => format!("{n} finished frames are"),
+        };
+        let how = match (self.goes_on, self.frames) {
+            (true, 1) => "goes on after it",
+            (true, _) => "goes on after them",
+            (false, _) => "makes what is missing",
+        };
+        write!(f, "{what} kept in {at}: the same command {how}")
     }
 }
 
@@ -87,13 +86,31 @@ impl Parts {
         let now = Self::beginnings(output).0.into_iter();
         let mut new = now.filter(|begun| !before.0.contains(begun));
         let (folder, _) = new.find(|(folder, _)| has_frames(folder))?;
-        let states = names(&folder).unwrap_or_default().into_iter();
-        let frames = states.filter_map(|(name, _)| folder::frames_of_state(&name));
-        Some(Kept {
+        let names = names(&folder).unwrap_or_default();
+        let all = names.iter().map(|(name, _)| name.as_str());
+        let frames = frames_of(all.clone());
+        let state = all.filter_map(folder::frames_of_state).max();
+        (frames > 0).then(|| Kept {
             folder: Self::root(output),
-            frames: frames.max().filter(|frames| *frames > 0),
+            frames,
+            goes_on: state == Some(frames),
         })
     }
+}
+
+/// How many frames the files of these names have, each counted once.
+fn frames_of<'a>(names: impl Iterator<Item = &'a str>) -> usize {
+    let mut parts: Vec<_> = names
+        .filter_map(parsed)
+        .map(|(first, count, _)| (first, first.saturating_add(count)))
+        .collect();
+    parts.sort_unstable();
+    let (mut at, mut all) = (0, 0);
+    for (first, end) in parts {
+        all += end.saturating_sub(first.max(at));
+        at = at.max(end);
+    }
+    all
 }
 
 /// The lock, if there is one; it is not followed if it is a link.
@@ -127,7 +144,8 @@ mod tests {
         drop(parts);
         let kept = Kept {
             folder: Parts::root(&output),
-            frames: Some(5),
+            frames: 5,
+            goes_on: true,
         };
         assert_eq!(since(&none).as_ref(), Some(&kept));
         let words = kept.to_string();
@@ -148,7 +166,24 @@ mod tests {
         // frames alone are no place to go on from
         fs::remove_file(kept.folder.join(DIGEST).join("state-000005.bin")).unwrap();
         let words = since(&before).unwrap().to_string();
-        assert!(words.ends_with("uses what it can of them"), "{words}");
+        assert!(
+            words.starts_with("5 finished frames are kept in ")
+                && words.ends_with("o.mp4.parts: the same command makes what is missing"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn frames_that_two_files_have_count_once_and_what_is_missing_does_not() {
+        let names = |parts: &[(usize, usize)]| -> Vec<String> {
+            let name =
+                |(first, count)| format!("frames-{first:06}-{count:06}-0123456789abcdef.rgb");
+            parts.iter().copied().map(name).collect()
+        };
+        let count = |parts| frames_of(names(parts).iter().map(String::as_str));
+        assert_eq!(count(&[]), 0);
+        assert_eq!(count(&[(1, 4), (0, 1)]), 5);
+        assert_eq!(count(&[(0, 4), (8, 4), (2, 4), (8, 2)]), 10);
     }
 
     #[test]
