@@ -261,8 +261,8 @@ addresses of mail, networks and devices, serial numbers, and prompts. What is pr
 like anything else cannot be told: look through the file before you publish it. It holds a
 summary (README.md), the events, the evidence, and a list of what is not in it.
 
-Exit codes: 0 written, 64 a file of that name is there (--force replaces it), 65 the record cannot
-be read, 66 no such run, 70 it cannot be written.";
+Exit codes: 0 written, 64 a file of that name is there (--force replaces it), or none can be
+written there, 65 the record cannot be read, 66 no such run.";
 
 const REPLAY_HELP: &str = "\
 The inputs of the record (readings, console, kernel, signals, keys) are judged anew. Verdicts,

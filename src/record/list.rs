@@ -15,7 +15,7 @@ use super::store::{LOCK, MANIFEST, Manifest, Store, events_file};
 /// How a run stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunStatus {
-    /// Its lock is held: somebody writes the record.
+    /// Its lock is held and it has no end: somebody writes the record.
     Running,
     /// The record has its end.
     Finished {
@@ -157,9 +157,18 @@ pub fn is_held(run: &Path) -> bool {
 }
 
 fn status(run: &Path) -> RunStatus {
-    if is_held(run) {
-        return RunStatus::Running;
+    // looked at first: a run that ends meanwhile has its end in the file
+    let held = is_held(run);
+    match end(run) {
+        // whoever has written it may still show it
+        finished @ RunStatus::Finished { .. } => finished,
+        _ if held => RunStatus::Running,
+        broken => broken,
     }
+}
+
+/// The end of the run, as its record has it.
+fn end(run: &Path) -> RunStatus {
     let broken = |why: String| RunStatus::Broken { why };
     let events = events_file(run);
     let bytes = match last_lines(&events) {
@@ -243,6 +252,23 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         assert!(RunEntry::at(&tmp.path().join("notes")).is_none());
+    }
+
+    #[test]
+    fn a_run_whose_end_is_still_shown_is_over() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = Store::at(tmp.path());
+        let live = store.create(&["python".to_owned()], &Zoned::now()).unwrap();
+        let status = || store.list().unwrap().remove(0).status;
+        let events = live.path().join(PLAIN_EVENTS);
+        fs::write(&events, "{}\n").unwrap();
+        assert_eq!(status(), RunStatus::Running);
+        fs::write(&events, format!("{{}}\n{END}\n")).unwrap();
+        assert!(is_held(live.path()));
+        assert!(matches!(
+            status(),
+            RunStatus::Finished { exit_code: 10, .. }
+        ));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::cli::args::PruneArgs;
 use crate::cli::{CliError, find};
 use crate::model::Bytes;
-use crate::record::RunEntry;
+use crate::record::{RunEntry, RunStatus};
 use crate::record::retention::{Kept, Retention, remove_run};
 
 use super::print;
@@ -31,7 +31,13 @@ pub(super) fn main(args: &PruneArgs) -> Result<u8, CliError> {
                 };
                 lines.push(format!("{did} {} ({})", run.id, Bytes(bytes)));
             }
-            Err(Kept::Held) => lines.push(format!("kept {}: it is running", run.id)),
+            Err(Kept::Held) => {
+                let why = match run.status {
+                    RunStatus::Finished { .. } => "its end is still shown on a screen",
+                    _ => "it is running",
+                };
+                lines.push(format!("kept {}: {why}", run.id));
+            }
             Err(Kept::Unfinished) => lines.push(format!(
                 "kept {}: it has no end, and its last event is not a day old",
                 run.id

@@ -60,7 +60,7 @@ pub(in crate::cli) struct EncodeArgs {
 /// How either is run.
 #[derive(Debug, clap::Args)]
 pub(super) struct HowArgs {
-    /// Replace what is there: a file, or a folder that holds pictures of a video alone
+    /// Replace what is there: a file, or (`decode`) a folder that holds pictures of a video alone
     #[arg(long, short)]
     pub(super) force: bool,
     /// Where it is computed; auto: on the card if framepack-tui-cuda is there and the card

@@ -74,7 +74,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     bind(C::Diagnose, &[Left], A::Earlier, "cursor", "time cursor back; values and verdict of that moment"),
     bind(C::Diagnose, &[Enter], A::OpenCites, "events", "the events behind the marked row"),
     told(RUNG, bind(C::Diagnose, &[Char('o')], A::Rungs, "rung", "choose the next rung; asks before it ends one")),
-    bind(C::Diagnose, &[Char('x')], A::ExportBundle, "export", "the command that makes a bundle for a bug report"),
+    bind(C::Diagnose, &[Char('x')], A::ExportBundle, "bundle", "the command that makes a bundle for a bug report"),
     bind(C::Diagnose, &[Char('y')], A::CopyVerdict, "copy", "copy the verdict with its evidence as text"),
     bind(C::Diagnose, &[Char('n')], A::NextMark, "next mark", "time cursor to the next mark of the timeline"),
     bind(C::Diagnose, &[Char('p')], A::PreviousMark, "mark back", "time cursor to the mark before"),
