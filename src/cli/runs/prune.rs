@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use crate::cli::args::PruneArgs;
 use crate::cli::{CliError, find};
 use crate::model::Bytes;
-use crate::record::{RunEntry, RunStatus};
 use crate::record::retention::{Kept, Retention, remove_run};
+use crate::record::{RunEntry, RunStatus};
 
 use super::print;
 
