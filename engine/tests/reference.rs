@@ -107,15 +107,9 @@ mod tests {
                 }
                 let latents = &self.tensors[&format!("{}.z", case.name)];
                 let run = |from: Option<&Carry>| {
-                    let mut chunks = Vec::new();
-                    let mut sink = |chunk: Chunk| {
-                        chunks.push(chunk);
-                        Ok(())
-                    };
-                    decoder
-                        .decode_stream(latents, &tiling, from, &mut Unobserved, &mut sink)
-                        .unwrap();
-                    chunks
+                    chunks_of(|sink| {
+                        decoder.decode_stream(latents, &tiling, from, &mut Unobserved, sink)
+                    })
                 };
                 let chunks = run(None);
                 for (at, chunk) in chunks.iter().enumerate() {
@@ -142,15 +136,7 @@ mod tests {
             let latents = Tensor::randn(0f32, 1.0, (1, 16, t, h, w), &Device::Cpu).unwrap();
             for way in ways {
                 let run = |from: Option<&Carry>| {
-                    let mut chunks = Vec::new();
-                    let mut sink = |chunk: Chunk| {
-                        chunks.push(chunk);
-                        Ok(())
-                    };
-                    decoder
-                        .decode_way(&latents, way, from, &mut Unobserved, &mut sink)
-                        .unwrap();
-                    chunks
+                    chunks_of(|sink| decoder.decode_way(&latents, way, from, &mut Unobserved, sink))
                 };
                 let whole: Vec<Tensor> = run(None).into_iter().map(|c| c.video).collect();
                 let whole = Tensor::cat(&whole, 2).unwrap();
@@ -249,6 +235,19 @@ mod tests {
             self.0.insert(module.to_owned(), clip.clone());
             Ok(())
         }
+    }
+
+    /// What a decode hands out, piece by piece.
+    fn chunks_of(
+        decode: impl FnOnce(&mut dyn FnMut(Chunk) -> Result<()>) -> Result<()>,
+    ) -> Vec<Chunk> {
+        let mut chunks = Vec::new();
+        let mut sink = |chunk: Chunk| {
+            chunks.push(chunk);
+            Ok(())
+        };
+        decode(&mut sink).unwrap();
+        chunks
     }
 
     fn bits(tensor: &Tensor) -> Vec<u32> {

@@ -129,18 +129,18 @@ impl Decode<'_> {
         let stay = total - frames_in(gaps);
         // from there on what is there is gone through once more; what comes out the same stays as it is
         let goes_on = matches!(gaps, [gap] if gap.end == total) && start.first == from;
-        let instead = match (stay, goes_on) {
-            (0, _) => "the decode begins anew".to_owned(),
-            (1, _) if start.first == 0 && from > 0 => {
-                "the decode begins anew, and one frame stays".to_owned()
-            }
-            (_, _) if start.first == 0 && from > 0 => {
-                format!("the decode begins anew, and {stay} frames stay")
-            }
-            (1, true) => "the decode goes on after the first frame".to_owned(),
-            (_, true) => format!("the decode goes on after {stay} frames"),
-            (1, false) => "what is missing is decoded again, and one frame stays".to_owned(),
-            (_, false) => format!("what is missing is decoded again, and {stay} frames stay"),
+        let (these, stays) = match stay {
+            1 => ("the first frame".to_owned(), "one frame stays".to_owned()),
+            _ => (format!("{stay} frames"), format!("{stay} frames stay")),
+        };
+        let instead = if stay == 0 {
+            "the decode begins anew".to_owned()
+        } else if start.first == 0 && from > 0 {
+            format!("the decode begins anew, and {stays}")
+        } else if goes_on {
+            format!("the decode goes on after {these}")
+        } else {
+            format!("what is missing is decoded again, and {stays}")
         };
         for text in parts.unfit()?.into_iter().chain(unfit) {
             self.work.problem(&format!("{text}: {instead}"));

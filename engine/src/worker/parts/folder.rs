@@ -45,18 +45,19 @@ pub(super) fn is_digest(name: &str) -> bool {
     name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// What stands for the number of frames in the name of a state.
+fn number_of_state(name: &str) -> Option<&str> {
+    name.strip_prefix("state-")?.strip_suffix(".bin")
+}
+
 /// Frames up to which a state of this name reaches.
 pub(super) fn frames_of_state(name: &str) -> Option<usize> {
-    let frames = name.strip_prefix("state-")?.strip_suffix(".bin")?;
-    frames.parse().ok()
+    number_of_state(name)?.parse().ok()
 }
 
 /// Whether a file in a folder of ours is named as ours are.
 pub(super) fn is_own(name: &str) -> bool {
-    let state = name
-        .strip_prefix("state-")
-        .and_then(|rest| rest.strip_suffix(".bin"))
-        .is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit()));
+    let state = number_of_state(name).is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit()));
     // what a kill leaves of a state: safetensors writes it under a name that tempfile makes, then renames it
     let unfinished = name.strip_prefix(".tmp").is_some_and(|rest| {
         rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())

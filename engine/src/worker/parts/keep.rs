@@ -17,6 +17,9 @@ const SHARE: u32 = 10;
 /// Bytes that are assumed to be written in a second before one was.
 const SPEED: usize = 500 << 20;
 
+/// What is in the way of frames, and what to do.
+const IS_A_FOLDER: &str = "it is a folder, where a file of finished frames belongs: remove it, and give the same command again";
+
 impl Parts {
     /// Keeps finished frames, where they are not there already, and, where that is worth its time, what the next ones
     /// need. That is insurance alone: where it cannot be written, or the frames need its room, the decode goes on without
@@ -87,8 +90,8 @@ impl Parts {
         });
         let written = written.map_err(|e| match e {
             Error::Io { path, source } if source.kind() == ErrorKind::IsADirectory => {
-                let reason = "it is a folder, where a file of finished frames belongs: remove it, and give the same command again";
-                Error::InTheWay { path, reason: reason.to_owned() }
+                let reason = IS_A_FOLDER.to_owned();
+                Error::InTheWay { path, reason }
             }
             e => e,
         });
