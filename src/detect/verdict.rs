@@ -100,6 +100,7 @@ impl Detector {
             remedy: None,
             action: ActionId::None,
             next: None,
+            questions: None,
         }
     }
 }

@@ -68,6 +68,7 @@ fn verdict(id: VerdictId, health: Health, at: u64) -> Verdict {
             why: "it is the search".to_owned(),
         }),
         next: None,
+        questions: None,
     }
 }
 

@@ -52,8 +52,9 @@ pub enum Effect {
     Launch(Box<AttemptSpec>),
     /// Watch the process that is there already.
     Attach(Box<AttemptSpec>),
-    /// Sample every thread each second (`true`), or only in the slow round.
-    SampleThreads(bool),
+    /// Read every thread with each sample and take an [`Event::Probe`] every few seconds
+    /// (`true`), or read threads only in the slow round.
+    Probe(bool),
     /// Take evidence; [`Event::EvidenceTaken`] answers.
     Capture {
         /// Number of the bundle in this run, from 1.

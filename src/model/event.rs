@@ -13,6 +13,7 @@ use super::gpu::GpuId;
 use super::health::Verdict;
 use super::line::Line;
 use super::plan::Plan;
+use super::probe::Probe;
 use super::progress::{FindMark, JobChange, PhaseChange, Progress};
 use super::resend::{LostJobs, Resend};
 use super::sample::Sample;
@@ -22,7 +23,7 @@ use super::units::Bytes;
 use super::vocab::VerdictId;
 
 /// Version of the event stream: major.minor. Readers refuse another major.
-pub const SCHEMA: &str = "1.4";
+pub const SCHEMA: &str = "1.5";
 /// Milliseconds of one turn of the supervisor's clock: a sample is taken at every second
 /// turn, and a tick told at the others.
 pub const TURN_MS: u64 = 250;
@@ -359,6 +360,8 @@ pub enum Event {
     },
     /// Readings.
     Sample(Box<Sample>),
+    /// A deep look at the processes of the tree, while nothing of the job was seen to move.
+    Probe(Box<Probe>),
     /// A line of the console.
     Line(Line),
     /// The workload entered a phase.

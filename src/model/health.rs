@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::questions::Questions;
 use super::time::Mono;
 use super::vocab::{ActionId, Phase, VerdictId};
 
@@ -215,4 +216,7 @@ pub struct Verdict {
     pub remedy: Option<Remedy>,
     /// The next limit, if one is running.
     pub next: Option<NextStep>,
+    /// The three questions and their answers. Absent: a record before 1.5, or nothing is judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<Box<Questions>>,
 }

@@ -18,7 +18,9 @@ pub mod gpu;
 pub mod health;
 pub mod line;
 pub mod plan;
+pub mod probe;
 pub mod progress;
+pub mod questions;
 pub mod resend;
 pub mod sample;
 pub mod setting;
@@ -49,7 +51,9 @@ pub use health::{
 };
 pub use line::{Line, Stream};
 pub use plan::{Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};
+pub use probe::{PeerTraffic, Probe, ProbedProcess, ProbedThread, Tracer, Wait, WaitTarget};
 pub use progress::{FindMark, JobChange, PhaseChange, Progress};
+pub use questions::{Answer, Answered, Questions, Waits, WaitsFor};
 pub use resend::{JobProgram, LostJob, LostJobs, RefusedPrompt, Resend, ResendWord};
 pub use sample::{
     EngineTime, HostSample, Metric, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,

@@ -58,7 +58,7 @@ macro_rules! vocabulary {
 }
 
 vocabulary! {
-    /// What was found out about a run: 42 words, each with its meaning.
+    /// What was found out about a run: 45 words, each with its meaning.
     pub enum VerdictId {
         /// A job is in flight and advances at a plausible pace, or just ended well.
         Healthy = "healthy",
@@ -76,6 +76,12 @@ vocabulary! {
         Paused = "paused",
         /// The child ended by itself with code 0.
         Finished = "finished",
+        /// Nothing shows that a job is in flight; what moves, if anything, is named.
+        Quiet = "quiet",
+        /// The job waits for another machine or process, which is named.
+        RemoteWait = "remote_wait",
+        /// The result is written, the process stays.
+        NotEnded = "not_ended",
         /// A job is in flight, no output, and the process tree does nothing (cpu, io about 0) beyond the phase's budget.
         SilentHang = "silent_hang",
         /// MIOpen search or tuning is under way by its own lines (or the agent's op), burns CPU or short GPU bursts, but shows no advance beyond its budget.
@@ -277,6 +283,9 @@ impl VerdictId {
                 | Self::CpuPhase
                 | Self::Paused
                 | Self::Finished
+                | Self::Quiet
+                | Self::RemoteWait
+                | Self::NotEnded
         )
     }
 
@@ -302,7 +311,7 @@ mod tests {
 
     #[test]
     fn lists_are_complete_and_round_trip() {
-        assert_eq!(VerdictId::ALL.len(), 42);
+        assert_eq!(VerdictId::ALL.len(), 45);
         assert_eq!(Phase::ALL.len(), 15);
         assert_eq!(ActionId::ALL.len(), 19);
         for v in VerdictId::ALL {

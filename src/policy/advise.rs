@@ -89,6 +89,7 @@ mod tests {
             remedy: None,
             action: ActionId::FastFind,
             next: None,
+            questions: None,
         }
     }
 

@@ -147,10 +147,14 @@ const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'stati
         | VerdictId::CpuFallback
         | VerdictId::CrashSegv
         | VerdictId::AppError => ENVIRONMENT,
-        VerdictId::Healthy | VerdictId::IdleWaiting | VerdictId::Paused | VerdictId::Finished => {
-            &[(ActionId::None, 0)]
-        }
+        VerdictId::Healthy
+        | VerdictId::IdleWaiting
+        | VerdictId::Paused
+        | VerdictId::Finished
+        | VerdictId::Quiet
+        | VerdictId::NotEnded => &[(ActionId::None, 0)],
         VerdictId::LoadingIo
+        | VerdictId::RemoteWait
         | VerdictId::DownloadWait
         | VerdictId::CompileWarmup
         | VerdictId::CpuPhase

@@ -20,6 +20,7 @@ fn verdict(id: VerdictId, phase: Phase, health: Health) -> Verdict {
         action: ActionId::None,
         remedy: None,
         next: None,
+        questions: None,
     }
 }
 

@@ -50,6 +50,7 @@ impl Class {
             | Event::VramWaiting { .. }
             | Event::VramReclaimed { .. }
             | Event::Source(_)
+            | Event::Probe(_)
             | Event::Standstill { .. }
             | Event::Dropped { .. } => Self::Ordinary,
         }

@@ -43,7 +43,7 @@ impl RunState {
         let wants = self.detector.wants_threads();
         if wants != self.threads_on {
             self.threads_on = wants;
-            out.push(Effect::SampleThreads(wants));
+            out.push(Effect::Probe(wants));
         }
         match (&self.stage, self.verdict.health) {
             (Stage::Watching, Health::Hung) if self.is_attached() => self.advise_hang(out),

@@ -143,6 +143,7 @@ fn told(id: VerdictId, health: Health) -> Event {
         action: ActionId::None,
         remedy: None,
         next: None,
+        questions: None,
     }))
 }
 

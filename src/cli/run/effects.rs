@@ -21,7 +21,7 @@ impl Shell {
             Effect::Emit(event) => self.post(*event),
             Effect::Launch(spec) => self.launch(*spec),
             Effect::Attach(spec) => self.attach(*spec),
-            Effect::SampleThreads(on) => self.sampler.set_thread_detail(on),
+            Effect::Probe(on) => self.sampler.set_thread_detail(on),
             Effect::Capture { number, attempt } => self.capture(number, attempt),
             Effect::Signal {
                 attempt,

@@ -179,6 +179,7 @@ impl Picture {
             remedy: None,
             action: ActionId::None,
             next: None,
+            questions: None,
         })));
         self.post(Event::Notice {
             level: Level::Info,

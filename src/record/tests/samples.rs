@@ -86,6 +86,130 @@ pub(super) fn verdict(confidence: f64) -> Event {
             what: "evidence".into(),
             at: Mono(51_000),
         }),
+        questions: Some(Box::new(questions())),
+    }))
+}
+
+fn questions() -> Questions {
+    let answered = |answer, source: &str, since_s| Answered {
+        answer,
+        source: source.to_owned(),
+        since_s,
+    };
+    Questions {
+        job: answered(Answer::Yes, "a bar of steps", Some(12.0)),
+        moves: answered(Answer::No, "no thread of the job ran", Some(61.5)),
+        waits: Waits {
+            answer: WaitsFor::Card,
+            pid: Some(7),
+            tid: Some(9),
+            within: Some("ioctl".to_owned()),
+            detail: Some("/dev/kfd".to_owned()),
+            for_s: Some(50.0),
+        },
+    }
+}
+
+/// One thread for each kind of wait and target.
+fn probe() -> Event {
+    let call = |call: &str, on: Vec<WaitTarget>| Wait::Call {
+        call: call.to_owned(),
+        timeout_ms: Some(1000),
+        on,
+        channel: Some("do_epoll_wait".to_owned()),
+    };
+    let text = |text: &str| text.to_owned();
+    let waits = [
+        Wait::Running,
+        Wait::Unreadable {
+            why: text("EPERM"),
+            channel: Some(text("futex_wait_queue")),
+        },
+        call(
+            "ioctl",
+            vec![WaitTarget::Card {
+                device: text("/dev/kfd"),
+            }],
+        ),
+        call(
+            "epoll_wait",
+            vec![
+                WaitTarget::Listener {
+                    address: text("tcp 127.0.0.1:7860"),
+                },
+                WaitTarget::Peer {
+                    network: text("tcp"),
+                    address: text("203.0.113.9:443"),
+                    inside: Some(8),
+                    accepted: true,
+                },
+                WaitTarget::Event {
+                    what: text("eventfd"),
+                },
+            ],
+        ),
+        call(
+            "read",
+            vec![WaitTarget::Pipe { ends: vec![8] }, WaitTarget::Terminal],
+        ),
+        call(
+            "flock",
+            vec![WaitTarget::Lock {
+                path: text("/x/the.lock"),
+                holder: Some(8),
+                holder_is_dead: true,
+            }],
+        ),
+        call("wait4", vec![WaitTarget::Process { pid: Some(8) }]),
+        call(
+            "read",
+            vec![WaitTarget::File {
+                path: text("/x/a.bin"),
+            }],
+        ),
+        call(
+            "read",
+            vec![WaitTarget::Other {
+                what: text("anon_inode:bpf"),
+            }],
+        ),
+    ];
+    let thread = |(n, wait): (u32, Wait)| ProbedThread {
+        tid: 7 + n,
+        name: text("python3"),
+        state: 'S',
+        run_ns: 5,
+        read: Some(Bytes(1)),
+        written: Some(Bytes(2)),
+        major_faults: 3,
+        minor_faults: 4,
+        wait,
+    };
+    Event::Probe(Box::new(Probe {
+        processes: vec![ProbedProcess {
+            pid: 7,
+            parent: 1,
+            name: text("python3"),
+            card: true,
+            torch: true,
+            weights: Some(text("/m/a.safetensors")),
+            listens: vec![text("tcp 127.0.0.1:7860")],
+            writes: vec![text("/out/a.mp4")],
+            tracer: Some(Tracer {
+                pid: 3,
+                name: text("gdb"),
+            }),
+            unreadable: Some(text("EACCES")),
+            threads: (0..).zip(waits).map(thread).collect(),
+        }],
+        left_out: 1,
+        network: Metric::Fresh(PeerTraffic {
+            received: 1,
+            sent: 2,
+            connections: 3,
+            uncounted: 4,
+        }),
+        took_us: 900,
     }))
 }
 
@@ -438,6 +562,7 @@ fn agent_reports() -> Vec<AgentWord> {
 fn machine_events() -> Vec<Event> {
     let mut events = vec![
         sample(),
+        probe(),
         Event::Kernel {
             text: "amdgpu: ring timeout".into(),
         },
@@ -535,6 +660,7 @@ pub(super) const fn kind(event: &Event) -> &'static str {
         Event::Spawned { .. } => "spawned",
         Event::SpawnFailed { .. } => "spawn_failed",
         Event::Sample(_) => "sample",
+        Event::Probe(_) => "probe",
         Event::Line(_) => "line",
         Event::Phase(_) => "phase",
         Event::Progress(_) => "progress",

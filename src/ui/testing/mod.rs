@@ -212,6 +212,7 @@ fn advances() -> Verdict {
             what: "silence limit in sampling".to_owned(),
             at: Mono::from_secs(885),
         }),
+        questions: None,
     }
 }
 
@@ -266,6 +267,7 @@ fn silent(s: &mut Snapshot, health: Health, confidence: f64, silent_s: u64) {
             what: "verdict silent_hang".to_owned(),
             at: onset + std::time::Duration::from_secs(51),
         }),
+        questions: None,
     };
     s.trail = trail::silent(s, onset);
 }
@@ -364,6 +366,7 @@ pub(super) fn failing() -> Snapshot {
         ruled_out: vec!["block_allocator: no such line".to_owned()],
         action: ActionId::TiledVae,
         next: None,
+        questions: None,
     };
     s.trail = trail::silent(&s, at);
     s

@@ -223,6 +223,7 @@ impl Dice {
                 what: d.text(),
                 at: d.mono(),
             }),
+            questions: None,
         }
     }
 

@@ -34,6 +34,7 @@ fn brief(id: VerdictId, health: Health, onset: u64) -> Verdict {
         ruled_out: Vec::new(),
         action: ActionId::None,
         next: None,
+        questions: None,
     }
 }
 
