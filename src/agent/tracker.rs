@@ -205,14 +205,13 @@ impl Tracker {
             Said::Beat {
                 beat,
                 stacks_by_signal,
-                job_runs,
             } => {
                 if let (Some(by_signal), Some(p)) = (stacks_by_signal, self.processes.get_mut(&pid))
                 {
                     // the program may have taken the signal for itself
                     p.hello.stacks_by_signal = by_signal;
                 }
-                if let Some(runs) = job_runs {
+                if let Some(runs) = beat.job {
                     self.job_by_beat(pid, runs, out);
                 }
                 self.beat(now, pid, beat, out);

@@ -228,6 +228,7 @@ fn a_heartbeat_is_told_when_it_says_something_or_each_five_seconds() {
             device: String::new(),
             tier: String::new(),
             age_ms,
+            tid: None,
         })
     };
     let mut told = Vec::new();

@@ -24,6 +24,7 @@ fn hello() -> Event {
         agent: "0.1.0".to_owned(),
         python: "3.11.4".to_owned(),
         stacks_by_signal: true,
+        rank: None,
     }))
 }
 
@@ -43,6 +44,7 @@ fn conv(device: &str, age: Duration) -> AgentOp {
         device: device.to_owned(),
         tier: "native".to_owned(),
         age_ms: framepack_tui::model::time::millis(age),
+        tid: None,
     }
 }
 

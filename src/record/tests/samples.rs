@@ -465,6 +465,7 @@ fn agent_words() -> impl Iterator<Item = Event> {
             agent: "0.1.0".into(),
             python: "3.11.4".into(),
             stacks_by_signal: true,
+            rank: Some(1),
         }),
         AgentWord::Main,
         AgentWord::Ended,
@@ -484,6 +485,7 @@ fn agent_words() -> impl Iterator<Item = Event> {
                 device: "cuda:0".into(),
                 tier: "native".into(),
                 age_ms: 12_500,
+                tid: Some(71),
             }),
             ops: 1,
             calls: 20,
@@ -495,6 +497,9 @@ fn agent_words() -> impl Iterator<Item = Event> {
                 peak: Bytes(3),
             }),
             cpu_ms: 1250,
+            job: Some(true),
+            holder: Some(71),
+            stack: Some("a1b2c3d4".into()),
         })),
     ]);
     let note = |word| Event::Agent(Box::new(AgentNote { pid: 7, word }));
