@@ -49,7 +49,8 @@ impl World {
 
     fn tick(&mut self, ms: u64, lives: bool, python: bool) -> Vec<String> {
         self.now = Mono(self.now.0 + ms);
-        words(&self.tracker.tick(self.now, &|_| lives, &|| python))
+        let python = || if python { vec![7] } else { Vec::new() };
+        words(&self.tracker.tick(self.now, &|_| lives, &python))
     }
 }
 
@@ -90,7 +91,8 @@ fn the_process_that_works_is_the_one_that_counts() {
     // a second one that works does not take its place
     assert_eq!(w.say(7, phase), Vec::<String>::new());
     assert_eq!(w.say(8, r#"{"type":"bye"}"#), Vec::<String>::new());
-    assert_eq!(w.close(8), ["8 ended", "7 main"]);
+    // the phase that it was in all along is that of the run from here on
+    assert_eq!(w.close(8), ["8 ended", "7 main", "agent phase"]);
     assert_eq!(w.tracker.subjects().len(), 1);
     assert_eq!(words(&w.tracker.end_all()), ["7 ended"]);
 }
@@ -173,7 +175,11 @@ fn silence_is_told_once_where_python_runs() {
     assert_eq!(w.tick(20_000, true, false), Vec::<String>::new());
     // a shell that takes its time before it starts Python is no complaint
     assert_eq!(w.tick(500, true, true), Vec::<String>::new());
-    assert_eq!(w.tick(15_000, true, true), ["0 silent"]);
+    // a Python that lives for a moment is none either
+    assert_eq!(w.tick(500, true, false), Vec::<String>::new());
+    assert_eq!(w.tick(3000, true, true), Vec::<String>::new());
+    assert_eq!(w.tick(3000, true, true), Vec::<String>::new());
+    assert_eq!(w.tick(1000, true, true), ["0 silent"]);
     assert_eq!(w.tick(500, true, true), Vec::<String>::new());
     let mut w = World::new(false);
     w.say(7, HELLO);

@@ -29,6 +29,8 @@ const WHOLE: Duration = Duration::from_millis(80);
 /// Processes that are asked, and bytes that are taken of a file of stacks.
 const MOST_ASKED: usize = 6;
 const MOST_BYTES: u64 = 512 << 10;
+/// Processes among which Python is looked for.
+const MOST_IN_TREE: usize = 256;
 /// The socket is looked after this often.
 const MENDED: Duration = Duration::from_secs(5);
 
@@ -287,7 +289,8 @@ impl Shell {
         let root = self.pid;
         let python = || {
             let children = process.map(|p| p.children.as_slice()).unwrap_or_default();
-            children.iter().any(|c| c.starts_with("python")) || root.is_some_and(runs_python)
+            let named = children.iter().any(|c| c.starts_with("python"));
+            root.map_or_else(Vec::new, |root| pythons(root, named))
         };
         let now = self.now();
         let told = self.agent.tracker.tick(now, &lives, &python);
@@ -357,6 +360,39 @@ fn lives(pid: u32) -> bool {
         .rsplit_once(')')
         .and_then(|(_, rest)| rest.trim().chars().next());
     state.is_some_and(|s| !matches!(s, 'Z' | 'X'))
+}
+
+/// The Python processes of the tree below `root`. `named`: a child has such a name; where
+/// the kernel lists no children it stands for one without a number.
+fn pythons(root: u32, named: bool) -> Vec<u32> {
+    if !named {
+        return Some(root).filter(|pid| runs_python(*pid)).into_iter().collect();
+    }
+    let mut tree = vec![root];
+    let mut next = 0;
+    while let Some(pid) = tree.get(next).copied().filter(|_| tree.len() < MOST_IN_TREE) {
+        next += 1;
+        tree.extend(children(pid));
+    }
+    tree.retain(|pid| runs_python(*pid));
+    if tree.is_empty() {
+        tree.push(0);
+    }
+    tree
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers = |list: String| {
+        let numbers = list.split_whitespace().filter_map(|n| n.parse().ok());
+        numbers.collect::<Vec<u32>>()
+    };
+    lists.flat_map(numbers).collect()
 }
 
 fn runs_python(pid: u32) -> bool {

@@ -63,6 +63,7 @@ class Link:
         self.path = path
         self.commands = {}
         self.heartbeat = self.urgent = None  # `urgent()`: a heartbeat must not wait for its time
+        self.look = None  # called some ten times a second, with the time
         self.greeting = None
         self._fresh()
 
@@ -191,6 +192,8 @@ class Link:
                     self._put("beat", self.heartbeat())
                 self._settle()
                 self._write()
+                if self.look is not None and self.sock is not None:
+                    self.look(now)
                 self._wait()
                 threads.unlist()
             except Exception:  # nothing here may end the thread

@@ -5,6 +5,7 @@ What belongs to one program is in framepack.py, comfy.py and diffusers_hooks.py.
 import os
 import threading
 
+from .holder import threads
 from .hooks import around, fenced, on
 from .state import link, state
 from .wire import said
@@ -55,6 +56,7 @@ class Job:
         self.outer = getattr(_local, "job", None)
         if self.outer is None:
             _local.job, self.process = self, os.getpid()
+            self.thread = threads.begin()
             for look in before_job:
                 fenced("before_job", look)
             link.send("job", state="started", id=self.name, error=None)
@@ -68,6 +70,7 @@ class Job:
         self.span.__exit__(kind, error, trace)
         if self.outer is None:
             _local.job = None
+            threads.jobs.pop(self.thread, None)
             if self.process != os.getpid():
                 return False  # the child of a fork ends; the job is its parent's
             text = self.failed if error is None else words(error)
