@@ -71,6 +71,8 @@ pub(crate) struct Agent {
     lost: bool,
     rank: AgentRank,
     findings: Vec<(Cite, AgentFinding)>,
+    /// The longest operation of each name that has ended.
+    longest: BTreeMap<String, Duration>,
 }
 
 impl Agent {
@@ -122,7 +124,13 @@ impl Agent {
         let Some(process) = self.process(pid) else {
             return;
         };
+        let before = process.op.clone();
         process.beat(env.at, beat);
+        let goes_on = |(_, since): &(AgentOp, Mono)| {
+            let now = process.op.as_ref();
+            now.is_some_and(|(_, at)| at == since)
+        };
+        let ended = before.filter(|op| !goes_on(op));
         let words = match &process.op {
             Some((op, since)) => format!(
                 "heartbeat: {} in flight for {}",
@@ -132,6 +140,17 @@ impl Agent {
             None => "heartbeat: no operation in flight".to_owned(),
         };
         process.beat = Some((cite(env, &words), beat.clone()));
+        if let Some((op, since)) = ended
+            && (self.longest.len() < FINDINGS || self.longest.contains_key(&op.name))
+        {
+            let longest = self.longest.entry(op.name).or_default();
+            *longest = env.at.since(since).max(*longest);
+        }
+    }
+
+    /// How long the longest operation of this name took that has ended; zero: none was seen.
+    pub(crate) fn longest_op(&self, name: &str) -> Duration {
+        self.longest.get(name).copied().unwrap_or_default()
     }
 
     /// See [`AgentRank::heed`].
@@ -176,11 +195,6 @@ impl Agent {
         } else {
             Presence::None
         }
-    }
-
-    /// Whether the agent of any process of the tree is connected.
-    pub(crate) fn knows_processes(&self) -> bool {
-        !self.connected.is_empty()
     }
 
     /// The job in flight, by the strongest evidence of any process: its own report of a job,

@@ -15,7 +15,8 @@ use crate::model::{
 use self::words::{event_cite, line_cite};
 use super::after_bar::AfterBar;
 use super::errors::Errors;
-use super::facts::{Job, OpenFind};
+use super::facts::OpenFind;
+use super::job::Job;
 use super::signature::{self, Reported};
 use super::traceback::Frames;
 use super::trouble::{Cards, Trouble};
@@ -66,6 +67,16 @@ pub(super) struct Context {
     pub(super) failed_in: Option<(Phase, Option<u32>)>,
     /// Longest completed stay in each phase, over the whole run.
     pub(super) longest: BTreeMap<Phase, Duration>,
+    /// When a result was last written.
+    pub(super) result_at: Option<Mono>,
+    /// Sections in all, where known.
+    pub(super) sections: Option<u32>,
+    /// The agent reported the begin of the job that is in flight.
+    pub(super) begun_by_agent: bool,
+    /// The program waits by the words with which a server comes up, not by the end of a job.
+    pub(super) waits_by_ready_words: bool,
+    /// The program is a server: it has waited for its user, or its command says so.
+    pub(super) serves: bool,
 }
 
 impl Context {
@@ -96,6 +107,11 @@ impl Context {
             failure: None,
             failed_in: None,
             longest,
+            result_at: None,
+            sections: None,
+            begun_by_agent: false,
+            waits_by_ready_words: false,
+            serves: false,
         }
     }
 
@@ -206,6 +222,7 @@ impl Context {
         }
         self.phase = p.phase;
         self.section = p.section;
+        self.sections = p.sections.or(self.sections);
         self.announced_cpu = p.on_cpu;
     }
 

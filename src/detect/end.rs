@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::model::{ExitStatus, Finding, Mono, Phase, Verdict, VerdictId};
 
 use super::errors::Deadly;
-use super::facts::Job;
+use super::job::Job;
 use super::rule::{self, EndFacts};
 use super::{Detector, Life};
 
@@ -185,7 +185,7 @@ impl Detector {
     /// read any more.
     pub fn was_copying(&self) -> bool {
         let ch = &self.channels;
-        let last = ch.last_activity();
+        let last = self.movement.last().0;
         let filled = ch.memory.seen.is_some()
             && last.since(ch.memory.active) <= JUST_BEFORE
             && ch.memory.active.since(ch.io.active) >= JUST_BEFORE;

@@ -67,6 +67,35 @@ thresholds! {
     /// A learned limit is this many times the longest silence seen in the phase.
     learned_factor = 5.0,
 
+    // the job (docs/judgement.md)
+    /// Memory of the card that the tree holds beyond an open context: a sign of a generation.
+    sign_vram_mib = 64.0,
+    /// Bytes that a known program has read in a recording: a sign of a generation.
+    sign_read_mib = 256.0,
+    /// A server that announces no jobs has one once its card works for this long.
+    unannounced_s = 10.0,
+    /// Probes are taken once the job was not seen to move for this long.
+    probe_after_s = 8.0,
+    /// Bytes to and from peers outside the tree that are no keep-alive.
+    network_job_bps = 4_000.0,
+    /// Over this window.
+    network_window_s = 10.0,
+    /// Mean load of another thread that takes the place of a holder that waits.
+    handed_over_pct = 50.0,
+    /// A wait for a peer, a lock or time is shown after this long.
+    remote_wait_s = 60.0,
+    /// `not_ended`: the result is written and nothing moves for this long.
+    not_ended_s = 60.0,
+    /// A download without a byte is started again only after this long.
+    download_restart_s = 900.0,
+    /// An operation of a resting card in flight for this long is slow, at twice that hung.
+    op_slow_s = 300.0,
+    /// Or this many times the longest of its kind, where that is longer.
+    op_slow_factor = 5.0,
+    /// The limit of silence is at least this many times the longest stay in the phase that
+    /// this run completed.
+    longest_stay_factor = 1.5,
+
     // search
     /// Multiple of the plan's `find_limit` in force (R1: 120 s itself).
     find_factor = 1.0,

@@ -40,9 +40,9 @@ impl RunState {
         if !undecided {
             self.show(verdict, out);
         }
-        let wants = self.detector.wants_threads();
-        if wants != self.threads_on {
-            self.threads_on = wants;
+        let wants = self.detector.wants_probes(self.now);
+        if wants != self.probes_on {
+            self.probes_on = wants;
             out.push(Effect::Probe(wants));
         }
         match (&self.stage, self.verdict.health) {
@@ -53,7 +53,10 @@ impl RunState {
                 self.flags.advised = None;
                 self.answer_failed_job(out);
             }
-            (Stage::Ending { .. }, Health::Healthy | Health::Slow) => {
+            (
+                Stage::Ending { .. },
+                Health::Healthy | Health::Slow | Health::Quiet | Health::Paused,
+            ) => {
                 self.spare("it moves again", out);
             }
             (Stage::Ending { .. }, Health::Blind) => {

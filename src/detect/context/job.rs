@@ -6,7 +6,7 @@ use crate::model::{Cite, JobChange, Mono, Phase, Speaker};
 
 use super::Context;
 use crate::detect::after_bar::{AfterBar, Turn};
-use crate::detect::facts::Job;
+use crate::detect::job::Job;
 use crate::detect::signature;
 
 /// The agent's words and the console's come by two ways, of which neither knows how far the
@@ -64,6 +64,9 @@ impl Context {
             }
             JobChange::Started => {
                 self.job = Job::InFlight(now);
+                self.begun_by_agent = from == Some(Speaker::Agent);
+                self.waits_by_ready_words = false;
+                self.result_at = None;
                 self.failure = None;
                 self.failed_in = None;
                 // an error that speaks of the decode is what tells that the job went on
@@ -74,12 +77,18 @@ impl Context {
                 self.find = None;
             }
             JobChange::Waiting => {
+                self.waits_by_ready_words = !matches!(self.job, Job::Ended | Job::InFlight(_));
+                self.serves = true;
                 if self.job == Job::Unknown {
                     // the server is up all the same
                     self.errors.clear();
                     self.printed = None;
                 }
                 self.job = Job::Waiting(now);
+            }
+            // a script is one job: the end of a part of it, such as a pipeline call, ends nothing
+            JobChange::Done if from == Some(Speaker::Agent) && !self.serves => {
+                self.survived(now, from);
             }
             JobChange::Done => {
                 self.job = Job::Ended;

@@ -11,10 +11,13 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(bar) = f.pace.bar() else {
         return Check::clear("no steps are counted");
     };
-    let Some(usual) = bar.usual() else {
+    let remembered = f.pace.remembered();
+    let Some(usual) = bar.usual().or(remembered) else {
         return Check::clear("no usual pace of these steps yet");
     };
-    let Some(s) = bar.stretch(f.now, f.t.crawl_factor) else {
+    let beside_itself = bar.stretch(f.now, f.t.crawl_factor);
+    let beside_before = || bar.slower_than(remembered?, f.t.crawl_factor);
+    let Some(s) = beside_itself.or_else(beside_before) else {
         return Check::Clear(
             format!(
                 "no step takes {} times its {:.1} s",
@@ -43,7 +46,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             format!("{:.0} slow steps have ended", s.ended),
         ],
         ruled_out: vec![
-            "a larger job: it is the same bar".to_owned(),
+            "a larger job: the same steps took less in this run".to_owned(),
             "memory overflow, swapping, heat: their readings say nothing of it".to_owned(),
         ],
         confidence: 0.8,
