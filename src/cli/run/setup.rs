@@ -78,7 +78,7 @@ pub(super) fn judge(args: &RunArgs) -> Result<Asked, CliError> {
         catalog.get(asked)?;
     }
     Ok(Asked {
-        detected: AdapterKind::detect(&args.command, &cwd.display().to_string(), &names_in(&cwd)),
+        detected: AdapterKind::detect(&args.command, &cwd.display().to_string(), names_in),
         cwd,
         exported,
         notices,
@@ -303,9 +303,9 @@ pub(in crate::cli) fn working_directory(asked: Option<&Path>) -> Result<PathBuf,
     })
 }
 
-/// Names in the working directory, for the adapter's look; bounded.
-pub(in crate::cli) fn names_in(cwd: &Path) -> Vec<String> {
-    std::fs::read_dir(cwd).map_or_else(
+/// Names in a folder, for the adapter's look; bounded.
+pub(in crate::cli) fn names_in(folder: impl AsRef<Path>) -> Vec<String> {
+    std::fs::read_dir(folder).map_or_else(
         |_unreadable| Vec::new(),
         |entries| {
             entries

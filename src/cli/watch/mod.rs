@@ -250,16 +250,14 @@ fn set_up(
     })
 }
 
-/// What reads the console: as for a command that is started, but for the folder of the
-/// interpreter, which says nothing.
+/// The family of programs whose console is read. The process may see other folders under
+/// the same paths, so only its working directory is listed.
 fn adapter(argv: &[String], cwd: Option<&Path>) -> AdapterKind {
-    let mut words = argv.to_vec();
-    if let Some(program) = words.first_mut() {
-        *program = program.rsplit('/').next().unwrap_or(program).to_owned();
-    }
-    let names = cwd.map(setup::names_in).unwrap_or_default();
-    let cwd = cwd.map_or_else(String::new, |c| c.display().to_string());
-    AdapterKind::detect(&words, &cwd, &names)
+    let shown = cwd.map_or_else(String::new, |c| c.display().to_string());
+    AdapterKind::detect(argv, &shown, |folder| {
+        let own = cwd.filter(|cwd| Path::new(folder) == *cwd);
+        own.map(setup::names_in).unwrap_or_default()
+    })
 }
 
 /// The card that is asked for, else that of which the process holds most, else the
