@@ -304,7 +304,7 @@ pub(in crate::cli) fn working_directory(asked: Option<&Path>) -> Result<PathBuf,
 }
 
 /// Names in a folder, for the adapter's look; bounded.
-pub(in crate::cli) fn names_in(folder: impl AsRef<Path>) -> Vec<String> {
+pub(in crate::cli) fn names_in(folder: &str) -> Vec<String> {
     std::fs::read_dir(folder).map_or_else(
         |_unreadable| Vec::new(),
         |entries| {
