@@ -188,7 +188,8 @@ fn set_up(
     let mut notices = console.read.clone();
     let mut warnings: Vec<String> = console.warning(args.job).into_iter().collect();
     warnings.extend(target.hidden());
-    let sampler = Sampler::start(SamplerConfig::with_own_reader());
+    let scale = setup::time_scale(&setup::exported())?;
+    let sampler = Sampler::start(SamplerConfig::with_own_reader().at_scale(scale));
     sampler.set_target(Some(target.pid), None);
     let card = choose(args, &sampler, &environ, &command)?;
     let planner = Planner {
@@ -221,6 +222,7 @@ fn set_up(
     };
     let card = planner.card.as_ref();
     let record = setup::record(&command, &Zoned::now(), Some(target.pid), &mut notices)?;
+    plan.plan.time_scale = scale;
     let begun = setup::begin(plan, &command, place, record, card, Some(attached));
     Ok(Setup {
         started: begun.started,
