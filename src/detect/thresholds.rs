@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use crate::model::TimeScale;
+
 /// One threshold, for tests that go through all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
@@ -331,7 +333,22 @@ impl Thresholds {
     pub const fn fields() -> &'static [Field] {
         Self::FIELDS
     }
+
+    /// The numbers for a run whose clock goes this fast. Its limits pass on that clock as they
+    /// are; what the machine and the supervisor themselves need takes real time.
+    #[must_use]
+    pub fn at_scale(mut self, scale: TimeScale) -> Self {
+        let of_machine = |f: &&Field| OF_MACHINE.contains(&f.name);
+        for field in Self::FIELDS.iter().filter(of_machine) {
+            let real = (field.get)(&self);
+            (field.set)(&mut self, real * f64::from(scale.factor()));
+        }
+        self
+    }
 }
+
+/// Times that a busy machine, or a card, needs at any time scale.
+const OF_MACHINE: &[&str] = &["live_s", "warm_up_s", "unseen_s", "settle_s"];
 
 /// A threshold in seconds as a time; what cannot be one is none.
 pub(super) fn secs(s: f64) -> Duration {
@@ -342,6 +359,31 @@ pub(super) fn secs(s: f64) -> Duration {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn limits_stay_at_any_time_scale_and_needs_of_the_machine_take_real_time() {
+        let scale = TimeScale::try_from(4).unwrap();
+        let scaled = Thresholds::DEFAULT.at_scale(scale);
+        for name in OF_MACHINE {
+            assert!(
+                Thresholds::fields().iter().any(|f| f.name == *name),
+                "{name}"
+            );
+        }
+        for field in Thresholds::fields() {
+            let (real, at_scale) = ((field.get)(&Thresholds::DEFAULT), (field.get)(&scaled));
+            let want = if OF_MACHINE.contains(&field.name) {
+                4.0
+            } else {
+                1.0
+            };
+            assert!((at_scale / real - want).abs() < 1e-9, "{}", field.name);
+        }
+        assert_eq!(
+            Thresholds::DEFAULT.at_scale(TimeScale::REAL),
+            Thresholds::DEFAULT
+        );
+    }
 
     #[test]
     fn every_field_can_be_read_and_set_by_its_name() {

@@ -232,7 +232,7 @@ impl RunState {
     pub fn with_thresholds(started: &RunStarted, thresholds: Thresholds) -> Self {
         let plan = started.plan.clone();
         let mut detector = Detector::new(plan.limits.clone(), plan.gpu.clone())
-            .with_thresholds(thresholds)
+            .with_thresholds(thresholds.at_scale(plan.time_scale))
             .with_baselines(plan.baselines.clone());
         detector.set_program(plan.server, started.adapter != "generic");
         let verdict = detector.assess(Mono::ZERO);

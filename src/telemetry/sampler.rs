@@ -22,6 +22,7 @@ use crate::model::Vendor;
 use crate::model::time::millis;
 use crate::model::{
     GpuId, GpuSample, HostSample, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,
+    TimeScale,
 };
 
 /// Our own program, also where its file was replaced meanwhile.
@@ -55,6 +56,8 @@ pub struct SamplerConfig {
     pub rocm_smi: Option<PathBuf>,
     /// Time between two readings of each source.
     pub period: Duration,
+    /// How fast the run's clock goes, by which the period and the rounds are meant.
+    pub time_scale: TimeScale,
 }
 
 impl Default for SamplerConfig {
@@ -68,6 +71,7 @@ impl Default for SamplerConfig {
             nvml: true,
             rocm_smi: None,
             period: Duration::from_millis(500),
+            time_scale: TimeScale::REAL,
         }
     }
 }
@@ -80,6 +84,13 @@ impl SamplerConfig {
             rocm_smi: Some(PathBuf::from(OWN_PROGRAM)),
             ..Self::default()
         }
+    }
+
+    /// The same for a run whose clock goes this fast.
+    #[must_use]
+    pub const fn at_scale(mut self, scale: TimeScale) -> Self {
+        self.time_scale = scale;
+        self
     }
 }
 
@@ -155,7 +166,9 @@ impl Sampler {
             nvml,
             rocm_smi,
             period,
+            time_scale,
         } = config;
+        let period = time_scale.real_time(period);
         let pace = Arc::new(Pace::default());
         let attention = Arc::new(Attention::default());
         let cards = CardSlots::default();
@@ -174,7 +187,8 @@ impl Sampler {
             Arc::clone(&target),
             Arc::clone(&threads),
             Arc::clone(&members),
-        );
+        )
+        .at_scale(time_scale);
         let holders = NvmlFeed::default();
         let clients = Clients::start(
             (&proc_root, &sys_root),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::agent::inject::python_path;
 use crate::agent::{
-    Bound, Channel, Door, Heard, Installed, Look, Subject, Told, Tracker, private_dirs, way,
+    Bound, Channel, Door, Heard, Installed, Look, Said, Subject, Told, Tracker, private_dirs, way,
 };
 use crate::model::event::Level;
 use crate::model::{AgentWay, AttemptSpec, EnvChange, EnvOrigin, Event, ProcSample, VerdictId};
@@ -188,6 +188,7 @@ impl Shell {
             "vault": vault,
             "conv_memory": own.join("conv.json"),
             "settings": self.state.agent_settings(spec),
+            "time_scale": self.time_scale(),
         });
         set(SOCKET, Some(channel.path().display().to_string()));
         set(CONFIG, Some(config.to_string()));
@@ -268,8 +269,13 @@ impl Shell {
     }
 
     /// Something came from a process.
-    pub(super) fn agent_heard(&mut self, heard: Heard) {
+    pub(super) fn agent_heard(&mut self, mut heard: Heard) {
         let now = self.now();
+        if let Heard::Said { message, .. } = &mut heard
+            && let Said::Beat { beat, .. } = &mut message.said
+        {
+            self.time_scale().apply_to_beat(beat);
+        }
         let told = self.agent.tracker.heard(now, heard);
         self.agent_told(told);
     }

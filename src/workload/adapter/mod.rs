@@ -54,10 +54,10 @@ impl AdapterKind {
         }
     }
 
-    /// The kind that a command line suggests. `cwd` is the folder it will run in and
-    /// `names_in_cwd` the names of the files there (may be empty).
-    pub fn detect(argv: &[String], cwd: &str, names_in_cwd: &[String]) -> Self {
-        detect::kind(argv, cwd, names_in_cwd)
+    /// The kind that a command line suggests. `cwd` is the folder it will run in;
+    /// `names_in` lists a folder, and gives an empty list where it cannot be read.
+    pub fn detect(argv: &[String], cwd: &str, names_in: impl Fn(&str) -> Vec<String>) -> Self {
+        detect::kind(argv, cwd, names_in)
     }
 
     /// The kind that the lines of a console show, where nothing else is known.

@@ -9,7 +9,7 @@ from .link import Link
 from .loaded import loaded
 from .wire import said
 
-link = Link(config.socket)
+link = Link(config.socket, config.time_scale)
 
 #: Moving models about inside one another is one phase: a load that first unloads says `model_load` only.
 MOVES = ("model_load", "offload")
