@@ -14,6 +14,7 @@ use super::host::Host;
 use super::kmsg::{KernelLog, Lines};
 #[cfg(feature = "nvml")]
 use super::nvml::{NvmlSource, events};
+use super::probe::Probes;
 use super::procfs::{ProcReading, ProcSource, Target};
 #[cfg(feature = "rocm-smi")]
 use super::second::Second;
@@ -21,7 +22,8 @@ use super::source::{self, Answer, Pace, ReadTime, Slot, Source, SourceError, Vie
 use crate::model::Vendor;
 use crate::model::time::millis;
 use crate::model::{
-    GpuId, GpuSample, HostSample, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,
+    GpuId, GpuSample, HostSample, Probe, ProcSample, Sample, SourceState, SourceStatus,
+    ThreadSample,
 };
 
 /// Our own program, also where its file was replaced meanwhile.
@@ -102,6 +104,7 @@ pub struct Sampler {
     second: Option<Box<Second>>,
     process: Arc<Slot<ProcReading>>,
     clients: Clients,
+    probes: Probes,
     host: Arc<Slot<HostSample>>,
     kernel: Arc<Slot<()>>,
 }
@@ -175,6 +178,7 @@ impl Sampler {
             Arc::clone(&threads),
             Arc::clone(&members),
         );
+        let probes = Probes::start(&proc_root, &target, Arc::clone(&members), &pace);
         let holders = NvmlFeed::default();
         let clients = Clients::start(
             (&proc_root, &sys_root),
@@ -216,6 +220,7 @@ impl Sampler {
             scan,
             nvml,
             clients,
+            probes,
             process: source::spawn(process, period, Arc::clone(&pace)),
             host: source::spawn(host, period, Arc::clone(&pace)),
             kernel: source::spawn(log, period, Arc::clone(&pace)),
@@ -275,7 +280,8 @@ impl Sampler {
         self.pace.wake();
     }
 
-    /// Whether the threads are listed in every sample; else every 5 s.
+    /// Whether the threads are listed in every sample and probes are taken, the first at
+    /// once; else the threads are listed every 5 s.
     pub fn set_thread_detail(&self, detail: bool) {
         lock(&self.target).detail = detail;
         self.pace.wake();
@@ -290,6 +296,7 @@ impl Sampler {
         let host = self.host.view(now);
         sources.push(process.status.clone());
         sources.push(self.clients.status(now));
+        sources.extend(self.probes.status(now));
         sources.push(host.status.clone());
         sources.push(self.kernel.view(now).status);
         let target = *lock(&self.target);
@@ -312,6 +319,12 @@ impl Sampler {
     /// source whose first read has not ended is not among them.
     pub fn read_times(&self) -> BTreeMap<String, ReadTime> {
         self.pace.times()
+    }
+
+    /// The last probe, once: while [`Sampler::set_thread_detail`] asks for them, one is
+    /// taken every two seconds. Waits for nothing.
+    pub fn take_probe(&self) -> Option<Probe> {
+        self.probes.take()
     }
 
     /// Lines of the kernel log about GPUs and killed processes since the last call.
