@@ -361,6 +361,9 @@ impl Shell {
             self.tids = p.per_thread.iter().map(|t| t.tid).collect();
         }
         self.agent_tick(sample.process.as_ref());
+        if let Some(probe) = self.sampler.take_probe() {
+            self.post(Event::Probe(Box::new(probe)));
+        }
         self.post(Event::Sample(Box::new(sample)));
         self.finish_gone(false);
     }

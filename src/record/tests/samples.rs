@@ -121,6 +121,9 @@ fn probe() -> Event {
     let text = |text: &str| text.to_owned();
     let waits = [
         Wait::Running,
+        Wait::Blocked {
+            channel: Some(text("folio_wait_bit_common")),
+        },
         Wait::Unreadable {
             why: text("EPERM"),
             channel: Some(text("futex_wait_queue")),
@@ -203,6 +206,7 @@ fn probe() -> Event {
             threads: (0..).zip(waits).map(thread).collect(),
         }],
         left_out: 1,
+        threads_left_out: 2,
         network: Metric::Fresh(PeerTraffic {
             received: 1,
             sent: 2,
