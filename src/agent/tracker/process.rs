@@ -159,7 +159,12 @@ impl Process {
 
     /// Folds in a heartbeat. It comes back where it is to be reported: of the main process
     /// and of each that shows work or has done so until now.
-    pub(super) fn beat(&mut self, now: Mono, is_main: bool, mut beat: Box<AgentBeat>) -> Option<Box<AgentBeat>> {
+    pub(super) fn beat(
+        &mut self,
+        now: Mono,
+        is_main: bool,
+        mut beat: Box<AgentBeat>,
+    ) -> Option<Box<AgentBeat>> {
         // thousands a second come and go: only one that stays is worth a report, and until
         // the next report it would seem to stay
         beat.op = beat.op.take().filter(|op| op.age_ms >= STAYS);
@@ -208,9 +213,7 @@ const fn began(now: Mono, op: &AgentOp) -> Mono {
 /// Whether a heartbeat says more than that the interpreter runs.
 fn is_news((then, told): (Mono, &AgentBeat), (now, beat): (Mono, &AgentBeat)) -> bool {
     let same_op = match (&told.op, &beat.op) {
-        (Some(a), Some(b)) => {
-            a.is_same(b) && began(then, a).0.abs_diff(began(now, b).0) < STAYS
-        }
+        (Some(a), Some(b)) => a.is_same(b) && began(then, a).0.abs_diff(began(now, b).0) < STAYS,
         (a, b) => a.is_none() && b.is_none(),
     };
     let failed = |b: &AgentBeat| {

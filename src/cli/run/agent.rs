@@ -366,11 +366,18 @@ fn lives(pid: u32) -> bool {
 /// the kernel lists no children it stands for one without a number.
 fn pythons(root: u32, named: bool) -> Vec<u32> {
     if !named {
-        return Some(root).filter(|pid| runs_python(*pid)).into_iter().collect();
+        return Some(root)
+            .filter(|pid| runs_python(*pid))
+            .into_iter()
+            .collect();
     }
     let mut tree = vec![root];
     let mut next = 0;
-    while let Some(pid) = tree.get(next).copied().filter(|_| tree.len() < MOST_IN_TREE) {
+    while let Some(pid) = tree
+        .get(next)
+        .copied()
+        .filter(|_| tree.len() < MOST_IN_TREE)
+    {
         next += 1;
         tree.extend(children(pid));
     }
