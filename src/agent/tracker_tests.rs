@@ -293,7 +293,7 @@ const END: &str = r#"{"type":"job","state":"ended"}"#;
 const SAMPLING: &str = r#"{"type":"phase","phase":"sampling"}"#;
 
 fn hello_of_rank(rank: u32) -> String {
-    HELLO.replace("}", &format!(r#","rank":{rank}}}"#))
+    HELLO.replace('}', &format!(r#","rank":{rank}}}"#))
 }
 
 /// A heartbeat, in a phase and with a convolution in flight for so many seconds.
