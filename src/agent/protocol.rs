@@ -412,20 +412,21 @@ mod tests {
     #[test]
     fn the_messages_of_the_document_are_understood() {
         let hello = r#"{"type":"hello","t":1.5,"protocol":1,"agent":"0.1.0","ppid":7,"python":"3.11.4",
-            "executable":"/p","argv":["p"],"run":"r","attempt":1,"stacks_signal":"SIGUSR2","seq":1,"pid":9}"#;
+            "executable":"/p","argv":["p"],"run":"r","attempt":1,"rank":3,"stacks_signal":"SIGUSR2","seq":1,"pid":9}"#;
         let told = parse(hello.as_bytes()).unwrap();
         assert_eq!(told.seq, Some(1));
         let Said::Hello(h) = told.said else { panic!() };
         assert_eq!((h.protocol, h.stacks_by_signal), (1, true));
+        assert_eq!(h.rank, Some(3));
 
         let Said::Beat {
             beat: b,
             stacks_by_signal: None,
         } = said(
             r#"{"type":"beat","phase":"vae_decode","ops":[
-              {"name":"conv3d","shape":[1,16,9,64,64],"weight":[128,16,3,3,3],"dtype":"float16","device":"cuda:0","tier":"native","age_s":12.5,"thread":1},
+              {"name":"conv3d","shape":[1,16,9,64,64],"weight":[128,16,3,3,3],"dtype":"float16","device":"cuda:0","tier":"native","age_s":12.5,"thread":1,"tid":71},
               {"name":"conv2d","shape":[1],"weight":[],"dtype":"x","device":"cpu","tier":"cpu","age_s":0.5}],
-              "calls":7,"tiers":{"conv3d.native.ok":7},"memory":{"device":0,"allocated":1,"reserved":2,"peak":3},"cpu_s":1.25}"#,
+              "calls":7,"tiers":{"conv3d.native.ok":7},"memory":{"device":0,"allocated":1,"reserved":2,"peak":3},"cpu_s":1.25,"holder":71,"stack":"a1b2c3d4"}"#,
         )
         else {
             panic!()
@@ -449,7 +450,9 @@ mod tests {
                 "{field}"
             );
         }
+        assert_eq!((b.holder, b.stack.as_deref()), (Some(71), Some("a1b2c3d4")));
         let op = b.op.unwrap();
+        assert_eq!(op.tid, Some(71));
         assert_eq!((op.age_ms, b.ops, b.calls, b.cpu_ms), (12_500, 2, 7, 1250));
         assert_eq!(
             op.words(),

@@ -43,6 +43,15 @@ pub struct Subject {
     pub by_signal: bool,
 }
 
+/// Whether Python runs in the tree without an agent.
+#[derive(Debug, Clone, Default)]
+struct Silence {
+    hello_seen: bool,
+    reported: bool,
+    /// Python processes of the tree, and when each was first seen.
+    python: BTreeMap<u32, Mono>,
+}
+
 /// The processes of one attempt.
 #[derive(Debug, Clone, Default)]
 pub struct Tracker {
@@ -50,14 +59,11 @@ pub struct Tracker {
     since: Mono,
     processes: BTreeMap<u32, Process>,
     main: Option<u32>,
-    hello_seen: bool,
-    /// Python processes of the tree, and when each was first seen.
-    python: BTreeMap<u32, Mono>,
-    silence_told: bool,
+    silence: Silence,
     /// The end of a job was reported.
     job_ended: bool,
-    /// A process' job failed while another's goes on: with which words.
-    failed: Option<Option<String>>,
+    /// A process' job failed while another's goes on: how.
+    failed: Option<JobChange>,
     now: Mono,
     /// Processes that have said hello.
     greeted: usize,
@@ -115,7 +121,7 @@ impl Tracker {
         out: &mut Vec<Told>,
     ) {
         let seq = seq.unwrap_or(1);
-        self.hello_seen = true;
+        self.silence.hello_seen = true;
         if hello.protocol != PROTOCOL {
             let AgentHello {
                 protocol, agent, ..
@@ -340,12 +346,12 @@ impl Tracker {
             p.rank = p.rank.max(Rank::Works);
         }
         if self.job_runs_beside(pid) {
-            if let JobChange::Failed { why } = change {
-                self.failed.get_or_insert(why);
+            if matches!(change, JobChange::Failed { .. }) {
+                self.failed.get_or_insert(change);
             }
         } else {
-            let failed = self.failed.take().map(|why| JobChange::Failed { why });
-            self.report_end(failed.unwrap_or(change), out);
+            let change = self.failed.take().unwrap_or(change);
+            self.report_end(change, out);
         }
         self.elect(out);
     }
@@ -364,8 +370,8 @@ impl Tracker {
         if self.processes.values().any(|p| p.is_heard() && p.job.runs) {
             return;
         }
-        if let Some(why) = self.failed.take() {
-            self.report_end(JobChange::Failed { why }, out);
+        if let Some(failed) = self.failed.take() {
+            self.report_end(failed, out);
         } else if self.server && serves {
             out.push(by_agent(Event::Job(JobChange::Waiting)));
         }
@@ -408,7 +414,7 @@ impl Tracker {
         for pid in gone.into_iter().filter(|pid| !lives(*pid)) {
             self.end(pid, AgentWord::Ended, &mut out);
         }
-        if !self.hello_seen && !self.silence_told {
+        if !self.silence.hello_seen && !self.silence.reported {
             self.look_for_silence(&python(), &mut out);
         }
         self.elect(&mut out);
@@ -418,13 +424,14 @@ impl Tracker {
     /// Each process counts by its own start: a shell may do other things for minutes before
     /// it starts Python, or start Python for a moment.
     fn look_for_silence(&mut self, python: &[u32], out: &mut Vec<Told>) {
-        self.python.retain(|pid, _| python.contains(pid));
+        let seen = &mut self.silence.python;
+        seen.retain(|pid, _| python.contains(pid));
         for pid in python.iter().take(MOST) {
-            self.python.entry(*pid).or_insert(self.now);
+            seen.entry(*pid).or_insert(self.now);
         }
-        let first = self.python.values().min();
+        let first = seen.values().min();
         if first.is_some_and(|first| self.now.since(*first) >= SILENT) {
-            self.silence_told = true;
+            self.silence.reported = true;
             let for_ms = crate::model::time::millis(self.now.since(self.since));
             out.push(note(0, AgentWord::Silent { for_ms }));
         }
@@ -433,9 +440,9 @@ impl Tracker {
     /// The process group has come to its end.
     pub fn end_all(&mut self) -> Vec<Told> {
         let mut out = Vec::new();
-        if let Some(why) = self.failed.take() {
+        if let Some(failed) = self.failed.take() {
             self.job_ended = true;
-            out.push(by_agent(Event::Job(JobChange::Failed { why })));
+            out.push(by_agent(Event::Job(failed)));
         }
         self.main = None;
         let all = std::mem::take(&mut self.processes).into_iter();

@@ -63,8 +63,6 @@ pub(super) struct Process {
     pub(super) seq: u64,
     pub(super) rank: Rank,
     pub(super) beat: Option<(Mono, Box<AgentBeat>)>,
-    /// The last heartbeat that was reported showed work.
-    showed_work: bool,
     /// The operation in flight, since when.
     op: Option<Mono>,
     pub(super) phase: Option<PhaseState>,
@@ -86,7 +84,6 @@ impl Process {
             seq,
             rank: Rank::Hello,
             beat: None,
-            showed_work: false,
             op: None,
             phase: None,
             phase_doubted: false,
@@ -180,10 +177,9 @@ impl Process {
         if !news {
             return None;
         }
-        self.beat = Some((now, beat.clone()));
-        let works = beat.shows_work();
-        let showed_work = std::mem::replace(&mut self.showed_work, works);
-        (is_main || works || showed_work).then_some(beat)
+        let before = self.beat.replace((now, beat.clone()));
+        let showed_work = before.is_some_and(|(_, before)| before.shows_work());
+        (is_main || beat.shows_work() || showed_work).then_some(beat)
     }
 
     /// The phase that heartbeats name against the last message about it: that was lost. One
