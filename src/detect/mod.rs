@@ -18,6 +18,8 @@ mod find;
 mod helpers;
 mod kernel;
 mod learn;
+#[allow(dead_code, reason = "the judgement of signs of life is to take it up")]
+mod line_shape;
 mod pace;
 mod placement;
 mod pressure;
