@@ -44,6 +44,8 @@ pub(super) struct Context {
     last_line: Option<Cite>,
     /// That was a bar of steps at its end.
     bar_ended: Option<Mono>,
+    /// The last state of a bar: its name, its length, its count.
+    last_count: Option<(Option<String>, Option<u64>, u64)>,
     /// A server that does not tell the end of its jobs came to the end of a bar.
     after_bar: Option<AfterBar>,
     pub(super) exception: Option<Cite>,
@@ -93,6 +95,7 @@ impl Context {
             release: MiopenRelease::default(),
             last_line: None,
             bar_ended: None,
+            last_count: None,
             after_bar: None,
             exception: None,
             printed: None,
@@ -169,7 +172,9 @@ impl Context {
             }
             Event::Phase(p) => self.observe_phase(now, from, p),
             Event::Progress(p) => self.observe_progress(now, from, p),
-            Event::Artefact(_) if !self.may_be_of_before(now, from) => self.errors.survived(),
+            Event::Artefact(_) if !self.may_be_of_before(now, from) && !self.has_failed() => {
+                self.errors.survived();
+            }
             // another tier did it: what MIOpen or torch printed about the one before is past
             Event::Agent(note) => {
                 if let AgentWord::Conv(conv) = &note.word
@@ -216,7 +221,9 @@ impl Context {
             }
         }
         let falls_back = p.on_cpu && !self.announced_cpu;
-        if falls_back || matches!(p.phase, Phase::Save | Phase::Done) {
+        // after a job that failed it is the cleaning up
+        let result = matches!(p.phase, Phase::Save | Phase::Done) && !self.job_is_over();
+        if falls_back || result {
             // the program answers its error itself, or had its result all the same
             self.survived(now, from);
         }
@@ -230,8 +237,12 @@ impl Context {
         self.find = None;
         let total = p.total.filter(|t| p.sampling && *t > 0.0);
         self.bar_ended = total.filter(|t| p.done >= *t).map(|_| now);
-        // the job went on after an error: the error was survived
-        if p.sampling && p.done > 0.0 {
+        // the job went on after an error: the error was survived. A repaint of the same count
+        // is no step.
+        let count = (p.what.clone(), p.total.map(f64::to_bits), p.done.to_bits());
+        let moved = self.last_count.as_ref() != Some(&count);
+        self.last_count = Some(count);
+        if p.sampling && p.done > 0.0 && moved {
             self.compiling = false;
             self.survived(now, from);
             self.trouble.survived(now);

@@ -116,7 +116,10 @@ impl Detector {
         let c = &self.context;
         let unfinished = match c.job {
             Job::InFlight(_) => true,
-            Job::Unknown => c.phase == Phase::Startup,
+            // a traceback of a program that shows no job may be handled: it is no verdict
+            // while the process lives. What the runtime or the kernel ends is no error of
+            // Python's.
+            Job::Unknown => matches!(c.deadly(), Some((_, Deadly::Abort))),
             Job::Waiting(_) | Job::Ended => false,
         };
         if self.life != Life::Running || self.paused {

@@ -46,14 +46,20 @@ fn is_mask(word: &str) -> bool {
     matches!(word, "|" | "/" | "-" | "\\") || word.chars().all(|c| c == MASK)
 }
 
+/// The text with each changing part masked.
+fn mask(text: &str) -> std::borrow::Cow<'_, str> {
+    let parts = PARTS.as_ref();
+    parts.map_or(std::borrow::Cow::Borrowed(text), |parts| {
+        parts.replace_all(text, "#")
+    })
+}
+
 /// The shape of a line: lines that differ only in numbers, times, sizes, rates, addresses,
 /// spinners and bars have one.
 pub(crate) fn shape(text: &str) -> String {
-    let masked = PARTS
-        .as_ref()
-        .map_or(std::borrow::Cow::Borrowed(text), |parts| {
-            parts.replace_all(text, "#")
-        });
+    // a mask beside what is left of a bar is a part of that bar
+    let once = mask(text);
+    let masked = mask(&once);
     let mut shape = String::with_capacity(masked.len());
     let mut after_mask = false;
     for word in masked.split_whitespace() {

@@ -36,9 +36,19 @@ impl Context {
         self.exception.as_ref().or_else(printed)
     }
 
+    /// No job is in flight any more: a server waits, or the job has ended.
+    pub(super) const fn job_is_over(&self) -> bool {
+        matches!(self.job, Job::Waiting(_) | Job::Ended)
+    }
+
+    /// The last job failed and no other has begun: what is said now is the cleaning up.
+    pub(super) const fn has_failed(&self) -> bool {
+        self.failure.is_some() && self.job_is_over()
+    }
+
     /// `from` tells that the job went on after whatever was reported.
     pub(super) fn survived(&mut self, now: Mono, from: Option<Speaker>) {
-        if self.may_be_of_before(now, from) {
+        if self.may_be_of_before(now, from) || self.has_failed() {
             return;
         }
         self.errors.survived();
