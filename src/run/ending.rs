@@ -236,7 +236,7 @@ impl RunState {
         let Stage::Ending { purpose, .. } = self.stage.clone() else {
             return;
         };
-        self.signal(self.plan.kill.first, Scope::Group, out);
+        self.signal(self.plan.kill.first, self.scope(), out);
         self.set_step(
             purpose,
             Step::Terminating {
@@ -282,6 +282,8 @@ impl RunState {
                 );
             }
             Purpose::Conclude(status) => self.conclude(status, out),
+            Purpose::KeepResult => self.result_kept(out),
+            Purpose::EndLeftovers { pids } => self.leftovers_ended(pids, out),
         }
     }
 

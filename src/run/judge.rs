@@ -40,7 +40,7 @@ impl RunState {
         if !undecided {
             self.show(verdict, out);
         }
-        let wants = self.detector.wants_threads();
+        let wants = self.detector.wants_threads() || self.launcher_returned();
         if wants != self.threads_on {
             self.threads_on = wants;
             out.push(Effect::Probe(wants));
@@ -52,6 +52,7 @@ impl RunState {
             (Stage::Watching, _) => {
                 self.flags.advised = None;
                 self.answer_failed_job(out);
+                self.end_after_result(out);
             }
             (Stage::Ending { .. }, Health::Healthy | Health::Slow) => {
                 self.spare("it moves again", out);

@@ -68,6 +68,7 @@ impl RunState {
             warnings: self.warnings.clone(),
             evidence: self.evidence.clone(),
             survivors: self.survivors.clone(),
+            left_running: self.left_running(),
             result: self.result.clone(),
             results: self.results,
             outcome: self.outcome.clone(),

@@ -248,6 +248,7 @@ pub(crate) fn plan() -> Plan {
         gpu: Some(GpuId(CARD.to_owned())),
         vram_cap: Some(Bytes::gib(20)),
         server: false,
+        end_after_result: false,
         countdown: Duration::ZERO,
     }
 }
