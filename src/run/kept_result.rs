@@ -55,3 +55,102 @@ impl RunState {
         self.finish(Outcome::ResultKept, summary, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::RunStarted;
+    use crate::model::{AttemptSpec, Mono, Plan, RungId, Scope};
+
+    fn state(end_after_result: bool) -> RunState {
+        let started = RunStarted {
+            schema: crate::model::event::SCHEMA.to_owned(),
+            program: "test".to_owned(),
+            run: "r".to_owned(),
+            wall_clock: "2026-01-01T00:00:00Z".to_owned(),
+            argv: vec!["python".to_owned()],
+            cwd: "/".to_owned(),
+            profile: "p".to_owned(),
+            profile_why: "asked for".to_owned(),
+            adapter: "generic".to_owned(),
+            gpu: None,
+            vram_cap: None,
+            interactive: false,
+            plan: Plan {
+                end_after_result,
+                ..Plan::default()
+            },
+            attached: None,
+        };
+        let mut state = RunState::new(&started);
+        state.begin_attempt(&AttemptSpec {
+            number: 1,
+            rung: RungId::as_given(),
+            action: crate::model::ActionId::None,
+            tier: crate::model::Tier::T0,
+            argv: started.argv.clone(),
+            env: Vec::new(),
+            settings: std::collections::BTreeMap::new(),
+            on_cpu: false,
+        });
+        state.stage = Stage::Watching;
+        state
+    }
+
+    /// Judges each second for so long; gives when a signal was sent.
+    fn judge(state: &mut RunState, id: VerdictId, seconds: u64) -> Option<u64> {
+        for _ in 0..seconds {
+            state.now += Duration::from_secs(1);
+            state.verdict.id = id;
+            let mut out = Vec::new();
+            state.end_after_result(&mut out);
+            let sent = out.iter().any(|e| {
+                matches!(
+                    e,
+                    Effect::Signal {
+                        signal: Signal::Term,
+                        scope: Scope::Group,
+                        ..
+                    }
+                )
+            });
+            if sent {
+                return Some(state.now.0 / 1000);
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_process_that_stays_is_ended_after_two_minutes() {
+        let mut state = state(true);
+        assert_eq!(judge(&mut state, VerdictId::NotEnded, 200), Some(121));
+        assert!(matches!(
+            state.stage,
+            Stage::Ending {
+                purpose: Purpose::KeepResult,
+                ..
+            }
+        ));
+        let mut out = Vec::new();
+        state.result_kept(&mut out);
+        let (outcome, code, _) = state.outcome.expect("over");
+        assert_eq!((outcome, code), (Outcome::ResultKept, 0));
+    }
+
+    #[test]
+    fn what_moves_again_begins_the_time_anew() {
+        let mut state = state(true);
+        assert_eq!(judge(&mut state, VerdictId::NotEnded, 119), None);
+        assert_eq!(judge(&mut state, VerdictId::Healthy, 1), None);
+        assert_eq!(judge(&mut state, VerdictId::NotEnded, 119), None);
+        assert_eq!(state.now, Mono::from_secs(239));
+    }
+
+    #[test]
+    fn nothing_is_ended_unasked() {
+        let mut state = state(false);
+        assert_eq!(judge(&mut state, VerdictId::NotEnded, 600), None);
+        assert_eq!(state.stage, Stage::Watching);
+    }
+}

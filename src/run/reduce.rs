@@ -259,6 +259,7 @@ impl RunState {
         self.launcher = super::launcher::Launcher::default();
         self.job_shown.in_attempt = false;
         self.not_ended_since = None;
+        self.backend = crate::model::Backend::default();
         self.resend.begin_attempt();
         self.job_failed = None;
         self.latched = None;

@@ -8,8 +8,8 @@ use crate::detect::{Detector, Thresholds};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
-    AttemptSpec, Baselines, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan,
-    Progress, RungId, Sample, Verdict, VerdictId,
+    AttemptSpec, Backend, Baselines, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase,
+    Plan, Progress, RungId, Sample, Verdict, VerdictId,
 };
 use crate::policy::{BudgetState, Position};
 
@@ -173,6 +173,8 @@ pub struct RunState {
     pub(super) launcher: Launcher,
     /// Since when the result is written and the process stays.
     pub(super) not_ended_since: Option<Mono>,
+    /// What the program computes with, by its own words.
+    pub(super) backend: Backend,
     /// Whether a job was shown.
     pub(super) job_shown: JobShown,
     pub(super) followed: Followed,
@@ -271,6 +273,7 @@ impl RunState {
             flags: AttemptFlags::default(),
             launcher: Launcher::default(),
             not_ended_since: None,
+            backend: Backend::default(),
             job_shown: JobShown::default(),
             followed: Followed::default(),
             effective: Arc::new(plan.effective.clone()),

@@ -140,7 +140,9 @@ impl RunState {
             next.rung.clone()
         } else {
             let position = &self.position;
-            position.next(&self.plan, self.verdict.id, self.phase).rung
+            let in_flight = self.in_flight();
+            let offer = position.next(&self.plan, self.verdict.id, self.phase, &in_flight);
+            offer.rung
         };
         let current = self.attempt.as_ref().map(|a| &a.rung);
         let running = !matches!(
