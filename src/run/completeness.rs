@@ -19,10 +19,8 @@ const CANNOT_SEND: &str =
 impl RunState {
     /// Remembers that a job was shown, and what the program computes with.
     pub(super) fn note_job_shown(&mut self, event: &Event) {
-        let told = matches!(
-            event,
-            Event::Job(JobChange::Started | JobChange::Done | JobChange::Failed { .. })
-        );
+        // an end is told of a command that failed before any job as well
+        let told = matches!(event, Event::Job(JobChange::Started));
         if told || matches!(self.detector.job(), Job::InFlight(_)) {
             self.job_shown.in_attempt = true;
             self.job_shown.in_run = true;

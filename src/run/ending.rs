@@ -17,7 +17,8 @@ use super::state::{Next, Pending, Purpose, RunState, Stage, Step};
 const EVIDENCE_LIMIT: Duration = Duration::from_secs(12);
 /// After the root has ended its output is still drained for a moment.
 const DRAIN: Duration = Duration::from_millis(300);
-/// Stragglers of a program that ended well may still write the result.
+/// Stragglers of a program that ended well may still write the result. They are the attempt as
+/// soon as it is known which they are; this is for the case that nobody can say it.
 const STRAGGLERS_OF_SUCCESS: Duration = Duration::from_secs(30);
 /// Stragglers of one that failed, or that we ended.
 pub(super) const STRAGGLERS: Duration = Duration::from_secs(2);
@@ -295,15 +296,19 @@ impl RunState {
         out: &mut Vec<Effect>,
     ) {
         if self.flags.gone && self.drained() {
-            self.conclude(status, out);
+            self.conclude(self.launcher.final_status(status), out);
             return;
         }
         if self.is_attached() {
             // what it leaves behind is not ours to end
             return;
         }
-        let purpose = Purpose::Conclude(status);
-        let grace = Self::straggler_grace(&purpose);
+        let grace = Self::straggler_grace(&Purpose::Conclude(status));
+        // a run in which something was ended after a success is not finished
+        let purpose = match status {
+            ExitStatus::Code(0) => Purpose::EndLeftovers { pids: Vec::new() },
+            _ => Purpose::Conclude(status),
+        };
         let waited = self.now.since(since);
         if !told && waited >= TELL_STRAGGLERS {
             self.stage = Stage::Draining {

@@ -32,6 +32,8 @@ pub(super) struct Launcher {
     returned: Option<Returned>,
     /// Processes in which the agent found the work.
     workers: BTreeSet<u32>,
+    /// The job was over when the command ended: what ends after it is a helper.
+    job_was_over: bool,
     /// A worker that ended badly, and the last process that ended.
     failed_worker: Option<ExitStatus>,
     last_ended: Option<ExitStatus>,
@@ -91,6 +93,12 @@ pub(super) fn name_processes<'a>(
     list.join(", ")
 }
 
+/// Whether a process ended by a signal with which programs ask others to end.
+const fn is_request(status: ExitStatus) -> bool {
+    // SIGHUP, SIGINT, SIGPIPE, SIGTERM
+    matches!(status, ExitStatus::Signal(1 | 2 | 13 | 15))
+}
+
 impl Launcher {
     fn observe_sample(&mut self, now: Mono, sample: &Sample) {
         let cpu = sample.process.as_ref().and_then(|p| p.cpu_ns.fresh());
@@ -124,7 +132,7 @@ impl Launcher {
 
     /// The exit status of the attempt: the launcher's own failure, else that of a worker, else
     /// that of the process that ended last.
-    fn final_status(&self, own: ExitStatus) -> ExitStatus {
+    pub(super) fn final_status(&self, own: ExitStatus) -> ExitStatus {
         let later = || self.failed_worker.or(self.last_ended);
         match own {
             ExitStatus::Code(0) => later().unwrap_or(own),
@@ -154,6 +162,10 @@ impl RunState {
             Event::Agent(note) if note.word == AgentWord::Main => {
                 self.launcher.workers.insert(note.pid);
             }
+            Event::Exited(report) if report.attempt == number => {
+                let in_flight = matches!(self.detector.job(), Job::InFlight(_));
+                self.launcher.job_was_over = self.job_shown.in_attempt && !in_flight;
+            }
             Event::ProcessEnded {
                 attempt,
                 pid,
@@ -181,7 +193,12 @@ impl RunState {
         if self.launcher.workers.contains(&pid) && status != ExitStatus::Code(0) {
             self.launcher.failed_worker = Some(status);
         }
-        if self.launcher_returned() {
+        // right behind the command helpers end as well, which are asked to
+        let counts = match self.stage {
+            Stage::Draining { .. } => !is_request(status),
+            _ => self.launcher_returned(),
+        };
+        if counts && !self.launcher.job_was_over {
             self.launcher.last_ended = Some(status);
         }
     }
@@ -307,6 +324,7 @@ impl RunState {
     pub(super) fn leftovers_ended(&mut self, pids: Vec<u32>, out: &mut Vec<Effect>) {
         self.note_end("left-over processes ended");
         let summary = match pids.len() {
+            0 => "the command returned; what it left behind was ended".to_owned(),
             1 => "the command returned; 1 process that it left behind showed no sign of a job and was ended".to_owned(),
             n => format!("the command returned; {n} processes that it left behind showed no sign of a job and were ended"),
         };

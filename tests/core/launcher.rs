@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use framepack_tui::model::agent::AgentHello;
 use framepack_tui::model::{
-    AgentNote, AgentWord, Bytes, Event, ExitStatus, JobChange, Outcome, Phase, Probe,
+    AgentNote, AgentWord, Bytes, Event, ExitReport, ExitStatus, JobChange, Outcome, Phase, Probe,
     ProbedProcess, Scope, Signal, VerdictId,
 };
 
@@ -195,6 +195,40 @@ fn the_end_of_the_last_process_is_that_of_the_run() {
         sim.exit(status);
         sim.run_for(secs(20));
         assert_eq!(outcome(&sim), Some(Outcome::Failed), "{status}");
+    }
+}
+
+/// The job may fail before it can be said that the command has returned.
+#[test]
+fn a_job_that_fails_at_once_is_no_success_and_a_helper_is_none() {
+    for (job_before, status, good) in [
+        (false, ExitStatus::Code(1), false),
+        (false, ExitStatus::Signal(11), false),
+        (false, ExitStatus::Signal(15), true),
+        (false, OK, true),
+        (true, ExitStatus::Code(1), true),
+    ] {
+        let mut sim = Sim::new(plan());
+        sim.run_for(secs(3));
+        if job_before {
+            sim.feed(Event::Job(JobChange::Started));
+            sim.feed(Event::Job(JobChange::Done));
+        }
+        let attempt = 1;
+        sim.feed(Event::Exited(ExitReport {
+            attempt,
+            status: OK,
+        }));
+        sim.feed(Event::ProcessEnded {
+            attempt,
+            pid: 102,
+            status,
+        });
+        sim.feed(Event::GroupGone { attempt });
+        sim.alive = false;
+        sim.run_for(secs(20));
+        let finished = outcome(&sim) == Some(Outcome::Finished { restarts: 0 });
+        assert_eq!(finished, good, "{job_before} {status}");
     }
 }
 

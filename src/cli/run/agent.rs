@@ -186,6 +186,7 @@ impl Shell {
             "vault": vault,
             "conv_memory": own.join("conv.json"),
             "settings": self.state.agent_settings(spec),
+            "conv_tier_in": self.state.conv_tier_phases(),
         });
         set(SOCKET, Some(channel.path().display().to_string()));
         set(CONFIG, Some(config.to_string()));

@@ -22,6 +22,8 @@ pub(super) struct Returned {
     at: Instant,
     /// The guardian was asked who lives.
     asked: bool,
+    /// Processes that have ended since.
+    ended: Vec<(u32, ExitStatus)>,
 }
 
 /// The command has returned, and processes that it started still run.
@@ -147,6 +149,7 @@ impl Shell {
                 status,
                 at: Instant::now(),
                 asked: false,
+                ended: Vec::new(),
             });
         }
     }
@@ -166,27 +169,43 @@ impl Shell {
         }
         if waited >= NO_ANSWER || self.ending {
             let status = returned.status;
+            let ended = std::mem::take(&mut returned.ended);
             self.returned = None;
             self.exited(number, status);
+            self.tell_ended(number, ended);
         }
     }
 
     /// The living processes, as they were asked for: after the end of the root process they
     /// are what the command left running.
     fn survivors(&mut self, attempt: u32, processes: Vec<Survivor>) {
-        let Some(returned) = self.returned.as_ref().filter(|r| r.asked) else {
+        let Some(returned) = self.returned.as_mut().filter(|r| r.asked) else {
             return self.post(Event::Survivors { attempt, processes });
         };
         if processes.is_empty() {
-            // the word that everything is gone is on its way
+            // the word that everything is gone is on its way, unless others were born meanwhile
+            returned.at = Instant::now();
+            returned.asked = false;
             return;
         }
         let status = returned.status;
+        let ended = std::mem::take(&mut returned.ended);
         self.returned = None;
         self.left_running = Some(LeftRunning { status, last: None });
         self.exit_seen = true;
         self.post(Event::Exited(ExitReport { attempt, status }));
+        self.tell_ended(attempt, ended);
         self.post(Event::CommandReturned { attempt, processes });
+    }
+
+    fn tell_ended(&mut self, attempt: u32, ended: Vec<(u32, ExitStatus)>) {
+        for (pid, status) in ended {
+            self.post(Event::ProcessEnded {
+                attempt,
+                pid,
+                status,
+            });
+        }
     }
 
     fn exited(&mut self, attempt: u32, status: ExitStatus) {
@@ -219,8 +238,16 @@ impl Shell {
 
     /// A process ended whose parent had ended before it.
     fn process_ended(&mut self, attempt: u32, pid: u32, status: ExitStatus) {
-        if let Some(left) = &mut self.left_running {
-            left.last = Some(status);
+        if let Some(returned) = &mut self.returned {
+            // told behind the end of the command, in the order in which they count
+            returned.ended.push((pid, status));
+            return;
+        }
+        match &mut self.left_running {
+            Some(left) => left.last = Some(status),
+            // daemons that come and go while the command runs
+            None if status == ExitStatus::Code(0) => return,
+            None => {}
         }
         self.post(Event::ProcessEnded {
             attempt,
@@ -233,6 +260,7 @@ impl Shell {
     fn gone(&mut self, attempt: u32) {
         if let Some(returned) = self.returned.take() {
             self.exited(attempt, returned.status);
+            self.tell_ended(attempt, returned.ended);
         }
         if let Some(left) = self.left_running.take() {
             self.end_job(left.status());
