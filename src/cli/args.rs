@@ -94,6 +94,10 @@ pub(super) struct RunArgs {
     /// Take native stacks with each bundle of evidence: gdb stops the program for a moment
     #[arg(long)]
     pub(super) gdb: bool,
+    /// End a process that stays after its result was written: SIGTERM when nothing has moved
+    /// for 3 min, exit code 0
+    #[arg(long)]
+    pub(super) end_after_result: bool,
     /// Put the agent into the program's Python, or leave it out (docs/agent.md). Without it
     /// the profile says, else auto
     #[arg(long, value_name = "auto|off")]

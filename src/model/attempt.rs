@@ -173,6 +173,15 @@ pub enum Outcome {
     Left,
     /// A process that is not ours ended, and how is not ours to know. Exit code 0.
     Ended,
+    /// The command returned, and processes that it left behind were ended because they showed
+    /// no sign of a job. Exit code 23.
+    LeftoversEnded {
+        /// Those processes.
+        pids: Vec<u32>,
+    },
+    /// The result was written, and the process that stayed was ended as asked for
+    /// (`--end-after-result`). Exit code 0.
+    ResultKept,
 }
 
 impl Outcome {
@@ -187,6 +196,8 @@ impl Outcome {
             Self::Interrupted { .. } => "interrupted",
             Self::Left => "left",
             Self::Ended => "ended",
+            Self::LeftoversEnded { .. } => "leftovers_ended",
+            Self::ResultKept => "result_kept",
         }
     }
 
@@ -196,6 +207,8 @@ impl Outcome {
             Self::GaveUp => "gave up",
             Self::NotLaunched { .. } => "not started",
             Self::Interrupted { .. } => "stopped",
+            Self::LeftoversEnded { .. } => "left-overs ended",
+            Self::ResultKept => "result kept",
             Self::Finished { .. }
             | Self::Failed
             | Self::Unkillable { .. }
@@ -207,11 +220,12 @@ impl Outcome {
     /// The process exit code, part of the contract.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Finished { restarts: 0 } | Self::Left | Self::Ended => 0,
+            Self::Finished { restarts: 0 } | Self::Left | Self::Ended | Self::ResultKept => 0,
             Self::Finished { .. } => 10,
             Self::Failed | Self::NotLaunched { not_found: false } => 20,
             Self::GaveUp => 21,
             Self::Unkillable { .. } => 22,
+            Self::LeftoversEnded { .. } => 23,
             Self::NotLaunched { not_found: true } => 66,
             Self::Interrupted { terminated: false } => 130,
             Self::Interrupted { terminated: true } => 143,

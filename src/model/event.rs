@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent::AgentNote;
-use super::attempt::{Artefact, AttemptSpec, ExitReport, Outcome, RungId, SkippedRung};
+use super::attempt::{Artefact, AttemptSpec, ExitReport, ExitStatus, Outcome, RungId, SkippedRung};
 use super::effect::{Scope, Signal};
 use super::gpu::GpuId;
 use super::health::Verdict;
@@ -400,6 +400,23 @@ pub enum Event {
     },
     /// The root process ended.
     Exited(ExitReport),
+    /// The command has returned, and processes that it started still run: they are the attempt.
+    CommandReturned {
+        /// Which attempt.
+        attempt: u32,
+        /// Those processes.
+        processes: Vec<Survivor>,
+    },
+    /// A process of the attempt ended whose parent had ended before it. The ends of others are
+    /// collected by their parents.
+    ProcessEnded {
+        /// Which attempt.
+        attempt: u32,
+        /// The process.
+        pid: u32,
+        /// How it ended.
+        status: ExitStatus,
+    },
     /// Every process of the attempt is gone.
     GroupGone {
         /// Which attempt.

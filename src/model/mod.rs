@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod agent_setting;
 pub mod attempt;
+pub mod backend;
 pub mod baselines;
 pub mod convolution;
 pub mod effect;
@@ -37,6 +38,7 @@ pub use agent_setting::{AGENT_SETTINGS, AgentSetting, agent_setting};
 pub use attempt::{
     AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,
 };
+pub use backend::Backend;
 pub use baselines::{Baselines, Fingerprint, Observed, PhaseBaseline};
 pub use convolution::{ConvDirection, ConvLayout, ConvType, Convolution, ConvolutionError};
 pub use effect::{Effect, Scope, Signal};

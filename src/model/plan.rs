@@ -207,6 +207,9 @@ pub struct Plan {
     /// A server (Gradio, ComfyUI): judged only while a job runs, and a restart
     /// waits for its user.
     pub server: bool,
+    /// A process that stays after its result was written is ended (`--end-after-result`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub end_after_result: bool,
     /// Countdown before a kill; zero when headless.
     #[serde(with = "duration_ms", rename = "countdown_ms")]
     pub countdown: Duration,

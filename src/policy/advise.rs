@@ -2,16 +2,21 @@
 //! ended nor started again.
 
 use crate::model::event::{Choice, Decision};
-use crate::model::{ActionId, Plan, Rung, Verdict};
+use crate::model::{ActionId, Rung, Verdict};
 
-use super::decide::{Answer, advice, counsel};
-use super::ladder::Position;
+use super::decide::{Answer, Standing, advice, counsel};
 use super::remedy::{RemedyFacts, remedy};
 
 /// The advice about a fault of a process that somebody else started: the rung that
 /// would answer it, as the user would take it by hand.
-pub fn advise(plan: &Plan, position: &Position, verdict: &Verdict, attempt: u32) -> Answer {
-    let offer = position.next(plan, verdict.id, verdict.phase);
+pub fn advise(standing: &Standing<'_>, verdict: &Verdict, attempt: u32) -> Answer {
+    let Standing {
+        plan,
+        position,
+        in_flight,
+        ..
+    } = *standing;
+    let offer = position.next(plan, verdict.id, verdict.phase, in_flight);
     let rung = offer
         .rung
         .as_ref()
@@ -72,7 +77,18 @@ fn by_hand(rung: &Rung) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Answers, Health, Mono, Phase, RungId, Tier, VerdictId};
+    use crate::model::{Answers, Health, Mono, Phase, Plan, RungId, Tier, VerdictId};
+    use crate::policy::{BudgetState, InFlight, Position};
+
+    fn advised(plan: &Plan) -> Answer {
+        let standing = Standing {
+            plan,
+            position: &Position::default(),
+            budget: &BudgetState::default(),
+            in_flight: &InFlight::default(),
+        };
+        advise(&standing, &hang(), 1)
+    }
 
     fn hang() -> Verdict {
         Verdict {
@@ -116,7 +132,7 @@ mod tests {
             }],
             ..Plan::default()
         };
-        let answer = advise(&plan, &Position::default(), &hang(), 1);
+        let answer = advised(&plan);
         assert_eq!(answer.rung, None);
         assert_eq!(answer.decision.choice, Choice::Advise);
         let why = &answer.decision.why;
@@ -127,7 +143,7 @@ mod tests {
 
     #[test]
     fn without_a_rung_the_default_action_is_the_advice() {
-        let answer = advise(&Plan::default(), &Position::default(), &hang(), 1);
+        let answer = advised(&Plan::default());
         let why = &answer.decision.why;
         assert!(why.contains(advice(ActionId::FastFind)), "{why}");
     }

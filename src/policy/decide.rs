@@ -1,9 +1,10 @@
 //! What follows from a verdict.
 
 use crate::model::event::{Choice, Decision};
-use crate::model::{ActionId, Mono, Plan, Remedy, RungId, Verdict, VerdictId};
+use crate::model::{ActionId, Mono, Plan, Remedy, RungId, SkippedRung, Verdict, VerdictId};
 
 use super::budget::BudgetState;
+use super::fit::InFlight;
 use super::ladder::Position;
 use super::remedy::{RemedyFacts, may_restart, remedy};
 
@@ -16,19 +17,36 @@ pub struct Answer {
     pub rung: Option<RungId>,
 }
 
+/// Where a run stands as it decides.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing<'a> {
+    /// The plan in force.
+    pub plan: &'a Plan,
+    /// Rungs that were taken.
+    pub position: &'a Position,
+    /// Restarts that were made.
+    pub budget: &'a BudgetState,
+    /// What runs.
+    pub in_flight: &'a InFlight,
+}
+
 /// Decides about a fault. `alive`: the process still runs (a server whose job
 /// failed is not ended for want of a rung). A ladder cannot ask for a restart that the
 /// default table forbids, see [`super::remedy`].
 pub fn decide(
-    plan: &Plan,
-    position: &Position,
-    budget: &BudgetState,
+    standing: &Standing<'_>,
     verdict: &Verdict,
     attempt: u32,
     alive_server: bool,
     now: Mono,
 ) -> Answer {
-    let mut offer = position.next(plan, verdict.id, verdict.phase);
+    let Standing {
+        plan,
+        position,
+        budget,
+        in_flight,
+    } = *standing;
+    let mut offer = position.next(plan, verdict.id, verdict.phase, in_flight);
     let asked = offer.rung.clone();
     // the remedy knows whether a card came back
     let action = verdict.remedy.as_ref().map(|r| r.action);
@@ -76,7 +94,7 @@ pub fn decide(
                     "{where_}: rung {rung} would answer it, but no restart is right here without being asked; advice: {}",
                     counsel(&prescribed(verdict))
                 ),
-                None => no_rung(&where_, verdict, position, plan, !offer.skipped.is_empty()),
+                None => no_rung(&where_, verdict, position, plan, &offer.skipped),
             },
             None,
         ),
@@ -105,7 +123,7 @@ fn no_rung(
     verdict: &Verdict,
     position: &Position,
     plan: &Plan,
-    skipped: bool,
+    skipped: &[SkippedRung],
 ) -> String {
     let remedy = prescribed(verdict);
     let action = remedy.action;
@@ -116,7 +134,7 @@ fn no_rung(
         .map(|r| &r.id)
         .collect();
     let mut why = format!("{where_}: ");
-    if skipped {
+    if !skipped.is_empty() {
         why.push_str("the rungs that answer it cannot be taken here");
     } else if tried.is_empty() {
         why.push_str("no rung of this ladder answers it");

@@ -7,6 +7,8 @@ use crate::model::{
     VerdictId,
 };
 
+use super::fit::InFlight;
+
 /// Where a run stands on its ladder. The position never goes back by itself (R12); only
 /// `retry_same`, which changes nothing, may be taken from any height, once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +27,13 @@ pub struct Offer {
 
 impl Position {
     /// The first untried rung above the present one that answers.
-    pub fn next(&self, plan: &Plan, verdict: VerdictId, phase: Phase) -> Offer {
+    pub fn next(
+        &self,
+        plan: &Plan,
+        verdict: VerdictId,
+        phase: Phase,
+        in_flight: &InFlight,
+    ) -> Offer {
         let mut skipped = Vec::new();
         let highest = self.highest(plan);
         for (i, rung) in plan.ladder.iter().enumerate() {
@@ -35,7 +43,8 @@ impl Position {
             {
                 continue;
             }
-            match &rung.unavailable {
+            let lack = rung.unavailable.clone();
+            match lack.or_else(|| in_flight.misfit(rung, verdict)) {
                 None => {
                     return Offer {
                         rung: Some(rung.id.clone()),
@@ -44,7 +53,7 @@ impl Position {
                 }
                 Some(why) => skipped.push(SkippedRung {
                     rung: rung.id.clone(),
-                    why: why.clone(),
+                    why,
                 }),
             }
         }

@@ -4,13 +4,15 @@ mod advise;
 pub mod budget;
 pub mod decide;
 mod effective;
+mod fit;
 pub mod ladder;
 mod remedy;
 mod resend;
 
 pub use advise::advise;
 pub use budget::BudgetState;
-pub use decide::{Answer, decide};
+pub use decide::{Answer, Standing, decide};
+pub use fit::InFlight;
 pub use ladder::Position;
 pub use remedy::{RemedyFacts, may_restart, remedy};
 pub use resend::{Fates, LastJob, Past, fates};

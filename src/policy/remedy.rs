@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::worker::OwnWork;
-use crate::model::{ActionId, Bytes, Cite, Health, Phase, Remedy, Vendor, Verdict, VerdictId};
+use crate::model::{
+    ActionId, Backend, Bytes, Cite, Health, Phase, Remedy, Vendor, Verdict, VerdictId,
+};
 
 /// What a remedy depends on besides the verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,6 +29,8 @@ pub struct RemedyFacts {
     pub arch: Option<String>,
     /// Whose card it is.
     pub vendor: Option<Vendor>,
+    /// What the program computes with: MIOpen's variables answer nothing beside ROCm.
+    pub backend: Backend,
     /// What our own worker makes, where it is the program: it has no text encoder, and other
     /// settings than a generation.
     pub own: Option<OwnWork>,
@@ -101,7 +105,14 @@ pub fn may_restart(verdict: &Verdict, recovered: Option<bool>) -> bool {
 /// What to do, in the order in which it is tried.
 const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'static [Step] {
     let decode = matches!(phase, Phase::VaeDecode | Phase::VaeEncode);
+    let beside_rocm = facts.backend.beside_rocm().is_some();
     match verdict {
+        VerdictId::SilentHang if decode && beside_rocm => SMALLER_DECODE,
+        VerdictId::SpinHang if decode && beside_rocm => &[
+            (ActionId::RetrySame, 1),
+            (ActionId::TiledVae, 2),
+            (ActionId::VaeCpu, 3),
+        ],
         VerdictId::SilentHang | VerdictId::FindStall if decode => DECODE,
         VerdictId::FindStall => &[(ActionId::FastFind, 1)],
         // no variable is known that cures a hang of a CUDA program

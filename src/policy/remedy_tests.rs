@@ -3,7 +3,7 @@ use crate::model::event::Choice;
 use crate::model::{Answers, Finding, Mono, Plan, Rung, RungId, Tier};
 use VerdictId::*;
 
-use crate::policy::{BudgetState, Position, decide};
+use crate::policy::{BudgetState, InFlight, Position, Standing, decide};
 
 fn verdict(id: VerdictId, phase: Phase, health: Health) -> Verdict {
     Verdict {
@@ -310,16 +310,13 @@ fn want_of_memory_is_answered_by_what_the_program_is() {
         };
         let mut v = verdict(id, Phase::VaeDecode, Health::Failed);
         v.remedy = Some(remedy(&v, &facts));
-        let (plan, none) = (Plan::default(), Position::default());
-        let answer = decide(
-            &plan,
-            &none,
-            &BudgetState::default(),
-            &v,
-            1,
-            false,
-            Mono::ZERO,
-        );
+        let standing = Standing {
+            plan: &Plan::default(),
+            position: &Position::default(),
+            budget: &BudgetState::default(),
+            in_flight: &InFlight::default(),
+        };
+        let answer = decide(&standing, &v, 1, false, Mono::ZERO);
         let why = v.remedy.unwrap().why;
         let decided = answer.decision.why;
         assert!(decided.ends_with(&why), "the decision: {decided}");
@@ -380,15 +377,13 @@ fn the_live_policy_agrees_with_the_table() {
                     let mut v = verdict(*id, *phase, health);
                     v.remedy = Some(remedy(&v, &facts));
                     let auto = v.remedy.as_ref().is_some_and(|r| r.auto_restart);
-                    let answer = decide(
-                        &plan,
-                        &Position::default(),
-                        &BudgetState::default(),
-                        &v,
-                        1,
-                        false,
-                        Mono::ZERO,
-                    );
+                    let standing = Standing {
+                        plan: &plan,
+                        position: &Position::default(),
+                        budget: &BudgetState::default(),
+                        in_flight: &InFlight::default(),
+                    };
+                    let answer = decide(&standing, &v, 1, false, Mono::ZERO);
                     let restarts = matches!(answer.decision.choice, Choice::Restart { .. });
                     assert_eq!(restarts, auto, "{id} in {phase}, {health:?}, {recovered:?}");
                     assert_eq!(restarts, answer.rung.is_some());

@@ -208,10 +208,19 @@ fn answered(profile: &Profile, verdict: VerdictId) -> bool {
 
 /// L303: another result without a word about it.
 fn says_what_it_alters(rung: &RungSpec, out: &mut Vec<Problem>) {
+    let by_setting = [
+        "conv_tier",
+        "conv2d_tier",
+        "vae_dtype",
+        "vae_device",
+        "vae_tile",
+    ];
     let alters = matches!(
         rung.action(),
         ActionId::TiledVae | ActionId::VaeCpu | ActionId::Fp32Upcast | ActionId::LowerSettings
-    );
+    ) || by_setting
+        .iter()
+        .any(|key| rung.settings.contains_key(*key));
     if alters && rung.alters_result.is_none() {
         out.push(
             Problem::warning(

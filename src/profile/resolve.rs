@@ -158,6 +158,7 @@ pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
             .server
             .as_ref()
             .map_or(inputs.server, |s| s.value),
+        end_after_result: false,
         countdown: inputs.countdown,
         time_scale: TimeScale::REAL,
     };

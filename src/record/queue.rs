@@ -31,6 +31,8 @@ impl Class {
             | Event::EvidenceTaken(_)
             | Event::SignalSent { .. }
             | Event::Exited(_)
+            | Event::CommandReturned { .. }
+            | Event::ProcessEnded { .. }
             | Event::GroupGone { .. }
             | Event::Survivors { .. }
             | Event::Command(_)

@@ -29,9 +29,10 @@ impl RunState {
         begins.then(|| format!("==== watching process {} ====", attached.pid))
     }
 
-    /// Whom a signal reaches: the process group of a stranger may hold its shell, or us.
+    /// Whom a signal reaches: the process group of a stranger may hold its shell, or us; what a
+    /// launcher left may have left its group.
     pub(super) fn scope(&self) -> Scope {
-        if self.is_attached() {
+        if self.is_attached() || self.launcher_returned() {
             Scope::Tree
         } else {
             Scope::Group

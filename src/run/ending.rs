@@ -17,7 +17,8 @@ use super::state::{Next, Pending, Purpose, RunState, Stage, Step};
 const EVIDENCE_LIMIT: Duration = Duration::from_secs(12);
 /// After the root has ended its output is still drained for a moment.
 const DRAIN: Duration = Duration::from_millis(300);
-/// Stragglers of a program that ended well may still write the result.
+/// Stragglers of a program that ended well may still write the result. They are the attempt as
+/// soon as it is known which they are; this is for the case that nobody can say it.
 const STRAGGLERS_OF_SUCCESS: Duration = Duration::from_secs(30);
 /// Stragglers of one that failed, or that we ended.
 pub(super) const STRAGGLERS: Duration = Duration::from_secs(2);
@@ -241,7 +242,7 @@ impl RunState {
         let Stage::Ending { purpose, .. } = self.stage.clone() else {
             return;
         };
-        self.signal(self.plan.kill.first, Scope::Group, out);
+        self.signal(self.plan.kill.first, self.scope(), out);
         self.set_step(
             purpose,
             Step::Terminating {
@@ -287,6 +288,8 @@ impl RunState {
                 );
             }
             Purpose::Conclude(status) => self.conclude(status, out),
+            Purpose::KeepResult => self.result_kept(out),
+            Purpose::EndLeftovers { pids } => self.leftovers_ended(pids, out),
         }
     }
 
@@ -298,15 +301,19 @@ impl RunState {
         out: &mut Vec<Effect>,
     ) {
         if self.flags.gone && self.drained() {
-            self.conclude(status, out);
+            self.conclude(self.launcher.final_status(status), out);
             return;
         }
         if self.is_attached() {
             // what it leaves behind is not ours to end
             return;
         }
-        let purpose = Purpose::Conclude(status);
-        let grace = Self::straggler_grace(&purpose);
+        let grace = Self::straggler_grace(&Purpose::Conclude(status));
+        // a run in which something was ended after a success is not finished
+        let purpose = match status {
+            ExitStatus::Code(0) => Purpose::EndLeftovers { pids: Vec::new() },
+            _ => Purpose::Conclude(status),
+        };
         let waited = self.now.since(since);
         if !told && waited >= TELL_STRAGGLERS {
             self.stage = Stage::Draining {

@@ -7,7 +7,9 @@
 
 use crate::model::attempt::Artefact;
 use crate::model::event::{Choice, Decision};
-use crate::model::{AttemptSpec, Command, Envelope, Event, Mono, Outcome, RungId, Signal, Verdict};
+use crate::model::{
+    AttemptSpec, Command, Envelope, Event, Mono, Outcome, RungId, Signal, Verdict, VerdictId,
+};
 
 use super::ending::STRAGGLERS;
 use super::state::{Followed, Next, Purpose, RunState, Shown, Stage, Step};
@@ -179,6 +181,14 @@ impl RunState {
             (_, Some(terminated)) => Purpose::User { terminated },
             (Stage::Ending { purpose, .. }, None) => purpose.clone(),
             (Stage::Draining { status, .. }, None) => Purpose::Conclude(*status),
+            (Stage::Watching, None)
+                if self.plan.end_after_result && self.verdict.id == VerdictId::NotEnded =>
+            {
+                Purpose::KeepResult
+            }
+            (Stage::Watching, None) if self.launcher_returned() => {
+                Purpose::EndLeftovers { pids: Vec::new() }
+            }
             // why it was sent is not told
             _ => return,
         };
@@ -280,6 +290,8 @@ impl RunState {
             Outcome::Interrupted { .. }
             | Outcome::Left
             | Outcome::Ended
+            | Outcome::LeftoversEnded { .. }
+            | Outcome::ResultKept
             | Outcome::Unkillable { .. }
             | Outcome::NotLaunched { .. } => {}
         }

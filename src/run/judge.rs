@@ -6,7 +6,7 @@ use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
 use crate::model::worker::own_work;
 use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict, VerdictId};
-use crate::policy::{RemedyFacts, advise, decide, remedy};
+use crate::policy::{RemedyFacts, Standing, advise, decide, remedy};
 
 use super::reduce::emit;
 use super::state::{Next, Purpose, RunState, Shown, Stage, Step};
@@ -40,18 +40,21 @@ impl RunState {
         if !undecided {
             self.show(verdict, out);
         }
-        let wants = self.detector.wants_probes(self.now);
+        let wants = self.detector.wants_probes(self.now) || self.launcher_returned();
         if wants != self.probes_on {
             self.probes_on = wants;
             out.push(Effect::Probe(wants));
         }
         match (&self.stage, self.verdict.health) {
-            (Stage::Watching, Health::Hung) if self.is_attached() => self.advise_hang(out),
+            (Stage::Watching, Health::Hung) if self.is_attached() || !self.job_shown.in_attempt => {
+                self.advise_hang(out);
+            }
             (Stage::Watching, Health::Hung) => self.answer_hang(out),
             (Stage::Watching, Health::Failing) if self.latched.is_none() => self.answer_fault(out),
             (Stage::Watching, _) => {
                 self.flags.advised = None;
                 self.answer_failed_job(out);
+                self.end_after_result(out);
             }
             (
                 Stage::Ending { .. },
@@ -178,6 +181,7 @@ impl RunState {
             vram: card.and_then(|c| c.vram_total.last().copied()),
             arch: card.and_then(|c| c.arch.clone()),
             vendor: card.map(|c| c.vendor),
+            backend: self.backend(),
             own: own_work(&self.started.argv),
         };
         let mut remedy = remedy(verdict, &facts);
@@ -196,19 +200,20 @@ impl RunState {
     ) -> Option<RungId> {
         let mut verdict = verdict.clone();
         self.prescribe(&mut verdict);
-        let answer = if self.is_attached() {
-            advise(&self.plan, &self.position, &verdict, self.attempt_number())
-        } else {
-            decide(
-                &self.plan,
-                &self.position,
-                &self.budget,
-                &verdict,
-                self.attempt_number(),
-                alive_server,
-                self.now,
-            )
+        let standing = Standing {
+            plan: &self.plan,
+            position: &self.position,
+            budget: &self.budget,
+            in_flight: &self.in_flight(),
         };
+        let number = self.attempt_number();
+        let mut answer = if self.is_attached() {
+            advise(&standing, &verdict, number)
+        } else {
+            let answer = decide(&standing, &verdict, number, alive_server, self.now);
+            self.restart_only_a_job(answer, alive_server || self.stage == Stage::Watching)
+        };
+        self.warn_of_lost_job(&mut answer, out);
         self.decision = Some(answer.decision.why.clone());
         self.answers = answer.rung.as_ref().map(|_| verdict.id);
         out.push(emit(Event::Decision(Box::new(answer.decision))));
@@ -230,8 +235,14 @@ impl RunState {
         let verdict = self.verdict.clone();
         let rung = self.settle(&verdict, false, out);
         self.capture(out);
-        let purpose = rung.map_or(Purpose::GiveUp, |r| Purpose::Restart(Next::answer(r)));
-        self.announce(purpose, self.now + self.plan.countdown);
+        let (purpose, countdown) = match rung {
+            Some(rung) => (
+                Purpose::Restart(Next::answer(rung)),
+                self.restart_countdown(),
+            ),
+            None => (Purpose::GiveUp, self.plan.countdown),
+        };
+        self.announce(purpose, self.now + countdown);
     }
 
     /// The job lives but does not come to an end this way. It is never given up for want
@@ -260,7 +271,7 @@ impl RunState {
         self.capture(out);
         if let Some(rung) = rung {
             let next = Purpose::Restart(Next::answer(rung));
-            self.announce(next, self.now + self.plan.countdown);
+            self.announce(next, self.now + self.restart_countdown());
         }
     }
 

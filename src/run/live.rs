@@ -100,7 +100,7 @@ impl RunState {
         let verdict = &self.verdict;
         let answer = self
             .position
-            .next(&self.plan, verdict.id, verdict.phase)
+            .next(&self.plan, verdict.id, verdict.phase, &self.in_flight())
             .rung;
         let answer = answer.filter(|_| !old.by_user);
         let rung = answer.or_else(|| self.height());

@@ -10,6 +10,7 @@ use crate::model::{
     Verdict, VerdictId,
 };
 
+use super::launcher::name_processes;
 use super::snapshot::{LogKind, LogLine};
 
 const KEPT: usize = 500;
@@ -167,6 +168,10 @@ pub(super) fn words(event: &Event) -> Option<String> {
             signal, reached, ..
         } => format!("{} sent, reached {reached}", signal.name()),
         Event::Exited(e) => format!("the process ended: {}", e.status),
+        Event::CommandReturned { processes, .. } => format!(
+            "the command has returned; what it started is watched as the job: {}",
+            name_processes(processes.iter().map(|p| (p.pid, p.name.as_str())))
+        ),
         Event::Survivors { processes, .. } if !processes.is_empty() => {
             let list: Vec<String> = processes
                 .iter()

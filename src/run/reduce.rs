@@ -124,6 +124,7 @@ impl RunState {
     /// Facts that hold whoever decides.
     pub(super) fn facts(&mut self, event: &Event) {
         self.resend.facts(event);
+        self.note_job_shown(event);
         match event {
             Event::Spawned { pid, .. } => {
                 self.pid = Some(*pid);
@@ -191,6 +192,7 @@ impl RunState {
             }
             _ => {}
         }
+        self.launcher_event(event);
     }
 
     /// Moves on what only waits for time.
@@ -218,7 +220,10 @@ impl RunState {
                 }
                 self.launch(next.rung.as_ref(), out);
             }
-            Stage::Watching => self.miss_address(out),
+            Stage::Watching => {
+                self.miss_address(out);
+                self.advance_launcher(out);
+            }
             Stage::Launching | Stage::Delaying { .. } | Stage::Over => {}
         }
     }
@@ -251,6 +256,10 @@ impl RunState {
         self.pid = None;
         self.exited = None;
         self.flags = super::state::AttemptFlags::default();
+        self.launcher = super::launcher::Launcher::default();
+        self.job_shown.in_attempt = false;
+        self.not_ended_since = None;
+        self.backend = crate::model::Backend::default();
         self.resend.begin_attempt();
         self.job_failed = None;
         self.latched = None;

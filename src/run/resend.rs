@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::detect::{Job, Presence};
 use crate::model::event::Level;
 use crate::model::{
-    AgentWay, Effect, Event, JobChange, JobProgram, Line, LostJob, LostJobs, Resend, ResendWord,
-    VerdictId,
+    AgentWay, AgentWord, Effect, Event, JobChange, JobProgram, Line, LostJob, LostJobs, Resend,
+    ResendWord, VerdictId,
 };
 use crate::policy::{LastJob, Past, fates};
 
@@ -37,6 +37,8 @@ pub(super) struct Resending {
     address: Option<String>,
     /// To be sent, in this order.
     todo: VecDeque<LostJob>,
+    /// The vault has kept a job of the present attempt.
+    kept: bool,
     /// What is being sent.
     sending: Option<LostJob>,
     /// Queues that the user is to be asked for.
@@ -73,6 +75,7 @@ impl Resending {
                 self.last = LastJob::InFlight;
                 self.failed = false;
             }
+            Event::Agent(note) => self.kept |= keeps_a_job(&note.word),
             Event::Job(JobChange::Done) => self.last = LastJob::Ended,
             Event::Job(JobChange::Failed { .. }) => self.last = LastJob::Failed,
             Event::Job(JobChange::Waiting) if self.last == LastJob::InFlight => {
@@ -92,8 +95,17 @@ impl Resending {
 impl RunState {
     /// Whether jobs are kept that a restart would lose.
     fn keeps_jobs(&self) -> bool {
-        let serves = self.plan.server || self.resend.served || self.resend.address.is_some();
-        serves && self.plan.agent == AgentWay::On && !self.is_attached()
+        self.serves() && self.plan.agent == AgentWay::On && !self.is_attached()
+    }
+
+    /// Whether the program is a server, by the plan or by the address that it announced.
+    pub(super) fn serves(&self) -> bool {
+        self.plan.server || self.resend.served || self.resend.address.is_some()
+    }
+
+    /// Whether the job of a server can be sent again after a restart.
+    pub(super) fn job_is_kept(&self) -> bool {
+        self.keeps_jobs() && self.resend.kept
     }
 
     /// Whether a server that was killed from outside may be started again: its job can be
@@ -289,6 +301,11 @@ impl RunState {
             failed: self.resend.failed,
         }
     }
+}
+
+/// Whether the agent says that the vault holds a job that can be sent again.
+fn keeps_a_job(word: &AgentWord) -> bool {
+    matches!(word, AgentWord::Vault(v) if v.what == "saved" && matches!(v.of.as_str(), "job" | "queue"))
 }
 
 fn note(text: &str, out: &mut Vec<Effect>) {

@@ -372,6 +372,8 @@ pub struct Snapshot {
     pub evidence: Vec<EvidenceReport>,
     /// Processes that survive SIGKILL.
     pub survivors: Vec<Survivor>,
+    /// Processes that the command left running when it returned: they are the attempt.
+    pub left_running: Vec<Survivor>,
     /// Last whole result.
     pub result: Option<Artefact>,
     /// Results written in this run, each path once in a row.

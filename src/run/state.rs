@@ -8,12 +8,13 @@ use crate::detect::{Detector, Thresholds};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, RunStarted, Survivor};
 use crate::model::{
-    AttemptSpec, Baselines, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase, Plan,
-    Progress, RungId, Sample, Verdict, VerdictId,
+    AttemptSpec, Backend, Baselines, Bytes, Effective, ExitStatus, GpuSample, Mono, Outcome, Phase,
+    Plan, Progress, RungId, Sample, Verdict, VerdictId,
 };
 use crate::policy::{BudgetState, Position};
 
 use super::faults::Faults;
+use super::launcher::Launcher;
 use super::log::Log;
 use super::resend::Resending;
 use super::snapshot::Point;
@@ -61,6 +62,13 @@ pub(super) enum Purpose {
     },
     /// It ended by itself; only stragglers are left.
     Conclude(ExitStatus),
+    /// The result was written and the process stays, which the user does not want.
+    KeepResult,
+    /// A launcher left these processes, and they show no sign of a job.
+    EndLeftovers {
+        /// Those processes.
+        pids: Vec<u32>,
+    },
 }
 
 /// How far the ending has come.
@@ -120,6 +128,15 @@ pub(super) struct AttemptFlags {
     pub(super) advised: Option<VerdictId>,
 }
 
+/// Whether the detector has seen a job in flight, failed or done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct JobShown {
+    /// In the present attempt.
+    pub(super) in_attempt: bool,
+    /// In any attempt of the run.
+    pub(super) in_run: bool,
+}
+
 /// What only a reader of another process's stream keeps, see [`super::follow`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Followed {
@@ -152,6 +169,14 @@ pub struct RunState {
     pub(super) pid: Option<u32>,
     pub(super) exited: Option<(ExitStatus, Mono)>,
     pub(super) flags: AttemptFlags,
+    /// What a command that has returned left running.
+    pub(super) launcher: Launcher,
+    /// Since when the result is written and the process stays.
+    pub(super) not_ended_since: Option<Mono>,
+    /// What the program computes with, by its own words.
+    pub(super) backend: Backend,
+    /// Whether a job was shown.
+    pub(super) job_shown: JobShown,
     pub(super) followed: Followed,
     /// All settings of the attempt that runs or ran last.
     pub(super) effective: Arc<Vec<Effective>>,
@@ -248,6 +273,10 @@ impl RunState {
             pid: None,
             exited: None,
             flags: AttemptFlags::default(),
+            launcher: Launcher::default(),
+            not_ended_since: None,
+            backend: Backend::default(),
+            job_shown: JobShown::default(),
             followed: Followed::default(),
             effective: Arc::new(plan.effective.clone()),
             effective_next: Arc::new(plan.effective.clone()),

@@ -68,6 +68,7 @@ impl RunState {
             warnings: self.warnings.clone(),
             evidence: self.evidence.clone(),
             survivors: self.survivors.clone(),
+            left_running: self.left_running(),
             result: self.result.clone(),
             results: self.results,
             outcome: self.outcome.clone(),
@@ -139,7 +140,9 @@ impl RunState {
             next.rung.clone()
         } else {
             let position = &self.position;
-            position.next(&self.plan, self.verdict.id, self.phase).rung
+            let in_flight = self.in_flight();
+            let offer = position.next(&self.plan, self.verdict.id, self.phase, &in_flight);
+            offer.rung
         };
         let current = self.attempt.as_ref().map(|a| &a.rung);
         let running = !matches!(

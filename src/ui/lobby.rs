@@ -185,11 +185,14 @@ pub(super) fn run_state(state: &RunState) -> (String, Tone) {
         RunState::Ended { outcome, exit_code } => (outcome, *exit_code),
     };
     let tone = match outcome {
-        Outcome::Finished { .. } | Outcome::Left | Outcome::Ended => Tone::Plain,
+        Outcome::Finished { .. } | Outcome::Left | Outcome::Ended | Outcome::ResultKept => {
+            Tone::Plain
+        }
         Outcome::Interrupted { .. } => Tone::Dim,
         Outcome::Failed
         | Outcome::GaveUp
         | Outcome::Unkillable { .. }
+        | Outcome::LeftoversEnded { .. }
         | Outcome::NotLaunched { .. } => Tone::Warn,
     };
     match exit_code {

@@ -90,6 +90,13 @@ pub enum ChildEvent {
     DroppedLines(u64),
     /// The root process ended; descendants may go on.
     Exited(ExitStatus),
+    /// A process ended whose parent had ended before it.
+    Ended {
+        /// The process.
+        pid: u32,
+        /// How it ended.
+        status: ExitStatus,
+    },
     /// No descendant is left. Nothing follows.
     Gone,
     /// A signal was sent.

@@ -104,10 +104,10 @@ impl Guardian {
         let mut chunk = [0u8; 4096];
         loop {
             let (gone, ended) = self.reap();
-            if let Some(end) = ended
-                && self.tell(&Report::Exited(end)).await.is_err()
-            {
-                return Ok(self.end_all(children).await);
+            for report in ended {
+                if self.tell(&report).await.is_err() {
+                    return Ok(self.end_all(children).await);
+                }
             }
             if gone {
                 self.tell(&Report::Gone(Empty {})).await?;
@@ -169,16 +169,22 @@ impl Guardian {
     }
 
     /// Collects ended children. Gives whether no descendant is left, for orphans become
-    /// our children, and how the root ended if it did so now.
-    fn reap(&mut self) -> (bool, Option<RootEnd>) {
-        let mut ended = None;
+    /// our children, and how those ended that did so now.
+    fn reap(&mut self) -> (bool, Vec<Report>) {
+        let mut ended = Vec::new();
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if Some(pid) == self.root && !self.root_ended => {
                     self.root_ended = true;
-                    ended = Some(root_end(status));
+                    ended.push(Report::Exited(root_end(status)));
                 }
-                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(Some((pid, status))) => {
+                    if let Ok(pid) = u32::try_from(pid.as_raw_pid()) {
+                        let end = root_end(status);
+                        ended.push(Report::Ended { pid, end });
+                    }
+                }
+                Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return (false, ended),
                 Err(_) => return (true, ended), // ECHILD: no child is left
             }

@@ -3,6 +3,7 @@
 //!
 //! From the guardian: `{"spawned":{"pid":41}}` or `{"spawn_failed":{"why":"…","not_found":true}}`,
 //! `{"exited":{"code":0}}` or `{"exited":{"signal":9}}` for the root process,
+//! `{"ended":{"pid":43,"end":{"code":0}}}` for a process whose parent ended before it,
 //! `{"signalled":{"signal":"SIGTERM","scope":"tree","reached":3}}`,
 //! `{"survivors":[{"pid":41,"name":"python3","state":"D","wchan":"…"}]}`, and at last
 //! `{"gone":{}}` when no descendant is left.
@@ -42,6 +43,13 @@ pub enum Report {
     },
     /// The root process ended.
     Exited(RootEnd),
+    /// Another process ended whose parent had ended before it.
+    Ended {
+        /// The process.
+        pid: u32,
+        /// How it ended.
+        end: RootEnd,
+    },
     /// A signal was sent.
     Signalled {
         /// Which.
@@ -57,7 +65,7 @@ pub enum Report {
     Gone(Empty),
 }
 
-/// How the root process ended.
+/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RootEnd {
@@ -112,6 +120,14 @@ mod tests {
         assert_eq!(
             text(encode(&Report::Exited(RootEnd::Signal(9)))),
             "{\"exited\":{\"signal\":9}}\n"
+        );
+        let ended = Report::Ended {
+            pid: 43,
+            end: RootEnd::Code(1),
+        };
+        assert_eq!(
+            text(encode(&ended)),
+            "{\"ended\":{\"pid\":43,\"end\":{\"code\":1}}}\n"
         );
         assert_eq!(text(encode(&Report::Gone(Empty {}))), "{\"gone\":{}}\n");
         let r: Request = serde_json::from_str("{\"survivors\":{}}").unwrap();

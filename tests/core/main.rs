@@ -6,7 +6,11 @@ mod find;
 mod follow;
 #[cfg(test)]
 mod last_words;
+#[cfg(test)]
+mod launcher;
 mod live;
+#[cfg(test)]
+mod lost_job;
 mod props;
 #[cfg(test)]
 mod replay;

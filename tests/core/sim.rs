@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use framepack_tui::model::Vendor;
+
 use framepack_tui::model::event::{
     EvidenceItem, EvidenceReport, Replanned, RunStarted, SCHEMA, Survivor,
 };
 use framepack_tui::model::{
     ActionId, Answers, Attached, Baselines, Budget, Bytes, Chosens, Effect, Effective, EnvChange,
     EnvOrigin, Envelope, Event, ExitReport, ExitStatus, Follow, GpuId, GpuSample, JobChange,
-    KillPlan, Limits, Line, Metric, Mono, Origin, Phase, PhaseChange, Plan, ProcSample, Progress,
-    Rung, RungId, Sample, Setting, Signal, Speaker, Stream, ThreadSample, Tier, VerdictId,
+    KillPlan, Limits, Line, Metric, Mono, Origin, Phase, PhaseChange, Plan, Probe, ProcSample,
+    Progress, Rung, RungId, Sample, Setting, Signal, Speaker, Stream, ThreadSample, Tier,
+    TreeOnCard, VerdictId,
 };
 use framepack_tui::run::{RunState, reduce};
 
@@ -49,6 +51,8 @@ pub(crate) struct World {
     pub(crate) read_bps: u64,
     pub(crate) state: char,
     pub(crate) process: bool,
+    /// What the tree holds on the card, where that is known.
+    pub(crate) held: Option<Bytes>,
     pub(crate) card: bool,
     /// What a first signal does; `None`: it is ignored.
     pub(crate) term_kills: bool,
@@ -77,6 +81,7 @@ impl Default for World {
             read_bps: 0,
             state: 'S',
             process: true,
+            held: None,
             card: true,
             term_kills: true,
             kill_kills: true,
@@ -118,6 +123,10 @@ pub(crate) struct Sim {
     pub(crate) stream: Vec<Envelope>,
     pub(crate) effects: Vec<(Mono, Effect)>,
     pub(crate) alive: bool,
+    /// The command has returned, and its child lives.
+    pub(crate) returned: bool,
+    /// Fed every five seconds.
+    pub(crate) probe: Option<Probe>,
     seq: u64,
     due: Vec<(Mono, Due)>,
     cpu: BTreeMap<u32, (u64, u64)>,
@@ -126,6 +135,23 @@ pub(crate) struct Sim {
     /// A process that lives does nothing yet.
     pub(crate) idle: bool,
     countdown: Duration,
+}
+
+fn on_card(vram: Bytes) -> TreeOnCard {
+    TreeOnCard {
+        gpu: GpuId(CARD.to_owned()),
+        source: "kfd".to_owned(),
+        processes: 1,
+        vram: Metric::Fresh(vram),
+        gtt: Metric::Unsupported,
+        evicted: Metric::Unsupported,
+        evicted_ms: Metric::Unsupported,
+        queues: Metric::Unsupported,
+        cu_occupancy: Metric::Unsupported,
+        engines: Vec::new(),
+        busy: Metric::Unsupported,
+        compute_note: None,
+    }
 }
 
 /// Rung with an environment change.
@@ -248,6 +274,7 @@ pub(crate) fn plan() -> Plan {
         gpu: Some(GpuId(CARD.to_owned())),
         vram_cap: Some(Bytes::gib(20)),
         server: false,
+        end_after_result: false,
         countdown: Duration::ZERO,
     }
 }
@@ -288,6 +315,8 @@ impl Sim {
             stream: Vec::new(),
             effects: Vec::new(),
             alive: false,
+            returned: false,
+            probe: None,
             seq: 0,
             due: Vec::new(),
             cpu: BTreeMap::new(),
@@ -372,6 +401,22 @@ impl Sim {
 
     pub(crate) fn exit(&mut self, status: ExitStatus) {
         self.dead(status);
+    }
+
+    /// The command ends while a process that it started lives.
+    pub(crate) fn return_with(&mut self, status: ExitStatus) {
+        let attempt = self.attempt();
+        self.returned = true;
+        self.feed(Event::Exited(ExitReport { attempt, status }));
+        self.feed(Event::CommandReturned {
+            attempt,
+            processes: vec![Survivor {
+                pid: 102,
+                name: "python3".to_owned(),
+                state: 'S',
+                wchan: None,
+            }],
+        });
     }
 
     fn attempt(&self) -> u32 {
@@ -468,7 +513,15 @@ impl Sim {
         self.alive = false;
         self.due
             .push((self.now + self.world.vram_lags, Due::VramBack));
-        self.feed(Event::Exited(ExitReport { attempt, status }));
+        if std::mem::take(&mut self.returned) {
+            self.feed(Event::ProcessEnded {
+                attempt,
+                pid: 102,
+                status,
+            });
+        } else {
+            self.feed(Event::Exited(ExitReport { attempt, status }));
+        }
         self.feed(Event::GroupGone { attempt });
     }
 
@@ -491,6 +544,11 @@ impl Sim {
             let sample = self.sample();
             self.feed(Event::Sample(Box::new(sample)));
             self.feed(Event::Tick);
+            if let Some(probe) = self.probe.clone()
+                && now.0.is_multiple_of(5000)
+            {
+                self.feed(Event::Probe(Box::new(probe)));
+            }
         }
     }
 
@@ -574,6 +632,7 @@ impl Sim {
             write_chars: Metric::Fresh(0),
             switches: Metric::Fresh(worker.1 + poller.1),
             per_thread: vec![thread(1, poller), thread(2, worker)],
+            on_cards: w.held.map(on_card).into_iter().collect(),
             ..ProcSample::default()
         }
     }

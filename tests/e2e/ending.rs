@@ -156,20 +156,39 @@ print('done', flush=True)
     );
 }
 
-/// A child that ends leaves its own child behind, with the pipes open.
+/// A child that fails leaves its own child behind, with the pipes open. (After a success what is
+/// left is the attempt: see `launcher`.)
 #[test]
-fn grandchild_is_ended_with_the_run() {
+fn grandchild_is_ended_with_a_run_that_fails() {
     let home = Home::new();
     let program = "
-import os, time
+import os, sys, time
 if os.fork() == 0:
     os.setsid()
     time.sleep(600)
 print('done', flush=True)
+sys.exit(3)
 ";
     let run = Start::new(&home)
         .python(program)
         .start()
         .finish(Duration::from_mins(1));
-    run.assert_exit(0);
+    run.assert_exit(20);
+    assert_eq!(signals(&run).first(), Some(&Sent::Term), "{}", run.digest());
+}
+
+/// What a command leaves behind after a success and what rests is ended after a minute, by name.
+#[test]
+fn grandchild_that_shows_no_job_is_ended_after_a_minute() {
+    let home = Home::new();
+    let run = Start::new(&home)
+        .command(&["bash", "-c", "setsid sleep 600 & echo done"])
+        .start()
+        .finish(Duration::from_mins(3));
+    run.assert_exit(23);
+    let named = run.all(|e| match e {
+        Event::Notice { text, .. } if text.contains("sleep (pid ") => Some(()),
+        _ => None,
+    });
+    assert_eq!(named.len(), 1, "{}", run.digest());
 }

@@ -40,6 +40,8 @@ mod hangs;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod launcher;
+#[cfg(test)]
 mod lost;
 #[cfg(test)]
 mod memory;

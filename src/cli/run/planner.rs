@@ -43,6 +43,8 @@ pub(in crate::cli) struct Planner {
     pub(in crate::cli) exported: BTreeMap<String, String>,
     /// Countdown before a kill.
     pub(in crate::cli) countdown: Duration,
+    /// `--end-after-result`.
+    pub(in crate::cli) end_after_result: bool,
 }
 
 /// A plan with what belongs to it.
@@ -95,7 +97,8 @@ impl Planner {
             no_miopen: self.no_miopen(),
             chosen: chosen.clone(),
         };
-        let resolved = resolve(&profile, &inputs);
+        let mut resolved = resolve(&profile, &inputs);
+        resolved.plan.end_after_result = self.end_after_result;
         notices.extend(resolved.notices);
         self.check_cap(&resolved.plan, &profile, chosen)?;
         Ok(Planned {

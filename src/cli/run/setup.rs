@@ -131,6 +131,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         left_out: false,
         exported: exported.clone(),
         countdown: countdown(output),
+        end_after_result: args.end_after_result,
     };
     let mut plan = planner.first_plan()?;
     notices.append(&mut plan.notices);

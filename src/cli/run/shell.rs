@@ -75,6 +75,9 @@ pub(super) struct Shell {
     pub(super) pgid: Option<u32>,
     pub(super) pid: Option<u32>,
     pub(super) exit_seen: bool,
+    /// The root process ended a moment ago.
+    pub(super) returned: Option<super::child::Returned>,
+    pub(super) left_running: Option<super::child::LeftRunning>,
     /// We have sent it a signal.
     pub(super) ending: bool,
     pub(super) adapter: Option<Box<dyn Adapter + Send>>,
@@ -184,6 +187,8 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         pgid: None,
         pid: None,
         exit_seen: false,
+        returned: None,
+        left_running: None,
         ending: false,
         adapter: None,
         finder,
@@ -281,6 +286,7 @@ impl Shell {
                 }
                 _ = ticks.tick() => {
                     self.clocks(&mut standstill);
+                    self.look_after_return();
                     if nth.is_multiple_of(2) {
                         self.take_sample();
                     } else {

@@ -119,6 +119,8 @@ mod tests {
             Outcome::Interrupted { terminated: false },
             Outcome::Left,
             Outcome::Ended,
+            Outcome::LeftoversEnded { pids: Vec::new() },
+            Outcome::ResultKept,
         ];
         for outcome in outcomes {
             let json = serde_json::to_value(&outcome).unwrap();

@@ -209,6 +209,7 @@ fn set_up(
         left_out: true,
         exported: environ,
         countdown: Duration::ZERO,
+        end_after_result: false,
     };
     let mut plan = planner.plan(&Chosens::default())?;
     notices.append(&mut plan.notices);

@@ -93,6 +93,7 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
         gpu: how.gpu,
         cwd: None,
         gdb: false,
+        end_after_result: false,
         agent: Some(AgentChoice::Auto),
         show: how.show,
         own: Some(OwnWorker {

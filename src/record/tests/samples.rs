@@ -344,6 +344,20 @@ fn attempt_events() -> Vec<Event> {
             scope: Scope::Group,
             reached: 2,
         },
+        Event::CommandReturned {
+            attempt: 1,
+            processes: vec![Survivor {
+                pid: 8,
+                name: "python".into(),
+                state: 'S',
+                wchan: Some("futex_wait_queue".into()),
+            }],
+        },
+        Event::ProcessEnded {
+            attempt: 1,
+            pid: 8,
+            status: ExitStatus::Signal(9),
+        },
         Event::GroupGone { attempt: 1 },
         Event::Survivors {
             attempt: 1,
@@ -635,6 +649,8 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
         Outcome::Interrupted { terminated: false },
         Outcome::Left,
         Outcome::Ended,
+        Outcome::LeftoversEnded { pids: vec![8] },
+        Outcome::ResultKept,
     ] {
         events.push(Event::RunFinished {
             exit_code: outcome.exit_code(),
@@ -683,6 +699,8 @@ pub(super) const fn kind(event: &Event) -> &'static str {
         Event::EvidenceTaken(_) => "evidence_taken",
         Event::SignalSent { .. } => "signal_sent",
         Event::Exited(_) => "exited",
+        Event::CommandReturned { .. } => "command_returned",
+        Event::ProcessEnded { .. } => "process_ended",
         Event::GroupGone { .. } => "group_gone",
         Event::Survivors { .. } => "survivors",
         Event::VramWaiting { .. } => "vram_waiting",

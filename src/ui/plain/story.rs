@@ -143,6 +143,8 @@ pub(super) fn end(outcome: &Outcome, exit_code: u8, summary: &str) -> String {
         Outcome::Interrupted { .. } => "ended by the user",
         Outcome::Left => "left",
         Outcome::Ended => "the process has ended",
+        Outcome::LeftoversEnded { .. } => "left-over processes ended",
+        Outcome::ResultKept => "the result is kept, the process was ended",
     };
     format!("{word}, exit code {exit_code}. {summary}")
 }
@@ -265,6 +267,20 @@ fn ending(event: &Event) -> Option<(&'static str, String)> {
             "exited",
             format!("every process of attempt {attempt} is gone"),
         ),
+        Event::CommandReturned { processes, .. } => {
+            let each = processes.iter().map(|p| format!("{} {}", p.pid, p.name));
+            let list: Vec<_> = each.collect();
+            (
+                "returned",
+                format!(
+                    "the command has returned; what it started is watched as the job: {}",
+                    list.join(", ")
+                ),
+            )
+        }
+        Event::ProcessEnded { pid, status, .. } => {
+            ("exited", format!("process {pid} of the command: {status}"))
+        }
         Event::Survivors { processes, .. } => {
             let each = processes.iter().map(|p| {
                 let wait = p

@@ -114,6 +114,7 @@ pub(super) fn healthy() -> Snapshot {
         dropped: Vec::new(),
         evidence: vec![evidence(1, 1)],
         survivors: Vec::new(),
+        left_running: Vec::new(),
         faults: Vec::new(),
         warnings: Vec::new(),
         result: None,

@@ -429,6 +429,7 @@ impl Dice {
             dropped: self.list(4, |d| (d.text(), d.int())),
             evidence: vec![evidence(1, 1)],
             survivors: self.list(3, Self::survivor),
+            left_running: self.list(3, Self::survivor),
             faults: self.list(33, |d| (d.mono(), d.fault())),
             warnings: self.list(8, Dice::text),
             result: self.some(|d| Artefact {

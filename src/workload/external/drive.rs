@@ -196,6 +196,10 @@ impl Drive {
                 self.exited = true;
                 self.console.send(ChildEvent::Exited(end.into())).await;
             }
+            Report::Ended { pid, end } => {
+                let status = end.into();
+                self.console.send(ChildEvent::Ended { pid, status }).await;
+            }
             Report::Signalled {
                 signal,
                 scope,

@@ -360,7 +360,7 @@ def torch(module):
     memory.load()
     desk.problems(memory)
     start = {"conv3d": TIERS.index(START), "conv2d": TIERS.index(START_2D)}
-    desk.process = Plan(MODE, start, range(len(TIERS)), memory)
+    desk.process = Plan(MODE, start, range(len(TIERS)), memory, config.conv_tier_in)
     desk.install(module, wrap)
     desk.refresh()
     if memory.path is not None:

@@ -20,8 +20,10 @@ LONG_S = 1.0
 class Plan:
     """Which tiers, in which order, and what was learned with them."""
 
-    def __init__(self, mode, start, tiers, memory):
+    def __init__(self, mode, start, tiers, memory, phases=()):
         self.mode = mode
+        #: Phases in which `start` counts; empty: in all.
+        self.phases = frozenset(phases)
         self.memory = memory
         self.start = {op: self._of(op, [index])[0] for op, index in start.items()}
         self.tiers = {op: self._of(op, tiers) for op in ("conv3d", "conv2d")}
@@ -40,7 +42,8 @@ class Plan:
     def begin(self, op, key, floor=0):
         """Index of the tier to begin with, not above `floor`; the last one where that is below all."""
         known = self.memory.begin(key)
-        first = max(self.start[op], known, floor)
+        start = self.start[op] if not self.phases or state.phase in self.phases else 0
+        first = max(start, known, floor)
         if not known and op in self.early and key not in self.worked:
             first = max(first, self.early[op])
         return next((i for i in self.tiers[op] if i >= first), self.tiers[op][-1])

@@ -41,6 +41,7 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
     if !s.is_foreign() {
         rows.push(activity(s, theme, columns));
     }
+    rows.extend(left_running(s, theme, columns));
     rows.extend(survivors(s, theme, columns));
     rows.extend(sources(&s.sources, &s.gpus, theme, columns));
     rows.extend(dropped(s, theme, columns));
@@ -262,6 +263,21 @@ fn dropped(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
     let row =
         Parts::labelled(theme, "data").put(0, Tone::Warn, format!("dropped {}", list.join(", ")));
     Some(row.row(columns, rank::TROUBLE + 1))
+}
+
+fn left_running(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
+    if s.left_running.is_empty() || !s.survivors.is_empty() {
+        return Vec::new();
+    }
+    let each = s
+        .left_running
+        .iter()
+        .map(|p| format!("{} {}", p.pid, p.name));
+    let list = format!(
+        "the command has returned; still runs: {}",
+        each.collect::<Vec<_>>().join(", ")
+    );
+    paragraph(theme, "job", Tone::Plain, &list, columns, 2, rank::CORE)
 }
 
 fn survivors(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
