@@ -1,4 +1,5 @@
 """Autoencoders of a program's own are known by their shape: phases, latents in the vault, what is none of them left alone."""
+import filecmp
 import json
 import os
 import sys
@@ -53,14 +54,13 @@ class Programs(unittest.TestCase):
                 self.assertEqual((metadata["program"], metadata["known_by"], metadata["latent_frames"]), ("other", "shape", "3"))
 
     def test_the_video_is_the_same_with_and_without_the_agent(self):
-        for script in ("wan_reference.py", "hunyuan_reference.py"):
+        for script in ("diffsynth.py",):
             with self.subTest(script), Supervisor() as s:
                 for out, env in (("with", None), ("without", {**os.environ, "FPT_AGENT_SOCKET": ""})):
                     code, _, err = s.run(os.path.join(SHAPES, script), "--out", out, env=env)
                     self.assertEqual(code, 0, err)
                 name = script.replace(".py", ".mp4")
-                first, second = (open(os.path.join(s.folder, out, name), "rb").read() for out in ("with", "without"))
-                self.assertEqual(first, second)
+                self.assertTrue(filecmp.cmp(*(os.path.join(s.folder, out, name) for out in ("with", "without")), shallow=False))
 
     def test_a_decode_that_hangs_has_its_latents_on_the_disk(self):
         for script in ("wan_reference.py", "musubi.py", "diffsynth.py", "wan_wrapper.py", "hunyuan_reference.py"):
@@ -130,7 +130,7 @@ class Whole(torch.nn.Module):
         for conv in self.convs: z = conv(z)
         return names_of_the_program.interpolate(z, scale_factor=(1.0, float(factor), float(factor)))
     def forward(self, z):
-        return self.decode(z)
+        return self.decode(z, 8)
 """
 
 

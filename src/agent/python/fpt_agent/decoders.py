@@ -6,6 +6,7 @@ pixels at several times their height and width. So the methods of each such clas
 and weights of a call decide whether it is a decode of video latents, and the size of the first result confirms it.
 """
 import json
+import sys
 import types
 import weakref
 
@@ -219,11 +220,22 @@ def tiled(plain, module, clips, args, kwargs):
 
 def recognisable():
     """A decoder that the agent knows, or may come to know, is in the program."""
-    import sys
-
     if len(candidates) or any(name in sys.modules for name in KEPT_ELSEWHERE):
         return True
     return any(name.startswith("diffusers.models.autoencoders.autoencoder") for name in tuple(sys.modules))
+
+
+#: The last answer of `known`, and how many modules were imported by then.
+_known = False, -1
+
+
+def known():
+    """`recognisable`, asked at each convolution: answered anew where modules have been imported since."""
+    global _known
+    count = len(sys.modules)
+    if not len(candidates) and _known[1] != count:
+        _known = recognisable(), count
+    return bool(len(candidates)) or _known[0]
 
 
 def steps(bar, n, total, desc, unit, last):
