@@ -14,7 +14,7 @@ from .wire import said
 PROGRESS = ("tqdm",)
 PACKAGES = ("torch", "diffusers", "diffusers_helper", "transformers", "accelerate", "comfy", "execution", "nodes", "server",
             "latent_preview", "torchvision", "gradio", "imageio", "av", "hy3dgen")
-PARTS = ("phases", "sections", "steps", "framepack", "comfy", "diffusers_hooks", "conv", "memory", "vault", "jobs",
+PARTS = ("phases", "sections", "steps", "framepack", "comfy", "diffusers_hooks", "conv", "memory", "vault", "decoders", "jobs", "studio",
          "placement", "preflight")
 
 

@@ -34,9 +34,6 @@ class Config:
         self.stacks_file = told.get("stacks_file")
         self.vault = told.get("vault")
         self.conv_memory = told.get("conv_memory")
-        # a rung for the decode reaches the decoder alone
-        phases = told.get("conv_tier_in")
-        self.conv_tier_in = frozenset(map(str, phases)) if isinstance(phases, list) else frozenset()
         self.run = told.get("run")
         self.attempt = told.get("attempt")
         self.resume = bool(told.get("resume"))
