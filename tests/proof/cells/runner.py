@@ -20,7 +20,7 @@ HUNG = ("hung", "failing", "failed")
 
 @dataclasses.dataclass
 class Expectation:
-    """`alone`: never ended, no alarm, ends by itself. `declared`: one of `verdicts` with health hung, in time.
+    """`alone`: never ended, no alarm but for `verdicts`, ends by itself. `declared`: one of `verdicts` with health hung, in time.
     `state`: one of `verdicts` is shown in time, and nothing is ended. `error`: the program's own error is the verdict."""
     kind: str
     verdicts: tuple = ()
@@ -29,6 +29,8 @@ class Expectation:
     exit_status: int | None = 0
     result: str | None = "done"
     any_health: bool = False
+    #: Of a server: once its client has noted `done`, it must be left alone for so long; then we end the run.
+    idle_after_done_s: float = 0
 
 
 @dataclasses.dataclass
@@ -78,6 +80,7 @@ def run_cell(cell, binary, out):
             if cell.card != "none":
                 command = stack.enter_context(cards.ImitatedCard(folder, mark, cell.card)).wrap(command)
             env[processes.MARK_NAME] = mark
+            env["FAULT_NOTE"] = str(work / "hang-began")
             reader, code, wall = supervise(cell, command, work, env, folder, began)
     except (OSError, subprocess.SubprocessError) as error:
         problem = "%s: %s" % (type(error).__name__, error)
@@ -125,7 +128,7 @@ def supervise(cell, command, work, env, folder, began):
         try:
             while process.poll() is None:
                 time.sleep(0.25)
-                if goal_reached(cell, reader):
+                if goal_reached(cell, reader, work):
                     break
                 if time.monotonic() - began > cell.wall_s or too_late(cell, work):
                     hit_wall = True
@@ -139,9 +142,12 @@ def supervise(cell, command, work, env, folder, began):
         return reader, None if stopped_by_us else process.returncode, hit_wall
 
 
-def goal_reached(cell, reader):
+def goal_reached(cell, reader, work):
     """Whether the verdict that the cell waits for is there. Honest programs are watched to their end."""
     expect = cell.expect
+    if expect.idle_after_done_s:
+        done = noted_time(work / "done")
+        return done is not None and time.monotonic() - done > expect.idle_after_done_s
     if expect.kind == "declared":
         return any(is_declaration(v, expect) for v in reader.verdicts)
     if expect.kind == "state":
@@ -207,9 +213,11 @@ def check_ended_by_us(reader):
 
 def check_alone(cell, work, reader, _onset, result):
     wrong = check_ended_by_us(reader)
-    alarms = [v for v in reader.verdicts if v["health"] in HUNG]
+    alarms = [v for v in reader.verdicts if v["health"] in HUNG and v["id"] not in cell.expect.verdicts]
     if alarms:
         wrong.append("false alarm at %.0f s: %s %s" % (alarms[0]["at_s"], alarms[0]["id"], alarms[0]["health"]))
+    if cell.expect.idle_after_done_s:
+        return wrong + ([] if (work / "done").exists() else ["the client got no answer as expected"])
     expected = {"code": cell.expect.exit_status}
     if not reader.exits or (cell.expect.exit_status is not None and reader.exits[-1]["status"] != expected):
         wrong.append("the child's end is %s, expected %s" % (result["child"][-1:], expected))
