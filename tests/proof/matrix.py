@@ -113,7 +113,7 @@ def write_notebook(tools):
     return path
 
 
-def prepare_tools(options):
+def prepare_tools(options, kinds=("wan",)):
     """An environment over the given one, with the faults in a .pth file, and the weights."""
     tools = pathlib.Path(options.out).resolve() / "tools"
     python = tools / "venv" / "bin" / "python"
@@ -122,7 +122,7 @@ def prepare_tools(options):
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     ours, theirs = (subprocess.run([p, "-c", ask], check=True, capture_output=True, text=True).stdout.strip() for p in (python, options.python))
     (pathlib.Path(ours) / "fault.pth").write_text("%s\n%s\nimport fault_pth\n" % (theirs, MORE / "faults"))
-    subprocess.run([python, MORE / "make_models.py", "wan"], check=True, env=dict(os.environ, MORE_WORK=str(tools)), stdout=subprocess.DEVNULL,
+    subprocess.run([python, MORE / "make_models.py", *kinds], check=True, env=dict(os.environ, MORE_WORK=str(tools)), stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
     return tools
 

@@ -5,6 +5,7 @@ Each cell has a folder of its own (working directory, XDG folders, stream). The 
 """
 import contextlib
 import dataclasses
+import hashlib
 import os
 import pathlib
 import shutil
@@ -21,7 +22,7 @@ HUNG = ("hung", "failing", "failed")
 @dataclasses.dataclass
 class Expectation:
     """`alone`: never ended, no alarm but for `verdicts`, ends by itself. `declared`: one of `verdicts` with health hung, in time.
-    `state`: one of `verdicts` is shown in time, and nothing is ended. `error`: the program's own error is the verdict."""
+    `recovers`: declared as before, then restarted to a good end (exit code 10). `state`: one of `verdicts` is shown in time, and nothing is ended. `error`: the program's own error is the verdict."""
     kind: str
     verdicts: tuple = ()
     phases: tuple = ()
@@ -52,6 +53,8 @@ class Cell:
     options: list = dataclasses.field(default_factory=list)
     files: tuple = ()  # created empty in the working directory before the start
     wall_s: float = 600
+    #: Files that must equal those of a run without supervisor and without FAULT variables, to the bit.
+    same: tuple = ()
 
     @property
     def combo(self):
@@ -74,6 +77,8 @@ def run_cell(cell, binary, out):
     began = time.monotonic()
     reader, code, problem, wall = None, None, None, False
     try:
+        if cell.same:
+            run_plainly(cell, folder)
         with contextlib.ExitStack() as stack:
             env = cell_environment(cell, folder, start_helpers(cell, folder, stack))
             command = supervisor_command(cell, binary)
@@ -99,6 +104,23 @@ def cell_environment(cell, folder, announced):
     for name in ("STATE", "DATA", "CACHE", "CONFIG"):
         env["XDG_%s_HOME" % name] = str(folder / ("xdg-" + name.lower()))
     return env
+
+
+def run_plainly(cell, folder):
+    """The program alone, in the folder `plain`."""
+    (folder / "plain").mkdir()
+    env = {k: v for k, v in cell_environment(cell, folder, {}).items() if not k.startswith("FAULT")}
+    with open(folder / "plain.log", "w") as log:
+        subprocess.run(cell.argv, cwd=folder / "plain", env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True,
+                       timeout=cell.wall_s)
+
+
+def compare_files(cell, folder):
+    """Differences between the files of the supervised and of the plain run."""
+    def digest(path):
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "missing"
+    return ["%s differs from the plain run" % name for name in cell.same
+            if digest(folder / "work" / name) != digest(folder / "plain" / name)]
 
 
 def start_helpers(cell, folder, stack):
@@ -130,7 +152,7 @@ def supervise(cell, command, work, env, folder, began):
                 time.sleep(0.25)
                 if goal_reached(cell, reader, work):
                     break
-                if time.monotonic() - began > cell.wall_s or too_late(cell, work):
+                if time.monotonic() - began > cell.wall_s or too_late(cell, reader, work):
                     hit_wall = True
                     break
         finally:
@@ -157,10 +179,12 @@ def goal_reached(cell, reader, work):
     return False
 
 
-def too_late(cell, work):
+def too_late(cell, reader, work):
     """Whether the time for a declaration is over: there is no need to watch a hang to the wall limit."""
     onset = noted_time(work / "hang-began")
-    if cell.expect.kind not in ("declared", "state") or onset is None:
+    if cell.expect.kind not in ("declared", "state", "recovers") or onset is None:
+        return False
+    if cell.expect.kind == "recovers" and any(is_declaration(v, cell.expect) for v in reader.verdicts):
         return False
     return time.monotonic() - onset > cell.expect.within_s + 30
 
@@ -189,8 +213,11 @@ def judge(cell, work, reader, code, wall, left, problem, took_s):
         signals=reader.signals[:reader.signals_before_stop], attempts=reader.attempts_before_stop,
         decisions=reader.decisions, child=[x["status"] for x in reader.exits], exit_code=code, end=reader.end,
         agent_events=reader.agents, probes=reader.probes, left_behind=left)
-    check = {"alone": check_alone, "declared": check_declared, "state": check_state, "error": check_error}[cell.expect.kind]
+    check = {"alone": check_alone, "declared": check_declared, "state": check_state, "error": check_error,
+             "recovers": check_recovery}[cell.expect.kind]
     wrong = check(cell, work, reader, onset, result)
+    if cell.same and not wall:
+        wrong += compare_files(cell, work.parent)
     if wall and not wrong:
         wrong.append("stopped at the limit of the cell")
     if reader.bad_lines:
@@ -260,6 +287,13 @@ def check_state(cell, _work, reader, onset, result):
     result["delay_s"], result["within_s"] = round(delay, 1), round(expect.within_s, 1)
     if delay > expect.within_s:
         wrong.append("shown after %.0f s, limit %.0f s" % (delay, expect.within_s))
+    return wrong
+
+
+def check_recovery(cell, work, reader, onset, result):
+    wrong = check_declared(cell, work, reader, onset, result)
+    if result["exit_code"] != 10:
+        wrong.append("exit code %s, expected 10" % result["exit_code"])
     return wrong
 
 

@@ -6,6 +6,7 @@ import threading
 import clip
 
 frames = clip.make_frames(clip.load_wan())
+clip.note_moment("hang-began")
 print("upscaling", flush=True)
 if sys.argv[1] == "block":
     threading.Event().wait()
