@@ -30,10 +30,15 @@ def framepack(*arguments):
     return tiny_framepack.main()
 
 
+#: A clip that needs few seconds of CPU: bfloat16 and the usual size take half a minute of a busy machine.
+SMALL_WAN = ("--float32", "--size", "64", "--frames", "9")
+
+
 def wan(*arguments):
+    """A small clip of tiny_wan.py with these arguments, in this process."""
     import tiny_wan
     note_onset()
-    sys.argv = ["tiny_wan.py", *arguments]
+    sys.argv = ["tiny_wan.py", *SMALL_WAN, *arguments]
     return tiny_wan.main()
 
 

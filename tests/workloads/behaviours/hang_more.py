@@ -242,9 +242,7 @@ def asyncio_in_the_main_thread():
 @behaviour
 def outside_any_pipeline():
     """The pipeline has ended; what the script does next never does."""
-    import tiny_wan
-    sys.argv = ["tiny_wan.py"]
-    tiny_wan.main()
+    generations.wan()
     print("interpolating", flush=True)
     generations.pause_for_ever()
 
@@ -281,10 +279,8 @@ def worker_process_hangs_while_main_polls():
 @behaviour
 def deadlock_after_sampling():
     """Two threads take two locks in opposite order, after a generation."""
-    import tiny_wan
     first, second = threading.Lock(), threading.Lock()
-    sys.argv = ["tiny_wan.py"]
-    tiny_wan.main()
+    generations.wan()
 
     def take(one, other):
         with one:
@@ -366,9 +362,7 @@ def python_spin():
 @behaviour
 def second_clip():
     """The first clip of a batch is whole; the second hangs in its decode."""
-    import tiny_wan
-    sys.argv = ["tiny_wan.py"]
-    tiny_wan.main()
+    generations.wan()
     generations.wan_hangs_in_decode("--seed", "43")
 
 

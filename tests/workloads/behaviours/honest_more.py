@@ -28,7 +28,7 @@ import urllib.request
 import zipfile
 
 import common
-from common import PEER, SECONDS, deadline, finish, note, url, use_cpu
+from common import PEER, SECONDS, deadline, finish, url, use_cpu
 
 BEHAVIOURS = {}
 
@@ -602,16 +602,12 @@ def upscaling_after_the_pipeline():
     """A real tiny pipeline, then minutes of upscaling on one core."""
     import generations
     import numpy
-    import tiny_wan
-    sys.argv = ["tiny_wan.py"]
-    tiny_wan.main()
+    generations.wan()
     print("upscaling", flush=True)
     frame = numpy.random.default_rng(0).random((256, 256))
     for _ in until_deadline():
         numpy.kron(numpy.fft.irfft2(numpy.fft.rfft2(frame)), numpy.ones((2, 2)))
         time.sleep(0.02)
-    note("upscaled")
-    del generations
     finish()
 
 

@@ -106,9 +106,10 @@ def queue_between_jobs():
 @behaviour
 def generations_with_pauses():
     """A batch of real tiny generations, each in a process of its own, with pauses of four minutes."""
+    import generations
     program = os.path.join(common.WORKLOADS, "tiny_wan.py")
     for number, _ in enumerate(until_deadline()):
-        subprocess.run([sys.executable, program, "--seed", str(number)], check=True)
+        subprocess.run([sys.executable, program, *generations.SMALL_WAN, "--seed", str(number)], check=True)
         time.sleep(240 / common.SCALE)
     finish()
 
