@@ -9,6 +9,11 @@ import common
 sys.path.insert(0, common.WORKLOADS)
 
 
+#: Clips that need few seconds of CPU: bfloat16 and the usual sizes take half a minute of a busy machine.
+SMALL_WAN = ("--float32", "--size", "64", "--frames", "9")
+SMALL_FRAMEPACK = ("--float32", "--size", "64")
+
+
 def note_onset():
     """Makes the planted faults of the tiny workloads note their begin."""
     import tiny_faults
@@ -26,12 +31,8 @@ def framepack(*arguments):
     """tiny_framepack.py with these arguments, in this process."""
     import tiny_framepack
     note_onset()
-    sys.argv = ["tiny_framepack.py", *arguments]
+    sys.argv = ["tiny_framepack.py", *SMALL_FRAMEPACK, *arguments]
     return tiny_framepack.main()
-
-
-#: A clip that needs few seconds of CPU: bfloat16 and the usual size take half a minute of a busy machine.
-SMALL_WAN = ("--float32", "--size", "64", "--frames", "9")
 
 
 def wan(*arguments):

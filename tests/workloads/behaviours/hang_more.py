@@ -427,21 +427,25 @@ def weights_never_arrive():
 @behaviour
 def stopped_by_sigstop():
     """The whole program is stopped in the middle of its sampling: `paused`."""
+    import tiny_wan  # noqa: F401 - the imports take longer than the timer on a busy machine
+
     def stop():
         note("hang-began")
         os.kill(os.getpid(), signal.SIGSTOP)
-    threading.Timer(20, stop).start()
+    threading.Timer(10, stop).start()
     generations.wan("--steps", "400", "--step-seconds", "0.5")
 
 
 @behaviour
 def stopped_by_a_debugger():
     """A debugger outside the tree has attached and holds the program: `paused`."""
+    import tiny_wan  # noqa: F401
+
     def give_pid():
         with open("pid.new", "w") as f:
             f.write(str(os.getpid()))
         os.rename("pid.new", "pid")
-    threading.Timer(20, give_pid).start()
+    threading.Timer(10, give_pid).start()
     generations.wan("--steps", "400", "--step-seconds", "0.5")
 
 
