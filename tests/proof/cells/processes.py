@@ -27,9 +27,13 @@ def find_marked(mark):
     return found
 
 
-def kill_marked(mark, patience_s=10):
-    """Kills what is left of a cell. Returns the command lines that were found at first."""
+def kill_marked(mark, grace_s=5, patience_s=10):
+    """Kills what is left of a cell. Returns the command lines of what had not ended within the grace time."""
+    end = time.monotonic() + grace_s
     first = find_marked(mark)
+    while first and time.monotonic() < end:
+        time.sleep(0.2)
+        first = find_marked(mark)
     end = time.monotonic() + patience_s
     left = first
     while left and time.monotonic() < end:
