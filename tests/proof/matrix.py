@@ -30,7 +30,8 @@ VARIABLES = {
     "decode": {"FAULT": "hang", "FAULT_KERNEL": "3", "FAULT_CALL": "20"},
     "sampling": {"FAULT": "hang", "FAULT_KERNEL": "2", "FAULT_CALL": "5"},
     "outside": {"FAULT": "outside"},
-    "error": {"FAULT": "error", "FAULT_KERNEL": "3", "FAULT_CALL": "20", "FAULT_TEXT": "The size of tensor a (16) must match the size of tensor b (8)"},
+    "error": {"FAULT": "error", "FAULT_KERNEL": "3", "FAULT_CALL": "20",
+              "FAULT_TEXT": "The size of tensor a (16) must match the size of tensor b (8)"},
 }
 PHASES = {"decode": ["vae_decode"], "sampling": ["sampling"], "outside": ["unknown", "done", "save", "vae_decode", "idle"]}
 SLOW_CALL_S = 15
@@ -52,7 +53,8 @@ class Ways:
 
     def notebook(self):
         if has_module(self.python, "nbconvert"):
-            return [self.python, "-m", "nbconvert", "--to", "notebook", "--execute", str(write_notebook(self.tools)), "--output", "executed"]
+            notebook = str(write_notebook(self.tools))
+            return [self.python, "-m", "nbconvert", "--to", "notebook", "--execute", notebook, "--output", "executed"]
         return self.script("kernel.py", str(MORE / "gen.py"))
 
     def uv(self):
@@ -106,7 +108,8 @@ wait $!
 
 def write_notebook(tools):
     import json
-    code = "import sys, runpy\nsys.argv = ['gen.py']\nsys.path.insert(0, %r)\nrunpy.run_path(%r, run_name='__main__')\n" % (str(MORE), str(MORE / "gen.py"))
+    code = ("import sys, runpy\nsys.argv = ['gen.py']\nsys.path.insert(0, %r)\nrunpy.run_path(%r, run_name='__main__')\n"
+            % (str(MORE), str(MORE / "gen.py")))
     cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": code, "id": "one"}
     path = tools / "generate.ipynb"
     path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
@@ -120,10 +123,11 @@ def prepare_tools(options, kinds=("wan",)):
     if not python.exists():
         subprocess.run([options.python, "-m", "venv", "--without-pip", tools / "venv"], check=True)
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    ours, theirs = (subprocess.run([p, "-c", ask], check=True, capture_output=True, text=True).stdout.strip() for p in (python, options.python))
+    ours, theirs = (subprocess.run([p, "-c", ask], check=True, capture_output=True, text=True).stdout.strip()
+                    for p in (python, options.python))
     (pathlib.Path(ours) / "fault.pth").write_text("%s\n%s\nimport fault_pth\n" % (theirs, MORE / "faults"))
-    subprocess.run([python, MORE / "make_models.py", *kinds], check=True, env=dict(os.environ, MORE_WORK=str(tools)), stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+    subprocess.run([python, MORE / "make_models.py", *kinds], check=True, env=dict(os.environ, MORE_WORK=str(tools)),
+                   stdout=subprocess.DEVNULL)
     return tools
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Keeps the streams of a batch for CI, and replays them there.
 
-    tests/proof/records.py save RESULTS RECORDS       RESULTS: the --out folder of a batch; only cells that are right
+    tests/proof/records.py save RESULTS RECORDS       RESULTS: the --out folder of a batch; only cells that are right, in real time
     tests/proof/records.py check RECORDS [--bin PROGRAM] [--jobs 2]
 
 `save` packs each stream and puts neutral words in place of this machine's folders and name. `check` runs `replay --assert`
@@ -36,7 +36,7 @@ def save(results, records):
     for result in batch.read_results(results / "results.jsonl").values():
         name = result["cell"].replace(" ", "~").replace("/", "~")
         stream = results / "cells" / name / "stream.jsonl"
-        if not result["right"] or not stream.exists():
+        if not result["right"] or result["scale"] != 1 or not stream.exists():
             print("left out: %s" % result["cell"])
             continue
         text = stream.read_text()

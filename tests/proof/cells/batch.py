@@ -35,7 +35,7 @@ def chosen(cells, options):
     return [c for c in cells if not options.only or any(text in c.key for text in options.only)]
 
 
-def run_batch(cells, options, title, jobs=None):
+def run_batch(cells, options, title):
     """Runs what has no result yet. Returns the exit code: 1 if any cell is wrong."""
     cells = chosen(cells, options)
     if options.list:
@@ -47,7 +47,8 @@ def run_batch(cells, options, title, jobs=None):
     out.mkdir(parents=True, exist_ok=True)
     results = read_results(out / "results.jsonl")
     waiting = [c for c in cells if c.key not in results or (options.again and not results[c.key]["right"])]
-    print("%d cells, %d to run, %d at once, time scale %g" % (len(cells), len(waiting), jobs or options.jobs, limits.time_scale()), flush=True)
+    numbers = (len(cells), len(waiting), options.jobs, limits.time_scale())
+    print("%d cells, %d to run, %d at once, time scale %g" % numbers, flush=True)
     lock = threading.Lock()
     binary = pathlib.Path(options.bin).resolve()
 
@@ -58,7 +59,7 @@ def run_batch(cells, options, title, jobs=None):
             results[cell.key] = result
             print("%-5s %-70s %s" % ("right" if result["right"] else "WRONG", cell.key, summarise(result)), flush=True)
 
-    with concurrent.futures.ThreadPoolExecutor(jobs or options.jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for future in [pool.submit(run_and_note, cell) for cell in waiting]:
             future.result()
     rows = [results[c.key] for c in cells]
@@ -96,7 +97,8 @@ def markdown(rows, title):
     by_key = {(r["name"], r["combo"]): r for r in rows}
     right = sum(r["right"] for r in rows)
     lines = ["# " + title, "", "%d of %d cells are right. Time scale %g. The card is an imitation: not yet run on AMD hardware." % (
-        right, len(rows), rows[0]["scale"] if rows else 1), "", "| program | expected | %s |" % " | ".join(c.replace(",", ", ") for c in columns),
+        right, len(rows), rows[0]["scale"] if rows else 1), "",
+        "| program | expected | %s |" % " | ".join(c.replace(",", ", ") for c in columns),
         "| --- | --- |%s" % (" --- |" * len(columns))]
     for name in names:
         mine = [by_key.get((name, c)) for c in columns]

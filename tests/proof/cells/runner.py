@@ -21,8 +21,12 @@ HUNG = ("hung", "failing", "failed")
 
 @dataclasses.dataclass
 class Expectation:
-    """`alone`: never ended, no alarm but for `verdicts`, ends by itself. `declared`: one of `verdicts` with health hung, in time.
-    `recovers`: declared as before, then restarted to a good end (exit code 10). `state`: one of `verdicts` is shown in time, and nothing is ended. `error`: the program's own error is the verdict."""
+    """What is right for a cell.
+
+    `alone`: never ended, no alarm but for `verdicts`, ends by itself. `declared`: one of `verdicts` with health hung, in time.
+    `recovers`: declared as before, then restarted to a good end (exit code 10). `state`: one of `verdicts` is shown in time, and
+    nothing is ended. `error`: the program's own error is the verdict.
+    """
     kind: str
     verdicts: tuple = ()
     phases: tuple = ()
