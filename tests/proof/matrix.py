@@ -11,6 +11,7 @@ What stands in, because it is not installed: `uv` (a program of that name that s
 does on Unix) where PATH has none; `jupyter nbconvert --execute` (kernel.py, of the same shape) where the environment has no
 nbconvert; ComfyUI (comfy_shaped: same queue and lines, no websocket; scripts/real-comfyui runs the real one).
 """
+import functools
 import os
 import pathlib
 import shutil
@@ -61,6 +62,7 @@ class Ways:
         uv = shutil.which("uv") or str(write_uv_stand_in(self.tools))
         return [uv, "run", "--no-project", "--python", self.python, "python", str(MORE / "gen.py")]
 
+    @functools.cached_property
     def commands(self):
         quoted = "'%s' '%s'" % (self.python, MORE / "gen.py")
         return {
@@ -84,7 +86,7 @@ RESULTS = {"torchrun": "rank0_0.mp4"}
 
 
 def has_module(python, name):
-    return subprocess.run([python, "-c", "import %s" % name], capture_output=True).returncode == 0
+    return os.path.exists(python) and subprocess.run([python, "-c", "import %s" % name], capture_output=True).returncode == 0
 
 
 def write_executable(path, text):
@@ -160,7 +162,7 @@ def make_cell(ways, way, fault, has_agent, has_card):
     helpers = []
     if way in CLIENTS:
         helpers.append(Helper([ways.python, str(MORE / "client.py"), CLIENTS[way], "error" if fault == "error" else "file"]))
-    return Cell("%s/%s" % (way, fault), ways.commands()[way], expect, has_agent, "held" if has_card else "none", env, helpers,
+    return Cell("%s/%s" % (way, fault), ways.commands[way], expect, has_agent, "held" if has_card else "none", env, helpers,
                 wall_s=expect.within_s + expect.idle_after_done_s + 12 * SLOW_CALL_S / scale + 300)
 
 
@@ -170,7 +172,7 @@ def main():
     options = p.parse_args()
     ways = Ways(pathlib.Path(options.out).resolve() / "tools" if options.list else prepare_tools(options))
     combos = batch.combos(options) if options.combo else [(True, True)]
-    cells = [make_cell(ways, way, fault, *combo) for combo in combos for way in ways.commands() for fault in FAULTS
+    cells = [make_cell(ways, way, fault, *combo) for combo in combos for way in ways.commands for fault in FAULTS
              if not options.live or "%s/%s" % (way, fault) in LIVE]
     return batch.run_batch(cells, options, "Ways to start")
 
