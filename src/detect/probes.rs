@@ -178,7 +178,7 @@ pub(crate) fn waits_for_client(wait: &Wait) -> bool {
             let listener = |t: &WaitTarget| matches!(t, WaitTarget::Listener { .. });
             matches!(call.as_str(), "accept" | "accept4") || on.iter().any(listener)
         }
-        Wait::Running | Wait::Unreadable { .. } => false,
+        Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => false,
     }
 }
 

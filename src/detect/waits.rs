@@ -118,7 +118,7 @@ impl OfProcess for ProbedThread {
 fn processes_behind(wait: &Wait) -> impl Iterator<Item = u32> {
     let on: &[WaitTarget] = match wait {
         Wait::Call { on, .. } => on,
-        Wait::Running | Wait::Unreadable { .. } => &[],
+        Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => &[],
     };
     on.iter().flat_map(|target| match target {
         WaitTarget::Pipe { ends } => ends.clone(),
@@ -153,6 +153,7 @@ fn answer(
             (WaitsFor::Kernel, channel.or(call), None)
         }
         Wait::Running => (WaitsFor::Itself, Some("running"), None),
+        Wait::Blocked { channel } => (WaitsFor::Kernel, channel.as_deref(), None),
         Wait::Unreadable { channel, .. } => {
             let by_channel = channel.as_deref().and_then(|c| by_channel(c, holder));
             let answer = by_channel.unwrap_or(WaitsFor::Unknown);
@@ -182,7 +183,7 @@ fn answer(
 fn names(wait: &Wait) -> (Option<&str>, Option<&str>) {
     match wait {
         Wait::Running => (None, None),
-        Wait::Unreadable { channel, .. } => (None, channel.as_deref()),
+        Wait::Blocked { channel } | Wait::Unreadable { channel, .. } => (None, channel.as_deref()),
         Wait::Call { call, channel, .. } => (Some(call), channel.as_deref()),
     }
 }
@@ -372,7 +373,7 @@ pub(crate) fn lock_is_orphaned(wait: &Wait) -> bool {
                 }
             )
         }),
-        Wait::Running | Wait::Unreadable { .. } => false,
+        Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => false,
     }
 }
 
@@ -382,7 +383,7 @@ pub(crate) fn peer_is_uncounted(wait: &Wait) -> bool {
         Wait::Call { on, .. } => on.iter().any(
             |t| matches!(t, WaitTarget::Peer { network, inside: None, .. } if network != "tcp"),
         ),
-        Wait::Running | Wait::Unreadable { .. } => false,
+        Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => false,
     }
 }
 
