@@ -428,6 +428,22 @@ fn a_worker_that_ends_or_is_lost_takes_its_job_along() {
 }
 
 #[test]
+fn a_worker_that_becomes_another_program_leaves_its_job_behind() {
+    let mut w = World::new(true);
+    w.say(7, HELLO);
+    w.say(8, HELLO);
+    w.say(8, JOB);
+    // the same number, and messages that are counted from the start
+    w.seq.insert(8, 0);
+    assert_eq!(
+        w.say(8, HELLO),
+        ["8 ended", "agent job", "7 main", "8 hello"]
+    );
+    assert_eq!(w.tracker.subjects()[0].pid, 7);
+    assert_eq!(w.say(8, JOB), ["8 main", "agent job"]);
+}
+
+#[test]
 fn a_launcher_with_a_job_of_its_own_does_not_end_that_of_its_server() {
     let mut w = World::new(false);
     w.say(7, HELLO);
