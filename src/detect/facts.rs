@@ -96,6 +96,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) vendor: Option<Vendor>,
     /// The error in the text that came last.
     pub(crate) seen: Option<&'a Seen>,
+    /// A page fault of the card by this tree, in the kernel log.
+    pub(crate) fault: Option<&'a Seen>,
     /// A result that is no valid one.
     pub(crate) spoilt: Option<&'a Seen>,
     /// Longest completed stay in this phase during this run.
@@ -175,6 +177,14 @@ impl Facts<'_> {
     pub(crate) fn usual_step(&self) -> Duration {
         let usual = self.pace.bar().and_then(Bar::usual);
         usual.map_or(Duration::ZERO, |u| secs(u.step_s))
+    }
+
+    /// Whether the card's memory is full and system memory is mapped for it instead, while
+    /// the card draws some power above rest: the job goes on, much slower.
+    pub(crate) fn overflows(&self) -> bool {
+        let p = self.pressure;
+        let grown = p.gtt_taken().is_some_and(|g| g >= self.t.spill_gtt_mib);
+        p.vram_is_full(self.t) && grown && self.pace.bar().is_some()
     }
 
     /// Whether something is known that explains a busy CPU beside an idle card.

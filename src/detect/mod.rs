@@ -535,6 +535,7 @@ impl Detector {
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),
             seen: self.context.seen(now),
+            fault: self.context.trouble.page_fault(),
             spoilt: self.context.spoilt(),
             release: self.context.release,
             card: &self.card,
@@ -557,6 +558,7 @@ const fn is_warning(v: VerdictId) -> bool {
         v,
         VerdictId::DeviceMismatch
             | VerdictId::VramSpill
+            | VerdictId::MemoryFault
             | VerdictId::Thrash
             | VerdictId::Throttled
             | VerdictId::Crawl

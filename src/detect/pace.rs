@@ -1,10 +1,12 @@
 //! The pace of the bar at hand: how long a step usually takes, and whether it has
 //! become slow.
 //!
-//! A bar is measured against itself. One of another job or total, or a second one of
-//! the same, may count larger steps: that is the user's wish, no crawl. Only sections
-//! that the program numbers are known to be alike. What was usual is frozen where a slow stretch begins, so that the
-//! stretch cannot become what is usual.
+//! A bar is measured against itself first. One of another job or total may count larger
+//! steps, so only a pace that is several times slower than that of the same kind of step
+//! earlier in the run is a crawl; sections that the program numbers are alike. What was
+//! usual is frozen where a slow stretch begins, so that the stretch cannot become usual.
+
+use std::time::Duration;
 
 use crate::model::{Mono, Phase, Progress};
 
@@ -60,6 +62,11 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
+    /// How long one of its steps takes.
+    pub(crate) fn step(&self) -> Duration {
+        secs(self.step_s)
+    }
+
     /// How many times the usual.
     pub(crate) fn factor(&self) -> f64 {
         self.step_s / self.usual.step_s
@@ -119,6 +126,8 @@ pub(crate) struct Pace {
     bar: Option<Bar>,
     /// What was usual in the bar before, of the same job, name and total.
     before: Option<(Option<String>, Option<f64>, Usual)>,
+    /// The slow stretch with which the last bar ended, until something else begins.
+    ended_slow: Option<Stretch>,
     /// What was usual for each kind of step over the jobs, sections and clips of the run.
     remembered: Vec<(Kind, Usual)>,
 }
@@ -163,6 +172,7 @@ impl Pace {
             .as_ref()
             .is_some_and(|b| b.what == p.what && same(b.total, p.total) && p.done >= b.done);
         if !goes_on {
+            self.ended_slow = None;
             self.leave();
             self.bar = Some(Bar::new(now, p, phase));
             let alike = self.before().filter(|_| numbered);
@@ -177,6 +187,7 @@ impl Pace {
         let took = bar.advance(now, p.done, t);
         if bar.total.is_some_and(|total| p.done >= total) {
             // what follows are no steps of it
+            self.ended_slow = self.crawl(now, t);
             self.leave();
         }
         took
@@ -193,9 +204,20 @@ impl Pace {
     /// The phase or the section changed: what comes is another kind of step. The state
     /// of a bar that made it change belongs to it already.
     pub(crate) fn phase(&mut self, now: Mono) {
+        self.ended_slow = None;
         if self.bar.as_ref().is_some_and(|b| b.last != now) {
             self.leave();
         }
+    }
+
+    /// The steps at hand, or those of the bar that ended last, where they take several
+    /// times what is usual in their bar or was usual for their kind earlier in the run.
+    pub(crate) fn crawl(&self, now: Mono, t: &Thresholds) -> Option<Stretch> {
+        let Some(bar) = &self.bar else {
+            return self.ended_slow;
+        };
+        let beside_itself = bar.stretch(now, t.crawl_factor);
+        beside_itself.or_else(|| bar.slower_than(self.remembered()?, t.crawl_factor))
     }
 
     /// Another job: what was usual for its kinds of steps stays known.
@@ -203,6 +225,7 @@ impl Pace {
         self.leave();
         self.bar = None;
         self.before = None;
+        self.ended_slow = None;
     }
 
     /// Another attempt.
@@ -343,6 +366,11 @@ impl Bar {
     /// Median seconds a step over all that were measured.
     pub(crate) const fn median_s(&self) -> Option<f64> {
         self.median_s
+    }
+
+    /// Steps that are left; absent: how many there are in all is not known.
+    pub(crate) fn left(&self) -> Option<f64> {
+        Some((self.total? - self.done).max(0.0))
     }
 
     /// Steps so far and in all.

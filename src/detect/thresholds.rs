@@ -302,6 +302,12 @@ thresholds! {
     /// Or less than this, where that is less: a decode fits into it.
     offload_free_mib = 10_240.0,
 
+    /// A job that ends within this time at its pace is not started again for being slow.
+    ends_soon_s = 120.0,
+    /// `vram_spill` without growing mapped memory: the card draws less than this share of
+    /// what it drew at the usual pace.
+    spill_power_share = 0.6,
+
     // where it runs
     /// `cpu_fallback`: the job's steps keep the CPU this busy ...
     fallback_cpu_pct = 180.0,

@@ -323,5 +323,8 @@ impl RunState {
 /// the vocabulary. Not every failing verdict: one of a job that failed while the next one
 /// goes on is told, and nothing follows.
 const fn answered(verdict: VerdictId) -> bool {
-    matches!(verdict, VerdictId::DeviceMismatch | VerdictId::VramSpill)
+    matches!(
+        verdict,
+        VerdictId::DeviceMismatch | VerdictId::VramSpill | VerdictId::MemoryFault
+    )
 }

@@ -26,6 +26,9 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         .max(m.last_word())
         .max(m.last_transfer())
         .max(cpu);
+    if f.overflows() {
+        return Check::clear("the card's memory overflows: that explains the power");
+    }
     if f.find.is_some() {
         return Check::clear("an open search is judged by its own clock");
     }

@@ -10,6 +10,7 @@ mod error_storm;
 mod exit;
 mod find_stall;
 mod gtt_exhausted;
+mod memory_fault;
 mod nan_output;
 mod no_fault;
 mod offload_risk;
@@ -140,6 +141,7 @@ const RULES: &[Rule] = &[
     rule(VerdictId::SpinHang, spin_hang::check),
     rule(VerdictId::SilentHang, op_stuck::check),
     rule(VerdictId::DeviceMismatch, device_mismatch::check),
+    rule(VerdictId::MemoryFault, memory_fault::check),
     rule(VerdictId::VramSpill, vram_spill::check),
     rule(VerdictId::Thrash, thrash::check),
     rule(VerdictId::Throttled, throttled::check),
@@ -202,6 +204,7 @@ pub(crate) fn not_asked(shown: Option<(VerdictId, &str)>, why: &str) -> Vec<Cons
 fn explains_slowness(asked: &[Asked]) -> bool {
     let causes = [
         VerdictId::DeviceMismatch,
+        VerdictId::MemoryFault,
         VerdictId::VramSpill,
         VerdictId::Thrash,
         VerdictId::Throttled,

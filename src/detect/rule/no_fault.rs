@@ -125,7 +125,8 @@ fn no_job_shown(f: &Facts<'_>) -> (VerdictId, String) {
     if let Some(beside) = beside_the_card(f) {
         return beside;
     }
-    if fetches && (recently(f, f.movement.last().0) || recently(f, c.net.active)) {
+    // a network dips
+    if fetches && f.silent_for() < secs(f.t.silence_download_s) {
         return (
             VerdictId::DownloadWait,
             format!(

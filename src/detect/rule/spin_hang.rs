@@ -14,6 +14,9 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(busy_since) = c.core.since else {
         return Check::clear("no core is busy without a break");
     };
+    if f.overflows() {
+        return Check::clear("the card's memory overflows: steps take several times as long");
+    }
     if f.find.is_some() {
         return Check::clear("an open search explains the busy core");
     }

@@ -66,6 +66,12 @@ impl Probes {
         (target.detail && latest.of == (target.pid, target.reaper)).then_some(latest.probe)
     }
 
+    /// Whether a probe was taken that nobody has got yet.
+    #[cfg(test)]
+    pub(super) fn is_waiting(&self) -> bool {
+        lock(&self.latest).is_some()
+    }
+
     /// How the source is doing; none while nobody asks for probes and none is under way.
     pub(crate) fn status(&self, now: Instant) -> Option<SourceStatus> {
         let status = self.slot.view(now).status;
