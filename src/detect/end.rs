@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::model::{ExitStatus, Finding, Mono, Phase, Verdict, VerdictId};
 
 use super::errors::Deadly;
+use super::facts::Seen;
 use super::job::Job;
 use super::rule::{self, EndFacts};
 use super::{Detector, Life};
@@ -118,8 +119,12 @@ impl Detector {
             Job::InFlight(_) => true,
             // a traceback of a program that shows no job may be handled: it is no verdict
             // while the process lives. What the runtime or the kernel ends is no error of
-            // Python's.
-            Job::Unknown => matches!(c.deadly(), Some((_, Deadly::Abort))),
+            // Python's, and a server without its page never gets a job.
+            Job::Unknown => {
+                let no_page = |s: &Seen| s.verdict == VerdictId::PortInUse;
+                matches!(c.deadly(), Some((_, Deadly::Abort)))
+                    || (c.phase == Phase::Startup && c.seen(now).is_some_and(no_page))
+            }
             Job::Waiting(_) | Job::Ended => false,
         };
         if self.life != Life::Running || self.paused {

@@ -13,6 +13,8 @@ use regex::Regex;
 const MOST: usize = 512;
 /// Stands for a part that changes by itself.
 const MASK: char = '#';
+/// Passes over a line after the first; nearly every line needs one, which changes nothing.
+const MOST_PASSES: usize = 8;
 
 /// In this order: UUIDs, dates with names, times in ISO form, addresses and hashes, numbers
 /// with their units, spinners, drawn bars.
@@ -36,7 +38,7 @@ const CHANGING: &str = r"(?x)
     | [+-]?\d[\d.,:_]*(?:[eE][+-]?\d+)?
     | [\u{2800}-\u{28FF}\u{2580}-\u{259F}\u{25A0}-\u{25FF}\u{2190}-\u{21FF}]+
     | [|\[(][\#=>\-.\x20]{2,}[|\])]
-    | [\#=>]{2,}
+    | [=>]{2,}
 ";
 
 static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(CHANGING).ok());
@@ -46,20 +48,27 @@ fn is_mask(word: &str) -> bool {
     matches!(word, "|" | "/" | "-" | "\\") || word.chars().all(|c| c == MASK)
 }
 
-/// The text with each changing part masked.
-fn mask(text: &str) -> std::borrow::Cow<'_, str> {
-    let parts = PARTS.as_ref();
-    parts.map_or(std::borrow::Cow::Borrowed(text), |parts| {
-        parts.replace_all(text, "#")
-    })
-}
-
 /// The shape of a line: lines that differ only in numbers, times, sizes, rates, addresses,
 /// spinners and bars have one.
 pub(crate) fn shape(text: &str) -> String {
-    // a mask beside what is left of a bar is a part of that bar
-    let once = mask(text);
-    let masked = mask(&once);
+    let mut shape = mask(text);
+    // a mask may complete a bar: `[0 0]`
+    for _ in 0..MOST_PASSES {
+        let next = mask(&shape);
+        if next == shape {
+            break;
+        }
+        shape = next;
+    }
+    shape
+}
+
+fn mask(text: &str) -> String {
+    let masked = PARTS
+        .as_ref()
+        .map_or(std::borrow::Cow::Borrowed(text), |parts| {
+            parts.replace_all(text, "#")
+        });
     let mut shape = String::with_capacity(masked.len());
     let mut after_mask = false;
     for word in masked.split_whitespace() {

@@ -65,7 +65,7 @@ impl Known {
             (Some(now), Some(first)) => now < first,
             _ => true,
         };
-        let at_first = state.done <= self.first.done && state.done < self.most.done;
+        let at_first = state.done <= self.first.done && self.first.done < self.most.done;
         (at_first && earlier) || self.rising.is_some_and(|(_, n)| n >= A_NEW_ROUND)
     }
 

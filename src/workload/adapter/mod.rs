@@ -8,7 +8,7 @@
 //! anything. The job of a script begins with the first sign of a generation: a bar of steps
 //! that is not full, a VAE's or a mesh's step, the job lines of a known program. It ends with
 //! the script. A server (Gradio, ComfyUI) has a job in flight only between the lines that
-//! begin and end one. A state of a bar that was painted before is no sign: see [`bars`].
+//! begin and end one. A state of a bar that was painted before is no sign (`bars.rs`).
 
 mod bars;
 mod comfyui;

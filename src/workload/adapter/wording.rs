@@ -216,6 +216,10 @@ pub(super) fn line(text: &str, steps_are_known: bool, n: &mut Narrator) -> bool 
             if vae && LATENT_WORK.is_match(text) {
                 n.begin_script_job();
             }
+            if vae && !n.in_flight() {
+                // another program's video
+                return false;
+            }
             n.enter(phase);
             return true;
         }
@@ -286,6 +290,9 @@ fn hunyuan3d(text: &str, steps_are_known: bool, n: &mut Narrator) -> bool {
         if n.reads_steps() && words.is_match(text) {
             if steps_are_known {
                 n.begin_script_job();
+            }
+            if !n.in_flight() {
+                return false;
             }
             n.enter(phase);
             return true;
