@@ -129,8 +129,8 @@ def recognised(phase, module, first):
         return None
     if phase == "vae_decode" and not shapes.takes(module, shapes.channels(clips[0])):
         return None
-    if phase == "vae_decode" and clips[0].dim() == 4 and not shapes.of_video(module) and under_way():
-        return None  # previews of single pictures from within a step
+    if phase == "vae_decode" and not shapes.of_video(module) and under_way():
+        return None  # a preview from within a step, by a small decoder of pictures
     phases.own_decoder = True
     return clips
 
@@ -236,6 +236,17 @@ def known():
     if not len(candidates) and _known[1] != count:
         _known = recognisable(), count
     return bool(len(candidates)) or _known[0]
+
+
+def calls_here(settings):
+    """A convolution made now by this thread belongs to the decode or the encode of a VAE. In a program without any that the agent
+    knows every one may, which is said once, with the settings that it concerns."""
+    if any(phase in ("vae_decode", "vae_encode") for phase in state.spans()):
+        return True
+    if known():
+        return False
+    problem("conv_scope = decoder: the agent knows no decoder of this program, so %s count for every convolution" % settings)
+    return True
 
 
 def steps(bar, n, total, desc, unit, last):
