@@ -332,10 +332,7 @@ pub(super) mod tests {
             panic!("no queue")
         };
         assert_eq!(queue.attempt.as_deref(), Some("1"));
-        assert_eq!(
-            queue.saved_in.as_deref(),
-            Some("/home/u/studio/queue.json")
-        );
+        assert_eq!(queue.saved_in.as_deref(), Some("/home/u/studio/queue.json"));
         let items: Vec<_> = queue
             .items
             .iter()
