@@ -165,6 +165,48 @@ class Others(unittest.TestCase):
             self.assertEqual(phases(s), [])
 
 
+BARS = """
+import torch
+from torch import nn
+from tqdm import tqdm
+import fpt_agent.phases as phases, fpt_agent.store as f
+class Pictures(nn.Module):
+    "a decoder of pictures, as previews have"
+    def __init__(self):
+        super().__init__(); self.convs = nn.ModuleList(nn.Conv2d(16, 16, 3, padding=1) for _ in range(4))
+    def encode(self, x): return x
+    def decode(self, z):
+        for conv in self.convs: z = conv(z)
+        return nn.functional.interpolate(z, scale_factor=8.0)
+small = Pictures()
+@torch.no_grad()
+def sample():
+    for t in tqdm(torch.arange(3), desc="Sampling"):
+        small.decode(torch.ones(1, 16, 4, 4))
+for name in tqdm(["a", "b"]): pass
+for clip in tqdm([torch.ones(16, 3, 4, 4)] * 2): pass
+for batch in tqdm(torch.utils.data.DataLoader([1, 2])): pass
+for n in tqdm(range(3), desc="Loading weights"): pass
+for n in tqdm(range(3), unit="B"): pass
+print("none so far", flush=True)
+with phases.Job("node", rest="idle"):  # as a prompt of ComfyUI
+    sample()
+    with torch.no_grad(): small.decode(torch.ones(1, 16, 4, 4))
+f.store.flush(120)
+"""
+
+
+class Bars(unittest.TestCase):
+    def test_sampling_is_a_bar_of_steps_inside_a_job_too_and_previews_are_part_of_it(self):
+        with Supervisor() as s:
+            code, _, err = s.run("-c", BARS)
+            self.assertEqual(code, 0, err)
+            s.wait("bye")
+            self.assertEqual([m["phase"] for m in s.of("phase")], ["unknown", "sampling", "unknown", "vae_decode", "unknown", "idle"])
+            self.assertEqual(len(entries(s)), 1, "the last decode alone")
+            self.assertEqual((s.of("hook_failed"), s.of("problem")), ([], []))
+
+
 class Tiles(unittest.TestCase):
     def test_a_method_that_takes_tiles_gets_those_of_the_profile(self):
         for script, shared in (("diffsynth.py", 16), ("hunyuan_reference.py", 16)):

@@ -370,23 +370,11 @@ def torch(module):
         os.register_at_fork(after_in_child=desk.forked)
 
 
-_scope_told = []
-
-
 def in_decoder():
-    """`conv_scope = decoder`: the call belongs to the decode or the encode of a VAE. In a program without any that the agent knows
-    every call may, which is said once."""
-    if any(phase in ("vae_decode", "vae_encode") for phase in state.spans()):
-        return True
-    from .decoders import known
+    """`conv_scope = decoder`: the call is one of the VAE's."""
+    from .decoders import calls_here  # which asks for torch
 
-    if known():
-        return False
-    if not _scope_told:
-        _scope_told.append(True)
-        link.send("problem", text="conv_scope = decoder: the agent knows no decoder of this program, so conv_tier = %s and conv2d_tier = %s "
-                                  "count for every convolution" % (START, START_2D))
-    return True
+    return calls_here("conv_tier = %s, conv2d_tier = %s" % (START, START_2D))
 
 
 @on("torch.ao.quantization.fx.match_utils")

@@ -68,10 +68,14 @@ def candidate(cls):
 def wrapped(plain, phase):
     """The method, its calls with tensors in the phase. It has the global names of the program's own: TorchScript compiles the
     source of what it finds in a class with the names of the function there."""
-    compiling, call, tensors = plainly.compiling(), coded, carries_tensors
+    compiling, call, first, Tensor, several = plainly.compiling(), coded, first_argument, torch().Tensor, (list, tuple)
 
     def wrapper(self, *args, **kwargs):
-        if compiling() or not tensors(args, kwargs):
+        # text, tokens of Python and bytes are none of ours, and may come by the thousand
+        given = args[0] if args else first(args, kwargs)
+        if type(given) in several and given:
+            given = given[0]
+        if not isinstance(given, Tensor) or compiling():
             return plain(self, *args, **kwargs)
         return call(plain, phase, self, args, kwargs)
 
@@ -88,19 +92,17 @@ def first_argument(args, kwargs):
     return args[0] if args else next((kwargs[name] for name in FIRST if name in kwargs), None)
 
 
-def carries_tensors(args, kwargs):
-    """The first argument is a tensor or a list of them. Text, tokens of Python and bytes are none."""
-    first = first_argument(args, kwargs)
-    if type(first) in (list, tuple) and first:
-        first = first[0]
-    module = torch()
-    return module is not None and isinstance(first, module.Tensor)
+def large(first):
+    """The tensor, or the first of several, has the dimensions of pictures or clips."""
+    one = first[0] if isinstance(first, (list, tuple)) else first
+    with torch()._C.DisableTorchFunction():  # a mode of the program's sees who asks a tensor for what it is
+        return one.dim() in (4, 5)
 
 
 def coded(plain, phase, module, args, kwargs):
     """A call with tensors: as a decode or an encode, or as it is."""
     first = first_argument(args, kwargs)
-    if state.spans()[-1:] == [phase] or not plainly.eager(first):
+    if _verdicts.get(module) is False or state.spans()[-1:] == [phase] or not large(first) or not plainly.eager(first):
         return plain(module, *args, **kwargs)
     clips = plainly.apart(phase, recognised, phase, module, first)
     if not clips:
@@ -122,15 +124,13 @@ def coded(plain, phase, module, args, kwargs):
 
 def recognised(phase, module, first):
     """The clips of the call where it is one of a video decoder, by the tensors and the weights; None."""
-    if _verdicts.get(module) is False:
-        return None
     clips = shapes.clips(first)
     if not clips or not shapes.convolves(module):
         return None
     if phase == "vae_decode" and not shapes.takes(module, shapes.channels(clips[0])):
         return None
-    if phase == "vae_decode" and clips[0].dim() == 4 and not shapes.of_video(module) and under_way():
-        return None  # previews of single pictures from within a step
+    if phase == "vae_decode" and not shapes.of_video(module) and under_way():
+        return None  # a preview from within a step, by a small decoder of pictures
     phases.own_decoder = True
     return clips
 
@@ -236,6 +236,17 @@ def known():
     if not len(candidates) and _known[1] != count:
         _known = recognisable(), count
     return bool(len(candidates)) or _known[0]
+
+
+def calls_here(settings):
+    """A convolution made now by this thread belongs to the decode or the encode of a VAE. In a program without any that the agent
+    knows every one may, which is said once, with the settings that it concerns."""
+    if any(phase in ("vae_decode", "vae_encode") for phase in state.spans()):
+        return True
+    if known():
+        return False
+    problem("conv_scope = decoder: the agent knows no decoder of this program, so %s count for every convolution" % settings)
+    return True
 
 
 def steps(bar, n, total, desc, unit, last):
