@@ -126,15 +126,13 @@ impl Context {
 
     /// Whether the program may fetch something now. Everywhere else traffic of the
     /// machine is someone else's: a film that is watched while a decode hangs.
-    pub(super) const fn may_fetch(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Startup
-                | Phase::Download
-                | Phase::ModelLoad
-                | Phase::TextEncode
-                | Phase::Unknown
-        )
+    pub(super) const fn may_fetch(&self, in_flight: bool) -> bool {
+        match self.phase {
+            Phase::Startup | Phase::Download | Phase::ModelLoad | Phase::TextEncode => true,
+            // behind a full bar of steps nothing is fetched any more
+            Phase::Unknown => !in_flight,
+            _ => false,
+        }
     }
 
     /// Remembers the processes of the tree: the kernel's victim may be any of them.

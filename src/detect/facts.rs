@@ -192,10 +192,27 @@ impl Facts<'_> {
         self.on_cpu || !matches!(self.helpers, Helpers::None)
     }
 
-    /// Phases whose work is the CPU's: encoding the video, mesh work, and what is fetched.
-    /// Loading is the CPU's only while bytes move.
+    /// Phases whose work is the CPU's: imports, encoding the video, mesh work, and what is
+    /// fetched. Loading is the CPU's only while bytes move.
     pub(crate) const fn cpu_is_normal(&self) -> bool {
-        matches!(self.phase, Phase::Download | Phase::MeshPost | Phase::Save)
+        matches!(
+            self.phase,
+            Phase::Startup | Phase::Download | Phase::MeshPost | Phase::Save
+        )
+    }
+
+    /// Phases in which the card computes, so that a busy core proves no work: the runtime
+    /// waits for its queue in a loop.
+    pub(crate) const fn card_computes(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::TextEncode
+                | Phase::Sampling
+                | Phase::VaeEncode
+                | Phase::VaeDecode
+                | Phase::Delight
+                | Phase::Texture
+        )
     }
 
     /// Whether the phase is one in which GPU work is expected and silence is judged.

@@ -302,7 +302,7 @@ impl Detector {
             }
             Event::Job(_) => {
                 self.channels.progress(now);
-                self.pace.job();
+                self.pace.job(now);
             }
             Event::Artefact(_) => self.channels.progress(now),
             Event::Standstill { .. } => self.cut(now),
@@ -351,7 +351,7 @@ impl Detector {
         if self.paused {
             self.cut(now);
         }
-        let net_counts = self.context.may_fetch();
+        let net_counts = self.context.may_fetch(self.job_answer.job.in_flight());
         let doing = match self.job_answer.job {
             _ if self.paused => Doing::Unknown,
             // the work that the card itself claims must not vouch for its counter

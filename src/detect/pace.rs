@@ -217,11 +217,22 @@ impl Pace {
             return self.ended_slow;
         };
         let beside_itself = bar.stretch(now, t.crawl_factor);
-        beside_itself.or_else(|| bar.slower_than(self.remembered()?, t.crawl_factor))
+        beside_itself.or_else(|| {
+            let usual = self.remembered()?;
+            let slow = bar.slower_than(usual, t.crawl_factor)?;
+            // a larger job of the user's takes longer at full power
+            let powers = slow.power.zip(usual.power);
+            let starved = powers.map(|(now, then)| now < t.crawl_power_share * then);
+            starved.unwrap_or(true).then_some(slow)
+        })
     }
 
     /// Another job: what was usual for its kinds of steps stays known.
-    pub(crate) fn job(&mut self) {
+    pub(crate) fn job(&mut self, now: Mono) {
+        // the state of a bar that shows the begin of the job belongs to it
+        if self.bar.as_ref().is_some_and(|b| b.last == now) {
+            return;
+        }
         self.leave();
         self.bar = None;
         self.before = None;

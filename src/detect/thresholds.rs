@@ -246,6 +246,9 @@ thresholds! {
     /// `crawl`: a step takes more than this many times the usual one (its definition:
     /// less than a fifth of its own earlier pace).
     crawl_factor = 5.0,
+    /// Beside an earlier bar of the run: the card draws less than this share of what it drew
+    /// then, or a larger job explains the pace.
+    crawl_power_share = 0.75,
     /// Slow steps in a row that must have ended.
     crawl_steps_count = 2.0,
     /// And how long they have lasted at least: a floor, as every learned limit has (R1).

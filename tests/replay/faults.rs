@@ -380,7 +380,8 @@ fn a_silent_decode_while_someone_watches_a_film() {
 fn a_download_that_receives_nothing() {
     let mut s = Script::new(RTX4090, "diffusers", "python3 generate.py");
     s.act(10, Act::Startup);
-    s.part_bar(0, 30, 100, 60, "model-00001-of-00004.safetensors:");
+    // a bar that is named after a file and counts no bytes would be a load
+    s.part_bar(0, 30, 100, 60, "Downloading model-00001-of-00004.safetensors:");
     s.act(60, Act::Download);
     let onset = s.now();
     s.act(200, Act::Idle);

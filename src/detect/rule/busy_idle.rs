@@ -16,10 +16,10 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(contradiction) = c.contradiction_since else {
         return Check::clear("power follows busy");
     };
-    let cpu = if f.cpu_is_normal() {
-        f.movement.at(Source::Cpu)
-    } else {
+    let cpu = if f.card_computes() {
         c.cpu_many.active
+    } else {
+        f.movement.at(Source::Cpu)
     };
     let m = f.movement;
     let since = contradiction

@@ -60,11 +60,12 @@ pub(crate) fn hint(text: &str) -> Option<Hint> {
 }
 
 /// Whether a line says that a model is being moved to the card or off it: FramePack
-/// (`Moving X to cuda:0 with preserved memory`), scripts (`Moving transformer to GPU...`).
+/// (`Moving X to cuda:0 with preserved memory`; what it wraps in `DynamicSwap_` is copied
+/// layer by layer while it runs), scripts (`Moving transformer to GPU...`).
 pub(crate) fn announces_a_move(text: &str) -> bool {
     static MOVES: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
-            r"(?i)\b(?:mov(?:e|ing)|offload(?:ing)?|transferr?(?:ing)?|cop(?:y|ying)|upload(?:ing)?|plac(?:e|ing)|send(?:ing)?|swap(?:ping)?)\b.{1,80}\b(?:to|from|onto|off|between|into)\b.{0,12}\b(?:cuda|hip|gpu|cpu|device|vram|card|host)\b",
+            r"(?i)\b(?:mov(?:e|ing)|offload(?:ing)?|transferr?(?:ing)?|cop(?:y|ying)|upload(?:ing)?|plac(?:e|ing)|send(?:ing)?|swap(?:ping)?)\b.{1,80}\b(?:to|from|onto|off|between|into)\b.{0,12}\b(?:cuda|hip|gpu|cpu|device|vram|card|host)\b|\bloaded DynamicSwap_\w+ to (?:cuda|hip)\b",
         )
         .ok()
     });

@@ -132,6 +132,10 @@ static LOADING: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)^\W*loading (?:the )?(?:\w+ )?(?:models?|checkpoints?|pipelines?|weights|transformer|vae|text.?encoders?|unet|tokenizer|diffusion)\b|^\W*(?:load(?:ing)?|reading)\b.{1,160}\.(?:safetensors|gguf|ckpt|pth?|sft|onnx)\b",
     )
 });
+/// A step of the program's own, counted from zero: `[0/30] encoding the prompt`. Loading is
+/// over, and which phase comes is not known.
+static COUNTED_STEP: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\W*\[\s*\d{1,5}\s*/\s*\d{1,5}\s*\]\s+\p{L}"));
 static PROMPT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)^\W*encoding (?:the )?(?:prompts?|text|captions?)|\btext encoding\b")
 });
@@ -193,6 +197,10 @@ pub(super) fn line(text: &str, steps_are_known: bool, n: &mut Narrator) -> bool 
     }
     if LOADING.is_match(text) {
         n.enter(Phase::ModelLoad);
+        return true;
+    }
+    if COUNTED_STEP.is_match(text) && matches!(n.phase(), Phase::ModelLoad | Phase::Download) {
+        n.enter(Phase::Unknown);
         return true;
     }
     if !n.reads_steps() || tells_of_failure(text) {
