@@ -247,7 +247,13 @@ fn the_trees_memory_is_told_apart_from_that_of_others() {
 #[test]
 fn probes_are_taken_while_detail_is_asked_for_and_handed_out_once() {
     let tree = Tree::new();
-    let sampler = start(&tree);
+    let sampler = Sampler::start(SamplerConfig {
+        sys_root: tree.root().to_owned(),
+        kernel_log: Some(tree.root().join("kmsg")),
+        nvml: false,
+        period: Duration::from_millis(20),
+        ..SamplerConfig::default()
+    });
     let has_status = |sample: Sample| sample.sources.iter().any(|s| s.name == "probe");
     sampler.set_target(Some(std::process::id()), None);
     until("the tree", || sampler.sample().process.is_some());

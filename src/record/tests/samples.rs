@@ -111,7 +111,8 @@ fn questions() -> Questions {
 }
 
 /// One thread for each kind of wait and target.
-fn probe() -> Event {
+/// Waits of every kind.
+fn waits() -> Vec<Wait> {
     let call = |call: &str, on: Vec<WaitTarget>| Wait::Call {
         call: call.to_owned(),
         timeout_ms: Some(1000),
@@ -119,7 +120,7 @@ fn probe() -> Event {
         channel: Some("do_epoll_wait".to_owned()),
     };
     let text = |text: &str| text.to_owned();
-    let waits = [
+    vec![
         Wait::Running,
         Wait::Blocked {
             channel: Some(text("folio_wait_bit_common")),
@@ -176,7 +177,11 @@ fn probe() -> Event {
                 what: text("anon_inode:bpf"),
             }],
         ),
-    ];
+    ]
+}
+
+fn probe() -> Event {
+    let text = |text: &str| text.to_owned();
     let thread = |(n, wait): (u32, Wait)| ProbedThread {
         tid: 7 + n,
         name: text("python3"),
@@ -203,7 +208,7 @@ fn probe() -> Event {
                 name: text("gdb"),
             }),
             unreadable: Some(text("EACCES")),
-            threads: (0..).zip(waits).map(thread).collect(),
+            threads: (0..).zip(waits()).map(thread).collect(),
         }],
         left_out: 1,
         threads_left_out: 2,

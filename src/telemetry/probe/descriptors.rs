@@ -98,7 +98,7 @@ pub(super) fn anonymous(link: &str) -> Option<&str> {
     Some(link.strip_prefix("anon_inode:")?.trim_matches(['[', ']']))
 }
 
-/// The access mode in `flags:	0100002`, octal.
+/// The access mode in `flags: 0100002`, octal.
 pub(super) fn access(info: &str) -> Option<Access> {
     let flags = value(info, "flags:")?;
     match u32::from_str_radix(flags, 8).ok()? & 3 {

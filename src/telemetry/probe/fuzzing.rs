@@ -17,8 +17,8 @@ pub(crate) fn survive(bytes: &[u8]) {
     table.add_internet(&text, "tcp");
     table.add_internet(&text, "udp");
     table.add_unix(&text);
-    let held = locks::parse(&text, 64);
-    let _ = locks::holder(&held, 1, Some((8, 1, 77)));
+    let file_locks = locks::parse(&text, 64);
+    let _ = locks::holder(&file_locks, 1, Some((8, 1, 77)));
     let _ = (descriptors::watched(&text), descriptors::access(&text));
     let _ = (descriptors::pidfd(&text), files::mapped(&text));
     diag::survive(bytes);

@@ -14,12 +14,8 @@ pub(super) struct FileLock {
 }
 
 /// Who holds the lock that `pid` waits for, on the file with this device and inode where
-/// they are known. None: nobody is seen to hold it. `Some(None)`: somebody without a name.
-pub(super) fn holder(
-    locks: &[FileLock],
-    pid: u32,
-    file: Option<(u32, u32, u64)>,
-) -> Option<Option<u32>> {
+/// they are known. None: nobody is seen to hold it, or the kernel does not name the holder.
+pub(super) fn holder(locks: &[FileLock], pid: u32, file: Option<(u32, u32, u64)>) -> Option<u32> {
     let held = |lock: &&FileLock| !lock.waits;
     let same_inode = |lock: &&FileLock| file.is_some_and(|(.., inode)| lock.file.2 == inode);
     let mut waiting = locks.iter().filter(|l| l.waits && l.pid == Some(pid));
@@ -27,11 +23,11 @@ pub(super) fn holder(
     let waits = waiting.clone().find(same_inode).or_else(|| waiting.next());
     if let Some(waits) = waits {
         let under = locks.iter().filter(held).find(|l| l.id == waits.id);
-        return under.map(|l| l.pid);
+        return under.and_then(|l| l.pid);
     }
     let whole = locks.iter().filter(held).find(|l| Some(l.file) == file);
     let whole = whole.filter(|l| l.pid != Some(pid));
-    whole.map(|l| l.pid)
+    whole.and_then(|l| l.pid)
 }
 
 /// Reads the lines that have the usual form, at most `most`.
@@ -79,13 +75,13 @@ mod tests {
     fn the_holder_is_the_line_that_the_waiting_one_hangs_under() {
         let locks = parse(LOCKS, 99);
         assert_eq!(locks.len(), 6);
-        assert_eq!(holder(&locks, 200, None), Some(Some(100)));
+        assert_eq!(holder(&locks, 200, None), Some(100));
         let other_device = Some((0, 42, 5_580_235));
-        assert_eq!(holder(&locks, 201, other_device), Some(Some(100)));
+        assert_eq!(holder(&locks, 201, other_device), Some(100));
         // nobody waits by its number: the file tells
-        assert_eq!(holder(&locks, 9, Some((8, 1, 77))), Some(Some(300)));
+        assert_eq!(holder(&locks, 9, Some((8, 1, 77))), Some(300));
         // a lock of an open file has no owner's number
-        assert_eq!(holder(&locks, 9, Some((8, 1, 78))), Some(None));
+        assert_eq!(holder(&locks, 9, Some((8, 1, 78))), None);
         assert_eq!(holder(&locks, 9, Some((8, 1, 79))), None);
         assert_eq!(holder(&locks, 9, None), None);
         // what it holds itself holds nobody up

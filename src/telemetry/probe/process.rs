@@ -39,13 +39,13 @@ impl Process {
     /// `refusal` makes the words for what may not be read.
     pub(super) fn read(
         proc: &Path,
-        (pid, start): (u32, u64),
+        (pid, begun): (u32, u64),
         most_threads: usize,
         refusal: impl Fn(&Path) -> String,
     ) -> Option<Self> {
         let dir = proc.join(pid.to_string());
         let stat = parse::stat(&read_once(&dir.join("stat")).ok()?)?;
-        if stat.start != start {
+        if stat.start != begun {
             return None;
         }
         let (tasks, left_out) = Task::list(&dir, pid, most_threads);

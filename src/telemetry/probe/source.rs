@@ -1,6 +1,6 @@
 //! The source: a probe every two seconds while somebody asks for them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,14 @@ use crate::model::Probe;
 /// after the last.
 const LEAST_PAUSE: Duration = Duration::from_millis(1500);
 
+/// Root and reaper of a tree.
+type TreeId = (Option<u32>, Option<u32>);
+
 /// A probe that nobody has taken yet.
 #[derive(Debug)]
 pub(super) struct Latest {
-    /// Root and reaper of the tree.
-    pub(super) of: (Option<u32>, Option<u32>),
+    /// The tree.
+    pub(super) of: TreeId,
     /// The probe.
     pub(super) probe: Probe,
 }
@@ -26,12 +29,12 @@ pub(super) struct Latest {
 #[derive(Debug)]
 pub(super) struct ProbeSource {
     reader: Reader,
-    root: std::path::PathBuf,
+    root: PathBuf,
     target: Arc<Mutex<Target>>,
     members: Arc<Mutex<Members>>,
     latest: Arc<Mutex<Option<Latest>>>,
     /// Whose probe was last taken, and when; none since nobody asked.
-    last: Option<((Option<u32>, Option<u32>), Instant)>,
+    last: Option<(TreeId, Instant)>,
 }
 
 impl ProbeSource {

@@ -185,7 +185,7 @@ impl<'a> Targets<'a> {
                 m.ino(),
             )
         });
-        let holder = locks::holder(locks, process.pid, file).flatten();
+        let holder = locks::holder(locks, process.pid, file);
         Some(WaitTarget::Lock {
             path,
             holder,
