@@ -32,6 +32,8 @@ use figures::Figure;
 use tree::{CHILDREN, FILES, THREADS};
 
 const GROUP: &str = "One reading of the sources, CPU time";
+/// Probes that are taken one after the other.
+const PROBES: u32 = 5;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<ExitCode> {
@@ -102,6 +104,7 @@ fn measure(card: &Card, time: Duration) -> Outcome<Vec<Figure>> {
     let (before, begun) = (cpu_of_threads()?, Instant::now());
     std::thread::sleep(time);
     let (after, elapsed) = (cpu_of_threads()?, begun.elapsed());
+    let a_probe = cost_of_a_probe(&sampler)?;
     drop(sampler);
     let rounds = elapsed.div_duration_f64(period);
     let used: BTreeMap<&str, Duration> = after
@@ -136,10 +139,48 @@ fn measure(card: &Card, time: Duration) -> Outcome<Vec<Figure>> {
             .note(format!(
                 "by {memory}, {FILES} other files open in each process; {note}"
             )),
+        Figure::ours(GROUP, "a probe of that tree", "ms")
+            .value(a_probe)
+            .at_most(10.0)
+            .note(format!(
+                "mean of {PROBES}, CPU time; taken only while nothing of the job moves"
+            )),
         Figure::ours(GROUP, "all sources together", "% of a core")
             .value(all.div_duration_f64(elapsed) * 100.0)
             .note("the host, the kernel log and the search for cards and processes included"),
     ])
+}
+
+/// CPU time of one probe, in milliseconds, without the first: that one reads what stays.
+fn cost_of_a_probe(sampler: &Sampler) -> Outcome<f64> {
+    let take = || {
+        let begun = Instant::now();
+        loop {
+            if let Some(probe) = sampler.take_probe() {
+                return Ok(probe);
+            }
+            if begun.elapsed() > Duration::from_secs(30) {
+                return Err("no probe came");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let used = || -> Outcome<Duration> {
+        let all = cpu_of_threads()?;
+        Ok(*all.get("probe").ok_or("no thread `probe`")?)
+    };
+    sampler.set_thread_detail(true);
+    take()?;
+    let before = used()?;
+    for _ in 0..PROBES {
+        let threads = take()?.threads().count();
+        if u32::try_from(threads)? != THREADS {
+            return Err(format!("a probe of {threads} threads").into());
+        }
+    }
+    let cpu = used()?.saturating_sub(before);
+    sampler.set_thread_detail(false);
+    Ok(cpu.as_secs_f64() * 1e3 / f64::from(PROBES))
 }
 
 /// CPU time of each thread of this program but the first, by name.

@@ -79,7 +79,8 @@ fn a_framepack_script_from_start_to_end() {
     let mut all = story(&a.start());
     all.extend(feed(a.as_mut(), include_str!("logs/framepack_script.log")));
     all.extend(story(&a.finish(true)));
-    let mut want = vec!["job started", "startup", "offload", "vae_encode"];
+    // a script's job begins with its first sign, not with the process
+    let mut want = vec!["startup", "job started", "offload", "vae_encode"];
     for k in ["1/3", "2/3", "3/3"] {
         for p in ["model_load", "sampling", "offload", "vae_decode", "save"] {
             want.push(Box::leak(format!("{p} {k}").into_boxed_str()));
@@ -133,13 +134,14 @@ fn an_open_find_stays_open() {
 }
 
 #[test]
-fn diffusers_scripts_decode_in_silence() {
+fn what_a_diffusers_script_does_behind_its_bar_is_not_known() {
     let mut a = make(AdapterKind::Diffusers, "python tiny_wan.py");
     let mut all = story(&a.start());
     all.extend(feed(a.as_mut(), include_str!("logs/wan_script.log")));
+    // a full bar says nothing about a decode: `output_type="latent"` has none
     assert_eq!(
         all,
-        ["job started", "startup", "sampling", "vae_decode", "done"]
+        ["startup", "job started", "sampling", "unknown", "done"]
     );
     assert_eq!(story(&a.finish(true)), ["job done"]);
     let all = whole(
@@ -428,10 +430,11 @@ fn a_rung_on_the_cpu_marks_the_vae_only() {
     assert_eq!(
         said,
         [
-            "job started",
             "startup",
+            "job started",
             "sampling",
-            "vae_decode cpu",
+            // not known to be the decode, but it may be one, and this rung has it on the CPU
+            "unknown cpu",
             "done"
         ]
     );
@@ -493,18 +496,19 @@ fn a_server_of_unknown_make_is_idle_after_its_last_step() {
 
 #[test]
 fn an_unknown_program_counts_no_denoising_steps_unless_it_says_so() {
+    // a bar without a name is a sign of a job all the same, of which no more is known
     let all = whole(
         AdapterKind::Generic,
         "sd -m x",
         "\r 50%|# | 1/2 [00:01<00:01,  1.00s/it]\r",
     );
-    assert_eq!(all, ["job started", "startup"]);
+    assert_eq!(all, ["startup", "job started", "unknown"]);
     let all = whole(
         AdapterKind::Generic,
         "sd -m x",
         "sampling step 3/20\ndecoding 1 latents\n",
     );
-    assert_eq!(all, ["job started", "startup", "sampling", "vae_decode"]);
+    assert_eq!(all, ["startup", "job started", "sampling", "vae_decode"]);
 }
 
 #[test]
@@ -529,6 +533,255 @@ fn tuning_that_only_warnings_tell_of_ends_with_the_next_step() {
             "find closed"
         ]
     );
+}
+
+#[test]
+fn a_script_has_no_job_before_its_first_sign_of_a_generation() {
+    for (kind, words) in [
+        (
+            AdapterKind::Diffusers,
+            "encoding the prompt on the other machine\n",
+        ),
+        (
+            AdapterKind::Generic,
+            "Saving video to the archive\nLoading model\n",
+        ),
+        (
+            AdapterKind::Diffusers,
+            "Loading VAE decoder from ae.safetensors\n",
+        ),
+        (
+            AdapterKind::Generic,
+            "Decoding video frames of the upload\n",
+        ),
+        (
+            AdapterKind::Diffusers,
+            "\r  3%|# | 12/400 [00:01<00:30, 12.0files/s]\r  4%|# | 16/400 [00:02<00:30, 12.0files/s]\n",
+        ),
+        (
+            AdapterKind::Generic,
+            "\r 10%|# | 1.2MiB/9.8MiB [00:01<00:10, 105kB/s]\rUploading: 20%|# | 1/5 [00:01<00:04, 1.0it/s]\n",
+        ),
+        (
+            AdapterKind::Generic,
+            "Baking the bread\nremeshing the net\n",
+        ),
+    ] {
+        let mut a = make(kind, "python x.py");
+        let mut said = story(&a.start());
+        said.extend(feed(a.as_mut(), words));
+        said.extend(story(&a.finish(true)));
+        assert!(
+            !said.iter().any(|w| w.starts_with("job")),
+            "{words}: {said:?}"
+        );
+    }
+    for (kind, words, phase) in [
+        (
+            AdapterKind::Diffusers,
+            "\r 10%|# | 1/10 [00:01<00:09, 1.0s/it]\n",
+            "sampling",
+        ),
+        (
+            AdapterKind::Generic,
+            "Decoding 3 latents with the VAE\n",
+            "vae_decode",
+        ),
+        (
+            AdapterKind::Generic,
+            "VAE encoding: 10%|# | 1/10 [00:01<00:09, 1.0s/it]\n",
+            "vae_decode",
+        ),
+        (
+            AdapterKind::Comfyui,
+            "Requested to load WAN21\n",
+            "model_load",
+        ),
+        (AdapterKind::Diffusers, "Baking texture\n", "texture"),
+        (
+            AdapterKind::Framepack,
+            "latent_padding_size = 0, is_last_section = True\n",
+            "model_load 1/1",
+        ),
+    ] {
+        let mut a = make(kind, "python x.py --quick-test-for-ci");
+        a.start();
+        let said = feed(a.as_mut(), words);
+        assert_eq!(said, ["job started", phase], "{words}");
+    }
+}
+
+#[test]
+fn a_script_that_fails_before_its_job_gives_its_last_exception() {
+    let mut a = make(AdapterKind::Diffusers, "python x.py");
+    a.start();
+    let said = feed(
+        a.as_mut(),
+        "Loading pipeline\nTraceback (most recent call last):\n  File \"x.py\", line 1\nOSError: no such model\n",
+    );
+    assert_eq!(said, ["model_load"]);
+    assert_eq!(
+        story(&a.finish(false)),
+        ["job failed: OSError: no such model"]
+    );
+}
+
+#[test]
+fn bars_named_after_a_file_are_loads_unless_they_count_bytes() {
+    for (bar, phase) in [
+        (
+            "Loading dit.safetensors:   0%|  | 0/69 [00:00<?, ?it/s]\n",
+            "model_load",
+        ),
+        (
+            "model-00001-of-00002.safetensors:  11%|# | 8/69 [00:01<00:09, 6.1it/s]\n",
+            "model_load",
+        ),
+        ("Loading dit.safetensors: 12/69\n", "model_load"),
+        ("umt5_xxl.gguf: 12/400 tensors\n", "model_load"),
+        (
+            "Load: x.pth:  50%|## | 2/4 [00:01<00:01, 1.0it/s]\n",
+            "model_load",
+        ),
+        ("Reading ae.sft\n", "model_load"),
+        (
+            "flux1-dev.sft (bf16):  50%|## | 2/4 [00:01<00:01, 1.0layer/s]\n",
+            "model_load",
+        ),
+        (
+            "dit.safetensors:  11%|# | 1.1GB/9.8GB [00:01<00:09]\n",
+            "download",
+        ),
+        (
+            "dit.safetensors:  11%|# | 1.1M/9.8M [00:01<00:09, 1.1MiB/s]\n",
+            "download",
+        ),
+        (
+            "Fetching vae.pth:  50%|## | 2/4 [00:01<00:01, 1.0it/s]\n",
+            "download",
+        ),
+        (
+            "x.gguf (downloading):  50%|## | 2/4 [00:01<00:01, 1.0it/s]\n",
+            "download",
+        ),
+    ] {
+        let mut a = make(AdapterKind::Diffusers, "python x.py");
+        a.start();
+        assert_eq!(feed(a.as_mut(), bar), [phase], "{bar}");
+    }
+}
+
+#[test]
+fn a_load_ends_when_its_bar_is_full_and_a_download_when_another_bar_moves() {
+    let mut a = make(AdapterKind::Diffusers, "python x.py");
+    a.start();
+    let said = feed(
+        a.as_mut(),
+        "t5.gguf: 1/2 tensors\nt5.gguf: 2/2 tensors\nLoading dit.sft:  50%|# | 1/2 [00:01<00:01, 1.0it/s]\n\
+         Loading dit.sft: 100%|##| 2/2 [00:02<00:00, 1.0it/s]\n",
+    );
+    assert_eq!(said, ["model_load", "unknown", "model_load", "unknown"]);
+    // left at half, for the file was there already
+    let said = feed(
+        a.as_mut(),
+        "vae.pth:  50%|# | 1.0M/2.0M [00:01<00:01, 1.0MB/s]\nLoading shards:  50%|# | 1/2 [00:01<00:01, 1.0it/s]\n\
+         lora.pth:  50%|# | 1.0M/2.0M [00:01<00:01, 1.0MB/s]\nlora.pth: 100%|##| 2.0M/2.0M [00:02<00:00, 1.0MB/s]\n\
+         \r  0%|  | 0/4 [00:00<?, ?it/s]\n",
+    );
+    assert_eq!(
+        said,
+        [
+            "download",
+            "model_load",
+            "download",
+            "model_load",
+            "job started",
+            "sampling"
+        ]
+    );
+}
+
+#[test]
+fn a_full_bar_of_steps_says_nothing_of_a_decode() {
+    for (kind, bar) in [
+        (
+            AdapterKind::Diffusers,
+            "\r 50%|# | 1/2 [00:01<00:01, 1.0s/it]\r100%|##| 2/2 [00:02<00:00, 1.0s/it]\n",
+        ),
+        (
+            AdapterKind::Diffusers,
+            "Denoising step 1/2\nDenoising step 2/2\n",
+        ),
+        (
+            AdapterKind::Generic,
+            "Sampling:  50%|# | 1/2 [00:01<00:01, 1.0s/it]\nSampling: 100%|##| 2/2 [00:02<00:00, 1.0s/it]\n",
+        ),
+        (
+            AdapterKind::Generic,
+            "  |==>   | 1/2 - 1.23s/it\n  |=====>| 2/2 - 1.23s/it\n",
+        ),
+        (
+            AdapterKind::Diffusers,
+            "\r 50%|# | 1/2 [00:01<00:01, 1.0steps/s]\r100%|##| 2/2 [00:02<00:00, 1.0steps/s]\n",
+        ),
+    ] {
+        let mut a = make(kind, "sd x");
+        a.start();
+        let said = feed(a.as_mut(), bar);
+        assert_eq!(
+            said.last().map(String::as_str),
+            Some("unknown"),
+            "{bar}: {said:?}"
+        );
+        // a line that says so, and a program that is known, are another thing
+        let said = feed(a.as_mut(), "decoding 1 latents\n");
+        assert_eq!(said, ["vae_decode"], "{bar}");
+    }
+}
+
+#[test]
+fn a_repaint_begins_no_bar_no_phase_and_no_job() {
+    let full = "\r  0%|  | 0/8 [00:00<?, ?it/s]\r 62%|##| 5/8 [00:05<00:03, 1.0s/it]\r100%|##| 8/8 [00:08<00:00, 1.0s/it]\n";
+    for repaint in [
+        " 62%|##| 5/8 [00:05<00:03, 1.0s/it]",
+        " 62%|##| 5/8 [00:41<00:03, 1.0s/it]",
+        "100%|##| 8/8 [00:09<00:00, 1.1s/it]",
+        "  0%|  | 0/8 [00:33<?, ?it/s]",
+    ] {
+        let mut a = make(AdapterKind::Diffusers, "python x.py");
+        a.start();
+        let said = feed(a.as_mut(), full);
+        assert_eq!(said, ["job started", "sampling", "unknown"]);
+        let said = feed(a.as_mut(), &format!("\r{repaint}\r{repaint}\r{repaint}\n"));
+        assert!(said.is_empty(), "{repaint}: {said:?}");
+        // a server whose job counts as over at its last step takes up none
+        let mut a = make(AdapterKind::Diffusers, "python wgp.py");
+        a.start();
+        feed(a.as_mut(), &format!("{READY}{full}"));
+        let said = feed(a.as_mut(), &format!("\r{repaint}\r{repaint}\n"));
+        assert!(said.is_empty(), "{repaint}: {said:?}");
+        let said = feed(a.as_mut(), "\r  0%|  | 0/8 [00:00<?, ?it/s]\n");
+        assert_eq!(said, ["job started", "sampling"], "{repaint}");
+    }
+    // two bars painted in turn: the outer one of a script and a decode's
+    let mut a = make(AdapterKind::Diffusers, "python x.py");
+    a.start();
+    feed(
+        a.as_mut(),
+        "\rclips:  50%|# | 1/2 [00:30<00:30, 30s/it]\rSampling: 100%|##| 8/8 [00:08<00:00, 1.0s/it]\rSampling: 37%|# | 3/8 [00:03<00:05, 1.0s/it]\n",
+    );
+    let said = feed(
+        a.as_mut(),
+        "\rDecoding:  25%|# | 1/4 [00:01<00:03, 1.0s/it]\n",
+    );
+    assert_eq!(said.last().map(String::as_str), Some("vae_decode"));
+    for _ in 0..5 {
+        let said = feed(
+            a.as_mut(),
+            "\rSampling: 37%|# | 3/8 [00:03<00:05, 1.0s/it]\rDecoding:  25%|# | 1/4 [00:09<00:03, 9.0s/it]\n",
+        );
+        assert!(said.is_empty(), "{said:?}");
+    }
 }
 
 proptest! {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use framepack_tui::model::event::Survivor;
 use framepack_tui::model::{EnvChange, EnvOrigin, ExitStatus, Scope, Signal};
 use framepack_tui::workload::external::{ChildEvent, LaunchSpec, Running, launch};
+use rustix::process::{Pid, Signal as UnixSignal, kill_process};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -290,11 +291,7 @@ async fn a_lost_guardian_is_told_and_the_group_can_still_be_ended() {
     let dir = tempfile::tempdir().unwrap();
     let mut r = shell("echo $$; exec sleep 300", dir.path());
     let pid = line(&mut r).await;
-    let status = std::process::Command::new("kill")
-        .args(["-9", &r.guardian_pid.unwrap().to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
+    send(UnixSignal::KILL, r.guardian_pid.unwrap());
     until(&mut r, |e| matches!(e, ChildEvent::GuardianLost)).await;
     assert!(lives(&pid));
     assert!(r.signal(Signal::Kill, Scope::Tree));
@@ -306,12 +303,10 @@ async fn a_lost_guardian_is_told_and_the_group_can_still_be_ended() {
     assert!(!lives(&pid));
 }
 
-fn send(signal: &str, pid: u32) {
-    let status = std::process::Command::new("kill")
-        .args([signal, &pid.to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
+/// By the system call: a program called `kill` is not on every machine.
+fn send(signal: UnixSignal, pid: u32) {
+    let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
 }
 
 #[tokio::test]
@@ -320,7 +315,7 @@ async fn what_left_the_group_of_a_lost_guardian_is_ended_as_well() {
     let mut r = shell(&format!("({DAEMON}) & exec sleep 300"), dir.path());
     let inner = pid_in(&dir.path().join("inner")).await;
     let mut other = shell("exec sleep 300", dir.path());
-    send("-KILL", r.guardian_pid.unwrap());
+    send(UnixSignal::KILL, r.guardian_pid.unwrap());
     until(&mut r, |e| matches!(e, ChildEvent::GuardianLost)).await;
     assert!(lives(&inner));
     assert!(r.signal(Signal::Kill, Scope::Tree));
@@ -340,7 +335,7 @@ async fn a_stopped_guardian_is_woken() {
     let dir = tempfile::tempdir().unwrap();
     let mut r = shell("echo $$; exec sleep 300", dir.path());
     line(&mut r).await;
-    send("-STOP", r.guardian_pid.unwrap());
+    send(UnixSignal::STOP, r.guardian_pid.unwrap());
     assert!(r.signal(Signal::Term, Scope::Group));
     let seen = to_the_end(&mut r).await;
     assert!(
@@ -354,11 +349,14 @@ async fn the_terminal_cannot_end_the_guardian() {
     let dir = tempfile::tempdir().unwrap();
     let mut r = shell("echo $$; exec sleep 300", dir.path());
     let pid = line(&mut r).await;
-    for s in ["-INT", "-TERM", "-HUP", "-TTOU", "-QUIT"] {
-        std::process::Command::new("kill")
-            .args([s, &r.guardian_pid.unwrap().to_string()])
-            .status()
-            .unwrap();
+    for s in [
+        UnixSignal::INT,
+        UnixSignal::TERM,
+        UnixSignal::HUP,
+        UnixSignal::TTOU,
+        UnixSignal::QUIT,
+    ] {
+        send(s, r.guardian_pid.unwrap());
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(lives(&pid) && lives(&r.guardian_pid.unwrap().to_string()));

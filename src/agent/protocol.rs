@@ -24,6 +24,8 @@ pub const LONGEST_ANSWER: usize = 1 << 20;
 const SENTENCE: usize = 2000;
 /// Characters of a name at most.
 const WORD: usize = 200;
+/// Characters of a digest at most.
+const DIGEST: usize = 32;
 /// Numbers of a shape at most.
 const DIMENSIONS: usize = 16;
 /// Members of any other list or table at most.
@@ -60,8 +62,6 @@ pub enum Said {
         beat: Box<AgentBeat>,
         /// Whether SIGUSR2 still has the stacks written; absent: as `hello` has said.
         stacks_by_signal: Option<bool>,
-        /// Whether a job runs; absent: none was told yet, or it does not say.
-        job_runs: Option<bool>,
     },
     /// A phase begins.
     Phase {
@@ -134,15 +134,11 @@ fn said(kind: &str, m: &Fields<'_>) -> Option<Said> {
             agent: m.word("agent"),
             python: m.word("python"),
             stacks_by_signal: m.0.get("stacks_signal").is_some_and(by_signal),
+            rank: m.small("rank"),
         }),
         "beat" => Said::Beat {
             beat: Box::new(beat(m)),
             stacks_by_signal: m.0.get("stacks_signal").map(by_signal),
-            job_runs: match m.0.get("job").and_then(Value::as_str) {
-                Some("running") => Some(true),
-                Some("idle") => Some(false),
-                _ => None,
-            },
         },
         "phase" => Said::Phase {
             phase: m.phase("phase")?,
@@ -276,6 +272,13 @@ fn beat(m: &Fields<'_>) -> AgentBeat {
             })
         }),
         cpu_ms: m.seconds("cpu_s").unwrap_or(0),
+        job: match m.0.get("job").and_then(Value::as_str) {
+            Some("running") => Some(true),
+            Some("idle") => Some(false),
+            _ => None,
+        },
+        holder: m.small("holder"),
+        stack: m.text("stack", DIGEST),
     }
 }
 
@@ -288,6 +291,7 @@ fn op_of(m: &Fields<'_>) -> AgentOp {
         device: m.word("device"),
         tier: m.word("tier"),
         age_ms: m.seconds("age_s").unwrap_or(0),
+        tid: m.small("tid"),
     }
 }
 
@@ -408,21 +412,21 @@ mod tests {
     #[test]
     fn the_messages_of_the_document_are_understood() {
         let hello = r#"{"type":"hello","t":1.5,"protocol":1,"agent":"0.1.0","ppid":7,"python":"3.11.4",
-            "executable":"/p","argv":["p"],"run":"r","attempt":1,"stacks_signal":"SIGUSR2","seq":1,"pid":9}"#;
+            "executable":"/p","argv":["p"],"run":"r","attempt":1,"rank":3,"stacks_signal":"SIGUSR2","seq":1,"pid":9}"#;
         let told = parse(hello.as_bytes()).unwrap();
         assert_eq!(told.seq, Some(1));
         let Said::Hello(h) = told.said else { panic!() };
         assert_eq!((h.protocol, h.stacks_by_signal), (1, true));
+        assert_eq!(h.rank, Some(3));
 
         let Said::Beat {
             beat: b,
             stacks_by_signal: None,
-            job_runs: None,
         } = said(
             r#"{"type":"beat","phase":"vae_decode","ops":[
-              {"name":"conv3d","shape":[1,16,9,64,64],"weight":[128,16,3,3,3],"dtype":"float16","device":"cuda:0","tier":"native","age_s":12.5,"thread":1},
+              {"name":"conv3d","shape":[1,16,9,64,64],"weight":[128,16,3,3,3],"dtype":"float16","device":"cuda:0","tier":"native","age_s":12.5,"thread":1,"tid":71},
               {"name":"conv2d","shape":[1],"weight":[],"dtype":"x","device":"cpu","tier":"cpu","age_s":0.5}],
-              "calls":7,"tiers":{"conv3d.native.ok":7},"memory":{"device":0,"allocated":1,"reserved":2,"peak":3},"cpu_s":1.25}"#,
+              "calls":7,"tiers":{"conv3d.native.ok":7},"memory":{"device":0,"allocated":1,"reserved":2,"peak":3},"cpu_s":1.25,"holder":71,"stack":"a1b2c3d4"}"#,
         )
         else {
             panic!()
@@ -442,11 +446,13 @@ mod tests {
         ] {
             let told = said(&format!(r#"{{"type":"beat","job":{field}}}"#));
             assert!(
-                matches!(told, Said::Beat { job_runs, .. } if job_runs == want),
+                matches!(told, Said::Beat { beat, .. } if beat.job == want),
                 "{field}"
             );
         }
+        assert_eq!((b.holder, b.stack.as_deref()), (Some(71), Some("a1b2c3d4")));
         let op = b.op.unwrap();
+        assert_eq!(op.tid, Some(71));
         assert_eq!((op.age_ms, b.ops, b.calls, b.cpu_ms), (12_500, 2, 7, 1250));
         assert_eq!(
             op.words(),

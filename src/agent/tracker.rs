@@ -1,62 +1,37 @@
-//! From messages of processes to events of the run: whose word counts, what is news, who
-//! is lost.
+//! From messages of processes to events of the run: which process is the main one, what is
+//! news, who is lost.
+//!
+//! Phases and progress come from the main process: the one with the job in flight. Jobs are
+//! those of the tree: one begins with the first process that begins one, and has ended when
+//! no process has one in flight. Heartbeats come from every process that works.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::agent::{AgentBeat, AgentHello, AgentNote, AgentWord};
-use crate::model::{AgentOp, Event, JobChange, Mono, Phase, PhaseChange, Progress, Speaker};
+use crate::model::{Event, JobChange, Mono, Phase, Progress, Speaker};
 
 use super::channel::Heard;
 use super::protocol::{PROTOCOL, Said};
 
+mod jobs;
+mod process;
+
+use process::{PhaseState, Process, Rank};
+
 /// A process that lives this long without a connection is lost.
 const LOST: Duration = Duration::from_secs(1);
-/// Nobody has said hello for this long although Python runs.
-pub const SILENT: Duration = Duration::from_secs(15);
-/// A heartbeat that says nothing new is told this often.
-const BEAT: Duration = Duration::from_secs(5);
-/// An operation that is in flight for less, in milliseconds, is not told of.
-const STAYS: u64 = 1000;
-/// A bar is told this often, its end at once.
+/// A Python process of the tree has been seen for this long, and none has said hello. It
+/// says so as the interpreter starts, before the program's own imports. With a look each
+/// second the user sees it within five seconds of the start.
+pub const SILENT: Duration = Duration::from_millis(3500);
+/// A bar is reported this often, its end at once.
 const BAR: Duration = Duration::from_millis(250);
 /// Processes that are remembered.
 const MOST: usize = 256;
 
 /// An event, and who tells it.
 pub type Told = (Option<Speaker>, Event);
-
-/// How much speaks for a process being the one that generates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    Hello,
-    Torch,
-    Works,
-}
-
-#[derive(Debug, Clone)]
-struct Process {
-    conn: u64,
-    hello: AgentHello,
-    seq: u64,
-    rank: Rank,
-    beat: Option<(Mono, Box<AgentBeat>)>,
-    phase: Option<(Phase, Option<u32>)>,
-    bar: Option<(Mono, Progress)>,
-    job: JobWord,
-    closed: Option<Mono>,
-    said_bye: bool,
-    lost: bool,
-}
-
-/// What is known of a process' jobs.
-#[derive(Debug, Clone, Copy, Default)]
-struct JobWord {
-    /// One runs, by the last word on it.
-    runs: bool,
-    /// The last heartbeat has said otherwise.
-    doubted: bool,
-}
 
 /// A process that can be asked for its stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +44,15 @@ pub struct Subject {
     pub by_signal: bool,
 }
 
+/// Whether Python runs in the tree without an agent.
+#[derive(Debug, Clone, Default)]
+struct Silence {
+    hello_seen: bool,
+    reported: bool,
+    /// Python processes of the tree, and when each was first seen.
+    python: BTreeMap<u32, Mono>,
+}
+
 /// The processes of one attempt.
 #[derive(Debug, Clone, Default)]
 pub struct Tracker {
@@ -76,12 +60,14 @@ pub struct Tracker {
     since: Mono,
     processes: BTreeMap<u32, Process>,
     main: Option<u32>,
-    hello_seen: bool,
-    /// Python was first seen in the tree.
-    python: Option<Mono>,
-    silence_told: bool,
-    /// Who has told the end of a job last.
-    job_ended: Option<u32>,
+    silence: Silence,
+    /// The end of a job was reported.
+    job_ended: bool,
+    /// A process' job failed while another's goes on: how.
+    failed: Option<JobChange>,
+    now: Mono,
+    /// Processes that have said hello.
+    greeted: usize,
 }
 
 impl Tracker {
@@ -90,6 +76,7 @@ impl Tracker {
         *self = Self {
             server,
             since: now,
+            now,
             ..Self::default()
         };
     }
@@ -97,6 +84,7 @@ impl Tracker {
     /// What follows from something that came in.
     pub fn heard(&mut self, now: Mono, heard: Heard) -> Vec<Told> {
         let mut out = Vec::new();
+        self.now = now;
         match heard {
             Heard::Closed { conn, pid } => {
                 if let Some(p) = self.processes.get_mut(&pid).filter(|p| p.conn == conn) {
@@ -118,7 +106,7 @@ impl Tracker {
                     if missing > 0 {
                         out.push(note(pid, AgentWord::Dropped { n: missing }));
                     }
-                    self.said(now, pid, message.said, &mut out);
+                    self.said(pid, message.said, &mut out);
                 }
             }
         }
@@ -134,7 +122,7 @@ impl Tracker {
         out: &mut Vec<Told>,
     ) {
         let seq = seq.unwrap_or(1);
-        self.hello_seen = true;
+        self.silence.hello_seen = true;
         if hello.protocol != PROTOCOL {
             let AgentHello {
                 protocol, agent, ..
@@ -147,7 +135,7 @@ impl Tracker {
             p.seq = seq;
             if std::mem::take(&mut p.lost) {
                 out.push(note(pid, AgentWord::Hello(hello)));
-                self.choose(pid, out);
+                self.elect(out);
             }
             return;
         } else {
@@ -158,93 +146,77 @@ impl Tracker {
         if self.processes.len() >= MOST {
             return;
         }
-        let usable = hello.protocol == PROTOCOL;
-        let process = Process {
-            conn,
-            hello,
-            seq,
-            rank: Rank::Hello,
-            beat: None,
-            phase: None,
-            bar: None,
-            job: JobWord::default(),
-            closed: None,
-            said_bye: false,
-            lost: false,
-        };
+        self.greeted += 1;
+        let process = Process::new(conn, hello, seq, self.greeted);
         self.processes.insert(pid, process);
-        if usable {
-            self.choose(pid, out);
-        }
+        self.elect(out);
     }
 
-    /// The process is the one that counts if nobody else is more likely to be.
-    fn choose(&mut self, pid: u32, out: &mut Vec<Told>) {
-        let rank = |pid: &u32| {
-            let p = self.processes.get(pid)?;
-            (!p.lost).then_some(p.rank)
-        };
-        let own = rank(&pid);
-        let present = self.main.as_ref().and_then(rank);
-        if self.main != Some(pid) && own > present {
+    /// Makes the process the main one that has the job in flight, see
+    /// [`Process::displaces`].
+    fn elect(&mut self, out: &mut Vec<Told>) {
+        let main = self.main.and_then(|pid| self.processes.get(&pid));
+        let next = self
+            .processes
+            .iter()
+            .filter(|(pid, p)| p.is_heard() && p.closed.is_none() && self.main != Some(**pid))
+            .filter(|(_, p)| main.is_none_or(|main| p.displaces(main, self.now)))
+            .max_by_key(|(_, p)| p.claim(self.now))
+            .map(|(pid, _)| *pid);
+        if let Some(pid) = next
+            && let Some(p) = self.processes.get_mut(&pid)
+        {
             self.main = Some(pid);
+            p.become_main();
             out.push(note(pid, AgentWord::Main));
+            if let Some(phase) = p.phase {
+                out.push(by_agent(Event::Phase(phase.change())));
+            }
         }
     }
 
-    fn promote(&mut self, pid: u32, rank: Rank, out: &mut Vec<Told>) -> bool {
+    fn promote(&mut self, pid: u32, rank: Rank, out: &mut Vec<Told>) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.rank = p.rank.max(rank);
         }
-        self.choose(pid, out);
-        self.main == Some(pid)
+        self.elect(out);
     }
 
-    fn said(&mut self, now: Mono, pid: u32, said: Said, out: &mut Vec<Told>) {
+    fn said(&mut self, pid: u32, said: Said, out: &mut Vec<Told>) {
         match said {
             Said::Beat {
                 beat,
                 stacks_by_signal,
-                job_runs,
             } => {
                 if let (Some(by_signal), Some(p)) = (stacks_by_signal, self.processes.get_mut(&pid))
                 {
                     // the program may have taken the signal for itself
                     p.hello.stacks_by_signal = by_signal;
                 }
-                if let Some(runs) = job_runs {
-                    self.job_by_beat(pid, runs, out);
-                }
-                self.beat(now, pid, beat, out);
+                self.beat(pid, beat, out);
             }
             Said::Phase {
                 phase,
                 section,
                 sections,
-            } => {
-                let counts = self.promote(pid, Rank::Works, out);
-                let Some(p) = self.processes.get_mut(&pid) else {
-                    return;
-                };
-                let news = p.phase != Some((phase, section));
-                p.phase = Some((phase, section));
-                if counts && news {
-                    out.push(by_agent(Event::Phase(PhaseChange {
-                        phase,
-                        section,
-                        sections,
-                        on_cpu: false,
-                    })));
-                }
-            }
+            } => self.phase(
+                pid,
+                PhaseState {
+                    phase,
+                    section,
+                    sections,
+                },
+                out,
+            ),
             Said::Progress { done, total, what } => {
-                if self.promote(pid, Rank::Torch, out) {
-                    self.progress(now, pid, done, total, what, out);
+                self.promote(pid, Rank::Torch, out);
+                if self.main == Some(pid) {
+                    self.progress(pid, done, total, what, out);
                 }
             }
-            Said::JobStarted => self.job(pid, vec![JobChange::Started], out),
-            Said::JobEnded => self.job(pid, vec![JobChange::Done], out),
-            Said::JobFailed { why } => self.job(pid, vec![JobChange::Failed { why }], out),
+            Said::JobStarted => self.job_started(pid, out),
+            Said::JobEnded => self.job_ended(pid, JobChange::Done, out),
+            Said::JobFailed { why } => self.job_ended(pid, JobChange::Failed { why }, out),
             Said::Note(word) => {
                 if matches!(word, AgentWord::Torch { .. }) {
                     self.promote(pid, Rank::Torch, out);
@@ -260,30 +232,39 @@ impl Tracker {
         }
     }
 
-    fn beat(&mut self, now: Mono, pid: u32, mut beat: Box<AgentBeat>, out: &mut Vec<Told>) {
-        // thousands a second come and go: only one that stays is worth a word, and until
-        // the next word it would seem to stay
-        beat.op = beat.op.take().filter(|op| op.age_ms >= STAYS);
-        let counts = self.main == Some(pid);
+    fn phase(&mut self, pid: u32, phase: PhaseState, out: &mut Vec<Told>) {
+        let was_main = self.main == Some(pid);
         let Some(p) = self.processes.get_mut(&pid) else {
             return;
         };
-        let news = match &p.beat {
-            Some((at, told)) => now.since(*at) >= BEAT || is_news((*at, told), (now, &beat)),
-            None => true,
-        };
-        if !news {
+        let was = p.phase.replace(phase);
+        let news = was.is_none_or(|was| (was.phase, was.section) != (phase.phase, phase.section));
+        if was_main && news {
+            out.push(by_agent(Event::Phase(phase.change())));
+        }
+        // a new main process reports its phase by itself
+        self.promote(pid, Rank::Works, out);
+    }
+
+    fn beat(&mut self, pid: u32, beat: Box<AgentBeat>, out: &mut Vec<Told>) {
+        if let Some(runs) = beat.job {
+            self.job_by_beat(pid, runs, out);
+        }
+        let by_beat = |p: &mut Process| p.phase_by_beat(beat.phase?);
+        if let Some(phase) = self.processes.get_mut(&pid).and_then(by_beat) {
+            self.phase(pid, phase, out);
+        }
+        let is_main = self.main == Some(pid);
+        let Some(p) = self.processes.get_mut(&pid) else {
             return;
-        }
-        p.beat = Some((now, beat.clone()));
-        if counts {
-            out.push(note(pid, AgentWord::Beat(beat)));
-        }
+        };
+        let told = p.beat(self.now, is_main, beat);
+        out.extend(told.map(|beat| note(pid, AgentWord::Beat(beat))));
+        self.elect(out);
     }
 
     fn progress(
         &mut self,
-        now: Mono,
         pid: u32,
         done: f64,
         total: Option<f64>,
@@ -293,7 +274,7 @@ impl Tracker {
         let Some(p) = self.processes.get_mut(&pid) else {
             return;
         };
-        let phase = p.phase.map(|(phase, _)| phase);
+        let phase = p.phase.map(|p| p.phase);
         let bar = Progress {
             what,
             done,
@@ -303,68 +284,29 @@ impl Tracker {
         };
         let news = p.bar.as_ref().is_none_or(|(at, told)| {
             let same = told.what == bar.what && told.total == bar.total;
-            let soon = now.since(*at) < BAR && bar.total != Some(bar.done);
+            let soon = self.now.since(*at) < BAR && bar.total != Some(bar.done);
             *told != bar && !(same && soon)
         });
         if news {
-            p.bar = Some((now, bar.clone()));
+            p.bar = Some((self.now, bar.clone()));
             out.push(by_agent(Event::Progress(bar)));
         }
     }
 
-    /// A heartbeat tells where the process stands, whatever was lost before it. One alone that
-    /// differs may have been made at the very moment at which the job began or ended.
-    fn job_by_beat(&mut self, pid: u32, runs: bool, out: &mut Vec<Told>) {
-        let Some(p) = self.processes.get_mut(&pid) else {
-            return;
-        };
-        let differs = p.job.runs != runs;
-        if !differs || !std::mem::replace(&mut p.job.doubted, true) {
-            p.job.doubted = differs;
-            return;
-        }
-        if runs {
-            self.job(pid, vec![JobChange::Started], out);
-        } else if self.server {
-            // how it ended is lost; a script's end will tell
-            self.job(pid, vec![JobChange::Waiting], out);
-        }
-    }
-
-    fn job(&mut self, pid: u32, mut changes: Vec<JobChange>, out: &mut Vec<Told>) {
-        if let Some(p) = self.processes.get_mut(&pid) {
-            p.job = JobWord {
-                runs: changes == [JobChange::Started],
-                doubted: false,
-            };
-        }
-        if !self.promote(pid, Rank::Works, out) {
-            return;
-        }
-        let last = changes.last();
-        if self.server && !matches!(last, Some(JobChange::Started | JobChange::Waiting)) {
-            changes.push(JobChange::Waiting);
-        }
-        let ends = |c: &JobChange| matches!(c, JobChange::Done | JobChange::Failed { .. });
-        if changes.iter().any(ends) {
-            self.job_ended = Some(pid);
-        }
-        out.extend(changes.into_iter().map(|c| by_agent(Event::Job(c))));
-    }
-
-    /// Whether the process that counts has told the end of a job in this attempt.
+    /// Whether the end of a job was reported in this attempt.
     pub const fn has_told_end(&self) -> bool {
-        self.job_ended.is_some()
+        self.job_ended
     }
 
-    /// Time passes. `lives`: whether a process is there; `python`: whether one of the
-    /// tree is Python.
+    /// Time passes. `lives`: whether a process is there; `python`: the Python processes of
+    /// the tree.
     pub fn tick(
         &mut self,
         now: Mono,
         lives: &dyn Fn(u32) -> bool,
-        python: &dyn Fn() -> bool,
+        python: &dyn Fn() -> Vec<u32>,
     ) -> Vec<Told> {
+        self.now = now;
         let mut out = Vec::new();
         let late: Vec<u32> = self
             .processes
@@ -388,25 +330,40 @@ impl Tracker {
         for pid in gone.into_iter().filter(|pid| !lives(*pid)) {
             self.end(pid, AgentWord::Ended, &mut out);
         }
-        if !self.hello_seen && !self.silence_told && python() {
-            // a shell may do other things for minutes before it starts Python
-            let there = *self.python.get_or_insert(now);
-            if now.since(there) >= SILENT {
-                self.silence_told = true;
-                let for_ms = crate::model::time::millis(now.since(self.since));
-                out.push(note(0, AgentWord::Silent { for_ms }));
-            }
+        if !self.silence.hello_seen && !self.silence.reported {
+            self.look_for_silence(&python(), &mut out);
         }
+        self.elect(&mut out);
         out
+    }
+
+    /// Each process counts by its own start: a shell may do other things for minutes before
+    /// it starts Python, or start Python for a moment.
+    fn look_for_silence(&mut self, python: &[u32], out: &mut Vec<Told>) {
+        let seen = &mut self.silence.python;
+        seen.retain(|pid, _| python.contains(pid));
+        for pid in python.iter().take(MOST) {
+            seen.entry(*pid).or_insert(self.now);
+        }
+        let first = seen.values().min();
+        if first.is_some_and(|first| self.now.since(*first) >= SILENT) {
+            self.silence.reported = true;
+            let for_ms = crate::model::time::millis(self.now.since(self.since));
+            out.push(note(0, AgentWord::Silent { for_ms }));
+        }
     }
 
     /// The process group has come to its end.
     pub fn end_all(&mut self) -> Vec<Told> {
         let mut out = Vec::new();
-        let all: Vec<u32> = self.processes.keys().copied().collect();
-        for pid in all {
-            self.end(pid, AgentWord::Ended, &mut out);
+        if let Some(failed) = self.failed.take() {
+            self.job_ended = true;
+            out.push(by_agent(Event::Job(failed)));
         }
+        self.main = None;
+        let all = std::mem::take(&mut self.processes).into_iter();
+        let heard = all.filter(|(_, p)| p.hello.protocol == PROTOCOL);
+        out.extend(heard.map(|(pid, _)| note(pid, AgentWord::Ended)));
         out
     }
 
@@ -415,6 +372,7 @@ impl Tracker {
             return;
         };
         let refused = p.hello.protocol != PROTOCOL;
+        let had_job = p.is_heard() && p.job.runs;
         if word == AgentWord::Lost {
             p.lost = true;
         } else {
@@ -423,25 +381,22 @@ impl Tracker {
         if self.main == Some(pid) {
             self.main = None;
         }
+        let had_job = had_job && word == AgentWord::Ended;
         if !refused {
             out.push(note(pid, word));
         }
-        if self.main.is_none() {
-            let others = self
-                .processes
-                .iter()
-                .filter(|(_, p)| !p.lost && p.closed.is_none() && p.hello.protocol == PROTOCOL);
-            let next = others.max_by_key(|(_, p)| p.rank).map(|(pid, _)| *pid);
-            if let Some(next) = next {
-                self.choose(next, out);
-            }
+        if had_job {
+            let serves = self.connected().next().is_some();
+            self.job_lost(serves, out);
         }
+        self.elect(out);
     }
 
-    /// Those that can be asked for their stacks, the one that counts first.
+    /// Those that can be asked for their stacks: the main one first, then those that work.
     pub fn subjects(&self) -> Vec<Subject> {
         let mut list: Vec<Subject> = self.connected().collect();
-        list.sort_by_key(|s| self.main != Some(s.pid));
+        let works = |pid| self.processes.get(&pid).is_some_and(Process::works);
+        list.sort_by_key(|s| (self.main != Some(s.pid), !works(s.pid)));
         list
     }
 
@@ -468,24 +423,6 @@ impl Tracker {
         });
         beats.collect()
     }
-}
-
-/// Whether a heartbeat says more than that the interpreter runs.
-fn is_news((then, told): (Mono, &AgentBeat), (now, beat): (Mono, &AgentBeat)) -> bool {
-    let since = |at: Mono, op: &AgentOp| at.0.saturating_sub(op.age_ms);
-    let same_op = match (&told.op, &beat.op) {
-        (Some(a), Some(b)) => a.is_same(b) && since(then, a).abs_diff(since(now, b)) < STAYS,
-        (a, b) => a.is_none() && b.is_none(),
-    };
-    let failed = |b: &AgentBeat| {
-        let counts = b
-            .tiers
-            .iter()
-            .filter(|(name, _)| name.rsplit('.').next() != Some("ok"));
-        counts.map(|(_, n)| n).sum::<u64>()
-    };
-    let new_tier = || beat.tiers.keys().any(|name| !told.tiers.contains_key(name));
-    !same_op || told.phase != beat.phase || failed(told) != failed(beat) || new_tier()
 }
 
 const fn by_agent(event: Event) -> Told {

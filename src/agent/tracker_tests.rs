@@ -49,7 +49,8 @@ impl World {
 
     fn tick(&mut self, ms: u64, lives: bool, python: bool) -> Vec<String> {
         self.now = Mono(self.now.0 + ms);
-        words(&self.tracker.tick(self.now, &|_| lives, &|| python))
+        let python = || if python { vec![7] } else { Vec::new() };
+        words(&self.tracker.tick(self.now, &|_| lives, &python))
     }
 }
 
@@ -90,7 +91,8 @@ fn the_process_that_works_is_the_one_that_counts() {
     // a second one that works does not take its place
     assert_eq!(w.say(7, phase), Vec::<String>::new());
     assert_eq!(w.say(8, r#"{"type":"bye"}"#), Vec::<String>::new());
-    assert_eq!(w.close(8), ["8 ended", "7 main"]);
+    // the phase that it was in all along is that of the run from here on
+    assert_eq!(w.close(8), ["8 ended", "7 main", "agent phase"]);
     assert_eq!(w.tracker.subjects().len(), 1);
     assert_eq!(words(&w.tracker.end_all()), ["7 ended"]);
 }
@@ -173,7 +175,11 @@ fn silence_is_told_once_where_python_runs() {
     assert_eq!(w.tick(20_000, true, false), Vec::<String>::new());
     // a shell that takes its time before it starts Python is no complaint
     assert_eq!(w.tick(500, true, true), Vec::<String>::new());
-    assert_eq!(w.tick(15_000, true, true), ["0 silent"]);
+    // a Python that lives for a moment is none either
+    assert_eq!(w.tick(500, true, false), Vec::<String>::new());
+    assert_eq!(w.tick(3000, true, true), Vec::<String>::new());
+    assert_eq!(w.tick(3000, true, true), Vec::<String>::new());
+    assert_eq!(w.tick(1000, true, true), ["0 silent"]);
     assert_eq!(w.tick(500, true, true), Vec::<String>::new());
     let mut w = World::new(false);
     w.say(7, HELLO);
@@ -228,6 +234,7 @@ fn a_heartbeat_is_told_when_it_says_something_or_each_five_seconds() {
             device: String::new(),
             tier: String::new(),
             age_ms,
+            tid: None,
         })
     };
     let mut told = Vec::new();
@@ -279,4 +286,188 @@ fn a_signal_that_the_program_took_for_itself_is_not_sent() {
     assert!(!by_signal(&w));
     w.say(7, r#"{"type":"beat","stacks_signal":"SIGUSR2"}"#);
     assert!(by_signal(&w));
+}
+
+const JOB: &str = r#"{"type":"job","state":"started"}"#;
+const END: &str = r#"{"type":"job","state":"ended"}"#;
+const SAMPLING: &str = r#"{"type":"phase","phase":"sampling"}"#;
+
+fn hello_of_rank(rank: u32) -> String {
+    HELLO.replace('}', &format!(r#","rank":{rank}}}"#))
+}
+
+/// A heartbeat, in a phase and with a convolution in flight for so many seconds.
+fn beat_of(phase: &str, job: &str, op: Option<u64>) -> String {
+    let ops: Vec<_> = op
+        .into_iter()
+        .map(|age| serde_json::json!({"name": "conv3d", "shape": [1], "age_s": age, "tid": 71}))
+        .collect();
+    serde_json::json!({"type": "beat", "phase": phase, "job": job, "ops": ops}).to_string()
+}
+
+#[test]
+fn of_two_ranks_the_one_that_hangs_is_seen() {
+    let mut w = World::new(false);
+    w.say(8, &hello_of_rank(1));
+    w.say(8, SAMPLING);
+    assert_eq!(w.say(7, &hello_of_rank(0)), ["7 hello"]);
+    // rank 0 comes first among equals
+    assert_eq!(w.say(7, SAMPLING), ["7 main", "agent phase"]);
+    assert_eq!(w.say(7, JOB), ["agent job"]);
+    assert_eq!(w.say(8, JOB), Vec::<String>::new(), "the same job");
+    let decode = r#"{"type":"phase","phase":"vae_decode"}"#;
+    assert_eq!(w.say(8, decode), Vec::<String>::new());
+    // rank 1 hangs in a convolution, rank 0 waits for it
+    let mut told = Vec::new();
+    for second in 0..=20 {
+        w.now = Mono(second * 1000);
+        told.extend(w.say(7, &beat_of("sampling", "running", None)));
+        told.extend(w.say(8, &beat_of("vae_decode", "running", Some(second))));
+    }
+    let at = told.iter().position(|t| t == "8 main").unwrap();
+    assert_eq!(told[at + 1], "agent phase");
+    assert_eq!(told.iter().filter(|t| t.ends_with("main")).count(), 1);
+    assert!(told.iter().filter(|t| *t == "7 beat").count() >= 4);
+    assert!(told.iter().filter(|t| *t == "8 beat").count() >= 4);
+    assert_eq!(w.tracker.subjects()[0].pid, 8);
+    // the operation ends: rank 0 again
+    let ends = w.say(8, &beat_of("vae_decode", "running", None));
+    assert_eq!(ends, ["8 beat", "7 main", "agent phase"]);
+    // the job ends with the last of them, and has failed if one has
+    let failed = r#"{"type":"job","state":"failed","error":"no"}"#;
+    assert_eq!(w.say(8, failed), Vec::<String>::new());
+    assert!(!w.tracker.has_told_end());
+    let conn = 7;
+    let message = w.message(conn, END);
+    let heard = Heard::Said {
+        conn,
+        pid: 7,
+        message,
+    };
+    let told = w.tracker.heard(w.now, heard);
+    let want = Event::Job(JobChange::Failed {
+        why: Some("no".to_owned()),
+    });
+    assert!(told.iter().any(|(_, event)| *event == want), "{told:?}");
+    assert!(w.tracker.has_told_end());
+}
+
+#[test]
+fn a_worker_of_an_idle_page_is_the_one_that_counts_while_it_works() {
+    let mut w = World::new(true);
+    w.say(7, HELLO);
+    w.say(7, r#"{"type":"torch","version":"2"}"#);
+    let idle = r#"{"type":"phase","phase":"idle"}"#;
+    assert_eq!(w.say(7, idle), ["agent phase"]);
+    assert_eq!(w.say(7, &beat_of("idle", "idle", None)), ["7 beat"]);
+    assert_eq!(w.say(8, HELLO), ["8 hello"]);
+    let quiet = beat_of("startup", "idle", None);
+    assert_eq!(w.say(8, &quiet), Vec::<String>::new(), "nothing to say");
+    assert_eq!(w.say(8, JOB), ["8 main", "agent job"]);
+    assert_eq!(w.say(8, SAMPLING), ["agent phase"]);
+    let mut told = Vec::new();
+    for second in 1..=20 {
+        w.now = Mono(second * 1000);
+        told.extend(w.say(7, &beat_of("idle", "idle", None)));
+        told.extend(w.say(8, &beat_of("sampling", "running", None)));
+    }
+    assert_eq!(told, ["8 beat"; 4]);
+    assert_eq!(w.tracker.subjects()[0].pid, 8);
+    // it waits again: the page says so, and the worker's last beat that it does nothing
+    assert_eq!(w.say(8, END), ["agent job", "agent job"]);
+    assert_eq!(w.say(8, idle), ["agent phase"]);
+    assert_eq!(w.say(8, &beat_of("idle", "idle", None)), ["8 beat"]);
+}
+
+#[test]
+fn a_page_that_waits_counts_again_once_its_worker_has_ended_its_job() {
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    w.say(7, r#"{"type":"phase","phase":"idle"}"#);
+    w.say(8, HELLO);
+    w.say(8, JOB);
+    w.say(8, SAMPLING);
+    let unknown = r#"{"type":"phase","phase":"unknown"}"#;
+    w.say(8, END);
+    assert_eq!(
+        w.say(8, unknown),
+        ["agent phase", "7 main", "agent phase"],
+        "its phase is idle"
+    );
+}
+
+#[test]
+fn a_worker_that_ends_or_is_lost_takes_its_job_along() {
+    for ends in [true, false] {
+        let mut w = World::new(true);
+        w.say(7, HELLO);
+        w.say(8, HELLO);
+        w.say(8, JOB);
+        w.close(8);
+        let told = w.tick(1100, !ends, true);
+        if ends {
+            assert_eq!(told, ["8 ended", "agent job", "7 main"], "the page waits");
+        } else {
+            assert_eq!(told, ["8 lost", "7 main"], "it may go on with it");
+            assert_eq!(w.say(8, HELLO), ["8 hello", "8 main"]);
+            assert_eq!(w.say(8, END), ["agent job", "agent job"]);
+        }
+    }
+    // a script's end will tell
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    w.say(8, HELLO);
+    w.say(8, JOB);
+    w.close(8);
+    assert_eq!(w.tick(1100, false, true), ["8 ended", "7 main"]);
+    // all at once: none is the main one for a moment
+    w.say(8, HELLO);
+    w.say(8, JOB);
+    w.say(8, SAMPLING);
+    assert_eq!(words(&w.tracker.end_all()), ["7 ended", "8 ended"]);
+}
+
+#[test]
+fn a_worker_that_becomes_another_program_leaves_its_job_behind() {
+    let mut w = World::new(true);
+    w.say(7, HELLO);
+    w.say(8, HELLO);
+    w.say(8, JOB);
+    // the same number, and messages that are counted from the start
+    w.seq.insert(8, 0);
+    assert_eq!(
+        w.say(8, HELLO),
+        ["8 ended", "agent job", "7 main", "8 hello"]
+    );
+    assert_eq!(w.tracker.subjects()[0].pid, 7);
+    assert_eq!(w.say(8, JOB), ["8 main", "agent job"]);
+}
+
+#[test]
+fn a_launcher_with_a_job_of_its_own_does_not_end_that_of_its_server() {
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    w.say(7, r#"{"type":"torch","version":"2"}"#);
+    assert_eq!(w.say(7, JOB), ["agent job"]);
+    w.say(8, HELLO);
+    assert_eq!(w.say(8, JOB), Vec::<String>::new());
+    assert_eq!(w.say(7, END), ["8 main"]);
+    assert_eq!(w.say(8, SAMPLING), ["agent phase"]);
+    // what a script does behind a part of its own still comes through
+    assert_eq!(w.say(8, END), ["agent job"]);
+    let decode = r#"{"type":"phase","phase":"vae_decode"}"#;
+    assert_eq!(w.say(8, decode), ["agent phase"]);
+    let bar = r#"{"type":"progress","n":1,"total":3}"#;
+    assert_eq!(w.say(8, bar), ["agent progress"]);
+}
+
+#[test]
+fn a_phase_whose_message_was_lost_is_known_by_the_heartbeats() {
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    w.say(7, SAMPLING);
+    let unknown = beat_of("unknown", "idle", None);
+    assert_eq!(w.say(7, &unknown), ["7 beat"], "one may be older");
+    assert_eq!(w.say(7, &unknown), ["agent phase"]);
+    assert_eq!(w.say(7, &unknown), Vec::<String>::new());
 }

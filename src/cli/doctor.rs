@@ -106,15 +106,13 @@ fn sources(sample: &Sample, times: &BTreeMap<String, ReadTime>) -> Vec<SourceFac
 
 /// The family that the command suggests; without one, what lies in the folder.
 fn adapter(argv: &[String], cwd: &Path) -> &'static str {
-    let names = setup::names_in(cwd);
-    let folder = cwd.display().to_string();
-    let kind = if argv.is_empty() && names.iter().any(|n| n == "main.py") {
-        let main = ["python", "main.py"].map(str::to_owned);
-        AdapterKind::detect(&main, &folder, &names)
+    let main = ["python", "main.py"].map(str::to_owned);
+    let argv = if argv.is_empty() && cwd.join("main.py").exists() {
+        &main
     } else {
-        AdapterKind::detect(argv, &folder, &names)
+        argv
     };
-    kind.as_str()
+    AdapterKind::detect(argv, &cwd.display().to_string(), setup::names_in).as_str()
 }
 
 /// The card that a run of the command would supervise, and what the command is shown.

@@ -58,6 +58,14 @@ pub enum CliError {
         /// Why.
         why: std::io::Error,
     },
+    /// The variable of the end-to-end tests holds something else.
+    #[error("FPT_TIME_SCALE={asked}: {why}; unset it")]
+    TimeScale {
+        /// Its value.
+        asked: String,
+        /// What it must be.
+        why: &'static str,
+    },
     /// A process is not watched.
     #[error(transparent)]
     Watch(#[from] WatchError),
@@ -217,7 +225,7 @@ impl CliError {
             | Self::NoSuchEntry(_)
             | Self::NoLatents
             | Self::NoRuns => 66,
-            Self::NoTerminal | Self::NotText(_) | Self::Export(_) => USAGE,
+            Self::NoTerminal | Self::NotText(_) | Self::Export(_) | Self::TimeScale { .. } => USAGE,
             Self::CapAboveCard { .. } | Self::NoRoom { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,

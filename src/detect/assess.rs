@@ -3,7 +3,8 @@
 use crate::model::{Health, Mono, RuleState, Verdict, VerdictId};
 
 use super::alarm::Alarm;
-use super::facts::{Facts, Job};
+use super::facts::Facts;
+use super::job::Job;
 use super::rule::{self, Asked, Grade};
 use super::thresholds::secs;
 use super::warning::Warning;
@@ -24,7 +25,7 @@ impl Detector {
                 "the program has been stopped or traced for {}; nothing is judged meanwhile",
                 rule::span(now.since(self.paused_since))
             );
-            let mut v = self.verdict_of(VerdictId::Paused, Health::Healthy, &sentence, now);
+            let mut v = self.verdict_of(VerdictId::Paused, Health::Paused, &sentence, now);
             let told = Some((v.id, sentence.as_str()));
             v.considered = rule::not_asked(told, "the program is stopped or traced");
             return v;
@@ -60,7 +61,7 @@ impl Detector {
     pub fn beginning(&self, now: Mono) -> Verdict {
         let facts = self.facts(now);
         let (id, sentence) = rule::no_fault(&facts);
-        let works = facts.job != Job::Unknown && facts.phase.says_something();
+        let works = facts.job.job != Job::Unknown && facts.phase.says_something();
         let (health, sentence) = if works {
             (Health::Healthy, sentence)
         } else {

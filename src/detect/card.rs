@@ -24,6 +24,9 @@ pub(super) struct CardLevels {
     busy_power: Option<f64>,
     /// Highest power in the run.
     most_power: f64,
+    /// Highest power while the program waited and the counter was not believed: what the
+    /// card draws at rest since then.
+    waits_at: Option<f64>,
     trust: Trust,
     wake: Wake,
 }
@@ -118,6 +121,9 @@ impl CardLevels {
         let reading = self.reading(card, doing, woken, t);
         self.trust.observe(now, doing, reading, t);
         let believed = !self.trust.state().is_untrusted();
+        if let (Doing::Waiting, false, Some(p)) = (doing, believed, power) {
+            self.waits_at = Some(self.waits_at.map_or(p, |w| w.max(p)));
+        }
         let busy = told.filter(|_| believed);
         let traffic = card.mem_busy.fresh().copied().filter(|_| !believed);
         let power_tells = power.is_some() && (self.rest_power().is_some() || self.knows_work());
@@ -181,6 +187,10 @@ impl CardLevels {
         match self.claims(card, t) {
             Some(_) if may_compute => Reading::Silent,
             Some((busy, power)) => Reading::Claims(busy, power),
+            // an APU draws at rest what it draws at work while the processor is busy
+            None if doing == Doing::Waiting && card.apu => {
+                Reading::Claims(*busy, card.power_w.fresh().copied().unwrap_or_default())
+            }
             None if nothing_works && card.power_w.fresh().is_some() => Reading::Honest,
             None => Reading::Silent,
         }
@@ -228,7 +238,8 @@ impl CardLevels {
         if card.apu && busy.is_some() {
             return false;
         }
-        let Some(idle) = self.rest_power() else {
+        let rest = self.rest_power().map(|r| r.max(self.waits_at.unwrap_or(r)));
+        let Some(idle) = rest.or(self.waits_at) else {
             // only the level at work is known
             let at_work = self.busy_power.filter(|_| busy.is_none());
             return at_work.is_some_and(|w| p >= t.contradiction_share * w);

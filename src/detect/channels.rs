@@ -85,7 +85,7 @@ pub(crate) struct Channels {
     pub(crate) gpu_expected: bool,
     pub(crate) figures: Figures,
     pub(super) levels: CardLevels,
-    threads: ThreadTracker,
+    pub(super) threads: ThreadTracker,
     cpu_mean: f64,
     /// Denoising steps that ended while the card never showed itself busy.
     unseen_steps: u32,
@@ -139,6 +139,7 @@ impl Channels {
 
     /// Folds one sample in. `net_counts`: what comes from the network may be the
     /// program's (the counter is the whole machine's). `doing`: what the card is used for.
+    /// `moved`: when the job last moved by something else than the CPU time of a thread.
     pub(crate) fn observe(
         &mut self,
         now: Mono,
@@ -146,6 +147,7 @@ impl Channels {
         gpu: Option<&GpuId>,
         net_counts: bool,
         doing: Doing,
+        moved: Mono,
         t: &Thresholds,
     ) {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
@@ -156,7 +158,7 @@ impl Channels {
         self.core
             .set_pressure(sample.host.psi_cpu.last().copied().unwrap_or(0.0));
         if let Some(process) = &sample.process {
-            self.observe_process(now, dt, process, t);
+            self.observe_process(now, dt, process, moved, t);
         }
         let net_rx = sample.host.net_rx_bytes.fresh().copied();
         if let (Some(rx), Some(dt)) = (net_rx, dt) {
@@ -253,13 +255,21 @@ impl Channels {
         self.levels.knows_work()
     }
 
-    fn observe_process(&mut self, now: Mono, dt: Option<Duration>, p: &ProcSample, t: &Thresholds) {
+    fn observe_process(
+        &mut self,
+        now: Mono,
+        dt: Option<Duration>,
+        p: &ProcSample,
+        moved: Mono,
+        t: &Thresholds,
+    ) {
         let before = self
             .previous
             .as_ref()
             .and_then(|prev| prev.process.as_ref());
         let (Some(before), Some(dt)) = (before, dt) else {
-            self.threads.observe(now, &p.per_thread);
+            self.threads
+                .observe(now, &p.per_thread, |round| moved > round);
             return;
         };
         let delta = |a: &crate::model::Metric<u64>, b: &crate::model::Metric<u64>| {
@@ -298,7 +308,10 @@ impl Channels {
             );
         }
         self.children.see(now, children_changed);
-        self.observe_cpu(now, dt, cpu, &p.per_thread, t);
+        let round = self
+            .threads
+            .observe(now, &p.per_thread, |round| moved > round);
+        self.observe_cpu(now, dt, cpu, round, t);
     }
 
     fn observe_cpu(
@@ -306,10 +319,9 @@ impl Channels {
         now: Mono,
         dt: Duration,
         cpu: Option<f64>,
-        threads: &[crate::model::ThreadSample],
+        round: CpuActivity,
         t: &Thresholds,
     ) {
-        let round = self.threads.observe(now, threads);
         let Some(cpu) = cpu else {
             return;
         };
@@ -335,35 +347,6 @@ impl Channels {
     /// A bar moved, a section was written, a phase changed.
     pub(crate) fn progress(&mut self, now: Mono) {
         self.progress.see(now, true);
-    }
-
-    /// The last moment at which anything at all was active.
-    pub(crate) fn last_activity(&self) -> Mono {
-        [
-            &self.gpu,
-            &self.memory,
-            &self.cpu,
-            &self.faults,
-            &self.io,
-            &self.net,
-            &self.output,
-            &self.progress,
-            &self.children,
-        ]
-        .iter()
-        .map(|c| c.active)
-        .max()
-        .unwrap_or_default()
-    }
-
-    /// The last moment at which the program said or finished anything.
-    pub(crate) fn last_word(&self) -> Mono {
-        self.output.active.max(self.progress.active)
-    }
-
-    /// The last moment at which bytes moved: storage, network, the card's memory.
-    pub(crate) fn last_transfer(&self) -> Mono {
-        self.io.active.max(self.net.active).max(self.memory.active)
     }
 
     /// R7: the world stood still; windows begin anew.

@@ -15,7 +15,8 @@ use crate::model::{
 use self::words::{event_cite, line_cite};
 use super::after_bar::AfterBar;
 use super::errors::Errors;
-use super::facts::{Job, OpenFind};
+use super::facts::OpenFind;
+use super::job::Job;
 use super::signature::{self, Reported};
 use super::traceback::Frames;
 use super::trouble::{Cards, Trouble};
@@ -43,6 +44,8 @@ pub(super) struct Context {
     last_line: Option<Cite>,
     /// That was a bar of steps at its end.
     bar_ended: Option<Mono>,
+    /// The last state of a bar: its name, its length, its count.
+    last_count: Option<(Option<String>, Option<u64>, u64)>,
     /// A server that does not tell the end of its jobs came to the end of a bar.
     after_bar: Option<AfterBar>,
     pub(super) exception: Option<Cite>,
@@ -66,6 +69,16 @@ pub(super) struct Context {
     pub(super) failed_in: Option<(Phase, Option<u32>)>,
     /// Longest completed stay in each phase, over the whole run.
     pub(super) longest: BTreeMap<Phase, Duration>,
+    /// When a result was last written.
+    pub(super) result_at: Option<Mono>,
+    /// Sections in all, where known.
+    pub(super) sections: Option<u32>,
+    /// The agent reported the begin of the job that is in flight.
+    pub(super) begun_by_agent: bool,
+    /// The program waits by the words with which a server comes up, not by the end of a job.
+    pub(super) waits_by_ready_words: bool,
+    /// The program is a server: it has waited for its user, or its command says so.
+    pub(super) serves: bool,
 }
 
 impl Context {
@@ -82,6 +95,7 @@ impl Context {
             release: MiopenRelease::default(),
             last_line: None,
             bar_ended: None,
+            last_count: None,
             after_bar: None,
             exception: None,
             printed: None,
@@ -96,6 +110,11 @@ impl Context {
             failure: None,
             failed_in: None,
             longest,
+            result_at: None,
+            sections: None,
+            begun_by_agent: false,
+            waits_by_ready_words: false,
+            serves: false,
         }
     }
 
@@ -153,7 +172,9 @@ impl Context {
             }
             Event::Phase(p) => self.observe_phase(now, from, p),
             Event::Progress(p) => self.observe_progress(now, from, p),
-            Event::Artefact(_) if !self.may_be_of_before(now, from) => self.errors.survived(),
+            Event::Artefact(_) if !self.may_be_of_before(now, from) && !self.has_failed() => {
+                self.errors.survived();
+            }
             // another tier did it: what MIOpen or torch printed about the one before is past
             Event::Agent(note) => {
                 if let AgentWord::Conv(conv) = &note.word
@@ -200,12 +221,15 @@ impl Context {
             }
         }
         let falls_back = p.on_cpu && !self.announced_cpu;
-        if falls_back || matches!(p.phase, Phase::Save | Phase::Done) {
+        // after a job that failed it is the cleaning up
+        let result = matches!(p.phase, Phase::Save | Phase::Done) && !self.job_is_over();
+        if falls_back || result {
             // the program answers its error itself, or had its result all the same
             self.survived(now, from);
         }
         self.phase = p.phase;
         self.section = p.section;
+        self.sections = p.sections.or(self.sections);
         self.announced_cpu = p.on_cpu;
     }
 
@@ -213,8 +237,12 @@ impl Context {
         self.find = None;
         let total = p.total.filter(|t| p.sampling && *t > 0.0);
         self.bar_ended = total.filter(|t| p.done >= *t).map(|_| now);
-        // the job went on after an error: the error was survived
-        if p.sampling && p.done > 0.0 {
+        // the job went on after an error: the error was survived. A repaint of the same count
+        // is no step.
+        let count = (p.what.clone(), p.total.map(f64::to_bits), p.done.to_bits());
+        let moved = self.last_count.as_ref() != Some(&count);
+        self.last_count = Some(count);
+        if p.sampling && p.done > 0.0 && moved {
             self.compiling = false;
             self.survived(now, from);
             self.trouble.survived(now);

@@ -31,11 +31,18 @@ impl CoreBusy {
         self.since = None;
     }
 
+    /// A load that stands for a whole core, or a part of one, on this machine at present:
+    /// the more tasks wait for a CPU, the less a thread gets.
+    pub(crate) fn crowded(&self, percent: f64, t: &Thresholds) -> f64 {
+        let crowded = (self.pressure / 100.0).clamp(0.0, 1.0);
+        let least = t.core_crowded_pct / t.core_busy_pct;
+        percent * (1.0 - (1.0 - least) * crowded)
+    }
+
     /// On a crowded machine a spinning thread gets only its share, so the bound falls
     /// with the pressure on the CPUs; a dip of a moment is no break.
     pub(super) fn observe(&mut self, now: Mono, cpu: f64, t: &Thresholds) {
-        let crowded = (self.pressure / 100.0).clamp(0.0, 1.0);
-        let bound = t.core_busy_pct + (t.core_crowded_pct - t.core_busy_pct) * crowded;
+        let bound = self.crowded(t.core_busy_pct, t);
         if cpu >= bound {
             self.since.get_or_insert(now);
             self.last = now;

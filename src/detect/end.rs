@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::model::{ExitStatus, Finding, Mono, Phase, Verdict, VerdictId};
 
 use super::errors::Deadly;
-use super::facts::Job;
+use super::facts::Seen;
+use super::job::Job;
 use super::rule::{self, EndFacts};
 use super::{Detector, Life};
 
@@ -116,7 +117,14 @@ impl Detector {
         let c = &self.context;
         let unfinished = match c.job {
             Job::InFlight(_) => true,
-            Job::Unknown => c.phase == Phase::Startup,
+            // a traceback of a program that shows no job may be handled: it is no verdict
+            // while the process lives. What the runtime or the kernel ends is no error of
+            // Python's, and a server without its page never gets a job.
+            Job::Unknown => {
+                let no_page = |s: &Seen| s.verdict == VerdictId::PortInUse;
+                matches!(c.deadly(), Some((_, Deadly::Abort)))
+                    || (c.phase == Phase::Startup && c.seen(now).is_some_and(no_page))
+            }
             Job::Waiting(_) | Job::Ended => false,
         };
         if self.life != Life::Running || self.paused {
@@ -185,7 +193,7 @@ impl Detector {
     /// read any more.
     pub fn was_copying(&self) -> bool {
         let ch = &self.channels;
-        let last = ch.last_activity();
+        let last = self.movement.last().0;
         let filled = ch.memory.seen.is_some()
             && last.since(ch.memory.active) <= JUST_BEFORE
             && ch.memory.active.since(ch.io.active) >= JUST_BEFORE;

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::forecast::Card;
-use crate::model::{AgentOp, Cite, Finding, Limits, MiopenRelease, Mono, Phase, Vendor, VerdictId};
+use crate::model::{
+    AgentOp, Cite, Finding, Limits, MiopenRelease, Mono, Phase, Vendor, VerdictId, Waits,
+};
 
 use super::agent::Agent;
 use super::channels::Channels;
 pub(crate) use super::find::OpenFind;
 use super::helpers::Helpers;
+use super::job::JobAnswer;
 use super::learn::Learned;
+use super::movement::Movement;
 use super::pace::{Bar, Pace};
 use super::placement::Placement;
 use super::pressure::Pressure;
@@ -48,29 +52,13 @@ impl Seen {
     }
 }
 
-/// Whether a job is in flight, as far as known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Job {
-    /// Not known yet.
-    Unknown,
-    /// In flight since.
-    InFlight(Mono),
-    /// A server waits for its user since.
-    Waiting(Mono),
-    /// Over.
-    Ended,
-}
-
-impl Job {
-    pub(crate) const fn in_flight(self) -> bool {
-        matches!(self, Self::InFlight(_))
-    }
-}
-
 /// The view.
 pub(crate) struct Facts<'a> {
     pub(crate) now: Mono,
+    /// Totals of the tree and readings of the card.
     pub(crate) channels: &'a Channels,
+    /// What of that belongs to the job.
+    pub(crate) movement: &'a Movement,
     /// What the agent inside the program tells.
     pub(crate) agent: &'a Agent,
     /// Pace of the bar at hand.
@@ -92,7 +80,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) t: &'a Thresholds,
     pub(crate) phase: Phase,
     pub(crate) phase_since: Mono,
-    pub(crate) job: Job,
+    pub(crate) job: JobAnswer,
     /// A CPU step was announced.
     pub(crate) on_cpu: bool,
     /// What child processes do.
@@ -108,27 +96,59 @@ pub(crate) struct Facts<'a> {
     pub(crate) vendor: Option<Vendor>,
     /// The error in the text that came last.
     pub(crate) seen: Option<&'a Seen>,
+    /// A page fault of the card by this tree, in the kernel log.
+    pub(crate) fault: Option<&'a Seen>,
     /// A result that is no valid one.
     pub(crate) spoilt: Option<&'a Seen>,
     /// Longest completed stay in this phase during this run.
     pub(crate) longest: Option<Duration>,
     /// Raised by recoveries and false alarms (R6), 1.0 at first.
     pub(crate) ratchet: f64,
+    /// What the holder waits for; unknown while the job moves.
+    pub(crate) waits: Waits,
+    /// A probe speaks for the present.
+    pub(crate) probed: bool,
+    /// A loaded model is all that there is of a job.
+    pub(crate) only_loaded: bool,
+    /// The holder waits for a lock of a process that does not live.
+    pub(crate) lock_is_orphaned: bool,
+    /// The bytes of the peer that the holder waits for have no count.
+    pub(crate) peer_is_uncounted: bool,
+    /// When the attempt began.
+    pub(crate) attempt_since: Mono,
 }
 
 impl Facts<'_> {
-    /// How long every channel has been silent.
+    /// How long the job has not moved.
     pub(crate) fn silent_for(&self) -> Duration {
-        self.now.since(self.channels.last_activity())
+        self.now.since(self.movement.last().0)
+    }
+
+    /// How long every total of the tree (CPU, I/O, faults) and the card have been at rest.
+    pub(crate) fn totals_rest_for(&self) -> Duration {
+        let c = self.channels;
+        let all = [&c.gpu, &c.cpu, &c.faults, &c.io, &c.net, &c.memory];
+        let last = all.iter().map(|ch| ch.active).max().unwrap_or_default();
+        self.now.since(last)
     }
 
     /// Limit of silence in the present phase.
     pub(crate) fn silence_limit(&self) -> Duration {
         let configured = self.limits.phases.get(&self.phase).and_then(|l| l.silence);
         let prior = configured.unwrap_or_else(|| silence_prior(self.phase, self.t));
-        self.learned
-            .silence_limit(self.phase, prior, self.t)
-            .mul_f64(self.ratchet)
+        let learned = self.learned.silence_limit(self.phase, prior, self.t);
+        learned.max(self.longest_stay()).mul_f64(self.ratchet)
+    }
+
+    /// What the run itself has shown to be honest in this phase. The steps of a bar tell
+    /// more than the stay in the phase that has them.
+    pub(crate) fn longest_stay(&self) -> Duration {
+        let counted = matches!(
+            self.phase,
+            Phase::Sampling | Phase::Startup | Phase::Unknown
+        );
+        let stay = self.longest.filter(|_| !counted).unwrap_or_default();
+        stay.mul_f64(self.t.longest_stay_factor)
     }
 
     /// What the limit of a rule about a job that lives was raised by.
@@ -159,29 +179,28 @@ impl Facts<'_> {
         usual.map_or(Duration::ZERO, |u| secs(u.step_s))
     }
 
+    /// Whether the card's memory is full and system memory is mapped for it instead, while
+    /// the card draws some power above rest: the job goes on, much slower.
+    pub(crate) fn overflows(&self) -> bool {
+        let p = self.pressure;
+        let grown = p.gtt_taken().is_some_and(|g| g >= self.t.spill_gtt_mib);
+        p.vram_is_full(self.t) && grown && self.pace.bar().is_some()
+    }
+
     /// Whether something is known that explains a busy CPU beside an idle card.
     pub(crate) const fn works_elsewhere(&self) -> bool {
         self.on_cpu || !matches!(self.helpers, Helpers::None)
     }
 
-    /// Phases whose work is the CPU's: imports, reading weights, encoding the video,
-    /// mesh work.
+    /// Phases whose work is the CPU's: encoding the video, mesh work, and what is fetched.
+    /// Loading is the CPU's only while bytes move.
     pub(crate) const fn cpu_is_normal(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Startup
-                | Phase::Download
-                | Phase::ModelLoad
-                | Phase::MeshPost
-                | Phase::Save
-                | Phase::Offload
-                | Phase::Unknown
-        )
+        matches!(self.phase, Phase::Download | Phase::MeshPost | Phase::Save)
     }
 
     /// Whether the phase is one in which GPU work is expected and silence is judged.
     pub(crate) const fn judged(&self) -> bool {
-        self.job.in_flight() && !matches!(self.phase, Phase::Idle | Phase::Done)
+        self.job.job.in_flight() && !matches!(self.phase, Phase::Idle | Phase::Done)
     }
 }
 

@@ -26,11 +26,27 @@ const COMPILERS: &[&str] = &[
     "ptxas",
     "lto1",
     "ninja",
+    "opt",
+    "llc",
+    "triton",
+    "tritonc",
 ];
 
 /// Beginnings of the names of programs that encode pictures and videos; the wheels
 /// that bring ffmpeg name it `ffmpeg-linux-…`.
 const ENCODERS: &[&str] = &["ffmpeg", "x264", "x265", "SvtAv1", "gifski", "gifsicle"];
+
+/// Names of programs that pack and unpack archives.
+const ARCHIVERS: &[&str] = &[
+    "tar", "gzip", "gunzip", "pigz", "xz", "unxz", "zstd", "unzstd", "bzip2", "zip", "unzip", "7z",
+    "7za", "7zz", "bsdtar",
+];
+
+/// Whether a process of this name works for the job whenever it works: it compiles,
+/// encodes or unpacks.
+pub(super) fn works_for_the_job(name: &str) -> bool {
+    Helpers::of(&[name.to_owned()]) != Helpers::None || ARCHIVERS.contains(&name)
+}
 
 /// What the child processes do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

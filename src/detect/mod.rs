@@ -16,11 +16,17 @@ mod errors;
 mod facts;
 mod find;
 mod helpers;
+mod job;
 mod kernel;
 mod learn;
+mod line_shape;
+mod movement;
+mod observe;
 mod pace;
 mod placement;
 mod pressure;
+mod probes;
+mod questions;
 mod rates;
 mod rest;
 mod rule;
@@ -31,6 +37,7 @@ mod traceback;
 mod trouble;
 mod trust;
 mod verdict;
+mod waits;
 mod wake;
 mod warning;
 
@@ -40,7 +47,7 @@ use std::collections::BTreeMap;
 use crate::forecast::Card;
 use crate::model::{
     AgentBeat, AgentOp, Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, JobChange,
-    Limits, Mono, Speaker, Vendor, VerdictId,
+    Limits, Mono, Speaker, Vendor, VerdictId, Waits,
 };
 
 use agent::Agent;
@@ -50,13 +57,17 @@ use card::CardLevels;
 use channels::Channels;
 use context::Context;
 use facts::Facts;
-pub use facts::Job;
 use helpers::{Helpers, is_stopped};
+pub use job::Job;
+use job::{JobAnswer, Signs};
 pub use kernel::{culprit, read as kernel_fault};
 use learn::Learned;
+use line_shape::LineShapes;
+use movement::Movement;
 use pace::Pace;
 use placement::Placement;
 use pressure::Pressure;
+use probes::Probes;
 pub use threads::Working;
 use thresholds::secs;
 pub use thresholds::{Field, Thresholds};
@@ -69,6 +80,15 @@ enum Life {
     NotLaunched,
     Running,
     Over,
+}
+
+/// What is known of the program by its command.
+#[derive(Debug, Clone, Copy, Default)]
+struct Program {
+    /// It is a server, which has a job only between the words that begin and end one.
+    serves: bool,
+    /// An adapter knows it, so what it reads are weights.
+    is_known: bool,
 }
 
 /// Judges one run.
@@ -87,6 +107,18 @@ pub struct Detector {
     pace: Pace,
     pressure: Pressure,
     placement: Placement,
+    movement: Movement,
+    probes: Probes,
+    signs: Signs,
+    job_answer: JobAnswer,
+    /// What is known of the program before it says anything.
+    program: Program,
+    /// Lines that the program has said before.
+    shapes: LineShapes,
+    /// When it last said something new that no round of threads has explained yet.
+    new_words: Option<Mono>,
+    /// When threads were last read.
+    rounds: Option<Mono>,
     learned: Learned,
     attempt_since: Mono,
     life: Life,
@@ -122,6 +154,14 @@ impl Detector {
             pace: Pace::default(),
             pressure: Pressure::default(),
             placement: Placement::default(),
+            movement: Movement::new(Mono::ZERO),
+            probes: Probes::default(),
+            signs: Signs::default(),
+            job_answer: JobAnswer::unknown(Mono::ZERO),
+            program: Program::default(),
+            shapes: LineShapes::default(),
+            new_words: None,
+            rounds: None,
             learned: Learned::default(),
             attempt_since: Mono::ZERO,
             life: Life::NotLaunched,
@@ -171,8 +211,16 @@ impl Detector {
         self.channels = Channels::new(now, levels, self.channels.gpu_expected);
         let longest = std::mem::take(&mut self.context.longest);
         self.context = Context::new(now, on_cpu, longest);
+        self.context.serves = self.program.serves;
         self.agent = Agent::default();
-        self.pace = Pace::default();
+        self.movement = Movement::new(now);
+        self.probes = Probes::default();
+        self.signs = Signs::default();
+        self.job_answer = JobAnswer::unknown(now);
+        self.shapes = LineShapes::default();
+        self.new_words = None;
+        self.rounds = None;
+        self.pace = self.pace.begin();
         self.pressure = self.pressure.begin();
         self.placement = self.placement.begin();
         self.learned.begin(now);
@@ -194,6 +242,13 @@ impl Detector {
         self.tracer_is_ours = ignore;
     }
 
+    /// What the command says of the program: whether it is a server, and whether an adapter
+    /// knows it.
+    pub const fn set_program(&mut self, serves: bool, is_known: bool) {
+        self.program = Program { serves, is_known };
+        self.context.serves |= serves;
+    }
+
     /// The process is gone: nothing is judged until the next attempt.
     pub fn end_attempt(&mut self) {
         if self.life != Life::Over {
@@ -205,7 +260,7 @@ impl Detector {
 
     /// Folds one event in.
     pub fn observe(&mut self, env: &Envelope) {
-        let before = self.channels.last_activity();
+        let before = self.movement.last().0;
         self.last_seq = env.seq;
         let now = env.at;
         if now.since(self.last_at) > secs(self.thresholds.unseen_s) {
@@ -218,6 +273,7 @@ impl Detector {
         };
         match &env.event {
             Event::Sample(sample) => self.observe_sample(now, sample),
+            Event::Probe(probe) => self.observe_probe(now, probe),
             // a request of a page, or one more copy of an error, is no sign of life
             Event::Line(line) if error.is_none() && !signature::is_request(&line.text) => {
                 self.channels.output(now);
@@ -225,7 +281,11 @@ impl Detector {
             Event::Progress(p) => {
                 self.channels.progress(now);
                 let numbered = self.context.section.is_some();
-                if let Some(took) = self.pace.progress(now, p, numbered, &self.thresholds) {
+                let phase = self.context.phase;
+                if let Some(took) = self
+                    .pace
+                    .progress(now, (p, phase), numbered, &self.thresholds)
+                {
                     self.learned.step(self.context.phase, p.total, took);
                 }
                 if p.sampling && p.done > 0.0 {
@@ -236,7 +296,7 @@ impl Detector {
                 self.channels.progress(now);
                 if p.phase != self.context.phase || p.section != self.context.section {
                     self.pace.phase(now);
-                    let in_flight = self.context.job.in_flight();
+                    let in_flight = self.job_answer.job.in_flight();
                     self.learned.left(now, self.context.phase, in_flight);
                 }
             }
@@ -257,7 +317,13 @@ impl Detector {
         {
             self.context.failed_by_agent(now, why);
         }
-        let active = self.channels.last_activity();
+        let speaks = error.is_some()
+            || matches!(&env.event, Event::Line(line) if signature::is_request(&line.text));
+        self.observe_movement(env, speaks);
+        if !matches!(env.event, Event::Line(_) | Event::Tick) {
+            self.answer_job(now);
+        }
+        let active = self.movement.last().0;
         if active > before {
             self.learned.moved(active.since(before));
             self.active_seq = env.seq;
@@ -286,7 +352,7 @@ impl Detector {
             self.cut(now);
         }
         let net_counts = self.context.may_fetch();
-        let doing = match self.context.job {
+        let doing = match self.job_answer.job {
             _ if self.paused => Doing::Unknown,
             // the work that the card itself claims must not vouch for its counter
             Job::InFlight(_) if self.context.goes_on_unsaid() => Doing::Waiting,
@@ -301,8 +367,11 @@ impl Detector {
             self.gpu.as_ref(),
             net_counts,
             doing,
+            self.movement.last_but_cpu(),
             &self.thresholds,
         );
+        self.observe_signs(now, sample);
+        self.observe_readings(now, sample);
         self.observe_pressure(now, sample);
         let hard = self.channels.card_state.is_some_and(|s| s.hard);
         self.context.observe_after_bar(now, hard && !self.paused);
@@ -333,6 +402,8 @@ impl Detector {
     /// R7: windows begin anew.
     fn cut(&mut self, now: Mono) {
         self.channels.cut(now);
+        self.movement.cut(now);
+        self.probes.cut();
         self.pace.cut();
         self.pressure.cut();
         self.learned.cut();
@@ -397,14 +468,9 @@ impl Detector {
         self.channels.levels.trust()
     }
 
-    /// Whether every thread should be looked at each second.
-    pub fn wants_threads(&self) -> bool {
-        self.alarm != Alarm::Quiet
-    }
-
     /// Whether a job is in flight.
-    pub fn job(&self) -> Job {
-        self.context.job
+    pub const fn job(&self) -> Job {
+        self.job_answer.job
     }
 
     /// (CPU percent of the tree, read bytes a second, written bytes a second), as of
@@ -423,7 +489,23 @@ impl Detector {
         *self.ratchets.entry(verdict).or_insert(1.0) *= self.thresholds.ratchet_factor;
     }
 
+    /// The view that the rules are asked with. What the holder waits for is asked only once
+    /// the job does not move.
     fn facts(&self, now: Mono) -> Facts<'_> {
+        let mut facts = self.view(now);
+        facts.probed = self.probes.recent(now).is_some();
+        if facts.silent_for() >= secs(self.thresholds.silence_sign_s) {
+            facts.waits = self.waits(now);
+            facts.only_loaded = self.is_only_loaded(&facts.waits);
+            facts.peer_is_uncounted = self.peer_is_uncounted(now);
+            let holder = self.holder(now).and_then(|id| self.probes.thread(now, id));
+            facts.lock_is_orphaned = holder.is_some_and(|(_, t)| waits::lock_is_orphaned(&t.wait));
+        }
+        facts
+    }
+
+    /// The same without the third question.
+    fn view(&self, now: Mono) -> Facts<'_> {
         // one ratchet for the rules of a dead job: at most one alarm of theirs is up
         let ratchet = self
             .ratchets
@@ -434,6 +516,7 @@ impl Detector {
         Facts {
             now,
             channels: &self.channels,
+            movement: &self.movement,
             agent: &self.agent,
             pace: &self.pace,
             pressure: &self.pressure,
@@ -446,18 +529,25 @@ impl Detector {
             t: &self.thresholds,
             phase: self.context.phase,
             phase_since: self.context.phase_since,
-            job: self.context.job,
+            job: self.job_answer,
             on_cpu: self.context.on_cpu(),
             helpers: self.helpers,
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),
             seen: self.context.seen(now),
+            fault: self.context.trouble.page_fault(),
             spoilt: self.context.spoilt(),
             release: self.context.release,
             card: &self.card,
             vendor: self.vendor,
             longest: self.context.longest.get(&self.context.phase).copied(),
             ratchet,
+            waits: Waits::UNKNOWN,
+            probed: false,
+            only_loaded: false,
+            lock_is_orphaned: false,
+            peer_is_uncounted: false,
+            attempt_since: self.attempt_since,
         }
     }
 }
@@ -468,6 +558,7 @@ const fn is_warning(v: VerdictId) -> bool {
         v,
         VerdictId::DeviceMismatch
             | VerdictId::VramSpill
+            | VerdictId::MemoryFault
             | VerdictId::Thrash
             | VerdictId::Throttled
             | VerdictId::Crawl

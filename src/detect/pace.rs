@@ -1,17 +1,21 @@
 //! The pace of the bar at hand: how long a step usually takes, and whether it has
 //! become slow.
 //!
-//! A bar is measured against itself. One of another job or total, or a second one of
-//! the same, may count larger steps: that is the user's wish, no crawl. Only sections
-//! that the program numbers are known to be alike. What was usual is frozen where a slow stretch begins, so that the
-//! stretch cannot become what is usual.
+//! A bar is measured against itself first. One of another job or total may count larger
+//! steps, so only a pace that is several times slower than that of the same kind of step
+//! earlier in the run is a crawl; sections that the program numbers are alike. What was
+//! usual is frozen where a slow stretch begins, so that the stretch cannot become usual.
 
-use crate::model::{Mono, Progress};
+use std::time::Duration;
+
+use crate::model::{Mono, Phase, Progress};
 
 use super::thresholds::{Thresholds, secs};
 
 /// Steps of a bar that are kept; longer bars are measured by their first ones.
 const KEPT: usize = 512;
+/// A pace that is this many times slower than the one known is no usual one.
+const MUCH_SLOWER: f64 = 5.0;
 /// Slow steps that tell what the card drew when they began to be slow.
 const FIRST: usize = 3;
 
@@ -58,6 +62,11 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
+    /// How long one of its steps takes.
+    pub(crate) fn step(&self) -> Duration {
+        secs(self.step_s)
+    }
+
     /// How many times the usual.
     pub(crate) fn factor(&self) -> f64 {
         self.step_s / self.usual.step_s
@@ -89,6 +98,9 @@ impl Mean {
 pub(crate) struct Bar {
     what: Option<String>,
     total: Option<f64>,
+    /// It counts steps of a generation.
+    sampling: bool,
+    phase: Phase,
     /// When its first state came.
     pub(crate) began: Mono,
     done: f64,
@@ -114,12 +126,29 @@ pub(crate) struct Pace {
     bar: Option<Bar>,
     /// What was usual in the bar before, of the same job, name and total.
     before: Option<(Option<String>, Option<f64>, Usual)>,
+    /// The slow stretch with which the last bar ended, until something else begins.
+    ended_slow: Option<Stretch>,
+    /// What was usual for each kind of step over the jobs, sections and clips of the run.
+    remembered: Vec<(Kind, Usual)>,
 }
+
+/// A kind of step: the name of its bar and the phase in which it is drawn. The total is no
+/// part of it: another clip has another number of the same steps.
+type Kind = (Option<String>, Phase);
+
+/// Kinds that are remembered.
+const MOST_KINDS: usize = 64;
 
 impl Pace {
     /// The bar at hand.
     pub(crate) const fn bar(&self) -> Option<&Bar> {
         self.bar.as_ref()
+    }
+
+    /// Whether a bar of steps is not full.
+    pub(crate) fn is_unfilled(&self) -> bool {
+        let bar = self.bar.as_ref();
+        bar.is_some_and(|b| b.sampling && b.total.is_some_and(|t| b.done < t))
     }
 
     /// What was usual in the bar before this one, if that was of the same kind.
@@ -134,7 +163,7 @@ impl Pace {
     pub(crate) fn progress(
         &mut self,
         now: Mono,
-        p: &Progress,
+        (p, phase): (&Progress, Phase),
         numbered: bool,
         t: &Thresholds,
     ) -> Option<f64> {
@@ -143,8 +172,9 @@ impl Pace {
             .as_ref()
             .is_some_and(|b| b.what == p.what && same(b.total, p.total) && p.done >= b.done);
         if !goes_on {
+            self.ended_slow = None;
             self.leave();
-            self.bar = Some(Bar::new(now, p));
+            self.bar = Some(Bar::new(now, p, phase));
             let alike = self.before().filter(|_| numbered);
             if let Some(bar) = &mut self.bar {
                 bar.usual = alike;
@@ -152,9 +182,12 @@ impl Pace {
             return None;
         }
         let bar = self.bar.as_mut()?;
+        // a line that names the phase may come behind the first state of the bar
+        bar.phase = phase;
         let took = bar.advance(now, p.done, t);
         if bar.total.is_some_and(|total| p.done >= total) {
             // what follows are no steps of it
+            self.ended_slow = self.crawl(now, t);
             self.leave();
         }
         took
@@ -171,14 +204,60 @@ impl Pace {
     /// The phase or the section changed: what comes is another kind of step. The state
     /// of a bar that made it change belongs to it already.
     pub(crate) fn phase(&mut self, now: Mono) {
+        self.ended_slow = None;
         if self.bar.as_ref().is_some_and(|b| b.last != now) {
             self.leave();
         }
     }
 
-    /// Another job.
+    /// The steps at hand, or those of the bar that ended last, where they take several
+    /// times what is usual in their bar or was usual for their kind earlier in the run.
+    pub(crate) fn crawl(&self, now: Mono, t: &Thresholds) -> Option<Stretch> {
+        let Some(bar) = &self.bar else {
+            return self.ended_slow;
+        };
+        let beside_itself = bar.stretch(now, t.crawl_factor);
+        beside_itself.or_else(|| bar.slower_than(self.remembered()?, t.crawl_factor))
+    }
+
+    /// Another job: what was usual for its kinds of steps stays known.
     pub(crate) fn job(&mut self) {
-        *self = Self::default();
+        self.leave();
+        self.bar = None;
+        self.before = None;
+        self.ended_slow = None;
+    }
+
+    /// Another attempt.
+    pub(crate) fn begin(&self) -> Self {
+        Self {
+            remembered: self.remembered.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// What was usual for steps of the present kind in an earlier bar of the run.
+    pub(crate) fn remembered(&self) -> Option<Usual> {
+        let bar = self.bar.as_ref()?;
+        self.known(&(bar.what.clone(), bar.phase))
+    }
+
+    fn known(&self, kind: &Kind) -> Option<Usual> {
+        let found = self.remembered.iter().find(|(k, _)| k == kind);
+        found.map(|(_, usual)| *usual)
+    }
+
+    /// Remembers what was usual in a bar. A pace that would be a crawl beside the one that
+    /// is known is not what is usual.
+    fn remember(&mut self, kind: Kind, usual: Usual) {
+        let known = self.remembered.iter_mut().find(|(k, _)| *k == kind);
+        if let Some((_, known)) = known {
+            if usual.step_s <= known.step_s * MUCH_SLOWER {
+                *known = usual;
+            }
+        } else if self.remembered.len() < MOST_KINDS {
+            self.remembered.push((kind, usual));
+        }
     }
 
     /// R7: the step at hand is no measure.
@@ -192,16 +271,19 @@ impl Pace {
         if let Some(bar) = self.bar.take()
             && let Some(usual) = bar.usual
         {
+            self.remember((bar.what.clone(), bar.phase), usual);
             self.before = Some((bar.what, bar.total, usual));
         }
     }
 }
 
 impl Bar {
-    fn new(now: Mono, p: &Progress) -> Self {
+    fn new(now: Mono, p: &Progress, phase: Phase) -> Self {
         Self {
+            phase,
             what: p.what.clone(),
             total: p.total,
+            sampling: p.sampling,
             began: now,
             done: p.done,
             last: now,
@@ -286,9 +368,39 @@ impl Bar {
         self.median_s
     }
 
+    /// Steps that are left; absent: how many there are in all is not known.
+    pub(crate) fn left(&self) -> Option<f64> {
+        Some((self.total? - self.done).max(0.0))
+    }
+
     /// Steps so far and in all.
     pub(crate) const fn counted(&self) -> (f64, Option<f64>) {
         (self.done, self.total)
+    }
+
+    /// The whole bar as a slow stretch, where its steps take more than `factor` times what
+    /// was usual for their kind earlier in the run.
+    pub(crate) fn slower_than(&self, usual: Usual, factor: f64) -> Option<Stretch> {
+        let median = self.median_s?;
+        let first = self.steps.first()?;
+        if !is_slow(median, &usual, factor) {
+            return None;
+        }
+        let mean = |of: fn(&Step) -> Option<f64>| {
+            let mut mean = Mean::default();
+            self.steps.iter().for_each(|s| mean.add(of(s)));
+            mean.get()
+        };
+        Some(Stretch {
+            since: first.began,
+            ended: count(self.steps.len()),
+            step_s: median,
+            usual,
+            open: false,
+            power: mean(|s| s.power),
+            busy: mean(|s| s.busy),
+            power_at_first: None,
+        })
     }
 
     /// The last steps that took more than `factor` times the usual, if there are any.
@@ -381,10 +493,10 @@ mod tests {
         let t = Thresholds::DEFAULT;
         let mut pace = Pace::default();
         let mut now = Mono::from_secs(100);
-        pace.progress(now, &at(0.0, 50.0), false, &t);
+        pace.progress(now, (&at(0.0, 50.0), Phase::Sampling), false, &t);
         for (k, s) in took.iter().enumerate() {
             now += Duration::from_secs(*s);
-            pace.progress(now, &at(count(k + 1), 50.0), false, &t);
+            pace.progress(now, (&at(count(k + 1), 50.0), Phase::Sampling), false, &t);
         }
         (pace, now)
     }
@@ -426,10 +538,10 @@ mod tests {
         let later = now + Duration::from_secs(1);
         pace.phase(now);
         assert!(pace.bar().is_some(), "the bar itself changed the phase");
-        pace.progress(later, &at(0.0, 50.0), false, &t);
+        pace.progress(later, (&at(0.0, 50.0), Phase::Sampling), false, &t);
         assert_eq!(pace.bar().unwrap().median_s(), None);
         assert!((pace.before().unwrap().step_s - 4.0).abs() < 1e-9);
-        pace.progress(later, &at(0.0, 20.0), false, &t);
+        pace.progress(later, (&at(0.0, 20.0), Phase::Sampling), false, &t);
         assert_eq!(pace.before(), None);
         pace.job();
         assert!(pace.bar().is_none());
@@ -441,7 +553,7 @@ mod tests {
         let (mut pace, mut now) = bar(&[4, 4, 4, 4, 4]);
         pace.cut();
         now += Duration::from_secs(4000);
-        pace.progress(now, &at(6.0, 50.0), false, &t);
+        pace.progress(now, (&at(6.0, 50.0), Phase::Sampling), false, &t);
         assert_eq!(pace.bar().unwrap().stretch(now, 1.25), None);
     }
 }

@@ -24,8 +24,10 @@ const SHARE_OF_BUSIEST: u64 = 10;
 const NEW_THREAD_NS: u64 = 5_000_000;
 /// Per-thread rounds older than this say nothing about the present.
 const RECENT: Duration = Duration::from_secs(15);
+/// Time constant of a thread's mean load: bursts of a helper do not reach it.
+const MEAN_S: f64 = 5.0;
 
-/// What a round of thread samples says.
+/// What a round of thread samples says of the tree as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CpuActivity {
     /// A thread that works in this job ran.
@@ -36,8 +38,8 @@ pub(crate) enum CpuActivity {
     NoRound,
 }
 
-/// Names of threads that are told, most busy first.
-const TOLD: usize = 6;
+/// Names of threads in [`Working`], most busy first.
+const NAMED: usize = 6;
 
 /// Threads that did something in the last round.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,18 +51,29 @@ pub struct Working {
     pub threads: Vec<(String, f64)>,
 }
 
+/// Process and thread.
+pub(crate) type ThreadId = (u32, u32);
+
 #[derive(Debug, Clone, Default)]
 struct Known {
+    name: String,
     run_ns: u64,
     switches: u64,
     /// Run time that looked like work, since the attempt began.
     worked_ns: u64,
+    /// Run time in rounds in which the job moved.
+    credited_ns: u64,
+    /// Mean load, 100 = one core.
+    mean_percent: f64,
+    /// When it last did work, and when it last ran at all.
+    worked: Option<Mono>,
+    ran: Option<Mono>,
 }
 
 /// Remembers each thread of the tree.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadTracker {
-    known: HashMap<(u32, u32), Known>,
+    known: HashMap<ThreadId, Known>,
     last_round: Option<Mono>,
     working: Option<Working>,
 }
@@ -76,41 +89,93 @@ impl ThreadTracker {
         self.last_round.is_some_and(|r| now.since(r) <= RECENT)
     }
 
-    /// Folds a round in. An empty slice is no round.
-    pub(crate) fn observe(&mut self, now: Mono, threads: &[ThreadSample]) -> CpuActivity {
+    /// The thread of the job, as far as its work shows: the one that worked most while
+    /// the job moved, else the one that worked most at all.
+    ///
+    /// Work beside a job that rests does not count, or a thread that collects statistics
+    /// would become the thread of the job in a long hang.
+    pub(crate) fn most_worked(&self) -> Option<ThreadId> {
+        let by = |work: fn(&Known) -> u64| {
+            let ran = self.known.iter().filter(|(_, k)| work(k) > 0);
+            // of equal ones the oldest number, so that the answer does not depend on a hash
+            ran.max_by_key(|(id, k)| (work(k), std::cmp::Reverse(**id)))
+                .map(|(id, _)| *id)
+        };
+        by(|k| k.credited_ns).or_else(|| by(|k| k.worked_ns))
+    }
+
+    /// The same among the threads of one process.
+    pub(crate) fn most_worked_of(&self, pid: u32) -> Option<ThreadId> {
+        let of_it = self.known.iter().filter(|((p, _), _)| *p == pid);
+        of_it
+            .filter(|(_, k)| k.worked_ns > 0)
+            .max_by_key(|(id, k)| (k.credited_ns, k.worked_ns, std::cmp::Reverse(**id)))
+            .map(|(id, _)| *id)
+    }
+
+    /// When a thread last did work.
+    pub(crate) fn worked(&self, id: ThreadId) -> Option<Mono> {
+        self.known.get(&id)?.worked
+    }
+
+    /// When a thread last ran at all.
+    pub(crate) fn ran(&self, id: ThreadId) -> Option<Mono> {
+        self.known.get(&id)?.ran
+    }
+
+    /// Name of a thread.
+    pub(crate) fn name(&self, id: ThreadId) -> Option<&str> {
+        Some(self.known.get(&id)?.name.as_str())
+    }
+
+    /// Threads whose mean load is at least this, 100 = one core.
+    pub(crate) fn busy(&self, percent: f64) -> impl Iterator<Item = ThreadId> {
+        let busy = self.known.iter();
+        busy.filter(move |(_, k)| k.mean_percent >= percent)
+            .map(|(id, _)| *id)
+    }
+
+    /// Names of processes of which a thread did work since `since`, by their main threads.
+    pub(crate) fn worked_since(&self, since: Mono) -> impl Iterator<Item = &str> {
+        let worked = self.known.iter();
+        worked
+            .filter(move |(_, k)| k.worked.is_some_and(|at| at >= since))
+            .filter_map(|((pid, _), _)| self.name((*pid, *pid)))
+    }
+
+    /// Folds a round in. An empty slice is no round. `moved`: the job moved since the last
+    /// round, by something else than the CPU time of a thread.
+    pub(crate) fn observe(
+        &mut self,
+        now: Mono,
+        threads: &[ThreadSample],
+        moved: impl Fn(Mono) -> bool,
+    ) -> CpuActivity {
         if threads.is_empty() {
             return CpuActivity::NoRound;
         }
-        let first = self.last_round.is_none();
-        let dt = self.last_round.map_or(Duration::ZERO, |r| now.since(r));
-        self.last_round = Some(now);
+        let before = self.last_round.replace(now);
+        let dt = before.map_or(Duration::ZERO, |r| now.since(r));
+        let credit = before.is_some_and(moved);
 
         let mut ran = Vec::new();
         let mut names = BTreeMap::<&str, u64>::new();
         let mut next = HashMap::with_capacity(threads.len());
         for t in threads {
             let key = (t.pid, t.tid);
-            let mut known = self.known.remove(&key);
+            let known = self.known.remove(&key);
             let is_new = known.is_none();
-            let k = known.get_or_insert_with(Known::default);
-            let run = t.run_ns.saturating_sub(k.run_ns);
-            let switches = t.switches.saturating_sub(k.switches);
-            let work = if is_new {
-                run >= NEW_THREAD_NS
-            } else {
-                is_work(run, switches, dt)
-            };
-            if work {
-                k.worked_ns += run;
+            let mut k = known.unwrap_or_default();
+            if k.take_round(now, dt, t, is_new, credit) {
                 ran.push(key);
-                *names.entry(&t.name).or_default() += run;
+                *names.entry(&t.name).or_default() += t.run_ns.saturating_sub(k.run_ns);
             }
             k.run_ns = t.run_ns;
             k.switches = t.switches;
-            next.extend(known.map(|k| (key, k)));
+            next.insert(key, k);
         }
         self.known = next;
-        if first {
+        if before.is_none() {
             return CpuActivity::NoRound;
         }
         self.working = Some(Working {
@@ -131,6 +196,45 @@ impl ThreadTracker {
     }
 }
 
+impl Known {
+    /// Takes what a round says of the thread; gives whether it did work.
+    fn take_round(
+        &mut self,
+        now: Mono,
+        dt: Duration,
+        t: &ThreadSample,
+        is_new: bool,
+        credit: bool,
+    ) -> bool {
+        if self.name != t.name {
+            self.name.clone_from(&t.name);
+        }
+        let run = t.run_ns.saturating_sub(self.run_ns);
+        let switches = t.switches.saturating_sub(self.switches);
+        if !is_new && run > 0 {
+            self.ran = Some(now);
+        }
+        if !is_new && !dt.is_zero() {
+            let percent = Duration::from_nanos(run).as_secs_f64() / dt.as_secs_f64() * 100.0;
+            let weight = (dt.as_secs_f64() / MEAN_S).min(1.0);
+            self.mean_percent += (percent - self.mean_percent) * weight;
+        }
+        let work = if is_new {
+            run >= NEW_THREAD_NS
+        } else {
+            is_work(run, switches, dt)
+        };
+        if work {
+            self.worked = Some(now);
+            self.worked_ns += run;
+            if credit {
+                self.credited_ns += run;
+            }
+        }
+        work
+    }
+}
+
 /// CPU percent of each name over `dt`, most busy first.
 fn shares(names: BTreeMap<&str, u64>, dt: Duration) -> Vec<(String, f64)> {
     let whole = dt.as_secs_f64();
@@ -141,7 +245,7 @@ fn shares(names: BTreeMap<&str, u64>, dt: Duration) -> Vec<(String, f64)> {
     names.sort_by_key(|(_, run)| std::cmp::Reverse(*run));
     names
         .into_iter()
-        .take(TOLD)
+        .take(NAMED)
         .map(|(name, run)| {
             let run = Duration::from_nanos(run).as_secs_f64();
             (name.to_owned(), run / whole * 100.0)
@@ -181,7 +285,7 @@ mod tests {
         let mut last = CpuActivity::NoRound;
         for (i, row) in rows.iter().enumerate() {
             let threads: Vec<_> = row.iter().map(|&(t, r, s)| thread(t, r, s)).collect();
-            last = tracker.observe(Mono(2000 * i as u64), &threads);
+            last = tracker.observe(Mono(2000 * i as u64), &threads, |_| false);
         }
         last
     }
@@ -227,14 +331,16 @@ mod tests {
     #[test]
     fn a_server_thread_that_answers_a_browser_is_not_the_worker() {
         let mut tracker = ThreadTracker::default();
-        tracker.observe(Mono(0), &[thread(1, 0, 0), thread(2, 0, 0)]);
+        tracker.observe(Mono(0), &[thread(1, 0, 0), thread(2, 0, 0)], |_| false);
         tracker.observe(
             Mono(2000),
             &[thread(1, 20 * MS, 4), thread(2, 1900 * MS, 10)],
+            |_| false,
         );
         let got = tracker.observe(
             Mono(4000),
             &[thread(1, 24 * MS, 6), thread(2, 1900 * MS, 10)],
+            |_| false,
         );
         assert_eq!(got, CpuActivity::Quiet);
     }
@@ -252,7 +358,7 @@ mod tests {
             named(3, "MIOpenComp", 0),
             named(4, "idle", 0),
         ];
-        tracker.observe(Mono(0), &before);
+        tracker.observe(Mono(0), &before, |_| false);
         assert_eq!(tracker.working(), None, "one round is no difference");
         let after = [
             named(1, "python", 1960 * MS),
@@ -260,21 +366,24 @@ mod tests {
             named(3, "MIOpenComp", 1000 * MS),
             named(4, "idle", 0),
         ];
-        tracker.observe(Mono(2000), &after);
+        tracker.observe(Mono(2000), &after, |_| false);
         let working = tracker.working().unwrap();
         assert_eq!(working.at, Mono(2000));
         let told: Vec<_> = (working.threads.iter())
             .map(|(name, share)| format!("{name} {share:.1}"))
             .collect();
         assert_eq!(told, ["MIOpenComp 110.0", "python 98.0"]);
-        tracker.observe(Mono(4000), &[]);
+        tracker.observe(Mono(4000), &[], |_| false);
         assert_eq!(tracker.working().map(|w| w.at), Some(Mono(2000)));
     }
 
     #[test]
     fn no_threads_is_no_round() {
         let mut tracker = ThreadTracker::default();
-        assert_eq!(tracker.observe(Mono(0), &[]), CpuActivity::NoRound);
+        assert_eq!(
+            tracker.observe(Mono(0), &[], |_| false),
+            CpuActivity::NoRound
+        );
         assert!(!tracker.recent(Mono(0)));
     }
 }

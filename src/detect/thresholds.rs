@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use crate::model::TimeScale;
+
 /// One threshold, for tests that go through all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
@@ -66,6 +68,35 @@ thresholds! {
     learned_after_count = 5.0,
     /// A learned limit is this many times the longest silence seen in the phase.
     learned_factor = 5.0,
+
+    // the job (docs/judgement.md)
+    /// Memory of the card that the tree holds beyond an open context: a sign of a generation.
+    sign_vram_mib = 64.0,
+    /// Bytes that a known program has read in a recording: a sign of a generation.
+    sign_read_mib = 256.0,
+    /// A server that announces no jobs has one once its card works for this long.
+    unannounced_s = 10.0,
+    /// Probes are taken once the job was not seen to move for this long.
+    probe_after_s = 8.0,
+    /// Bytes to and from peers outside the tree that are no keep-alive.
+    network_job_bps = 4_000.0,
+    /// Over this window.
+    network_window_s = 10.0,
+    /// Mean load of another thread that takes the place of a holder that waits.
+    handed_over_pct = 50.0,
+    /// A wait for a peer, a lock or time is shown after this long.
+    remote_wait_s = 60.0,
+    /// `not_ended`: the result is written and nothing moves for this long.
+    not_ended_s = 60.0,
+    /// A download without a byte is started again only after this long.
+    download_restart_s = 900.0,
+    /// An operation of a resting card in flight for this long is slow, at twice that hung.
+    op_slow_s = 300.0,
+    /// Or this many times the longest of its kind, where that is longer.
+    op_slow_factor = 5.0,
+    /// The limit of silence is at least this many times the longest stay in the phase that
+    /// this run completed.
+    longest_stay_factor = 1.5,
 
     // search
     /// Multiple of the plan's `find_limit` in force (R1: 120 s itself).
@@ -271,6 +302,12 @@ thresholds! {
     /// Or less than this, where that is less: a decode fits into it.
     offload_free_mib = 10_240.0,
 
+    /// A job that ends within this time at its pace is not started again for being slow.
+    ends_soon_s = 120.0,
+    /// `vram_spill` without growing mapped memory: the card draws less than this share of
+    /// what it drew at the usual pace.
+    spill_power_share = 0.6,
+
     // where it runs
     /// `cpu_fallback`: the job's steps keep the CPU this busy ...
     fallback_cpu_pct = 180.0,
@@ -302,7 +339,22 @@ impl Thresholds {
     pub const fn fields() -> &'static [Field] {
         Self::FIELDS
     }
+
+    /// The numbers for a run whose clock goes this fast. Its limits pass on that clock as they
+    /// are; what the machine and the supervisor themselves need takes real time.
+    #[must_use]
+    pub fn at_scale(mut self, scale: TimeScale) -> Self {
+        let of_machine = |f: &&Field| OF_MACHINE.contains(&f.name);
+        for field in Self::FIELDS.iter().filter(of_machine) {
+            let real = (field.get)(&self);
+            (field.set)(&mut self, real * f64::from(scale.factor()));
+        }
+        self
+    }
 }
+
+/// Times that a busy machine, or a card, needs at any time scale.
+const OF_MACHINE: &[&str] = &["live_s", "warm_up_s", "unseen_s", "settle_s"];
 
 /// A threshold in seconds as a time; what cannot be one is none.
 pub(super) fn secs(s: f64) -> Duration {
@@ -313,6 +365,31 @@ pub(super) fn secs(s: f64) -> Duration {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn limits_stay_at_any_time_scale_and_needs_of_the_machine_take_real_time() {
+        let scale = TimeScale::try_from(4).unwrap();
+        let scaled = Thresholds::DEFAULT.at_scale(scale);
+        for name in OF_MACHINE {
+            assert!(
+                Thresholds::fields().iter().any(|f| f.name == *name),
+                "{name}"
+            );
+        }
+        for field in Thresholds::fields() {
+            let (real, at_scale) = ((field.get)(&Thresholds::DEFAULT), (field.get)(&scaled));
+            let want = if OF_MACHINE.contains(&field.name) {
+                4.0
+            } else {
+                1.0
+            };
+            assert!((at_scale / real - want).abs() < 1e-9, "{}", field.name);
+        }
+        assert_eq!(
+            Thresholds::DEFAULT.at_scale(TimeScale::REAL),
+            Thresholds::DEFAULT
+        );
+    }
 
     #[test]
     fn every_field_can_be_read_and_set_by_its_name() {

@@ -108,6 +108,12 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
+    /// A page fault of the card that a process of ours caused.
+    pub(super) fn page_fault(&self) -> Option<&Seen> {
+        let mut seen = self.entries.iter().map(|e| &e.seen);
+        seen.find(|s| s.verdict == VerdictId::MemoryFault)
+    }
+
     pub(super) fn line(&mut self, cite: &Cite, cards: &Cards, pids: &BTreeSet<u32>) {
         let (now, text) = (cite.at, cite.text.as_str());
         if let Some(fault) = kernel::read(text) {

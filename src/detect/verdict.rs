@@ -3,7 +3,8 @@
 use crate::model::{ActionId, Cite, Finding, Health, Mono, NextStep, Verdict, VerdictId};
 
 use super::Detector;
-use super::facts::{Facts, Job};
+use super::facts::Facts;
+use super::job::Job;
 use super::rule::{self, Signs};
 
 impl Detector {
@@ -25,16 +26,17 @@ impl Detector {
                     rule::span(c)
                 ),
             ),
-            _ if self.context.job == Job::Unknown && id == VerdictId::Healthy => {
-                (Health::Starting, "the program starts".to_owned())
+            _ if self.job_answer.job == Job::Unknown && id == VerdictId::Healthy => {
+                (Health::Starting, sentence)
             }
+            _ if id == VerdictId::Quiet => (Health::Quiet, sentence),
             _ => (Health::Healthy, sentence),
         };
         let mut v = self.verdict_of(id, health, &sentence, facts.now);
         if facts.judged() {
             v.next = Some(NextStep {
                 what: format!("silence limit in {}", self.context.phase),
-                at: self.channels.last_activity() + facts.silence_limit(),
+                at: self.movement.last().0 + facts.silence_limit(),
             });
         }
         v
@@ -100,7 +102,7 @@ impl Detector {
             remedy: None,
             action: ActionId::None,
             next: None,
-            questions: None,
+            questions: (self.life == super::Life::Running).then(|| Box::new(self.questions(now))),
         }
     }
 }

@@ -15,7 +15,10 @@ use super::readings::CARD;
 /// The family that a recording's command line suggests.
 pub fn kind(meta: &Meta) -> AdapterKind {
     let (cwd, names) = folder(meta);
-    AdapterKind::detect(&meta.argv, cwd, &names)
+    AdapterKind::detect(&meta.argv, cwd, |folder| {
+        let own = folder == cwd;
+        own.then(|| names.clone()).unwrap_or_default()
+    })
 }
 
 /// The working directory that the program's name suggests, and what lies there.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::detect::{Thresholds, culprit, kernel_fault};
 use crate::model::event::{Decision, EvidenceReport, RunStarted, Standstill};
 use crate::model::{
-    AttemptSpec, Effect, Envelope, Event, ExitReport, ExitStatus, Line, Mono, Phase, Stream,
-    Verdict,
+    AttemptSpec, Effect, Envelope, Event, ExitReport, ExitStatus, JobChange, Line, Mono, Phase,
+    Stream, Verdict,
 };
 use crate::run::{RunState, reduce, rejudge};
 use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
@@ -78,6 +78,8 @@ pub enum Told {
     Decision(Box<Decision>),
     /// The workload entered a phase.
     Phase(Phase),
+    /// A job began or ended.
+    Job(JobChange),
 }
 
 /// Where in the recording something stands.
@@ -391,6 +393,7 @@ impl Player {
             Event::Verdict(v) => Told::Verdict(v.clone()),
             Event::Decision(d) => Told::Decision(d.clone()),
             Event::Phase(p) => Told::Phase(p.phase),
+            Event::Job(change) => Told::Job(change.clone()),
             _ => return,
         };
         self.told.push((self.t, told));

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::model::{ActionId, Cite, Health, Phase, Severity, Verdict, VerdictId};
+use crate::model::{ActionId, Cite, Health, JobChange, Phase, Severity, Verdict, VerdictId};
 
 use super::notes::Notes;
 use super::remedy;
@@ -34,6 +34,8 @@ struct Held {
     onset: f64,
     verdict: Verdict,
     findings: Vec<Found>,
+    /// A job came to its result afterwards.
+    resolved: bool,
 }
 
 /// See the module.
@@ -42,12 +44,33 @@ pub(super) struct Story {
     /// One of each verdict that is a fault, in the order in which they came.
     faults: Vec<Held>,
     last: Option<Held>,
+    /// What was shown last.
+    shown: Option<VerdictId>,
+    /// The last job ended with an error: that the program ends well after it resolves nothing.
+    job_failed: bool,
     history: Vec<Change>,
     suspicions: Vec<Change>,
     more: u64,
 }
 
 impl Story {
+    /// Takes the begin or the end of a job.
+    pub(super) fn observe_job(&mut self, change: &JobChange) {
+        match change {
+            JobChange::Started => self.job_failed = false,
+            JobChange::Failed { .. } => self.job_failed = true,
+            JobChange::Done => self.resolve(),
+            JobChange::Waiting => {}
+        }
+    }
+
+    /// A success: what was wrong before it is past.
+    fn resolve(&mut self) {
+        for fault in &mut self.faults {
+            fault.resolved = true;
+        }
+    }
+
     /// Takes a judgement that is news.
     pub(super) fn tell(&mut self, t: f64, verdict: &Verdict, names: &impl Names) {
         let change = Change {
@@ -76,7 +99,12 @@ impl Story {
             onset: round(names.seconds(verdict.onset).max(0.0)),
             verdict: verdict.clone(),
             findings: found(verdict, names),
+            resolved: false,
         };
+        self.shown = Some(verdict.id);
+        if verdict.id == VerdictId::Finished && !self.job_failed {
+            self.resolve();
+        }
         if verdict.id.is_no_fault() {
             self.last = Some(held);
         } else if let Some(known) = self.known(verdict.id) {
@@ -109,9 +137,21 @@ impl Story {
         self.faults.iter_mut().find(|h| h.verdict.id == id)
     }
 
+    /// The answer: the most severe error that no later success resolved; a warning only
+    /// if it still holds at the end; else the last that was no fault.
     fn main(&self) -> Option<&Held> {
         let key = |h: &&Held| place(h.verdict.id);
-        self.faults.iter().min_by_key(key).or(self.last.as_ref())
+        let stands = |h: &&Held| {
+            let error = h.verdict.id.severity() >= Severity::Error
+                || matches!(
+                    h.verdict.health,
+                    Health::Failed | Health::Failing | Health::Hung
+                );
+            let holds = self.shown == Some(h.verdict.id);
+            holds || (error && !h.resolved)
+        };
+        let standing = self.faults.iter().filter(stands);
+        standing.min_by_key(key).or(self.last.as_ref())
     }
 
     /// The longest wait that is no fault: when it began, how long it took.
@@ -157,6 +197,7 @@ impl Story {
             onset: 0.0,
             verdict: end.clone(),
             findings: Vec::new(),
+            resolved: false,
         });
         let mut v = main.verdict;
         let fault = !v.id.is_no_fault();
@@ -223,6 +264,7 @@ impl Story {
 impl Held {
     /// The same verdict once more: what it rests on grows, when it began stays.
     fn more(&mut self, later: Self) {
+        self.resolved = later.resolved;
         let first = self.verdict.phase == later.verdict.phase;
         for finding in later.findings {
             let known = |f: &Found| (f.verdict, &f.text) == (finding.verdict, &finding.text);

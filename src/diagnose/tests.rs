@@ -8,7 +8,8 @@ use super::notes::Notes;
 use super::report::{Cited, OpenSearch, Report, SCHEMA, SourceKind, Words};
 use super::story::{Names, Story};
 use crate::model::{
-    Cite, CiteKind, Considered, Finding, Health, Mono, Phase, Remedy, RuleState, Verdict, VerdictId,
+    Cite, CiteKind, Considered, Finding, Health, JobChange, Mono, Phase, Remedy, RuleState,
+    Verdict, VerdictId,
 };
 
 const DOC: &str = include_str!("../../docs/diagnose.md");
@@ -172,6 +173,47 @@ fn the_most_severe_is_the_answer_and_a_cause_before_an_end() {
     assert_eq!(
         told,
         [VerdictId::GpuOom, VerdictId::SilentHang, VerdictId::Killed]
+    );
+}
+
+/// The main answer after these verdicts and changes of the job.
+fn main_of(told: &[Result<(VerdictId, Health), JobChange>]) -> VerdictId {
+    let mut story = Story::default();
+    for (n, what) in (0u32..).zip(told) {
+        match what {
+            Ok((id, health)) => story.tell(f64::from(n), &verdict(*id, *health, 1), &Plain),
+            Err(change) => story.observe_job(change),
+        }
+    }
+    let end = verdict(VerdictId::Healthy, Health::Healthy, 1);
+    let report = story.report(SourceKind::Case, (&end, 400.0), &Plain, Notes::default());
+    report.verdict
+}
+
+#[test]
+fn a_warning_that_cleared_and_an_error_that_a_success_resolved_are_not_the_answer() {
+    use JobChange::{Done, Started};
+    let failed = || Err(JobChange::Failed { why: None });
+    let well = || Ok((VerdictId::Healthy, Health::Healthy));
+    let hot = || Ok((VerdictId::Throttled, Health::Slow));
+    let slow = || Ok((VerdictId::Crawl, Health::Slow));
+    let oom = || Ok((VerdictId::GpuOom, Health::Failing));
+    let over = || Ok((VerdictId::Finished, Health::Finished));
+    assert_eq!(main_of(&[hot(), well()]), VerdictId::Healthy);
+    assert_eq!(main_of(&[hot(), slow()]), VerdictId::Crawl);
+    assert_eq!(main_of(&[slow(), hot()]), VerdictId::Throttled);
+    assert_eq!(main_of(&[oom(), hot()]), VerdictId::GpuOom);
+    // the next job came to its result
+    let next = [failed(), oom(), Err(Started), well(), Err(Done), well()];
+    assert_eq!(main_of(&next), VerdictId::Healthy);
+    // it only began, or the program ended without one
+    assert_eq!(main_of(&next[..4]), VerdictId::GpuOom);
+    assert_eq!(main_of(&[failed(), oom(), over()]), VerdictId::GpuOom);
+    assert_eq!(main_of(&[oom(), over()]), VerdictId::Finished);
+    // told again after the success
+    assert_eq!(
+        main_of(&[oom(), Err(Done), failed(), oom(), well()]),
+        VerdictId::GpuOom
     );
 }
 

@@ -124,6 +124,10 @@ pub struct AgentHello {
     pub python: String,
     /// SIGUSR2 makes the process write its stacks.
     pub stacks_by_signal: bool,
+    /// Rank in a group of equal processes (`RANK`, as torchrun and accelerate set it);
+    /// absent: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
 }
 
 /// The heartbeat.
@@ -144,6 +148,25 @@ pub struct AgentBeat {
     pub memory: Option<AgentMemory>,
     /// CPU time of the process.
     pub cpu_ms: u64,
+    /// Whether a job runs in this process; absent: none has begun here yet, or an earlier
+    /// version does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<bool>,
+    /// Native id of the holder: the thread of the oldest operation that stays, else of the
+    /// job, else of the innermost phase; absent: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<u32>,
+    /// Digest of the outer part of the holder's Python stack that stayed over the last
+    /// seconds; absent: the holder has not been watched for that long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
+}
+
+impl AgentBeat {
+    /// Whether it speaks for a job in its process: a job, a phase of one, or an operation.
+    pub fn shows_work(&self) -> bool {
+        self.job == Some(true) || self.op.is_some() || self.phase.is_some_and(Phase::is_of_a_job)
+    }
 }
 
 /// An operation in flight.
@@ -163,6 +186,9 @@ pub struct AgentOp {
     pub tier: String,
     /// How long it had been in flight when this was told.
     pub age_ms: u64,
+    /// Native id of its thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
 }
 
 impl AgentOp {

@@ -90,9 +90,10 @@ pub struct AgentSetting {
 }
 
 /// Every one, by name.
-pub const AGENT_SETTINGS: [AgentSetting; 21] = [
+pub const AGENT_SETTINGS: [AgentSetting; 22] = [
     word("conv", &["off", "watch", "fallback"]),
     word("conv2d_tier", &["native", "nocudnn", "cpu"]),
+    word("conv_scope", &["all", "decoder"]),
     word("conv_tier", &["native", "split", "nocudnn", "cpu"]),
     word("device_placement", &["warn", "execution_device"]),
     word("full_unload", FLAG),

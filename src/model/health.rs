@@ -16,6 +16,10 @@ pub enum Health {
     Starting,
     /// Advancing, or rightly idle.
     Healthy,
+    /// Nothing shows that a job is in flight: neither well nor ill.
+    Quiet,
+    /// Stopped or traced; nothing is judged meanwhile.
+    Paused,
     /// Alive but late.
     Slow,
     /// Signs of a hang; not sure yet.
@@ -38,6 +42,8 @@ impl Health {
         match self {
             Self::Starting => "STARTING",
             Self::Healthy => "HEALTHY",
+            Self::Quiet => "QUIET",
+            Self::Paused => "PAUSED",
             Self::Slow => "SLOW",
             Self::Suspect => "SUSPECT",
             Self::Hung => "HUNG",

@@ -26,6 +26,7 @@ pub mod resend;
 pub mod sample;
 pub mod setting;
 pub mod time;
+pub mod time_scale;
 pub mod trust;
 pub mod units;
 pub mod visible;
@@ -63,6 +64,7 @@ pub use sample::{
 };
 pub use setting::{Chosen, Chosens, Effective, Follow, Origin, Setting};
 pub use time::Mono;
+pub use time_scale::TimeScale;
 pub use trust::{BusyTrust, IdleBaseline};
 pub use units::Bytes;
 pub use vocab::{ActionId, Phase, Severity, Tier, VerdictId};

@@ -13,6 +13,7 @@ use super::effect::Signal;
 use super::gpu::GpuId;
 use super::setting::{Chosens, Effective, Follow, Setting};
 use super::time::duration_ms;
+use super::time_scale::TimeScale;
 use super::units::Bytes;
 use super::vocab::{ActionId, Phase, Tier, VerdictId};
 
@@ -212,4 +213,7 @@ pub struct Plan {
     /// Countdown before a kill; zero when headless.
     #[serde(with = "duration_ms", rename = "countdown_ms")]
     pub countdown: Duration,
+    /// How fast the run's clock goes; only end-to-end tests have another than the real one.
+    #[serde(default, skip_serializing_if = "TimeScale::is_real")]
+    pub time_scale: TimeScale,
 }

@@ -17,6 +17,9 @@ pub struct Probe {
     /// Processes beyond that bound.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u32,
+    /// Threads beyond [`Probe::MOST_THREADS`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub threads_left_out: u32,
     /// Bytes over connections that the tree opened to peers outside it.
     pub network: Metric<PeerTraffic>,
     /// How long the look took, in microseconds.
@@ -51,7 +54,8 @@ pub struct PeerTraffic {
     pub sent: u64,
     /// Connections.
     pub connections: u32,
-    /// Connections without byte counts: Unix sockets, UDP, another network namespace.
+    /// Connections without byte counts: Unix sockets, UDP, another network namespace, and
+    /// each process whose descriptors cannot be read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u32,
 }
@@ -83,7 +87,8 @@ pub struct ProbedProcess {
     /// The process that traces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracer: Option<Tracer>,
-    /// Why its descriptors could not be read; absent: they could.
+    /// Why its descriptors could not be read; absent: they could. What they showed in an
+    /// earlier probe is then repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// Its threads, the main thread first.
@@ -137,12 +142,18 @@ pub struct ProbedThread {
 pub enum Wait {
     /// It runs, or is ready to run.
     Running,
+    /// It is blocked outside a system call: a page fault, a stop.
+    Blocked {
+        /// Kernel function, where readable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        channel: Option<String>,
+    },
     /// A system call.
     Call {
         /// Its name: `futex`, `epoll_wait`, `ioctl`; `syscall_N` where it is not known by name.
         call: String,
-        /// Its time limit in milliseconds, where it has one; absent: it waits for ever, or
-        /// the limit cannot be read.
+        /// Its time limit in milliseconds, where it has one; of a limit that is a moment, the
+        /// time left. Absent: it waits for ever, or the limit cannot be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         /// What it waits on; empty where the call names no descriptor or it cannot be read.
@@ -192,7 +203,8 @@ pub enum WaitTarget {
     },
     /// A pipe or FIFO.
     Pipe {
-        /// Processes of the tree that hold the other end, the waiting one left out.
+        /// Processes of the tree that hold the other end. The waiting one is named only
+        /// where no other holds it: then one of its own threads is at the other end.
         ends: Vec<u32>,
     },
     /// A terminal, or standard input that is one.

@@ -268,6 +268,11 @@ impl Phase {
     pub const fn says_something(self) -> bool {
         !matches!(self, Self::Startup | Self::Unknown)
     }
+
+    /// Whether a job is in flight in this phase.
+    pub const fn is_of_a_job(self) -> bool {
+        self.says_something() && !matches!(self, Self::Idle | Self::Done)
+    }
 }
 
 impl VerdictId {

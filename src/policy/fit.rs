@@ -140,6 +140,7 @@ mod tests {
                 dtype: "float16".to_owned(),
                 device: device.to_owned(),
                 tier: tier.to_owned(),
+                tid: None,
                 age_ms: 60_000,
             }),
             backend: Backend::Hip,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::model::setting::{FIND_ENFORCE, FIND_MODE};
 use crate::model::{
     AgentWay, Answers, Baselines, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId, KillPlan,
-    Limits, PhaseLimits, Plan, Rung, RungId, Setting, VerdictId,
+    Limits, PhaseLimits, Plan, Rung, RungId, Setting, TimeScale, VerdictId,
 };
 
 use super::knob::same_value;
@@ -160,6 +160,7 @@ pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
             .map_or(inputs.server, |s| s.value),
         end_after_result: false,
         countdown: inputs.countdown,
+        time_scale: TimeScale::REAL,
     };
     plan.effective = effective(profile, inputs, &plan, &zero.idle);
     Resolved { plan, notices }

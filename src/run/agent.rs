@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::detect::Presence;
-use crate::model::{AgentWay, AgentWord, AttemptSpec, Event, Phase, RungId, VerdictId};
+use crate::model::{AgentWay, AgentWord, AttemptSpec, Event, RungId, VerdictId};
 
 use super::snapshot::{AgentState, AgentView};
 use super::state::RunState;
@@ -32,16 +32,6 @@ impl RunState {
     /// The rung in force that sets this setting, if one does.
     pub fn setter(&self, key: &str) -> Option<RungId> {
         self.position.sets(&self.plan, key)
-    }
-
-    /// Phases to which the rung in force that sets a convolution tier confines it: a rung for the
-    /// decode reaches the decoder alone. Empty: everywhere, as a profile or the user sets it.
-    pub fn conv_tier_phases(&self) -> Vec<Phase> {
-        let setter = self
-            .setter("conv_tier")
-            .or_else(|| self.setter("conv2d_tier"));
-        let rung = setter.and_then(|id| self.plan.ladder.iter().find(|r| r.id == id));
-        rung.map_or_else(Vec::new, |r| r.phases.clone())
     }
 
     /// The fault that this attempt was begun to answer; none where it is the first, or the user asked for it.

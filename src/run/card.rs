@@ -21,7 +21,7 @@ impl RunState {
         // a card that another program works on already is never read at rest
         self.is_attached()
             || self.plan.gpu.is_none()
-            || self.now.since(Mono::ZERO) >= FIRST_READINGS
+            || self.now.since(Mono::ZERO) >= self.of_machine(FIRST_READINGS)
             || (self.vram_before.is_some()
                 && (self.detector.idle_is_settled() || self.card().is_some_and(silent)))
     }

@@ -56,13 +56,18 @@ impl RunState {
         self.evidence_pending()
             || self
                 .evidence_at
-                .is_some_and(|at| self.now.since(at) < AFTER_EVIDENCE)
+                .is_some_and(|at| self.now.since(at) < self.of_machine(AFTER_EVIDENCE))
+    }
+
+    /// A limit on the machine's own work, which goes no faster at a time scale.
+    pub(super) fn of_machine(&self, limit: Duration) -> Duration {
+        self.started.plan.time_scale.run_time(limit)
     }
 
     /// Whether a kill still has to wait for evidence.
     fn evidence_pending(&self) -> bool {
         self.pending
-            .is_some_and(|p| self.now.since(p.since) < EVIDENCE_LIMIT)
+            .is_some_and(|p| self.now.since(p.since) < self.of_machine(EVIDENCE_LIMIT))
     }
 
     /// The user asks for a graceful end; a second time: at once.
@@ -205,7 +210,7 @@ impl RunState {
                 }
             }
             Step::Killing { since, asked } => {
-                if now.since(since) >= UNKILLABLE {
+                if now.since(since) >= self.of_machine(UNKILLABLE) {
                     let pids = self.survivors.iter().map(|s| s.pid).collect();
                     let summary = match self.survivors.len() {
                         // nobody answered who is left
@@ -214,7 +219,7 @@ impl RunState {
                         n => format!("{n} processes survive SIGKILL; the card may need a reset"),
                     };
                     self.finish(Outcome::Unkillable { pids }, summary, out);
-                } else if !asked && now.since(since) >= ASK_SURVIVORS {
+                } else if !asked && now.since(since) >= self.of_machine(ASK_SURVIVORS) {
                     out.push(Effect::ListSurvivors {
                         attempt: self.attempt_number(),
                     });
@@ -255,7 +260,7 @@ impl RunState {
 
     pub(super) fn drained(&self) -> bool {
         self.exited
-            .is_none_or(|(_, at)| self.now.since(at) >= DRAIN)
+            .is_none_or(|(_, at)| self.now.since(at) >= self.of_machine(DRAIN))
     }
 
     /// Every process of the attempt is gone.
@@ -383,7 +388,7 @@ impl RunState {
         since: Mono,
         out: &mut Vec<Effect>,
     ) {
-        if self.evidence_pending() && self.now.since(since) < EVIDENCE_LIMIT {
+        if self.evidence_pending() && self.now.since(since) < self.of_machine(EVIDENCE_LIMIT) {
             return;
         }
         // no rung mends a file, whatever the words; a card that fails by words that we know may have one

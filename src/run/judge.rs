@@ -40,9 +40,9 @@ impl RunState {
         if !undecided {
             self.show(verdict, out);
         }
-        let wants = self.detector.wants_threads() || self.launcher_returned();
-        if wants != self.threads_on {
-            self.threads_on = wants;
+        let wants = self.detector.wants_probes(self.now) || self.launcher_returned();
+        if wants != self.probes_on {
+            self.probes_on = wants;
             out.push(Effect::Probe(wants));
         }
         match (&self.stage, self.verdict.health) {
@@ -56,7 +56,10 @@ impl RunState {
                 self.answer_failed_job(out);
                 self.end_after_result(out);
             }
-            (Stage::Ending { .. }, Health::Healthy | Health::Slow) => {
+            (
+                Stage::Ending { .. },
+                Health::Healthy | Health::Slow | Health::Quiet | Health::Paused,
+            ) => {
                 self.spare("it moves again", out);
             }
             (Stage::Ending { .. }, Health::Blind) => {
@@ -320,5 +323,8 @@ impl RunState {
 /// the vocabulary. Not every failing verdict: one of a job that failed while the next one
 /// goes on is told, and nothing follows.
 const fn answered(verdict: VerdictId) -> bool {
-    matches!(verdict, VerdictId::DeviceMismatch | VerdictId::VramSpill)
+    matches!(
+        verdict,
+        VerdictId::DeviceMismatch | VerdictId::VramSpill | VerdictId::MemoryFault
+    )
 }

@@ -116,6 +116,9 @@ fn verdict_words(v: &Verdict) -> String {
         Health::Starting | Health::Healthy => {
             format!("{}: {}", v.health.word().to_lowercase(), v.id)
         }
+        Health::Quiet | Health::Paused => {
+            format!("{}: {}", v.health.word().to_lowercase(), v.sentence)
+        }
         // a rule that found nothing says nothing beside another health
         _ if v.id == VerdictId::Healthy => format!("{}: {}", v.health.word(), v.sentence),
         _ => format!("{} {}: {}", v.health.word(), v.id, v.sentence),

@@ -191,7 +191,8 @@ pub struct RunState {
     /// When the last bundle came back: collectors attach to the process.
     pub(super) evidence_at: Option<Mono>,
     pub(super) evidence: Vec<EvidenceReport>,
-    pub(super) threads_on: bool,
+    /// Probes are being taken.
+    pub(super) probes_on: bool,
     /// That the busy counter is not believed was told.
     pub(super) trust_told: bool,
     /// The workload has been stopped or traced since.
@@ -256,8 +257,9 @@ impl RunState {
     pub fn with_thresholds(started: &RunStarted, thresholds: Thresholds) -> Self {
         let plan = started.plan.clone();
         let mut detector = Detector::new(plan.limits.clone(), plan.gpu.clone())
-            .with_thresholds(thresholds)
+            .with_thresholds(thresholds.at_scale(plan.time_scale))
             .with_baselines(plan.baselines.clone());
+        detector.set_program(plan.server, started.adapter != "generic");
         let verdict = detector.assess(Mono::ZERO);
         Self {
             started: started.clone(),
@@ -284,7 +286,7 @@ impl RunState {
             evidence_count: 0,
             evidence_at: None,
             evidence: Vec::new(),
-            threads_on: false,
+            probes_on: false,
             trust_told: false,
             paused_since: None,
             job_failed: None,

@@ -2,7 +2,7 @@
 
 use super::amdgpu::{dpm, metrics};
 pub use super::clients::{DrmClient, drm_client};
-use super::kmsg;
+use super::{kmsg, probe};
 
 /// Reads a `gpu_metrics` table; whether it was one.
 pub fn gpu_metrics(bytes: &[u8]) -> bool {
@@ -18,4 +18,9 @@ pub fn pp_dpm(text: &str) -> (Vec<u32>, Option<u32>) {
 /// The message of a record of the kernel log: a line without control characters.
 pub fn kernel_message(record: &[u8]) -> Option<String> {
     kmsg::message(record)
+}
+
+/// Reads the bytes as the texts and messages that a probe is made of.
+pub fn probe(bytes: &[u8]) {
+    probe::fuzzing::survive(bytes);
 }

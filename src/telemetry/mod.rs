@@ -20,6 +20,7 @@ mod nvml;
 #[cfg(feature = "rocm-smi")]
 mod opinion;
 mod pci;
+mod probe;
 mod processes;
 mod procfs;
 #[cfg(feature = "rocm-smi")]

@@ -14,6 +14,7 @@ use super::host::Host;
 use super::kmsg::{KernelLog, Lines};
 #[cfg(feature = "nvml")]
 use super::nvml::{NvmlSource, events};
+use super::probe::Probes;
 use super::procfs::{ProcReading, ProcSource, Target};
 #[cfg(feature = "rocm-smi")]
 use super::second::Second;
@@ -21,7 +22,8 @@ use super::source::{self, Answer, Pace, ReadTime, Slot, Source, SourceError, Vie
 use crate::model::Vendor;
 use crate::model::time::millis;
 use crate::model::{
-    GpuId, GpuSample, HostSample, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,
+    GpuId, GpuSample, HostSample, Probe, ProcSample, Sample, SourceState, SourceStatus,
+    ThreadSample, TimeScale,
 };
 
 /// Our own program, also where its file was replaced meanwhile.
@@ -55,6 +57,8 @@ pub struct SamplerConfig {
     pub rocm_smi: Option<PathBuf>,
     /// Time between two readings of each source.
     pub period: Duration,
+    /// How fast the run's clock goes, by which the period and the rounds are meant.
+    pub time_scale: TimeScale,
 }
 
 impl Default for SamplerConfig {
@@ -68,6 +72,7 @@ impl Default for SamplerConfig {
             nvml: true,
             rocm_smi: None,
             period: Duration::from_millis(500),
+            time_scale: TimeScale::REAL,
         }
     }
 }
@@ -80,6 +85,13 @@ impl SamplerConfig {
             rocm_smi: Some(PathBuf::from(OWN_PROGRAM)),
             ..Self::default()
         }
+    }
+
+    /// The same for a run whose clock goes this fast.
+    #[must_use]
+    pub const fn at_scale(mut self, scale: TimeScale) -> Self {
+        self.time_scale = scale;
+        self
     }
 }
 
@@ -102,6 +114,7 @@ pub struct Sampler {
     second: Option<Box<Second>>,
     process: Arc<Slot<ProcReading>>,
     clients: Clients,
+    probes: Probes,
     host: Arc<Slot<HostSample>>,
     kernel: Arc<Slot<()>>,
 }
@@ -155,7 +168,9 @@ impl Sampler {
             nvml,
             rocm_smi,
             period,
+            time_scale,
         } = config;
+        let period = time_scale.real_time(period);
         let pace = Arc::new(Pace::default());
         let attention = Arc::new(Attention::default());
         let cards = CardSlots::default();
@@ -174,7 +189,9 @@ impl Sampler {
             Arc::clone(&target),
             Arc::clone(&threads),
             Arc::clone(&members),
-        );
+        )
+        .at_scale(time_scale);
+        let probes = Probes::start(&proc_root, &target, Arc::clone(&members), &pace);
         let holders = NvmlFeed::default();
         let clients = Clients::start(
             (&proc_root, &sys_root),
@@ -216,6 +233,7 @@ impl Sampler {
             scan,
             nvml,
             clients,
+            probes,
             process: source::spawn(process, period, Arc::clone(&pace)),
             host: source::spawn(host, period, Arc::clone(&pace)),
             kernel: source::spawn(log, period, Arc::clone(&pace)),
@@ -275,7 +293,8 @@ impl Sampler {
         self.pace.wake();
     }
 
-    /// Whether the threads are listed in every sample; else every 5 s.
+    /// Whether the threads are listed in every sample and probes are taken, the first at
+    /// once; else the threads are listed every 5 s.
     pub fn set_thread_detail(&self, detail: bool) {
         lock(&self.target).detail = detail;
         self.pace.wake();
@@ -290,6 +309,7 @@ impl Sampler {
         let host = self.host.view(now);
         sources.push(process.status.clone());
         sources.push(self.clients.status(now));
+        sources.extend(self.probes.status(now));
         sources.push(host.status.clone());
         sources.push(self.kernel.view(now).status);
         let target = *lock(&self.target);
@@ -312,6 +332,12 @@ impl Sampler {
     /// source whose first read has not ended is not among them.
     pub fn read_times(&self) -> BTreeMap<String, ReadTime> {
         self.pace.times()
+    }
+
+    /// The last probe, once: while [`Sampler::set_thread_detail`] asks for them, one is
+    /// taken every two seconds. Waits for nothing.
+    pub fn take_probe(&self) -> Option<Probe> {
+        self.probes.take()
     }
 
     /// Lines of the kernel log about GPUs and killed processes since the last call.

@@ -243,3 +243,36 @@ fn the_trees_memory_is_told_apart_from_that_of_others() {
         "of another tree"
     );
 }
+
+#[test]
+fn probes_are_taken_while_detail_is_asked_for_and_handed_out_once() {
+    let tree = Tree::new();
+    let sampler = start(&tree);
+    let has_status = |sample: Sample| sample.sources.iter().any(|s| s.name == "probe");
+    sampler.set_target(Some(std::process::id()), None);
+    until("the tree", || sampler.sample().process.is_some());
+    assert_eq!(sampler.take_probe(), None);
+    assert!(!has_status(sampler.sample()));
+    sampler.set_thread_detail(true);
+    let mut taken = None;
+    until("a probe", || {
+        taken = sampler.take_probe();
+        taken.is_some()
+    });
+    let probe = taken.unwrap();
+    assert_eq!(probe.processes[0].pid, std::process::id());
+    assert!(
+        probe.threads().count() > 3 && probe.took_us > 0,
+        "{probe:?}"
+    );
+    assert!(has_status(sampler.sample()));
+    // the next one is two seconds away
+    assert_eq!(sampler.take_probe(), None);
+    sampler.set_thread_detail(false);
+    assert!(!has_status(sampler.sample()));
+    // one that was taken for another tree is handed to nobody
+    sampler.set_thread_detail(true);
+    until("another probe", || sampler.probes.is_waiting());
+    sampler.set_target(Some(1), None);
+    assert_eq!(sampler.take_probe(), None);
+}

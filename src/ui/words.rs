@@ -117,9 +117,9 @@ pub(super) fn gib(b: Bytes) -> String {
 /// How a health is meant.
 pub(super) const fn health_tone(health: Health) -> Tone {
     match health {
-        Health::Starting => Tone::Info,
+        Health::Starting | Health::Quiet => Tone::Info,
         Health::Healthy | Health::Finished => Tone::Good,
-        Health::Slow | Health::Suspect | Health::Blind => Tone::Warn,
+        Health::Slow | Health::Suspect | Health::Blind | Health::Paused => Tone::Warn,
         Health::Hung | Health::Failing | Health::Failed => Tone::Bad,
     }
 }

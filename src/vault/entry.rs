@@ -261,7 +261,8 @@ fn job(path: &Path, kind: Kind, size: u64) -> State {
         return State::Foreign(format!("it cannot be read: {e}"));
     }
     match (Job::parse(&text), kind) {
-        (Ok(job @ Job::FramePack(_)), Kind::Job) | (Ok(job @ Job::ComfyUi(_)), Kind::Queue) => {
+        (Ok(job @ Job::FramePack(_)), Kind::Job)
+        | (Ok(job @ (Job::ComfyUi(_) | Job::Studio(_))), Kind::Queue) => {
             State::Whole(Content::Job(job))
         }
         (Ok(_), _) => State::Foreign("name and content do not fit".to_owned()),

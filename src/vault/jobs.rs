@@ -63,6 +63,8 @@ pub enum Job {
     FramePack(Box<FramePackJob>),
     /// Everything that waited and ran in a ComfyUI.
     ComfyUi(Box<ComfyQueue>),
+    /// Everything that waited and ran in a FramePack-Studio. Its page loads it again, not we.
+    Studio(Box<StudioQueue>),
 }
 
 /// One job of FramePack's page, `job.RUN.ID.json`.
@@ -141,6 +143,34 @@ pub struct QueueItem {
     pub body: Map<String, Value>,
 }
 
+/// What waited and ran in a FramePack-Studio, `queue.RUN.ATTEMPT.json`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct StudioQueue {
+    /// The run.
+    pub run: Option<String>,
+    /// The attempt.
+    #[serde(default, deserialize_with = "word")]
+    pub attempt: Option<String>,
+    /// When it was written, seconds since the epoch.
+    pub time: Option<f64>,
+    /// Studio's own file, which its page loads.
+    pub saved_in: Option<String>,
+    /// The jobs, oldest first.
+    pub items: Vec<StudioItem>,
+}
+
+/// One job of a FramePack-Studio's queue.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct StudioItem {
+    /// Studio's name for it.
+    pub id: String,
+    /// `running` or `queued`.
+    pub state: String,
+    /// Studio's name for the kind of model.
+    #[serde(default)]
+    pub kind: Option<String>,
+}
+
 impl Job {
     /// Reads a job's file.
     pub fn parse(text: &[u8]) -> Result<Self, JobError> {
@@ -172,6 +202,10 @@ impl Job {
                 }
                 Ok(Self::ComfyUi(Box::new(queue)))
             }
+            "framepack-studio" => {
+                let queue: StudioQueue = serde_json::from_slice(text).map_err(wrong)?;
+                Ok(Self::Studio(Box::new(queue)))
+            }
             other => Err(JobError::Wrong(format!("the program is {other:?}"))),
         }
     }
@@ -181,6 +215,7 @@ impl Job {
         match self {
             Self::FramePack(job) => job.run.as_deref(),
             Self::ComfyUi(queue) => queue.run.as_deref(),
+            Self::Studio(queue) => queue.run.as_deref(),
         }
     }
 
@@ -189,6 +224,7 @@ impl Job {
         match self {
             Self::FramePack(job) => job.attempt.as_deref(),
             Self::ComfyUi(queue) => queue.attempt.as_deref(),
+            Self::Studio(queue) => queue.attempt.as_deref(),
         }
     }
 }
@@ -274,6 +310,41 @@ pub(super) mod tests {
             "pid": 4711, "time": 1_767_225_600.5,
             "items": [item("id0", "running"), item("id1", "queued")],
         })
+    }
+
+    /// A queue of FramePack-Studio as the agent writes it.
+    pub(in crate::vault) fn studio() -> Value {
+        let item = |id: &str, state: &str| {
+            serde_json::json!({
+                "id": id, "state": state, "created": 1_767_225_600.5, "kind": "F1", "seconds": 5,
+            })
+        };
+        serde_json::json!({
+            "version": 1, "program": "framepack-studio", "run": "20260101-0001-00aa", "attempt": 1,
+            "pid": 4711, "time": 1_767_225_600.5, "saved_in": "/home/u/studio/queue.json",
+            "items": [item("id0", "running"), item("id1", "queued")],
+        })
+    }
+
+    #[test]
+    fn a_queue_of_framepack_studio_is_read() {
+        let Ok(Job::Studio(queue)) = parse(&studio()) else {
+            panic!("no queue")
+        };
+        assert_eq!(queue.attempt.as_deref(), Some("1"));
+        assert_eq!(queue.saved_in.as_deref(), Some("/home/u/studio/queue.json"));
+        let items: Vec<_> = queue
+            .items
+            .iter()
+            .map(|i| (i.id.as_str(), i.state.as_str(), i.kind.as_deref()))
+            .collect();
+        assert_eq!(
+            items,
+            [
+                ("id0", "running", Some("F1")),
+                ("id1", "queued", Some("F1"))
+            ]
+        );
     }
 
     fn parse(value: &Value) -> Result<Job, JobError> {

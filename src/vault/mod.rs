@@ -16,7 +16,9 @@ mod told;
 pub use digest::Digest;
 pub use entry::{Content, Entry, Kind, State};
 pub use folder::{FindError, Vault, VaultError};
-pub use jobs::{ComfyQueue, FramePackJob, INPUTS, Job, JobError, JobState, QueueItem};
+pub use jobs::{
+    ComfyQueue, FramePackJob, INPUTS, Job, JobError, JobState, QueueItem, StudioItem, StudioQueue,
+};
 pub use prune::{Kept, Plan, Wish, plan};
 pub use resend::{Heard, Options, ResendError, Sent, Server, ServerError, resend};
 pub use told::Told;

@@ -26,6 +26,8 @@ pub struct Told<'a> {
     age_s: Option<u64>,
     bytes: u64,
     decoder: Option<&'a str>,
+    /// The family of models that the latents are for, where the decoder is known by its shape.
+    family: Option<&'a str>,
     shape: Option<&'a [u64]>,
     dtype: Option<&'a str>,
     section: Option<u32>,
@@ -48,7 +50,7 @@ struct ToldJob<'a> {
     error: Option<&'a str>,
     /// FramePack's inputs.
     inputs: Option<&'a serde_json::Map<String, serde_json::Value>>,
-    /// ComfyUI's graphs by their ids, front to back.
+    /// The jobs of ComfyUI's or Studio's queue by their ids, front to back.
     queue: Option<Vec<&'a str>>,
 }
 
@@ -70,6 +72,7 @@ impl Entry {
             Content::Tensors(_) => self.says("program"),
             Content::Job(Job::FramePack(_)) => Some("framepack"),
             Content::Job(Job::ComfyUi(_)) => Some("comfyui"),
+            Content::Job(Job::Studio(_)) => Some("framepack-studio"),
         }
     }
 
@@ -79,7 +82,7 @@ impl Entry {
         match self.content()? {
             Content::Tensors(_) => self.says("prompt"),
             Content::Job(Job::FramePack(job)) => job.inputs.get("prompt")?.as_str(),
-            Content::Job(Job::ComfyUi(_)) => None,
+            Content::Job(Job::ComfyUi(_) | Job::Studio(_)) => None,
         }
     }
 
@@ -116,6 +119,7 @@ impl Entry {
             age_s: self.age(now).map(|age| age.as_secs()),
             bytes: self.bytes.0,
             decoder: self.decoder(),
+            family: self.says("vae_family"),
             shape: self.latents().map(|t| &t.shape[..]),
             dtype: self.latents().map(|t| t.dtype.as_str()),
             section,
@@ -145,6 +149,13 @@ fn told_job(job: &Job) -> ToldJob<'_> {
             error: None,
             inputs: None,
             queue: Some(queue.items.iter().map(|i| i.prompt_id.as_str()).collect()),
+        },
+        Job::Studio(queue) => ToldJob {
+            id: None,
+            state: None,
+            error: None,
+            inputs: None,
+            queue: Some(queue.items.iter().map(|i| i.id.as_str()).collect()),
         },
     }
 }

@@ -24,6 +24,7 @@ fn hello() -> Event {
         agent: "0.1.0".to_owned(),
         python: "3.11.4".to_owned(),
         stacks_by_signal: true,
+        rank: None,
     }))
 }
 
@@ -43,6 +44,7 @@ fn conv(device: &str, age: Duration) -> AgentOp {
         device: device.to_owned(),
         tier: "native".to_owned(),
         age_ms: framepack_tui::model::time::millis(age),
+        tid: None,
     }
 }
 
@@ -173,6 +175,7 @@ fn a_heartbeat_that_stops_means_that_native_code_holds_the_lock() {
         "{}",
         v.sentence
     );
+    assert!(!v.sentence.contains("in flight"), "{}", v.sentence);
 }
 
 #[test]
@@ -255,7 +258,7 @@ fn rungs_that_need_the_agent_go_with_it_and_come_back() {
         }
     };
     assert_eq!(why(&sim), None);
-    let silent = AgentWord::Silent { for_ms: 15_000 };
+    let silent = AgentWord::Silent { for_ms: 4_000 };
     sim.feed(Event::Agent(Box::new(AgentNote {
         pid: 0,
         word: silent,

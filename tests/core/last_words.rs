@@ -73,6 +73,7 @@ fn verdict(told: &[Told<'_>], code: i32) -> (VerdictId, f64, String) {
         agent: "0.1.0".to_owned(),
         python: "3.11.4".to_owned(),
         stacks_by_signal: true,
+        rank: None,
     })));
     sim.feed(note(AgentWord::Main));
     sim.feed_from(Some(Speaker::Agent), Event::Job(JobChange::Started));

@@ -97,6 +97,7 @@ fn every_sign_of_a_job_keeps_what_was_left() {
                 agent: "0.1.0".to_owned(),
                 python: "3.11.4".to_owned(),
                 stacks_by_signal: true,
+                rank: None,
             }),
         }))
     };

@@ -236,6 +236,7 @@ pub(crate) fn plan() -> Plan {
     );
     retry.env.clear();
     Plan {
+        time_scale: framepack_tui::model::TimeScale::default(),
         follow: BTreeMap::from([
             (Setting::VramCap, Follow::Ours),
             (

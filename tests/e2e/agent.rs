@@ -137,6 +137,70 @@ time.sleep(0.5)
     assert_eq!(phases, [Phase::Sampling, Phase::Save]);
 }
 
+/// A page that waits for its user, and a worker of its own that hangs in a convolution.
+const PAGE: &str = "
+import multiprocessing, sys, threading, time, types
+
+def work():
+    from fpt_agent import phases
+    from fpt_agent.state import state
+    tensor = types.SimpleNamespace(shape=(1, 16, 9, 64, 64), dtype='torch.float16', device='cuda:0')
+    with phases.Job('worker'), state.span('vae_decode'):
+        state.ops[threading.get_ident()] = 'conv3d', tensor, tensor, 'native', state.number()
+        print('hangs in', threading.get_native_id(), flush=True)
+        time.sleep(600)
+
+if __name__ == '__main__':
+    from fpt_agent.state import state
+    state.set_phase('idle')
+    worker = multiprocessing.get_context('spawn').Process(target=work)
+    worker.start()
+    worker.join()
+";
+
+#[test]
+fn a_worker_that_hangs_beside_an_idle_page_is_heard() {
+    let home = Home::new();
+    let page = home.path("page.py");
+    std::fs::write(&page, PAGE).unwrap();
+    let mut run = with_agent(&home)
+        .command(&[python().as_os_str(), page.as_os_str()])
+        .start();
+    run.wait_for_line("hangs in", LIMIT);
+    run.wait_for("a digest of its stack", LIMIT, |e| {
+        matches!(e, Event::Agent(n)
+            if matches!(&n.word, AgentWord::Beat(b) if b.op.is_some() && b.stack.is_some()))
+    });
+    run.signal(rustix::process::Signal::TERM);
+    let run = run.finish(LIMIT);
+    let all = words(&run);
+    let beats = all.iter().filter_map(|n| match &n.word {
+        AgentWord::Beat(beat) if beat.op.is_some() => Some((n.pid, beat)),
+        _ => None,
+    });
+    let (pid, beat) = beats.last().unwrap();
+    let text = lines(&run);
+    let tid = text.lines().find_map(|l| l.strip_prefix("hangs in "));
+    let tid: u32 = tid.unwrap().trim().parse().unwrap();
+    let op = beat.op.as_ref().unwrap();
+    assert_eq!((op.tid, beat.holder), (Some(tid), Some(tid)), "{beat:?}");
+    assert_eq!((beat.job, beat.phase), (Some(true), Some(Phase::VaeDecode)));
+    // phase and job are the worker's once it works
+    let mains = all.iter().filter(|n| n.word == AgentWord::Main);
+    let mains: Vec<u32> = mains.map(|n| n.pid).collect();
+    assert_eq!(mains.last(), Some(&pid), "{mains:?}");
+    assert_ne!(mains[0], pid);
+    let told = told(&run);
+    let phases = told.iter().filter_map(|e| match e {
+        Event::Phase(p) => Some(p.phase),
+        _ => None,
+    });
+    let phases: Vec<Phase> = phases.collect();
+    assert_eq!(phases.first(), Some(&Phase::Idle), "{phases:?}");
+    assert_eq!(phases.last(), Some(&Phase::VaeDecode), "{phases:?}");
+    assert!(told.contains(&&Event::Job(JobChange::Started)), "{told:?}");
+}
+
 #[test]
 fn another_version_of_the_messages_is_named_and_the_run_goes_on() {
     let home = Home::new();

@@ -35,6 +35,15 @@ fn message(event: &Event) -> Option<String> {
 }
 
 #[test]
+fn a_time_scale_outside_its_bounds() {
+    for factor in [0, 5] {
+        let home = Home::new();
+        let start = Start::new(&home).time_scale(factor).command(&["true"]);
+        assert_refused(&start.start().finish(LIMIT), 64, &["FPT_TIME_SCALE"]);
+    }
+}
+
+#[test]
 fn missing_command() {
     let home = Home::new();
     let run = Start::new(&home).start().finish(LIMIT);

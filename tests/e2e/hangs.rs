@@ -157,11 +157,15 @@ fn assert_brought_home(run: &Finished, rung: &RungId) {
     assert!(size > 1000, "{} has {size} bytes", video.path);
 }
 
+/// Limits pass in a quarter of their time; one silent hang and one stalled search wait for the real ones.
+const QUICK: u32 = 4;
+
 /// Runs the generation with a card that shows what it does.
-fn run_with_following_card(home: &Home, args: &[&str]) -> Finished {
+fn run_with_following_card(home: &Home, time_scale: u32, args: &[&str]) -> Finished {
     let mut card = Card::rx7900xtx();
     card.follow(home, 0);
     let start = Start::new(home)
+        .time_scale(time_scale)
         .card(&card)
         .options(&["--profile", "generic-amd"]);
     start.framepack(args).start().finish(LIMIT)
@@ -170,9 +174,10 @@ fn run_with_following_card(home: &Home, args: &[&str]) -> Finished {
 /// Runs it with a card that works until the decode of the section with the fault, and
 /// then idles: what a spinning CPU looks like there. A card that never shows the work
 /// of a denoising step would prove nothing by its idleness.
-fn run_with_card_that_goes_idle(home: &Home, args: &[&str]) -> Finished {
+fn run_with_card_that_goes_idle(home: &Home, time_scale: u32, args: &[&str]) -> Finished {
     let card = Card::rx7900xtx();
     let start = Start::new(home)
+        .time_scale(time_scale)
         .card(&card)
         .options(&["--profile", "generic-amd"]);
     // steps that take their time, so that the card is read in the middle of some
@@ -194,7 +199,7 @@ fn silent_hang_in_the_decode_comes_home_on_fast_find() {
     let home = Home::new();
     let mut args = vec!["--fault", "hang-idle"];
     args.extend(CURES);
-    let run = run_with_following_card(&home, &args);
+    let run = run_with_following_card(&home, 1, &args);
     Hang {
         verdict: VerdictId::SilentHang,
         phase: Phase::VaeDecode,
@@ -224,7 +229,7 @@ fn hang_with_the_interpreter_lock_held() {
     let home = Home::new();
     let mut args = vec!["--fault", "hang-idle-gil"];
     args.extend(CURES);
-    let run = run_with_following_card(&home, &args);
+    let run = run_with_following_card(&home, QUICK, &args);
     Hang {
         verdict: VerdictId::SilentHang,
         phase: Phase::VaeDecode,
@@ -232,6 +237,26 @@ fn hang_with_the_interpreter_lock_held() {
         rung: Some("fast_find"),
     }
     .check(&run);
+    assert_scaled(&run, QUICK);
+}
+
+/// The clock of the stream went this much faster than ours from the first event to the declared
+/// hang, and no limit was passed over.
+fn assert_scaled(run: &Finished, factor: u32) {
+    let mut story = run.story();
+    let (first, ()) = story.next("the first sample", |e| {
+        matches!(e, Event::Sample(_)).then_some(())
+    });
+    let (declared, onset) = story.next("declared hang", |e| match e {
+        Event::Verdict(v) if v.health == Health::Hung => Some(v.onset),
+        _ => None,
+    });
+    let of_run = declared.envelope.at.since(first.envelope.at).as_secs_f64();
+    let real = declared.at.duration_since(first.at).unwrap().as_secs_f64();
+    let ratio = of_run / real / f64::from(factor);
+    assert!((0.9..1.1).contains(&ratio), "{of_run} s in {real} s");
+    let waited = declared.envelope.at.since(onset);
+    assert!(waited >= Duration::from_secs(45), "{waited:?}");
 }
 
 #[test]
@@ -244,7 +269,7 @@ fn silent_hang_while_sampling() {
         "--fault-once",
         once.to_str().unwrap(),
     ];
-    let run = run_with_following_card(&home, &args);
+    let run = run_with_following_card(&home, QUICK, &args);
     Hang {
         verdict: VerdictId::SilentHang,
         phase: Phase::Sampling,
@@ -264,7 +289,7 @@ fn endless_computation_is_a_spin_hang() {
         "--fault-once",
         once.to_str().unwrap(),
     ];
-    let run = run_with_card_that_goes_idle(&home, &args);
+    let run = run_with_card_that_goes_idle(&home, QUICK, &args);
     Hang {
         verdict: VerdictId::SpinHang,
         phase: Phase::VaeDecode,
@@ -279,7 +304,7 @@ fn endless_search_is_a_find_stall() {
     let home = Home::new();
     let mut args = vec!["--fault", "hang-spin", "--mark-find"];
     args.extend(CURES);
-    let run = run_with_card_that_goes_idle(&home, &args);
+    let run = run_with_card_that_goes_idle(&home, 1, &args);
     Hang {
         verdict: VerdictId::FindStall,
         phase: Phase::VaeDecode,
@@ -297,6 +322,7 @@ fn hang_on_every_rung_is_given_up() {
     card.follow(&home, 0);
     // the agent would have a cure
     let run = Start::new(&home)
+        .time_scale(QUICK)
         .card(&card)
         .options(&["--profile", "generic-amd", "--agent", "off"])
         .framepack(&["--fault", "hang-idle"])
@@ -331,7 +357,7 @@ fn hang_on_every_rung_is_given_up() {
 #[test]
 fn a_hang_that_no_variable_cures_comes_home_on_split_convolutions() {
     let home = Home::new();
-    let run = run_with_following_card(&home, &["--fault", "hang-idle"]);
+    let run = run_with_following_card(&home, QUICK, &["--fault", "hang-idle"]);
     run.assert_exit(10);
     let rungs = rungs(&run);
     assert_eq!(rungs.last().unwrap().0, "conv_split", "{rungs:?}");

@@ -123,13 +123,14 @@ fn a_silent_decode_where_the_card_cannot_be_read() {
     s.act(60, Act::Startup);
     s.bar(20, 60, "");
     s.act(60, Act::Sample);
+    // a full bar does not say that a decode follows: the phase is not known, nor is its shorter limit
     let onset = s.now();
-    s.act(120, Act::Idle);
+    s.act(260, Act::Idle);
     s.is_fault(
         VerdictId::SilentHang,
-        Phase::VaeDecode,
+        Phase::Unknown,
         onset + 40.0,
-        onset + 90.0,
+        onset + 240.0,
     );
 }
 
@@ -140,11 +141,12 @@ fn a_silent_decode_under_a_counter_that_was_full_from_the_start() {
     s.act(60, Act::Startup);
     s.bar(20, 60, "");
     s.act(60, Act::Sample);
+    // a full bar does not say that a decode follows: the phase is not known
     let onset = s.now();
     s.act(150, Act::Idle);
     s.is_fault(
         VerdictId::BusyIdle,
-        Phase::VaeDecode,
+        Phase::Unknown,
         onset + 45.0,
         onset + 180.0,
     );
@@ -159,11 +161,12 @@ fn an_apu_that_is_wedged_in_its_first_job() {
     s.act_with(55, Act::Startup, |r| r.power = Some(34.0));
     s.bar(20, 20, "");
     s.act_with(20, Act::Startup, |r| r.power = Some(34.0));
+    // a full bar does not say that a decode follows: the phase is not known
     let onset = s.now();
     s.act_with(240, Act::Wedged, |r| r.power = Some(14.0));
     s.is_fault(
         VerdictId::BusyIdle,
-        Phase::VaeDecode,
+        Phase::Unknown,
         onset + 60.0,
         onset + 200.0,
     );

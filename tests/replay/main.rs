@@ -8,6 +8,8 @@ mod case;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod errors;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod find;

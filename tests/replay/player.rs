@@ -126,6 +126,7 @@ impl Outcome {
                     self.decisions.push((t, *d));
                 }
                 Told::Phase(p) => self.phases.push((t, p)),
+                Told::Job(_) => {}
             }
         }
         if over {

@@ -25,6 +25,16 @@ fn told(text: &str) -> Option<bool> {
     }
 }
 
+/// The part of a class' name that stands for a family of models, as the agent writes it of a decoder that it knows by its
+/// shape (`vae_family`); `None`: it could not tell.
+fn family_of(word: &str) -> Option<&'static str> {
+    match word {
+        "wan" | "wan2.2" => Some("Wan"),
+        "hunyuan" => Some("Hunyuan"),
+        _ => None,
+    }
+}
+
 /// Latents that were looked at, not read.
 #[derive(Debug)]
 pub(super) struct Latents {
@@ -142,6 +152,16 @@ impl Latents {
         let Some(told) = self.says("vae_class") else {
             return Ok(());
         };
+        if let Some(family) = self.says("vae_family").and_then(family_of)
+            && !class.contains(family)
+        {
+            return Err(Error::File {
+                path: self.path.clone(),
+                reason: format!(
+                    "these latents were made for a decoder of {family}, and the model is {class}: name the model that they were made for"
+                ),
+            });
+        }
         let name = told.rsplit('.').next().unwrap_or(told);
         let of_diffusers = told.starts_with("diffusers.") || !told.contains('.');
         let another = ["Hunyuan", "Wan"]
@@ -347,6 +367,30 @@ mod tests {
             let found = Latents::look(&path).unwrap();
             assert_eq!(found.scaling_applied(), want, "{text}");
             assert_eq!(found.remarks().len(), usize::from(want.is_none()), "{text}");
+        }
+    }
+
+    #[test]
+    fn latents_of_another_family_than_the_shape_of_their_decoder_says_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l.safetensors");
+        for (family, class, fits) in [
+            ("wan", "AutoencoderKLWan", true),
+            ("wan2.2", "AutoencoderKLHunyuanVideo", false),
+            ("hunyuan", "AutoencoderKLWan", false),
+            ("unknown", "AutoencoderKLWan", true),
+        ] {
+            let tensor = Tensor::zeros((1, 16, 1, 1, 1), candle_core::DType::F32, &Device::Cpu);
+            let about = [("vae_class", "diffsynth.VideoVAE_"), ("vae_family", family)];
+            let about = about.map(|(name, text)| (name.to_owned(), text.to_owned()));
+            safetensors::serialize_to_file(
+                [("latents", tensor.unwrap())],
+                Some(about.into()),
+                &path,
+            )
+            .unwrap();
+            let end = Latents::look(&path).unwrap().made_for(class);
+            assert_eq!(end.is_ok(), fits, "{family} {class}");
         }
     }
 

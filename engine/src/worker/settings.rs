@@ -20,8 +20,9 @@ const FOLLOWED: [&str; 8] = [
     "vram_cap",
 ];
 /// Settings of which a worker has nothing that they could change: what they ask for is so.
-const NOTHING_TO_DO: [&str; 11] = [
+const NOTHING_TO_DO: [&str; 12] = [
     "conv",
+    "conv_scope",
     "device_placement",
     "full_unload",
     "pinned_memory",

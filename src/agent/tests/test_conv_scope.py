@@ -18,27 +18,6 @@ def miopen():
     return RuntimeError("miopenStatusUnknownError")
 
 
-class OfARung(unittest.TestCase):
-    """A tier that a rung for the decode asks for."""
-
-    def test_it_counts_in_the_phases_of_the_rung_alone(self):
-        from fpt_agent.plans import Plan
-        from fpt_agent.remember import Memory
-        from fpt_agent.state import state
-
-        plan = Plan("fallback", {"conv3d": 1, "conv2d": 2}, range(4), Memory(), ["vae_decode", "vae_encode"])
-        everywhere = Plan("fallback", {"conv3d": 1, "conv2d": 2}, range(4), Memory())
-        key = Memory.key("conv3d", X.shape, W.shape, X.dtype, X.device, (1, 1, 1, 1))
-        was = state.phase
-        try:
-            for phase, tiers in (("vae_decode", (1, 2)), ("sampling", (0, 0)), ("vae_encode", (1, 2))):
-                state.phase = phase
-                self.assertEqual((plan.begin("conv3d", key), plan.begin("conv2d", key)), tiers, phase)
-                self.assertEqual(everywhere.begin("conv3d", key), 1)
-        finally:
-            state.phase = was
-
-
 class Alone(unittest.TestCase):
     """No supervisor: nothing is there outside of the scope."""
 

@@ -29,14 +29,14 @@ def wan():
     return pipe
 
 
-def call(pipe, run=None, **more):
+def call(pipe, run=None, output_type="pt", **more):
     import torch
 
     g = torch.Generator("cpu").manual_seed(1)
     embeds = torch.randn(1, 8, 32, generator=g)
     run = pipe if run is None else run
     return run(prompt_embeds=embeds, negative_prompt_embeds=embeds * 0, height=32, width=32, num_frames=5,
-               num_inference_steps=2, generator=g, output_type="pt", **more).frames
+               num_inference_steps=2, generator=g, output_type=output_type, **more).frames
 
 
 class Pipelines(AgentTest):
@@ -51,6 +51,26 @@ class Pipelines(AgentTest):
         decode = self.sent("phase", phase="vae_decode")[0]
         self.assertEqual((decode["model"], decode["shape"]), ("AutoencoderKLWan", [1, 16, 2, 4, 4]))
         self.assertEqual([m["state"] for m in self.sent("job")], ["started", "ended"])
+
+    def test_a_decode_by_hand_behind_the_pipeline_is_its_own_phase(self):
+        import torch
+
+        latents = call(self.pipe, output_type="latent")
+        held, plain = [], self.pipe.vae._decode
+
+        def decode(*args, **kwargs):
+            held.append(state.beat()["holder"])
+            return plain(*args, **kwargs)
+
+        self.pipe.vae._decode = decode
+        try:
+            with torch.no_grad():
+                self.pipe.vae.decode(latents, return_dict=False)
+        finally:
+            self.pipe.vae._decode = plain
+        self.assertEqual(self.path()[-3:], ["unknown", "vae_decode", "unknown"])
+        self.assertEqual(self.sent("job")[-1]["state"], "ended")
+        self.assertEqual(held, [threading.get_native_id()])
 
     def test_bit_for_bit(self):
         plain = type(self.pipe).__call__.__wrapped__

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::agent::inject::python_path;
 use crate::agent::{
-    Bound, Channel, Door, Heard, Installed, Look, Subject, Told, Tracker, private_dirs, way,
+    Bound, Channel, Door, Heard, Installed, Look, Said, Subject, Told, Tracker, private_dirs, way,
 };
 use crate::model::event::Level;
 use crate::model::{AgentWay, AttemptSpec, EnvChange, EnvOrigin, Event, ProcSample, VerdictId};
@@ -29,6 +29,8 @@ const WHOLE: Duration = Duration::from_millis(80);
 /// Processes that are asked, and bytes that are taken of a file of stacks.
 const MOST_ASKED: usize = 6;
 const MOST_BYTES: u64 = 512 << 10;
+/// Processes among which Python is looked for.
+const MOST_IN_TREE: usize = 256;
 /// The socket is looked after this often.
 const MENDED: Duration = Duration::from_secs(5);
 
@@ -186,7 +188,7 @@ impl Shell {
             "vault": vault,
             "conv_memory": own.join("conv.json"),
             "settings": self.state.agent_settings(spec),
-            "conv_tier_in": self.state.conv_tier_phases(),
+            "time_scale": self.time_scale(),
         });
         set(SOCKET, Some(channel.path().display().to_string()));
         set(CONFIG, Some(config.to_string()));
@@ -267,8 +269,13 @@ impl Shell {
     }
 
     /// Something came from a process.
-    pub(super) fn agent_heard(&mut self, heard: Heard) {
+    pub(super) fn agent_heard(&mut self, mut heard: Heard) {
         let now = self.now();
+        if let Heard::Said { message, .. } = &mut heard
+            && let Said::Beat { beat, .. } = &mut message.said
+        {
+            self.time_scale().apply_to_beat(beat);
+        }
         let told = self.agent.tracker.heard(now, heard);
         self.agent_told(told);
     }
@@ -288,7 +295,8 @@ impl Shell {
         let root = self.pid;
         let python = || {
             let children = process.map(|p| p.children.as_slice()).unwrap_or_default();
-            children.iter().any(|c| c.starts_with("python")) || root.is_some_and(runs_python)
+            let named = children.iter().any(|c| c.starts_with("python"));
+            root.map_or_else(Vec::new, |root| pythons(root, named))
         };
         let now = self.now();
         let told = self.agent.tracker.tick(now, &lives, &python);
@@ -358,6 +366,46 @@ fn lives(pid: u32) -> bool {
         .rsplit_once(')')
         .and_then(|(_, rest)| rest.trim().chars().next());
     state.is_some_and(|s| !matches!(s, 'Z' | 'X'))
+}
+
+/// The Python processes of the tree below `root`. `named`: a child has such a name; where
+/// the kernel lists no children it stands for one without a number.
+fn pythons(root: u32, named: bool) -> Vec<u32> {
+    if !named {
+        return Some(root)
+            .filter(|pid| runs_python(*pid))
+            .into_iter()
+            .collect();
+    }
+    let mut tree = vec![root];
+    let mut next = 0;
+    while let Some(pid) = tree
+        .get(next)
+        .copied()
+        .filter(|_| tree.len() < MOST_IN_TREE)
+    {
+        next += 1;
+        tree.extend(children(pid));
+    }
+    tree.retain(|pid| runs_python(*pid));
+    if tree.is_empty() {
+        tree.push(0);
+    }
+    tree
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers = |list: String| {
+        let numbers = list.split_whitespace().filter_map(|n| n.parse().ok());
+        numbers.collect::<Vec<u32>>()
+    };
+    lists.flat_map(numbers).collect()
 }
 
 fn runs_python(pid: u32) -> bool {

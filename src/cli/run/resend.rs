@@ -135,6 +135,8 @@ fn lost(entry: &Entry) -> Option<LostJob> {
     let of = |job: &Job| job.attempt().and_then(|a| a.parse().ok());
     let job = entry.job()?;
     Some(match job {
+        // its page loads it again, and the agent says so
+        Job::Studio(_) => return None,
         Job::FramePack(one) => LostJob {
             entry: entry.name.clone(),
             program: JobProgram::FramePack,

@@ -15,7 +15,7 @@ use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
 use crate::model::visible::{self, Visible};
 use crate::model::{
-    AgentWay, Attached, Chosens, EnvChange, EnvOrigin, GpuSample, SourceStatus, Vendor,
+    AgentWay, Attached, Chosens, EnvChange, EnvOrigin, GpuSample, SourceStatus, TimeScale, Vendor,
 };
 use crate::profile::schema::AgentUse;
 use crate::profile::{Catalog, Problem, Profile, check_environment};
@@ -32,6 +32,8 @@ use super::planner::{Planned, Planner};
 
 /// Countdown before a kill when a person is at the keys.
 const COUNTDOWN: Duration = Duration::from_secs(3);
+/// How fast the run's clock goes: a number from 1 to 4, for end-to-end tests alone.
+const TIME_SCALE: &str = "FPT_TIME_SCALE";
 
 /// A run that is ready to begin.
 pub(in crate::cli) struct Setup {
@@ -65,6 +67,7 @@ pub(super) struct Asked {
     pub(super) output: Output,
     detected: AdapterKind,
     catalog: Catalog,
+    scale: TimeScale,
 }
 
 /// Judges what can be judged without the devices, so that most of what may be wrong
@@ -73,17 +76,19 @@ pub(super) fn judge(args: &RunArgs) -> Result<Asked, CliError> {
     let cwd = working_directory(args.cwd.as_deref())?;
     let exported = exported();
     let notices = judge_environment(&exported)?;
+    let scale = time_scale(&exported)?;
     let catalog = Catalog::load();
     if let Some(asked) = &args.profile {
         catalog.get(asked)?;
     }
     Ok(Asked {
-        detected: AdapterKind::detect(&args.command, &cwd.display().to_string(), &names_in(&cwd)),
+        detected: AdapterKind::detect(&args.command, &cwd.display().to_string(), names_in),
         cwd,
         exported,
         notices,
         output: Output::choose(args.show),
         catalog,
+        scale,
     })
 }
 
@@ -97,8 +102,9 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         output,
         detected,
         catalog,
+        scale,
     } = asked;
-    let sampler = Sampler::start(SamplerConfig::with_own_reader());
+    let sampler = Sampler::start(SamplerConfig::with_own_reader().at_scale(scale));
     let cards = sampler.cards();
     let shown = |of: &[EnvChange]| shown(&cards, &exported, of, &args.command);
     let asked_for = asked_for(args, &catalog, &exported)?;
@@ -140,6 +146,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let record = record(&args.command, &Zoned::now(), None, &mut notices)?;
     let agent = put_ready(&record.1, &mut planner, &mut plan, &mut notices)?;
     let card = planner.card.as_ref();
+    plan.plan.time_scale = scale;
     let begun = begin(plan, &args.command, place, record, card, None);
     let lock = lock(card, &begun.dir)?;
     Ok(Setup {
@@ -304,9 +311,9 @@ pub(in crate::cli) fn working_directory(asked: Option<&Path>) -> Result<PathBuf,
     })
 }
 
-/// Names in the working directory, for the adapter's look; bounded.
-pub(in crate::cli) fn names_in(cwd: &Path) -> Vec<String> {
-    std::fs::read_dir(cwd).map_or_else(
+/// Names in a folder, for the adapter's look; bounded.
+pub(in crate::cli) fn names_in(folder: &str) -> Vec<String> {
+    std::fs::read_dir(folder).map_or_else(
         |_unreadable| Vec::new(),
         |entries| {
             entries
@@ -339,6 +346,16 @@ pub(in crate::cli) fn exported() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
         .collect()
+}
+
+/// The time scale of the end-to-end tests.
+pub(in crate::cli) fn time_scale(vars: &BTreeMap<String, String>) -> Result<TimeScale, CliError> {
+    vars.get(TIME_SCALE).map_or(Ok(TimeScale::REAL), |asked| {
+        asked.parse().map_err(|why| CliError::TimeScale {
+            asked: asked.clone(),
+            why,
+        })
+    })
 }
 
 /// Refuses values that would make every convolution fail; the rest are notices.

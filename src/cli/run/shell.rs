@@ -19,7 +19,7 @@ use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Level, TURN_MS};
 use crate::model::sample::SourceState;
 use crate::model::{
-    AttemptSpec, Bytes, Command, Envelope, Event, Mono, Outcome, SourceStatus, Speaker,
+    AttemptSpec, Bytes, Command, Envelope, Event, Mono, Outcome, SourceStatus, Speaker, TimeScale,
 };
 use crate::record::RunDir;
 use crate::run::{RunState, reduce};
@@ -38,7 +38,7 @@ use super::results::{Finder, Look};
 use super::saving::Saved;
 use super::setup::{Setup, complain};
 
-/// One turn of the clock; a sample is taken every second turn.
+/// One turn of the run's clock; a sample is taken every second turn.
 const TICK: Duration = Duration::from_millis(TURN_MS);
 /// At the end the screen shows the last words until a key is pressed; nobody
 /// presses one for ever.
@@ -48,6 +48,7 @@ const LAST_SCREEN: Duration = Duration::from_hours(12);
 pub(super) struct Shell {
     pub(super) state: RunState,
     epoch: Instant,
+    scale: TimeScale,
     seq: u64,
     pub(super) sampler: Sampler,
     pub(super) outputs: Outputs,
@@ -160,6 +161,7 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
     let shell = Shell {
         state: RunState::new(&setup.started),
         epoch: Instant::now(),
+        scale: setup.started.plan.time_scale,
         seq: 0,
         sampler: setup.sampler,
         outputs,
@@ -217,15 +219,23 @@ impl Shell {
         self.post_from(None, event);
     }
 
-    /// Time since the run began.
+    /// How fast the run's clock goes.
+    pub(super) const fn time_scale(&self) -> TimeScale {
+        self.scale
+    }
+
+    /// Time since the run began, on its own clock.
     pub(super) fn now(&self) -> Mono {
-        Mono(crate::model::time::millis(self.epoch.elapsed()))
+        Mono(crate::model::time::millis(
+            self.scale.run_time(self.epoch.elapsed()),
+        ))
     }
 
     /// The same, told by somebody else than the console and ourselves.
     pub(super) fn post_from(&mut self, from: Option<Speaker>, event: Event) {
         self.seq += 1;
         let at = self.now();
+        let event = self.at_scale(event);
         let env = Arc::new(Envelope {
             seq: self.seq,
             at,
@@ -249,8 +259,18 @@ impl Shell {
         }
     }
 
+    /// Readings of the machine on the run's clock.
+    fn at_scale(&self, mut event: Event) -> Event {
+        match &mut event {
+            Event::Sample(sample) => self.scale.apply_to_sample(sample),
+            Event::Probe(probe) => self.scale.apply_to_probe(probe),
+            _ => {}
+        }
+        event
+    }
+
     async fn run(&mut self, inbox: &mut Inbox) {
-        let mut ticks = tokio::time::interval(TICK);
+        let mut ticks = tokio::time::interval(self.scale.real_time(TICK));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut standstill = StandstillDetector::new();
         let mut nth = 0_u64;
@@ -320,10 +340,14 @@ impl Shell {
 
     fn clocks(&mut self, detector: &mut StandstillDetector) {
         let clocks = Clocks::now();
-        if let Some((cause, lost)) = detector.observe(clocks.monotonic, clocks.boottime, TICK) {
+        if let Some((cause, lost)) = detector.observe(
+            clocks.monotonic,
+            clocks.boottime,
+            self.scale.real_time(TICK),
+        ) {
             self.post(Event::Standstill {
                 cause,
-                for_ms: crate::model::time::millis(lost),
+                for_ms: crate::model::time::millis(self.scale.run_time(lost)),
             });
         }
     }
@@ -343,6 +367,9 @@ impl Shell {
             self.tids = p.per_thread.iter().map(|t| t.tid).collect();
         }
         self.agent_tick(sample.process.as_ref());
+        if let Some(probe) = self.sampler.take_probe() {
+            self.post(Event::Probe(Box::new(probe)));
+        }
         self.post(Event::Sample(Box::new(sample)));
         self.finish_gone(false);
     }

@@ -123,19 +123,18 @@ fn line(run: &RunEntry) -> RunLine {
 }
 
 /// What a command suggests. Only Python programs are generations: an editor that has
-/// `demo_gradio.py` open is none. The folder of the interpreter says nothing: a tool may
-/// run from the environment of FramePack.
+/// `demo_gradio.py` open is none.
 fn classify(argv: &[String], cwd: &str, names: &[String]) -> Option<Guess> {
-    let (program, rest) = argv.split_first()?;
+    let program = argv.first()?;
     let program = program.rsplit('/').next().unwrap_or(program);
     if !(program.starts_with("python") || program.starts_with("pypy")) {
         return None;
     }
-    let words: Vec<String> = std::iter::once(program)
-        .chain(rest.iter().map(String::as_str))
-        .map(str::to_owned)
-        .collect();
-    let kind = AdapterKind::detect(&words, cwd, names);
+    let kind = AdapterKind::detect(argv, cwd, |folder| {
+        // the names of another folder are not at hand
+        let own = folder == cwd;
+        own.then(|| names.to_vec()).unwrap_or_default()
+    });
     (kind != AdapterKind::Generic).then(|| Guess {
         kind: kind.as_str(),
         sure: kind != AdapterKind::Diffusers,

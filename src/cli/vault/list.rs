@@ -66,6 +66,7 @@ fn holds(entry: &Entry) -> String {
             words.extend(job.error.clone());
         }
         Some(Job::ComfyUi(queue)) => words.push(format!("graphs {}", queue.items.len())),
+        Some(Job::Studio(queue)) => words.push(format!("jobs {}", queue.items.len())),
         None => {}
     }
     words.extend(entry.decoder().map(str::to_owned));

@@ -50,6 +50,7 @@ fn text(number: usize, entry: &Entry, digest: &std::io::Result<Digest>, now: Sys
     row("age", Some(age(entry.age(now))));
     row("size", Some(entry.bytes.to_string()));
     row("decoder", entry.decoder().map(str::to_owned));
+    row("family", entry.says("vae_family").map(family));
     row("from", entry.says("vae_path").map(str::to_owned));
     row("section", section(entry));
     for tensor in entry.header().map_or(&[][..], |h| &h.tensors) {
@@ -104,6 +105,17 @@ fn text(number: usize, entry: &Entry, digest: &std::io::Result<Digest>, now: Sys
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// The models that the latents are for; a family that could not be told is said to be so.
+fn family(word: &str) -> String {
+    match word {
+        "wan" => "WAN 2.1".to_owned(),
+        "wan2.2" => "WAN 2.2".to_owned(),
+        "hunyuan" => "HunyuanVideo".to_owned(),
+        "unknown" => "cannot be told: decode them with their program".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
 fn job_rows(entry: &Entry, row: &mut impl FnMut(&'static str, Option<String>)) {
     match entry.job() {
         Some(Job::FramePack(job)) => {
@@ -120,6 +132,13 @@ fn job_rows(entry: &Entry, row: &mut impl FnMut(&'static str, Option<String>)) {
             for item in &queue.items {
                 row("graph", Some(format!("{}  {}", item.prompt_id, item.state)));
             }
+        }
+        Some(Job::Studio(queue)) => {
+            for item in &queue.items {
+                let kind = item.kind.as_deref().unwrap_or("job");
+                row("job", Some(format!("{}  {kind}  {}", item.id, item.state)));
+            }
+            row("saved in", queue.saved_in.clone());
         }
         None => row("prompt", entry.prompt().map(str::to_owned)),
     }

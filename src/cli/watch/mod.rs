@@ -188,7 +188,8 @@ fn set_up(
     let mut notices = console.read.clone();
     let mut warnings: Vec<String> = console.warning(args.job).into_iter().collect();
     warnings.extend(target.hidden());
-    let sampler = Sampler::start(SamplerConfig::with_own_reader());
+    let scale = setup::time_scale(&setup::exported())?;
+    let sampler = Sampler::start(SamplerConfig::with_own_reader().at_scale(scale));
     sampler.set_target(Some(target.pid), None);
     let card = choose(args, &sampler, &environ, &command)?;
     let planner = Planner {
@@ -222,6 +223,7 @@ fn set_up(
     };
     let card = planner.card.as_ref();
     let record = setup::record(&command, &Zoned::now(), Some(target.pid), &mut notices)?;
+    plan.plan.time_scale = scale;
     let begun = setup::begin(plan, &command, place, record, card, Some(attached));
     Ok(Setup {
         started: begun.started,
@@ -251,16 +253,14 @@ fn set_up(
     })
 }
 
-/// What reads the console: as for a command that is started, but for the folder of the
-/// interpreter, which says nothing.
+/// The family of programs whose console is read. The process may see other folders under
+/// the same paths, so only its working directory is listed.
 fn adapter(argv: &[String], cwd: Option<&Path>) -> AdapterKind {
-    let mut words = argv.to_vec();
-    if let Some(program) = words.first_mut() {
-        *program = program.rsplit('/').next().unwrap_or(program).to_owned();
-    }
-    let names = cwd.map(setup::names_in).unwrap_or_default();
-    let cwd = cwd.map_or_else(String::new, |c| c.display().to_string());
-    AdapterKind::detect(&words, &cwd, &names)
+    let shown = cwd.map_or_else(String::new, |c| c.display().to_string());
+    AdapterKind::detect(argv, &shown, |folder| {
+        let own = cwd.is_some_and(|cwd| Path::new(folder) == cwd);
+        own.then(|| setup::names_in(folder)).unwrap_or_default()
+    })
 }
 
 /// The card that is asked for, else that of which the process holds most, else the

@@ -6,7 +6,8 @@ use crate::model::{Finding, Mono, VerdictId};
 
 use super::Context;
 use crate::detect::errors::{Deadly, Entry, foremost};
-use crate::detect::facts::{Job, Seen};
+use crate::detect::facts::Seen;
+use crate::detect::job::Job;
 use crate::detect::signature::Rank;
 
 /// A server that waits this long has nothing to do with what failed before.

@@ -6,7 +6,7 @@ use crate::model::{Cite, JobChange, Mono, Phase, Speaker};
 
 use super::Context;
 use crate::detect::after_bar::{AfterBar, Turn};
-use crate::detect::facts::Job;
+use crate::detect::job::Job;
 use crate::detect::signature;
 
 /// The agent's words and the console's come by two ways, of which neither knows how far the
@@ -36,9 +36,19 @@ impl Context {
         self.exception.as_ref().or_else(printed)
     }
 
+    /// No job is in flight any more: a server waits, or the job has ended.
+    pub(super) const fn job_is_over(&self) -> bool {
+        matches!(self.job, Job::Waiting(_) | Job::Ended)
+    }
+
+    /// The last job failed and no other has begun: what is said now is the cleaning up.
+    pub(super) const fn has_failed(&self) -> bool {
+        self.failure.is_some() && self.job_is_over()
+    }
+
     /// `from` tells that the job went on after whatever was reported.
     pub(super) fn survived(&mut self, now: Mono, from: Option<Speaker>) {
-        if self.may_be_of_before(now, from) {
+        if self.may_be_of_before(now, from) || self.has_failed() {
             return;
         }
         self.errors.survived();
@@ -64,6 +74,9 @@ impl Context {
             }
             JobChange::Started => {
                 self.job = Job::InFlight(now);
+                self.begun_by_agent = from == Some(Speaker::Agent);
+                self.waits_by_ready_words = false;
+                self.result_at = None;
                 self.failure = None;
                 self.failed_in = None;
                 // an error that speaks of the decode is what tells that the job went on
@@ -74,12 +87,18 @@ impl Context {
                 self.find = None;
             }
             JobChange::Waiting => {
+                self.waits_by_ready_words = !matches!(self.job, Job::Ended | Job::InFlight(_));
+                self.serves = true;
                 if self.job == Job::Unknown {
                     // the server is up all the same
                     self.errors.clear();
                     self.printed = None;
                 }
                 self.job = Job::Waiting(now);
+            }
+            // a script is one job: the end of a part of it, such as a pipeline call, ends nothing
+            JobChange::Done if from == Some(Speaker::Agent) && !self.serves => {
+                self.survived(now, from);
             }
             JobChange::Done => {
                 self.job = Job::Ended;

@@ -5,6 +5,7 @@
 //! runtime waits for a queue in a loop.
 
 use crate::detect::facts::Facts;
+use crate::detect::movement::Source;
 use crate::detect::thresholds::secs;
 use crate::model::VerdictId;
 
@@ -16,15 +17,18 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         return Check::clear("power follows busy");
     };
     let cpu = if f.cpu_is_normal() {
-        c.cpu.active
+        f.movement.at(Source::Cpu)
     } else {
         c.cpu_many.active
     };
+    let m = f.movement;
     let since = contradiction
-        .max(c.last_word())
-        .max(c.last_transfer())
-        .max(c.faults.active)
+        .max(m.last_word())
+        .max(m.last_transfer())
         .max(cpu);
+    if f.overflows() {
+        return Check::clear("the card's memory overflows: that explains the power");
+    }
     if f.find.is_some() {
         return Check::clear("an open search is judged by its own clock");
     }
@@ -42,7 +46,9 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     } else {
         secs(f.t.busy_idle_unknown_s)
     };
-    let limit = limit.max(f.usual_step().mul_f64(f.t.busy_idle_steps_factor));
+    let limit = limit
+        .max(f.usual_step().mul_f64(f.t.busy_idle_steps_factor))
+        .max(f.longest_stay());
     let busy = c.figures.busy.unwrap_or_default();
     let power = c.figures.power.unwrap_or_default();
     Signs {

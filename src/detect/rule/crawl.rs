@@ -2,27 +2,28 @@
 //! nothing explains it.
 
 use crate::detect::facts::Facts;
+use crate::detect::pace::Bar;
 use crate::detect::thresholds::secs;
 use crate::model::VerdictId;
 
 use super::{Check, Grade, Signs};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
-    let Some(bar) = f.pace.bar() else {
-        return Check::clear("no steps are counted");
+    let Some(s) = f.pace.crawl(f.now, f.t) else {
+        let usual = f.pace.bar().map(Bar::usual);
+        return match usual {
+            None => Check::clear("no steps are counted"),
+            Some(None) => Check::clear("no usual pace of these steps yet"),
+            Some(Some(usual)) => Check::Clear(
+                format!(
+                    "no step takes {} times its {:.1} s",
+                    f.t.crawl_factor, usual.step_s
+                )
+                .into(),
+            ),
+        };
     };
-    let Some(usual) = bar.usual() else {
-        return Check::clear("no usual pace of these steps yet");
-    };
-    let Some(s) = bar.stretch(f.now, f.t.crawl_factor) else {
-        return Check::Clear(
-            format!(
-                "no step takes {} times its {:.1} s",
-                f.t.crawl_factor, usual.step_s
-            )
-            .into(),
-        );
-    };
+    let usual = s.usual;
     if f.find.is_some() || f.compiling || f.works_elsewhere() {
         return Check::clear("a search, a compiler or a step of the CPU explains the pace");
     }
@@ -43,7 +44,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
             format!("{:.0} slow steps have ended", s.ended),
         ],
         ruled_out: vec![
-            "a larger job: it is the same bar".to_owned(),
+            "a larger job: the same steps took less in this run".to_owned(),
             "memory overflow, swapping, heat: their readings say nothing of it".to_owned(),
         ],
         confidence: 0.8,

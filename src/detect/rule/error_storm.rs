@@ -14,8 +14,8 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let since = seen
         .first
         .at
-        .max(c.last_word())
-        .max(c.last_transfer())
+        .max(f.movement.last_word())
+        .max(f.movement.last_transfer())
         .max(c.gpu_hard.active);
     if f.works_elsewhere() || f.now.since(since) < f.silence_limit().mul_f64(f.t.storm_sign_share) {
         return Check::clear("the job advances beside the error");

@@ -10,9 +10,11 @@ mod error_storm;
 mod exit;
 mod find_stall;
 mod gtt_exhausted;
+mod memory_fault;
 mod nan_output;
+mod no_fault;
 mod offload_risk;
-mod quiet;
+mod op_stuck;
 mod silent_hang;
 mod spin_hang;
 mod thrash;
@@ -28,7 +30,7 @@ use super::channels::Figures;
 use super::facts::Facts;
 
 pub(crate) use exit::{EndFacts, judge_end};
-pub(crate) use quiet::no_fault;
+pub(crate) use no_fault::no_fault;
 
 /// Why a rule does not speak.
 pub(crate) type Why = Cow<'static, str>;
@@ -137,7 +139,9 @@ const RULES: &[Rule] = &[
     rule(VerdictId::FindStall, find_stall::check),
     rule(VerdictId::BusyIdle, busy_idle::check),
     rule(VerdictId::SpinHang, spin_hang::check),
+    rule(VerdictId::SilentHang, op_stuck::check),
     rule(VerdictId::DeviceMismatch, device_mismatch::check),
+    rule(VerdictId::MemoryFault, memory_fault::check),
     rule(VerdictId::VramSpill, vram_spill::check),
     rule(VerdictId::Thrash, thrash::check),
     rule(VerdictId::Throttled, throttled::check),
@@ -200,6 +204,7 @@ pub(crate) fn not_asked(shown: Option<(VerdictId, &str)>, why: &str) -> Vec<Cons
 fn explains_slowness(asked: &[Asked]) -> bool {
     let causes = [
         VerdictId::DeviceMismatch,
+        VerdictId::MemoryFault,
         VerdictId::VramSpill,
         VerdictId::Thrash,
         VerdictId::Throttled,

@@ -14,30 +14,26 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let Some(busy_since) = c.core.since else {
         return Check::clear("no core is busy without a break");
     };
+    if f.overflows() {
+        return Check::clear("the card's memory overflows: steps take several times as long");
+    }
     if f.find.is_some() {
         return Check::clear("an open search explains the busy core");
     }
     if f.conv_on_card().is_some() {
         return Check::clear("a convolution in flight explains the busy core");
     }
-    if f.agent.op(f.now).is_some_and(|(op, _)| op.tier == "cpu") {
-        return Check::clear("a convolution on the CPU explains the busy core");
+    let on_cpu = |op: &crate::model::AgentOp| op.tier == "cpu" || op.device == "cpu";
+    if f.agent.op(f.now).is_some_and(|(op, _)| on_cpu(op)) {
+        return Check::clear("an operation on the CPU explains the busy core");
     }
     if f.works_elsewhere() || f.cpu_is_normal() {
         return Check::clear("work of the CPU is expected here");
     }
+
     let limit = limit(f);
-    let since = [
-        busy_since,
-        c.last_word(),
-        c.last_transfer(),
-        c.gpu.active,
-        // a compiler inside the process fills memory all the time, a loop does not
-        c.faults.active,
-    ]
-    .into_iter()
-    .max()
-    .unwrap_or(busy_since);
+    // what moves beside the job's thread is no movement of the job
+    let since = busy_since.max(f.movement.last_but_cpu());
     let spinning = f.now.since(since);
     if spinning < (limit / 2).max(limit.saturating_sub(secs(f.t.spin_sign_s))) {
         return Check::Clear(

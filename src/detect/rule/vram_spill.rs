@@ -19,8 +19,13 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         return Check::Clear(format!("{:.0} % of the VRAM in use", 100.0 * vram.share()).into());
     }
     let spilled = p.gtt_taken();
-    if let Some(mib) = spilled.filter(|g| *g < f.t.spill_gtt_mib) {
-        return Check::Clear(format!("only {mib:.0} MiB of system memory mapped more").into());
+    if let Some(mib) = spilled.filter(|g| *g < f.t.spill_gtt_mib)
+        && !draws_less(f)
+    {
+        return Check::Clear(
+            format!("only {mib:.0} MiB of system memory mapped more, and the power is as before")
+                .into(),
+        );
     }
     let (since, pace, ended) = match slow(f, spilled.is_some()) {
         Ok(found) => found,
@@ -34,7 +39,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     let signs = Signs {
         verdict: VerdictId::VramSpill,
         // where mapped memory cannot be read, another program may have taken the card
-        grade: if spilled.is_some() {
+        grade: if spilled.is_some_and(|g| g >= f.t.spill_gtt_mib) && !ends_soon(f) {
             Grade::Fault
         } else {
             Grade::Slow
@@ -55,6 +60,24 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         return Check::NotYet(signs);
     }
     signs.unless_granted(f)
+}
+
+/// Whether the card draws clearly less than it did at the usual pace.
+fn draws_less(f: &Facts<'_>) -> bool {
+    let bar = f.pace.bar();
+    let stretch = bar.and_then(|b| b.stretch(f.now, f.t.spill_factor));
+    let powers = stretch.and_then(|s| s.power.zip(s.usual.power));
+    powers.is_some_and(|(now, usual)| now < f.t.spill_power_share * usual)
+}
+
+/// Whether the job ends soon at its pace: a restart would cost more.
+fn ends_soon(f: &Facts<'_>) -> bool {
+    let Some(bar) = f.pace.bar() else {
+        return false;
+    };
+    let pace = bar.stretch(f.now, f.t.spill_factor).map(|s| s.step_s);
+    let left = bar.left().zip(pace.or(bar.median_s()));
+    left.is_some_and(|(steps, step_s)| secs(steps * step_s) <= secs(f.t.ends_soon_s))
 }
 
 /// Since when steps are slow, in words, and how many have ended.

@@ -84,8 +84,10 @@ fn kind(meta: &Meta, dir: &Path) -> AdapterKind {
 
 fn hear(story: &mut Story, player: &mut Player) {
     for (t, told) in player.take() {
-        if let Told::Verdict(verdict) = told {
-            story.tell(t, &verdict, &InCase(player));
+        match told {
+            Told::Verdict(verdict) => story.tell(t, &verdict, &InCase(player)),
+            Told::Job(change) => story.observe_job(&change),
+            Told::Decision(_) | Told::Phase(_) => {}
         }
     }
     story.refine(player.state().verdict(), &InCase(player));

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::model::event::{Envelope, Event, Speaker};
-use crate::model::progress::PhaseChange;
+use crate::model::progress::{JobChange, PhaseChange};
 use crate::model::vocab::Phase;
 
 use super::AgentWord;
@@ -18,8 +18,14 @@ pub struct AgentRank {
     main: Option<u32>,
     /// The agent's phase, and its section where the agent itself counts them.
     phase: Option<(Phase, Option<u32>)>,
+    /// Its last phase in which a job was in flight.
+    worked: Option<Phase>,
+    /// It is idle, and the console is further than the agent's last phase of a job: what the
+    /// program does after its pipeline is known to the console alone.
+    is_behind: bool,
     progress: bool,
-    job: bool,
+    /// Whether a job runs by the agent's last word; absent: it has reported none.
+    job: Option<bool>,
     console: Console,
 }
 
@@ -28,6 +34,8 @@ pub struct AgentRank {
 struct Console {
     phase: Option<PhaseChange>,
     progress: bool,
+    /// A job that it began while the agent had none.
+    job: bool,
 }
 
 impl Console {
@@ -48,7 +56,12 @@ impl AgentRank {
         match &env.event {
             Event::AttemptStarted(_) => *self = Self::default(),
             Event::Agent(note) => match note.word {
-                AgentWord::Main => self.begin(Some(note.pid)),
+                AgentWord::Main => {
+                    // jobs are those of the tree, whichever process phases come from
+                    let job = self.job.filter(|_| self.main.is_some());
+                    self.begin(Some(note.pid));
+                    self.job = job;
+                }
                 AgentWord::Ended | AgentWord::Lost if self.main == Some(note.pid) => {
                     self.begin(None);
                 }
@@ -73,7 +86,7 @@ impl AgentRank {
 
     /// Whether the agent knows what the program does.
     fn knows(&self) -> bool {
-        self.phase.is_some_and(|(phase, _)| !is_vague(phase))
+        !self.is_behind && self.phase.is_some_and(|(phase, _)| !is_vague(phase))
     }
 
     /// What counts of an event, whoever told it; `None`: nothing.
@@ -106,19 +119,37 @@ impl AgentRank {
                 self.console.progress = true;
                 !(self.progress && self.knows())
             }
-            Event::Job(_) if by_agent => {
-                self.job = true;
+            Event::Job(change) if by_agent => {
+                self.job = Some(*change == JobChange::Started);
+                self.console.job = false;
                 true
             }
-            Event::Job(_) => !self.job,
+            Event::Job(change) => self.job_of_console(change),
             _ => true,
         };
         counts.then_some(Cow::Borrowed(env))
     }
 
+    /// A job that the console sees begin while the agent has none is one that the agent does
+    /// not see, and its end counts, too.
+    fn job_of_console(&mut self, change: &JobChange) -> bool {
+        match self.job {
+            None => true,
+            Some(true) => false,
+            Some(false) => {
+                let begins = *change == JobChange::Started;
+                std::mem::replace(&mut self.console.job, begins) || begins
+            }
+        }
+    }
+
     fn by_agent(&mut self, p: &PhaseChange) -> Option<PhaseChange> {
         let knew = self.knows();
         let was = self.phase.replace((p.phase, p.section));
+        self.is_behind = false;
+        if p.phase.is_of_a_job() {
+            self.worked = Some(p.phase);
+        }
         let guess = self.console.phase.as_ref();
         if is_vague(p.phase)
             && let Some(guess) = guess.filter(|g| !is_vague(g.phase))
@@ -146,6 +177,10 @@ impl AgentRank {
     fn by_console(&mut self, p: &PhaseChange) -> Option<PhaseChange> {
         let before = self.console.section();
         self.console.phase = Some(p.clone());
+        let idle = self.phase.is_some_and(|(phase, _)| phase == Phase::Idle);
+        if idle && p.phase.is_of_a_job() && self.worked.is_some_and(|worked| p.phase > worked) {
+            self.is_behind = true;
+        }
         let (phase, own_section) = match self.phase {
             Some(known) if self.knows() => known,
             _ => return Some(p.clone()),
@@ -160,5 +195,86 @@ impl AgentRank {
             on_cpu: false,
             ..p.clone()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Mono;
+
+    fn phase(phase: Phase) -> Event {
+        Event::Phase(PhaseChange {
+            phase,
+            section: None,
+            sections: None,
+            on_cpu: false,
+        })
+    }
+
+    struct Run(AgentRank);
+
+    impl Run {
+        fn new() -> Self {
+            let mut run = Self(AgentRank::default());
+            run.main(7);
+            run
+        }
+
+        fn main(&mut self, pid: u32) {
+            let word = AgentWord::Main;
+            let note = super::super::AgentNote { pid, word };
+            self.0
+                .observe(&envelope(None, Event::Agent(Box::new(note))));
+        }
+
+        fn hears(&mut self, from: Option<Speaker>, event: Event) -> bool {
+            self.0.heed(&envelope(from, event)).is_some()
+        }
+    }
+
+    fn envelope(from: Option<Speaker>, event: Event) -> Envelope {
+        Envelope {
+            seq: 1,
+            at: Mono::ZERO,
+            from,
+            event,
+        }
+    }
+
+    const AGENT: Option<Speaker> = Some(Speaker::Agent);
+
+    #[test]
+    fn behind_its_pipeline_an_idle_server_is_where_the_console_says() {
+        let mut run = Run::new();
+        assert!(run.hears(AGENT, phase(Phase::Sampling)));
+        assert!(!run.hears(None, phase(Phase::VaeDecode)), "a guess");
+        assert!(run.hears(AGENT, phase(Phase::Idle)));
+        assert!(!run.hears(None, phase(Phase::Sampling)), "a late line");
+        assert!(run.hears(None, phase(Phase::VaeDecode)));
+        // until the agent knows better, all phases of the console count
+        assert!(run.hears(None, phase(Phase::Idle)));
+        assert!(run.hears(AGENT, phase(Phase::Sampling)));
+        assert!(!run.hears(None, phase(Phase::Save)));
+    }
+
+    #[test]
+    fn a_job_that_the_agent_does_not_see_is_the_consoles() {
+        let job = Event::Job;
+        let mut run = Run::new();
+        assert!(run.hears(None, job(JobChange::Started)), "no agent's yet");
+        assert!(run.hears(AGENT, job(JobChange::Started)));
+        assert!(
+            !run.hears(None, job(JobChange::Done)),
+            "the agent's goes on"
+        );
+        assert!(run.hears(AGENT, job(JobChange::Done)));
+        assert!(!run.hears(None, job(JobChange::Done)), "it was the same");
+        assert!(run.hears(None, job(JobChange::Started)));
+        assert!(run.hears(None, job(JobChange::Done)));
+        assert!(!run.hears(None, job(JobChange::Done)));
+        // of another process of the tree, too
+        run.main(8);
+        assert!(!run.hears(None, job(JobChange::Waiting)));
     }
 }

@@ -121,6 +121,9 @@ fn probe() -> Event {
     let text = |text: &str| text.to_owned();
     let waits = [
         Wait::Running,
+        Wait::Blocked {
+            channel: Some(text("folio_wait_bit_common")),
+        },
         Wait::Unreadable {
             why: text("EPERM"),
             channel: Some(text("futex_wait_queue")),
@@ -203,6 +206,7 @@ fn probe() -> Event {
             threads: (0..).zip(waits).map(thread).collect(),
         }],
         left_out: 1,
+        threads_left_out: 2,
         network: Metric::Fresh(PeerTraffic {
             received: 1,
             sent: 2,
@@ -479,6 +483,7 @@ fn agent_words() -> impl Iterator<Item = Event> {
             agent: "0.1.0".into(),
             python: "3.11.4".into(),
             stacks_by_signal: true,
+            rank: Some(1),
         }),
         AgentWord::Main,
         AgentWord::Ended,
@@ -498,6 +503,7 @@ fn agent_words() -> impl Iterator<Item = Event> {
                 device: "cuda:0".into(),
                 tier: "native".into(),
                 age_ms: 12_500,
+                tid: Some(71),
             }),
             ops: 1,
             calls: 20,
@@ -509,6 +515,9 @@ fn agent_words() -> impl Iterator<Item = Event> {
                 peak: Bytes(3),
             }),
             cpu_ms: 1250,
+            job: Some(true),
+            holder: Some(71),
+            stack: Some("a1b2c3d4".into()),
         })),
     ]);
     let note = |word| Event::Agent(Box::new(AgentNote { pid: 7, word }));

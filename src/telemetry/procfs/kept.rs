@@ -66,7 +66,7 @@ impl Open {
 }
 
 /// The text of a file of a process, in one read where it is short. It is not kept open.
-pub(super) fn read_once(path: &Path) -> ReadResult<String> {
+pub(in crate::telemetry) fn read_once(path: &Path) -> ReadResult<String> {
     let open = File::open(path).map_err(|e| ReadError::os(path, &e))?;
     let mut page = [0; PAGE];
     match open.read_at(&mut page, 0) {

@@ -7,4 +7,5 @@ mod source;
 mod threads;
 mod tree;
 
+pub(super) use kept::read_once;
 pub(crate) use source::{Members, ProcReading, ProcSource, Target};

@@ -32,7 +32,7 @@ pub(in crate::telemetry) struct Stat {
 }
 
 /// `pid (comm) state ppid …`; the name may hold blanks and brackets.
-pub(super) fn stat(text: &str) -> Option<Stat> {
+pub(in crate::telemetry) fn stat(text: &str) -> Option<Stat> {
     let (head, rest) = text.rsplit_once(')')?;
     let (_, comm) = head.split_once('(')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -70,7 +70,7 @@ pub(in crate::telemetry) fn read_stat(path: &Path) -> ReadResult<Stat> {
 }
 
 /// Values of `keys` in a file of `Key: value [kB]` lines (`status`, `io`), in one pass.
-pub(super) fn keyed<const N: usize>(text: &str, keys: [&str; N]) -> [Option<u64>; N] {
+pub(in crate::telemetry) fn keyed<const N: usize>(text: &str, keys: [&str; N]) -> [Option<u64>; N] {
     let mut values = [None; N];
     for (key, rest) in text.lines().filter_map(|line| line.split_once(':')) {
         if let Some(n) = keys.iter().position(|k| *k == key) {
@@ -82,7 +82,7 @@ pub(super) fn keyed<const N: usize>(text: &str, keys: [&str; N]) -> [Option<u64>
 }
 
 /// Nanoseconds on a CPU and how often put on one, of one thread.
-pub(super) fn schedstat(text: &str) -> Option<(u64, u64)> {
+pub(in crate::telemetry) fn schedstat(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_whitespace();
     let run = fields.next()?.parse().ok()?;
     let _wait = fields.next()?;

@@ -13,7 +13,7 @@ use super::kept::Kept;
 use super::member::{COUNTERS, Counters, Look, LookAt, Member, MemberReading};
 use super::tree::Census;
 use crate::model::time::millis;
-use crate::model::{Bytes, Metric, ProcSample, ThreadSample};
+use crate::model::{Bytes, Metric, ProcSample, ThreadSample, TimeScale};
 
 /// Who belongs to the tree is found out this often: it costs a look at every
 /// process of the machine.
@@ -74,6 +74,7 @@ pub(crate) struct ProcSource {
     /// Kept up to date for other sources.
     living: Arc<Mutex<Members>>,
     tree: Tree,
+    scale: TimeScale,
 }
 
 /// What is remembered of one target.
@@ -109,12 +110,19 @@ impl ProcSource {
             threads,
             living,
             tree: Tree::default(),
+            scale: TimeScale::REAL,
         }
+    }
+
+    /// Its rounds as often on the run's clock as they are by default on the machine's.
+    pub(crate) const fn at_scale(mut self, scale: TimeScale) -> Self {
+        self.scale = scale;
+        self
     }
 
     fn members(&mut self, root: u32, reaper: Option<u32>) -> Result<BTreeSet<u32>, SourceError> {
         if let Some((at, members)) = &self.tree.scanned
-            && at.elapsed() < SCAN_PERIOD
+            && self.scale.run_time(at.elapsed()) < SCAN_PERIOD
         {
             return Ok(members.clone());
         }
@@ -144,7 +152,8 @@ impl ProcSource {
         let mut known = std::mem::take(&mut self.tree.live);
         let mut keep_threads = KEPT_THREADS;
         let at = self.tree.status;
-        let status = detail || at.is_none_or(|at| at.elapsed() >= STATUS_ROUND);
+        let status =
+            detail || at.is_none_or(|at| self.scale.run_time(at.elapsed()) >= STATUS_ROUND);
         if status {
             self.tree.status = Some(Instant::now());
         }
@@ -210,7 +219,10 @@ impl Source for ProcSource {
             *lock(&self.living) = Members::default();
             return Ok(Answer::good(reading));
         };
-        let slow = self.tree.slow.is_none_or(|at| at.elapsed() >= SLOW_ROUND);
+        let slow = self
+            .tree
+            .slow
+            .is_none_or(|at| self.scale.run_time(at.elapsed()) >= SLOW_ROUND);
         let detail = target.detail || slow;
         let pids = self.members(root, target.reaper)?;
         let mut members = self.read_members(&pids, detail, target.detail);
@@ -233,7 +245,7 @@ impl Source for ProcSource {
             *lock(&self.threads) = all.flatten().collect();
         }
         let wait = wait_channel(&mut self.tree.wchan, &self.proc, root, members.get(&root));
-        reading.sample = Some(self.tree.sum(root, &members, wait));
+        reading.sample = Some(self.tree.sum(root, &members, wait, self.scale));
         Ok(Answer::good(reading))
     }
 }
@@ -262,6 +274,7 @@ impl Tree {
         root: u32,
         members: &BTreeMap<u32, MemberReading>,
         wait: ReadResult<String>,
+        scale: TimeScale,
     ) -> ProcSample {
         let memory = |of: fn(&MemberReading) -> &ReadResult<u64>| {
             any_good(members.values().map(|m| of(m).clone()))
@@ -292,14 +305,22 @@ impl Tree {
             write_bytes: self.counter(4, members),
             read_chars: self.counter(5, members),
             write_chars: self.counter(6, members),
-            switches: as_old_as(look, THREADS_FRESH, self.counter(7, members)),
+            switches: as_old_as(
+                look,
+                scale.real_time(THREADS_FRESH),
+                self.counter(7, members),
+            ),
             state: self.tracker.settle("state", state),
-            d_state: as_old_as(look, THREADS_FRESH, self.tracker.settle("threads", waiting)),
+            d_state: as_old_as(
+                look,
+                scale.real_time(THREADS_FRESH),
+                self.tracker.settle("threads", waiting),
+            ),
             wait_channel: self.tracker.settle("wchan", wait),
             rss: self.tracker.settle("VmRSS", rss),
             swap: as_old_as(
                 self.status,
-                STATUS_FRESH,
+                scale.real_time(STATUS_FRESH),
                 self.tracker.settle("VmSwap", swap),
             ),
             per_thread: Vec::new(),

@@ -18,6 +18,7 @@ pub(in crate::ui) fn with_agent() -> Snapshot {
         device: "cuda:0".to_owned(),
         tier: "split".to_owned(),
         age_ms: 14_000,
+        tid: None,
     };
     let tiers = [
         ("conv3d.nocudnn.ok", 1),

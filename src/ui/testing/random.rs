@@ -303,6 +303,7 @@ impl Dice {
                     device: d.text(),
                     tier: d.text(),
                     age_ms: d.int(),
+                    tid: None,
                 };
                 (op, std::time::Duration::from_millis(d.int()))
             }),

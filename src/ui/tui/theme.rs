@@ -92,6 +92,8 @@ impl Theme {
         match health {
             Health::Starting => self.pick("○", "o"),
             Health::Healthy => self.pick("●", "*"),
+            Health::Quiet => self.pick("·", "."),
+            Health::Paused => self.pick("‖", "="),
             Health::Slow => self.pick("◐", "~"),
             Health::Suspect => self.pick("▲", "?"),
             Health::Hung => self.pick("✖", "X"),

@@ -173,6 +173,10 @@ pub fn resend(
     match entry.job() {
         Some(Job::FramePack(job)) => framepack::send(&http, job, entry, heard),
         Some(Job::ComfyUi(queue)) => comfyui::send(&http, queue, heard),
+        Some(Job::Studio(_)) => {
+            let why = "it is FramePack-Studio's queue, which its own page loads: press Load Queue";
+            Err(ResendError::NoJob(entry.name.clone(), why.to_owned()))
+        }
         None => {
             let why = match &entry.state {
                 super::State::Torn(why) | super::State::Foreign(why) => why.clone(),

@@ -95,6 +95,7 @@ impl Comfyui {
     }
 
     fn requested(&self, class: &str, n: &mut Narrator) {
+        n.begin_script_job();
         n.enter(match role(class) {
             ModelRole::Vae if self.sampled => Phase::VaeDecode,
             ModelRole::Vae => Phase::VaeEncode,

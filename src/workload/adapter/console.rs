@@ -1,5 +1,6 @@
 //! The adapter itself: what all programs have in common, and the dialect in force.
 
+use super::bars::{Bars, Turn};
 use super::comfyui::{self, Comfyui};
 use super::framepack::{self, Framepack};
 use super::narrator::{Job, Narrator, OnCpu};
@@ -50,6 +51,7 @@ pub(super) struct Console {
     last_exception: Option<String>,
     /// Names of downloads that are under way.
     downloads: Vec<String>,
+    bars: Bars,
     /// The beginning was not seen.
     joined: bool,
     /// The program is our own worker, whose last word is why it failed.
@@ -67,6 +69,7 @@ impl Console {
             tracebacks: [Traceback::default(), Traceback::default()],
             last_exception: None,
             downloads: Vec::new(),
+            bars: Bars::default(),
             joined: false,
             own: crate::model::worker::is_own_worker(&launch.argv),
         }
@@ -124,7 +127,7 @@ impl Console {
             return;
         }
         let before = n.job;
-        wording::line(text, n);
+        wording::line(text, !matches!(self.dialect, Dialect::Generic), n);
         // A server of unknown make ends its job with the result.
         let plain = matches!(self.dialect, Dialect::Diffusers | Dialect::Generic);
         if plain && n.server && before == Job::InFlight && n.phase() == Phase::Save {
@@ -157,9 +160,22 @@ impl Console {
             let desc = bar.desc.clone().unwrap_or_default();
             self.refine(&desc);
         }
-        match wording::classify(bar) {
+        let kind = wording::classify(bar);
+        if self.bars.turn(bar) == Turn::Repainted {
+            let sampling = matches!(kind, BarKind::Sampling { said } if self.samples(bar, said));
+            // steps of no job: an error that ended one is not survived by a repaint
+            let sampling = sampling && self.narrator.reads_steps();
+            self.narrator.progress(bar, sampling);
+            return;
+        }
+        if kind != BarKind::Of(Phase::Download) {
+            // another bar moves: what was fetched is not waited for any more
+            self.downloads.clear();
+        }
+        match kind {
             BarKind::Sampling { said } => self.sampling(bar, said),
             BarKind::Of(Phase::Download) => self.download(bar),
+            BarKind::Of(Phase::ModelLoad) if wording::names_file(bar) => self.file(bar),
             BarKind::Of(phase) => {
                 if matches!(self.dialect, Dialect::Diffusers | Dialect::Generic) {
                     scripts::step(bar, phase, &mut self.narrator);
@@ -174,23 +190,43 @@ impl Console {
         }
     }
 
+    /// Whether a bar counts steps of denoising. A program that we know nothing about may
+    /// count anything, unless it serves.
+    fn samples(&self, bar: &Bar, said: bool) -> bool {
+        let known = self.narrator.server || !matches!(self.dialect, Dialect::Generic);
+        said || (known && bar.counts_steps())
+    }
+
     fn sampling(&mut self, bar: &Bar, said: bool) {
+        let sampling = self.samples(bar, said);
         let n = &mut self.narrator;
-        // A program that we know nothing about may count anything, unless it serves.
-        let sampling = said || n.server || !matches!(self.dialect, Dialect::Generic);
         n.progress(bar, sampling);
         if sampling && bar.done > 0.0 {
             // what went wrong before was survived
             self.last_exception = None;
         }
         let within = matches!(n.phase(), Phase::Delight | Phase::Texture);
-        if !sampling || (within && !said) {
+        // a bar of files, rows or frames counts no steps
+        if (within && !said) || (!said && !bar.counts_steps()) {
             return;
         }
         match &mut self.dialect {
             Dialect::Framepack(f) => f.bar(bar, n),
             Dialect::Comfyui(c) => c.bar(bar, n),
+            Dialect::Generic if !sampling => scripts::unnamed_bar(bar, n),
             Dialect::Diffusers | Dialect::Generic => scripts::bar(bar, n),
+        }
+    }
+
+    /// A bar over the parts of a file that is read. Once it is full, what follows is not
+    /// known.
+    fn file(&mut self, bar: &Bar) {
+        let n = &mut self.narrator;
+        n.progress(bar, false);
+        if !bar.complete() {
+            n.enter(Phase::ModelLoad);
+        } else if n.phase() == Phase::ModelLoad {
+            n.enter(Phase::Unknown);
         }
     }
 
@@ -229,9 +265,6 @@ fn why_own_worker_failed(text: &str) -> Option<&str> {
 
 impl Adapter for Console {
     fn start(&mut self) -> Vec<Event> {
-        if !self.narrator.server {
-            self.narrator.start_job();
-        }
         self.narrator.enter(Phase::Startup);
         self.narrator.take()
     }
@@ -279,15 +312,19 @@ impl Adapter for Console {
     }
 
     fn finish(&mut self, success: bool) -> Vec<Event> {
-        self.narrator.server = false;
         if let Some(mark) = self.find.close() {
             self.narrator.find(mark);
         }
-        if success {
-            self.narrator.done();
-        } else {
-            self.narrator.fail(self.last_exception.as_deref());
+        let n = &mut self.narrator;
+        if n.job != Job::NotYet {
+            n.server = false;
         }
+        if success {
+            n.done();
+        } else {
+            n.fail_at_exit(self.last_exception.as_deref());
+        }
+        n.server = false;
         self.narrator.take()
     }
 

@@ -12,23 +12,117 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// `/usr/bin/python3.11`, `python`, `pypy3`.
+fn is_interpreter(word: &str) -> bool {
+    let name = base(word);
+    let version = name
+        .strip_prefix("python")
+        .or_else(|| name.strip_prefix("pypy"));
+    version.is_some_and(|v| {
+        let v = v.strip_suffix('t').unwrap_or(v);
+        v.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    })
+}
+
 fn runs_python(program: &str) -> bool {
-    let name = base(program);
-    name.starts_with("python") || name.starts_with("pypy") || PYTHON_RUNNERS.contains(&name)
+    is_interpreter(program) || PYTHON_RUNNERS.contains(&base(program))
+}
+
+/// The Python code that a command line runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Code<'a> {
+    /// A file, as it is named.
+    File(&'a str),
+    /// `-m MODULE`.
+    Module(&'a str),
+}
+
+impl<'a> Code<'a> {
+    fn of(argv: &'a [String]) -> Option<Self> {
+        if let Some(at) = argv.iter().position(|word| is_interpreter(word)) {
+            return Self::of_interpreter(&argv[at + 1..]);
+        }
+        let runner = argv.first().is_some_and(|p| runs_python(p));
+        let mut words = argv.iter();
+        while let Some(word) = words.next() {
+            if runner && word == "-m" {
+                return words.next().map(|module| Self::Module(module));
+            }
+            let end = word.len().saturating_sub(3);
+            let is_file = word
+                .get(end..)
+                .is_some_and(|e| e.eq_ignore_ascii_case(".py"));
+            if is_file && !word.starts_with('-') {
+                return Some(Self::File(word));
+            }
+        }
+        None
+    }
+
+    /// What stands behind the options of Python itself; the words after it are its own.
+    fn of_interpreter(words: &'a [String]) -> Option<Self> {
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let Some(options) = word.strip_prefix('-') else {
+                return Some(Self::File(word));
+            };
+            if let Some(long) = options.strip_prefix('-') {
+                if long == "check-hash-based-pycs" {
+                    words.next();
+                }
+                continue;
+            }
+            let Some((at, letter)) = options
+                .char_indices()
+                .find(|(_, letter)| "cmWX".contains(*letter))
+            else {
+                if options.is_empty() {
+                    // the program comes from standard input
+                    return None;
+                }
+                continue;
+            };
+            let value = Some(&options[at + 1..]).filter(|v| !v.is_empty());
+            let value = value.or_else(|| words.next().map(String::as_str));
+            match letter {
+                'm' => return value.map(Self::Module),
+                'c' => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    const fn named(self) -> &'a str {
+        match self {
+            Self::File(named) | Self::Module(named) => named,
+        }
+    }
+
+    /// The name that its author gave it: of a file without its folder, of a module its package.
+    fn own_name(self) -> &'a str {
+        match self {
+            Self::File(path) => base(path),
+            Self::Module(module) => module.split('.').next().unwrap_or(module),
+        }
+    }
+
+    /// The folder that it lies in. A module is found from the working directory.
+    fn folder(self, cwd: &str) -> String {
+        let Self::File(path) = self else {
+            return cwd.to_owned();
+        };
+        match path.strip_prefix("./").unwrap_or(path).rsplit_once('/') {
+            None => cwd.to_owned(),
+            Some((folder, _)) if path.starts_with('/') => folder.to_owned(),
+            Some((folder, _)) => format!("{}/{folder}", cwd.trim_end_matches('/')),
+        }
+    }
 }
 
 /// The script or module of a Python command line, with its path.
 pub(super) fn script(argv: &[String]) -> Option<&str> {
-    let file = argv.iter().find(|a| {
-        let end = a.len().saturating_sub(3);
-        !a.starts_with('-') && a.get(end..).is_some_and(|e| e.eq_ignore_ascii_case(".py"))
-    });
-    let module = || {
-        argv.first().filter(|p| runs_python(p))?;
-        let at = argv.iter().position(|a| a == "-m")?;
-        argv.get(at + 1)
-    };
-    file.or_else(module).map(String::as_str)
+    Code::of(argv).map(Code::named)
 }
 
 /// Whether a line of a script imports diffusers, or something of it.
@@ -42,30 +136,50 @@ pub(super) fn imports_diffusers(text: &str) -> bool {
     })
 }
 
-pub(super) fn kind(argv: &[String], cwd: &str, names_in_cwd: &[String]) -> AdapterKind {
+/// Whether a name is FramePack's or that of a fork. Our own is neither.
+fn is_framepack(name: &str) -> bool {
+    let name = name.to_lowercase().replace('_', "-");
+    name.contains("framepack") && !name.contains(env!("CARGO_PKG_NAME"))
+}
+
+/// The kind by the script, module or program that is run and by the folder it lies in.
+/// Other words say nothing: a model called FramePack is no FramePack program, and any
+/// program may run from an environment in FramePack's folder.
+pub(super) fn kind(
+    argv: &[String],
+    cwd: &str,
+    names_in: impl Fn(&str) -> Vec<String>,
+) -> AdapterKind {
     let Some(program) = argv.first() else {
         return AdapterKind::Generic;
     };
     if crate::model::worker::is_own_worker(argv) {
         return AdapterKind::Generic;
     }
-    let script = script(argv);
-    // Values of options are left out: a model called FramePack is no FramePack program.
-    let named = format!("{program} {}", script.unwrap_or_default()).to_lowercase();
-    let here = |name: &str| names_in_cwd.iter().any(|n| n == name);
-    let script_name = script.map(base).unwrap_or_default();
-    if named.contains("framepack")
-        || script_name.starts_with("demo_gradio")
-        || here("diffusers_helper")
-    {
+    let code = Code::of(argv);
+    let python = code.is_some() || runs_python(program);
+    let name = match code {
+        Some(code) => code.own_name(),
+        None if python => "",
+        None => base(program),
+    };
+    let folder = code.map_or_else(|| cwd.to_owned(), |code| code.folder(cwd));
+    let names = names_in(&folder);
+    let here = |name: &str| names.iter().any(|n| n == name);
+    let folder = base(folder.trim_end_matches('/'));
+
+    let in_framepack = here("diffusers_helper")
+        // the name of the folder counts where its files could not be read
+        || (python && names.is_empty() && is_framepack(folder));
+    if is_framepack(name) || name.starts_with("demo_gradio") || in_framepack {
         return AdapterKind::Framepack;
     }
-    let markers = COMFY_MARKERS.iter().filter(|m| here(m)).count();
-    let comfy_folder = cwd.to_lowercase().contains("comfyui");
-    if named.contains("comfyui") || (script_name == "main.py" && (markers >= 2 || comfy_folder)) {
+    let in_comfyui = COMFY_MARKERS.iter().filter(|m| here(m)).count() >= 2
+        || folder.to_lowercase().starts_with("comfyui");
+    if name.to_lowercase().contains("comfyui") || (name == "main.py" && in_comfyui) {
         return AdapterKind::Comfyui;
     }
-    if script.is_some() || runs_python(program) {
+    if python {
         AdapterKind::Diffusers
     } else {
         AdapterKind::Generic
@@ -144,7 +258,7 @@ mod tests {
     fn of(line: &str, cwd: &str, names: &[&str]) -> AdapterKind {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
-        kind(&words, cwd, &names)
+        kind(&words, cwd, |_| names.clone())
     }
 
     #[test]
@@ -186,6 +300,72 @@ mod tests {
             ("", "/x", &[], Generic),
         ] {
             assert_eq!(of(line, cwd, names), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn neither_the_interpreter_nor_an_argument_decides() {
+        use AdapterKind::{Comfyui, Diffusers, Framepack, Generic};
+        for (line, cwd, want) in [
+            ("/x/framepack/.venv/bin/python gen.py", "/x", Diffusers),
+            ("/x/ComfyUI/venv/bin/python3.12 gen.py", "/x", Diffusers),
+            ("/x/FramePack/bin/accelerate launch gen.py", "/x", Diffusers),
+            ("python /home/u/framepack-tui/tests/gen.py", "/x", Diffusers),
+            ("python gen.py", "/home/u/framepack-tui", Diffusers),
+            ("python tests/gen.py", "/home/u/framepack-tui", Diffusers),
+            ("python framepack_tui_check.py", "/x", Diffusers),
+            ("python /home/u/comfyui/tools/gen.py", "/x", Diffusers),
+            ("python gen.py", "/home/u/comfyui", Diffusers),
+            ("python main.py", "/home/u/comfyui-nodes/tests", Diffusers),
+            ("python gen.py /m/FramePackI2V_HY", "/x", Diffusers),
+            ("python gen.py --config framepack.py", "/x", Diffusers),
+            ("python -m wan.generate demo_gradio.py", "/x", Diffusers),
+            ("python -c pass demo_gradio.py", "/x", Diffusers),
+            ("python -u - framepack.py", "/x", Diffusers),
+            ("uv run --with framepack gen.py", "/x", Diffusers),
+            ("uv run gen.py -m framepack", "/x", Diffusers),
+            ("uv run python -m pkg", "/x", Diffusers),
+            ("torchrun --nproc-per-node 2 -m pkg.train", "/x", Diffusers),
+            ("sd-cli -m /models/framepack.gguf", "/x", Generic),
+            ("/opt/framepack/bin/sd-cli -m a.gguf", "/x", Generic),
+            ("/home/u/framepack-tui/run.sh", "/x", Generic),
+            // and what is FramePack or ComfyUI by any way of starting it
+            ("/a/bin/python -u -X dev demo_gradio.py", "/x", Framepack),
+            ("python -m framepack.cli", "/x", Framepack),
+            ("uv run demo_gradio_f1.py", "/x", Framepack),
+            ("env A=1 nice python3 FramePack_batch.py", "/x", Framepack),
+            ("python /o/FramePack-Studio/studio.py", "/x", Framepack),
+            ("python studio.py", "/o/framepack-studio/", Framepack),
+            ("/opt/bin/framepack --port 1", "/x", Framepack),
+            ("uv run main.py", "/o/ComfyUI/", Comfyui),
+            ("python ./ComfyUI-master/main.py", "/o", Comfyui),
+            ("/usr/bin/comfyui --listen", "/x", Comfyui),
+        ] {
+            assert_eq!(of(line, cwd, &[]), want, "{line} in {cwd}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_the_script_is_the_one_whose_files_count() {
+        use AdapterKind::{Diffusers, Framepack};
+        let names = |folder: &str| -> Vec<String> {
+            let names: &[&str] = match folder {
+                "/o/fork" => &["diffusers_helper", "studio.py"],
+                _ => &["gen.py"],
+            };
+            names.iter().map(|n| (*n).to_owned()).collect()
+        };
+        for (line, cwd, want) in [
+            ("python /o/fork/studio.py", "/x", Framepack),
+            ("python fork/studio.py", "/o/", Framepack),
+            ("python ./studio.py", "/o/fork", Framepack),
+            ("python -m studio", "/o/fork", Framepack),
+            ("bash start.sh", "/o/fork", Framepack),
+            ("python /home/u/gen.py", "/o/fork", Diffusers),
+            ("python gen.py", "/o/FramePack", Diffusers),
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(kind(&words, cwd, names), want, "{line} in {cwd}");
         }
     }
 

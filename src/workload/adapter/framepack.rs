@@ -72,10 +72,17 @@ pub(super) struct Framepack {
     section: Option<Section>,
     /// The clean-up that follows a failed job is not the beginning of the next one.
     failed: bool,
+    /// A server's job counted as done with its last decode; forks write the file after
+    /// that line. Lines that may still come before the job is over for good.
+    saves: u32,
 }
+
+/// Lines after the last `Decoded.` within which an exception of the worker is the job's.
+const LINES_OF_SAVE: u32 = 12;
 
 impl Framepack {
     pub(super) fn line(&mut self, text: &str, n: &mut Narrator) -> bool {
+        self.saves = self.saves.saturating_sub(1);
         if let Some(c) = MOVED.captures(text) {
             self.moved(&c["verb"], role(&c["class"]), n);
         } else if let Some(c) = PADDING.captures(text) {
@@ -118,7 +125,14 @@ impl Framepack {
     }
 
     pub(super) fn exception(&mut self, e: &Exception, n: &mut Narrator) {
-        if e.in_request || !n.in_flight() {
+        if e.in_request || e.aside {
+            return;
+        }
+        if !n.in_flight() {
+            if self.saves > 0 && !e.is_interrupt() {
+                (self.failed, self.saves) = (true, 0);
+                n.fail_after_done(Phase::Save, &e.text);
+            }
             return;
         }
         self.failed = true;
@@ -142,7 +156,7 @@ impl Framepack {
     }
 
     fn begin_job(&mut self, n: &mut Narrator) {
-        self.failed = false;
+        (self.failed, self.saves) = (false, 0);
         self.end_job();
         n.start_job();
     }
@@ -155,7 +169,8 @@ impl Framepack {
     fn moved(&mut self, verb: &str, model: ModelRole, n: &mut Narrator) {
         match n.job {
             // The models that a server loads at its start are told by bars.
-            Job::NotYet => return,
+            Job::NotYet if n.server => return,
+            Job::NotYet => self.begin_job(n),
             Job::InFlight => {}
             // A clean-up after a job may unload the VAE or, after a failure, everything.
             Job::Waiting | Job::Over => {
@@ -258,11 +273,15 @@ impl Framepack {
     }
 
     fn decoded(&mut self, n: &mut Narrator) {
+        n.begin_script_job();
         let section = self.section.get_or_insert_default();
         section.stage = Stage::Decoded;
         if !section.last {
             n.enter(Phase::Save);
         } else if n.server {
+            if n.in_flight() {
+                self.saves = LINES_OF_SAVE;
+            }
             n.done();
             self.end_job();
         } else {

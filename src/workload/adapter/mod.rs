@@ -4,9 +4,13 @@
 //! with what the command line suggests and changes over when the console says clearly
 //! that it is another family. All adapters are pure: no clock, no I/O.
 //!
-//! A script is a job in flight from its start. A server (Gradio, ComfyUI) has a job in
-//! flight only between the lines that begin and end one.
+//! A job is in flight only after a positive sign of it, for a program that shows none may be
+//! anything. The job of a script begins with the first sign of a generation: a bar of steps
+//! that is not full, a VAE's or a mesh's step, the job lines of a known program. It ends with
+//! the script. A server (Gradio, ComfyUI) has a job in flight only between the lines that
+//! begin and end one. A state of a bar that was painted before is no sign (`bars.rs`).
 
+mod bars;
 mod comfyui;
 mod console;
 mod detect;
@@ -54,10 +58,10 @@ impl AdapterKind {
         }
     }
 
-    /// The kind that a command line suggests. `cwd` is the folder it will run in and
-    /// `names_in_cwd` the names of the files there (may be empty).
-    pub fn detect(argv: &[String], cwd: &str, names_in_cwd: &[String]) -> Self {
-        detect::kind(argv, cwd, names_in_cwd)
+    /// The kind that a command line suggests. `cwd` is the folder it will run in;
+    /// `names_in` lists a folder, and gives an empty list where it cannot be read.
+    pub fn detect(argv: &[String], cwd: &str, names_in: impl Fn(&str) -> Vec<String>) -> Self {
+        detect::kind(argv, cwd, names_in)
     }
 
     /// The kind that the lines of a console show, where nothing else is known.
@@ -111,7 +115,7 @@ pub struct LaunchInfo {
 /// Reads the console of one attempt. Gives only [`Event::Phase`], [`Event::Progress`],
 /// [`Event::Job`] and [`Event::Find`].
 pub trait Adapter {
-    /// The process exists. A script is a job in flight from here on.
+    /// The process exists. No job is in flight yet, for a script neither.
     fn start(&mut self) -> Vec<Event>;
 
     /// In the place of [`Adapter::start`] for a process that was there before us: what it
@@ -123,7 +127,8 @@ pub trait Adapter {
     fn feed(&mut self, line: &Line) -> Vec<Event>;
 
     /// The root process ended by itself, with code 0 (`success`) or otherwise. A job
-    /// that was in flight is then done, or failed with the program's last exception.
+    /// that was in flight is then done, or failed with the program's last exception. A
+    /// script that showed no job and failed gives its last exception as well.
     fn finish(&mut self, success: bool) -> Vec<Event>;
 
     /// The family whose wording is read now.

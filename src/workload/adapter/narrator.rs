@@ -7,7 +7,8 @@ use super::tqdm::Bar;
 /// Whether a job is in flight, as far as the console tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Job {
-    /// A server that is not up yet.
+    /// Nothing has shown a job yet: a server that is not up, a script before its first sign
+    /// of a generation.
     NotYet,
     InFlight,
     /// A server that waits for its user.
@@ -98,6 +99,34 @@ impl Narrator {
         self.job == Job::InFlight
     }
 
+    /// Whether words about the steps of a job count: during a job, and in a script that has
+    /// not shown one yet.
+    pub(super) fn reads_steps(&self) -> bool {
+        self.in_flight() || self.is_script_before_job()
+    }
+
+    fn is_script_before_job(&self) -> bool {
+        self.job == Job::NotYet && !self.server
+    }
+
+    /// A sign that exists only within a generation: the job of a script begins with it. A
+    /// server tells of its jobs in other ways.
+    pub(super) fn begin_script_job(&mut self) {
+        if self.is_script_before_job() {
+            self.start_job();
+        }
+    }
+
+    /// A bar of steps is full: what follows is not known. Where the rung decodes on the CPU
+    /// it may be that decode.
+    pub(super) fn enter_after_steps(&mut self) {
+        if self.in_flight() {
+            self.on_cpu.announced &= self.phase() == Phase::Unknown;
+            let on_cpu = self.on_cpu.covers(Phase::Unknown) || self.on_cpu.vae;
+            self.set_with(Phase::Unknown, on_cpu);
+        }
+    }
+
     /// Enters a phase of a job or of the start-up; nothing while no job is in flight.
     pub(super) fn enter(&mut self, phase: Phase) {
         if matches!(self.job, Job::InFlight | Job::NotYet) {
@@ -109,11 +138,16 @@ impl Narrator {
         if self.phase() != phase {
             self.on_cpu.announced = false;
         }
+        let on_cpu = self.on_cpu.covers(phase);
+        self.set_with(phase, on_cpu);
+    }
+
+    fn set_with(&mut self, phase: Phase, on_cpu: bool) {
         let next = PhaseChange {
             phase,
             section: self.section,
             sections: self.sections,
-            on_cpu: self.on_cpu.covers(phase),
+            on_cpu,
         };
         if self.now.as_ref() != Some(&next) {
             self.now = Some(next.clone());
@@ -123,7 +157,7 @@ impl Narrator {
 
     /// The program said that the step at hand runs on the CPU (or on the card again).
     pub(super) fn announce_cpu(&mut self, on_cpu: bool) {
-        if self.in_flight() && self.on_cpu.announced != on_cpu {
+        if self.reads_steps() && self.on_cpu.announced != on_cpu {
             self.on_cpu.announced = on_cpu;
             let phase = self.phase();
             self.set(phase);
@@ -199,6 +233,24 @@ impl Narrator {
         }
         self.out.push(Event::Job(JobChange::Failed {
             why: why.map(str::to_owned),
+        }));
+        self.after_job();
+    }
+
+    /// The process ended with an error: its job failed. A script that has shown no job yet
+    /// failed as a whole, and its last exception is the reason.
+    pub(super) fn fail_at_exit(&mut self, why: Option<&str>) {
+        if self.is_script_before_job() {
+            self.job = Job::InFlight;
+        }
+        self.fail(why);
+    }
+
+    /// The job that counted as done failed in its last step.
+    pub(super) fn fail_after_done(&mut self, phase: Phase, why: &str) {
+        self.set(phase);
+        self.out.push(Event::Job(JobChange::Failed {
+            why: Some(why.to_owned()),
         }));
         self.after_job();
     }

@@ -10,7 +10,8 @@ use super::wording::{self, ModelRole};
 use crate::model::Phase;
 use crate::workload::pattern;
 
-/// A bar of denoising steps. The decode that follows the last step is silent.
+/// A bar of denoising steps. What follows the last step is silent and not known: a decode,
+/// a file that is written, the program's own work.
 ///
 /// A server of an unknown make does not say when its job is over: its job counts as
 /// done after the last step, for a wrong alarm at an idle server costs more than a late
@@ -26,7 +27,19 @@ pub(super) fn bar(bar: &Bar, n: &mut Narrator) {
         n.done();
         n.behind = Behind::Bar;
     } else {
-        n.enter(Phase::VaeDecode);
+        n.enter_after_steps();
+    }
+}
+
+/// A bar without a name in a program of which nothing is known: it may count the steps of
+/// a generation, so a job is in flight while it is not full.
+pub(super) fn unnamed_bar(bar: &Bar, n: &mut Narrator) {
+    if !bar.complete() {
+        n.begin_script_job();
+    }
+    // beside words about a step it is that step's bar
+    if matches!(n.phase(), Phase::Startup | Phase::Download) {
+        n.enter(Phase::Unknown);
     }
 }
 
@@ -106,9 +119,13 @@ pub(super) fn step(bar: &Bar, phase: Phase, n: &mut Narrator) {
         phase,
         Phase::VaeDecode | Phase::Texture | Phase::MeshPost | Phase::VaeEncode
     );
-    if n.server && n.job == Job::Waiting && within && !bar.complete() {
+    if !within || bar.complete() {
+        return;
+    }
+    if n.server && n.job == Job::Waiting {
         n.start_job();
     }
+    n.begin_script_job();
 }
 
 #[cfg(test)]

@@ -21,6 +21,10 @@ pub struct Bar {
     pub seconds_per_step: Option<f64>,
     /// Unit of the rate: `it`, `B`, `%`, `frame`; empty where there is none.
     pub unit: String,
+    /// The counts themselves carry a unit of bytes: `1.2GB/9.8GB`.
+    pub bytes: bool,
+    /// Seconds on the bar's own clock, where it has one.
+    pub elapsed: Option<f64>,
 }
 
 impl Bar {
@@ -31,7 +35,27 @@ impl Bar {
 
     /// Whether bytes are counted.
     pub fn counts_bytes(&self) -> bool {
-        matches!(self.unit.as_str(), "B" | "iB")
+        let rate = self.unit.trim_end_matches("ytes");
+        self.bytes || matches!(rate, "B" | "iB" | "b" | "bit" | "bits" | "byte")
+    }
+
+    /// Whether a bar without a name may count the steps of a generation: its unit names
+    /// neither bytes nor things such as files or rows.
+    pub fn counts_steps(&self) -> bool {
+        let unit = self.unit.as_str();
+        !self.bytes
+            && matches!(
+                unit,
+                "" | "it"
+                    | "its"
+                    | "iter"
+                    | "iteration"
+                    | "step"
+                    | "steps"
+                    | "tile"
+                    | "section"
+                    | "clip"
+            )
     }
 }
 
@@ -40,9 +64,9 @@ static METER: LazyLock<Regex> = LazyLock::new(|| {
         r"(?x)
         (?: (?P<desc>[^|]*?) :\s* )?
         \b\d{1,3}% \| [^|]* \| \s*
-        (?P<done>\d+(?:\.\d+)?)(?P<dscale>[kKMGTP]?) [A-Za-z]{0,2}
-        / (?P<total>\d+(?:\.\d+)?|\?)(?P<tscale>[kKMGTP]?) [A-Za-z]{0,2} \s*
-        \[ [\d:?.\ daysh]+ < [\d:?.\ daysh]+
+        (?P<done>\d+(?:\.\d+)?)(?P<dscale>[kKMGTP]?) (?P<count>[A-Za-z]{0,2})
+        / (?P<total>\d+(?:\.\d+)?|\?)(?P<tscale>[kKMGTP]?) (?P<counts>[A-Za-z]{0,2}) \s*
+        \[ (?P<clock>[\d:?.\ daysh]+) < [\d:?.\ daysh]+
         (?: ,\s* (?P<rate>[^,\]]*) (?P<post>,[^\]]*)? )? \]",
     )
 });
@@ -50,7 +74,7 @@ static METER: LazyLock<Regex> = LazyLock::new(|| {
 /// A bar without a total: `12it [00:03,  3.51it/s]`.
 static COUNTER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^(?:(?P<desc>[^|\[]*?):\s*)?\s*(?P<done>\d+(?:\.\d+)?)(?P<dscale>[kKMGTP]?)(?:it|B)\s*\[[\d:]+,\s*(?P<rate>[^,\]]*)(?:,[^\]]*)?\]",
+        r"^(?:(?P<desc>[^|\[]*?):\s*)?\s*(?P<done>\d+(?:\.\d+)?)(?P<dscale>[kKMGTP]?)(?:it|B)\s*\[(?P<clock>[\d:]+),\s*(?P<rate>[^,\]]*)(?:,[^\]]*)?\]",
     )
 });
 
@@ -70,6 +94,14 @@ static RATE: LazyLock<Regex> = LazyLock::new(|| {
 static STEP: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)\b(?P<desc>(?:sampling|denois\w*|diffusion|inference)(?:\s+step)?|steps?)\s*[:#]?\s*\[?(?P<done>\d+)\s*(?:/|of)\s*(?P<total>\d+)\b",
+    )
+});
+
+/// Weights are read a tensor or a part at a time: `Loading dit.safetensors: 12/69`,
+/// `umt5_xxl.gguf: 12/400 tensors`.
+static PARTS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)^\s*(?P<desc>\S.{0,160}\.(?:safetensors|gguf|ckpt|pth?|sft|bin|onnx))\W{1,4}(?P<done>\d+)\s*/\s*(?P<total>\d+)\b\W*(?P<rate>(?:tensors?|keys?|layers?|blocks?|parts?|shards?|chunks?|params?)?)\W*$",
     )
 });
 
@@ -108,10 +140,25 @@ fn rate(text: &str) -> (Option<f64>, String) {
     (per_second.map(|n| 1.0 / n), group(&c, "unit").to_owned())
 }
 
+/// Seconds of `01:06:26`, `00:03` or `2.5`; days in words are not read.
+fn clock(text: &str) -> Option<f64> {
+    let text = text.trim();
+    if text.is_empty() {
+        return None;
+    }
+    text.split(':').try_fold(0.0, |sum, part| {
+        let part: f64 = part.parse().ok()?;
+        Some(sum * 60.0 + part)
+    })
+}
+
 fn bar(c: &Captures<'_>) -> Option<Bar> {
     let (seconds_per_step, unit) = rate(group(c, "rate"));
     let desc = group(c, "desc").trim().trim_end_matches(':').trim();
+    let bytes = |name| matches!(group(c, name), "B" | "iB");
     Some(Bar {
+        bytes: bytes("count") || bytes("counts"),
+        elapsed: clock(group(c, "clock")),
         desc: (!desc.is_empty()).then(|| desc.to_owned()),
         done: number(group(c, "done"), group(c, "dscale"))?,
         total: number(group(c, "total"), group(c, "tscale")),
@@ -135,9 +182,13 @@ pub fn parse(text: &str) -> Option<Bar> {
     None
 }
 
-/// `Step 5/20`, `Sampling 12/25`, `denoising step 3 of 8` in a line of text.
+/// `Step 5/20`, `Sampling 12/25`, `denoising step 3 of 8` in a line of text, or the parts of
+/// a file of weights: `Loading dit.safetensors: 12/69`.
 pub fn parse_step(text: &str) -> Option<Bar> {
-    STEP.captures(text)
+    let step = || STEP.captures(text);
+    PARTS
+        .captures(text)
+        .or_else(step)
         .as_ref()
         .and_then(bar)
         .filter(|b| b.total.is_some_and(|t| b.done <= t))

@@ -20,9 +20,12 @@ pub(super) enum BarKind {
     Other,
 }
 
-static DOWNLOAD: LazyLock<Regex> = LazyLock::new(|| {
+static DOWNLOAD: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?:fetch(?:ing)?|download(?:ing|s)?)\b"));
+/// A bar that is named after a file reads it, unless it counts bytes.
+static FILE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)^\W*(?:fetching|download)|\.(?:safetensors|bin|json|pth?|ckpt|gguf|model|txt|msgpack|onnx|sft|index)\S*$",
+        r"(?i)\.(?:safetensors|bin|json|pth?|ckpt|gguf|model|txt|msgpack|onnx|sft|index)(?:\W.{0,40})?$",
     )
 });
 static LOAD: LazyLock<Regex> =
@@ -48,8 +51,13 @@ static TEXTS: LazyLock<Regex> = LazyLock::new(|| {
 
 pub(super) fn classify(bar: &Bar) -> BarKind {
     let desc = bar.desc.as_deref().unwrap_or_default();
-    if bar.counts_bytes() || DOWNLOAD.is_match(desc) {
+    let file = names_file(bar);
+    // the hub counts the percent of a file
+    if bar.counts_bytes() || DOWNLOAD.is_match(desc) || (file && bar.unit == "%") {
         return BarKind::Of(Phase::Download);
+    }
+    if file {
+        return BarKind::Of(Phase::ModelLoad);
     }
     if desc.is_empty() {
         return BarKind::Sampling { said: false };
@@ -77,6 +85,11 @@ pub(super) fn classify(bar: &Bar) -> BarKind {
         }
     }
     BarKind::Other
+}
+
+/// Whether the bar is named after a file.
+pub(super) fn names_file(bar: &Bar) -> bool {
+    bar.desc.as_deref().is_some_and(|d| FILE.is_match(d))
 }
 
 static VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\bvolume\b|\bflashvdm\b"));
@@ -116,7 +129,7 @@ static DOWNLOADING: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)^\W*(?:downloading\b|fetching \d+ files)"));
 static LOADING: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)^\W*loading (?:the )?(?:\w+ )?(?:models?|checkpoints?|pipelines?|weights|transformer|vae|text.?encoders?|unet|tokenizer|diffusion)\b",
+        r"(?i)^\W*loading (?:the )?(?:\w+ )?(?:models?|checkpoints?|pipelines?|weights|transformer|vae|text.?encoders?|unet|tokenizer|diffusion)\b|^\W*(?:load(?:ing)?|reading)\b.{1,160}\.(?:safetensors|gguf|ckpt|pth?|sft|onnx)\b",
     )
 });
 static PROMPT: LazyLock<Regex> = LazyLock::new(|| {
@@ -163,13 +176,15 @@ pub(super) fn begins_decode(text: &str) -> bool {
 }
 
 /// What a line says in words that any program may use. Gives whether it said something.
-pub(super) fn line(text: &str, n: &mut Narrator) -> bool {
+/// `steps_are_known`: the program is of a family whose textures and meshes are a
+/// generation's.
+pub(super) fn line(text: &str, steps_are_known: bool, n: &mut Narrator) -> bool {
     if READY.is_match(text) {
         n.wait();
         return true;
     }
     cpu(text, n);
-    if hunyuan3d(text, n) {
+    if hunyuan3d(text, steps_are_known, n) {
         return true;
     }
     if DOWNLOADING.is_match(text) {
@@ -180,7 +195,7 @@ pub(super) fn line(text: &str, n: &mut Narrator) -> bool {
         n.enter(Phase::ModelLoad);
         return true;
     }
-    if !n.in_flight() || tells_of_failure(text) {
+    if !n.reads_steps() || tells_of_failure(text) {
         return false;
     }
     if artefacts::path_in_line(text).is_some() {
@@ -197,12 +212,28 @@ pub(super) fn line(text: &str, n: &mut Narrator) -> bool {
         (&*SAVING, Phase::Save),
     ] {
         if words.is_match(text) {
+            let vae = matches!(phase, Phase::VaeDecode | Phase::VaeEncode);
+            if vae && LATENT_WORK.is_match(text) {
+                n.begin_script_job();
+            }
+            if vae && !n.in_flight() {
+                // another program's video
+                return false;
+            }
             n.enter(phase);
             return true;
         }
     }
     false
 }
+
+/// A step that only a generation has: any program may decode a video, and a model's decoder
+/// is no step.
+static LATENT_WORK: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:vae|latents?)\b.{0,60}\b(?:de|en)cod(?:es?|ing)\b|\b(?:de|en)cod(?:es?|ing)\b.{0,60}\b(?:vae|latents?)\b",
+    )
+});
 
 static ON_CPU: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -250,13 +281,19 @@ static MESH_STEP: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Lines of Hunyuan3D, as a script or as nodes of ComfyUI.
-fn hunyuan3d(text: &str, n: &mut Narrator) -> bool {
+fn hunyuan3d(text: &str, steps_are_known: bool, n: &mut Narrator) -> bool {
     for (words, phase) in [
         (&*DELIGHT, Phase::Delight),
         (&*MESH_STEP, Phase::MeshPost),
         (&*TEXTURE_STEP, Phase::Texture),
     ] {
-        if n.in_flight() && words.is_match(text) {
+        if n.reads_steps() && words.is_match(text) {
+            if steps_are_known {
+                n.begin_script_job();
+            }
+            if !n.in_flight() {
+                return false;
+            }
             n.enter(phase);
             return true;
         }
@@ -301,7 +338,7 @@ mod tests {
         n.enter(Phase::VaeDecode);
         let mut on_cpu = false;
         for l in lines {
-            line(l, &mut n);
+            line(l, true, &mut n);
             for e in n.take() {
                 if let crate::model::Event::Phase(p) = e {
                     on_cpu = p.on_cpu;
@@ -359,7 +396,7 @@ mod tests {
             n.start_job();
             n.enter(Phase::ModelLoad);
             n.take();
-            line(words, &mut n);
+            line(words, true, &mut n);
             assert_eq!(n.phase() != Phase::ModelLoad, begins, "{words}");
         }
     }
@@ -405,9 +442,10 @@ mod tests {
         );
         assert_eq!(kind("Fetching 12 files:"), BarKind::Of(Phase::Download));
         assert_eq!(kind("Downloading shards:"), BarKind::Of(Phase::Download));
+        // it counts parts, not bytes: the file is read
         assert_eq!(
             kind("model-1-of-4.safetensors:"),
-            BarKind::Of(Phase::Download)
+            BarKind::Of(Phase::ModelLoad)
         );
         assert_eq!(kind("Volume Decoding:"), BarKind::Of(Phase::VaeDecode));
         assert_eq!(kind("caching latents:"), BarKind::Of(Phase::VaeEncode));

@@ -97,6 +97,14 @@ impl<'a> Start<'a> {
         self
     }
 
+    /// The run's clock goes this much faster than the machine's. Times of the stream are those of
+    /// that clock, so what is asked of them stays the same.
+    pub(crate) fn time_scale(mut self, factor: u32) -> Self {
+        let factor = factor.to_string().into();
+        self.env.push(("FPT_TIME_SCALE".into(), factor));
+        self
+    }
+
     /// The command to supervise, word by word.
     pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(mut self, words: &[S]) -> Self {
         self.command

@@ -3,7 +3,7 @@ import atexit
 import os
 import sys
 
-from . import PROTOCOL, VERSION, compiled, hooks, stacks
+from . import PROTOCOL, VERSION, compiled, holder, hooks, stacks
 from .config import config
 from .state import link, state
 from .wire import said
@@ -14,7 +14,7 @@ from .wire import said
 PROGRESS = ("tqdm",)
 PACKAGES = ("torch", "diffusers", "diffusers_helper", "transformers", "accelerate", "comfy", "execution", "nodes", "server",
             "latent_preview", "torchvision", "gradio", "imageio", "av", "hy3dgen")
-PARTS = ("phases", "sections", "steps", "framepack", "comfy", "diffusers_hooks", "conv", "memory", "vault", "jobs",
+PARTS = ("phases", "sections", "steps", "framepack", "comfy", "diffusers_hooks", "conv", "memory", "vault", "decoders", "jobs", "studio",
          "placement", "preflight")
 
 
@@ -22,7 +22,7 @@ def start():
     """See `fpt_agent.start`."""
     stacks.arm(config.stacks_file)
     link.greeting = greeting
-    link.heartbeat, link.urgent = beat, stacks.changed
+    link.heartbeat, link.urgent, link.look = beat, stacks.changed, holder.watch.look
     link.commands.update(
         stacks=stacks.command, snapshot=lambda _: now(), interrupt=stacks.interrupt,
         stop_after_step=stacks.stop_after_step,
@@ -73,6 +73,7 @@ def greeting():
         "argv": list(getattr(sys, "orig_argv", None) or getattr(sys, "argv", [])),
         "run": config.run,
         "attempt": config.attempt,
+        "rank": holder.rank(),
         "stacks_signal": stacks.usable(),
     }
 

@@ -34,12 +34,11 @@ class Config:
         self.stacks_file = told.get("stacks_file")
         self.vault = told.get("vault")
         self.conv_memory = told.get("conv_memory")
-        # a rung for the decode reaches the decoder alone
-        phases = told.get("conv_tier_in")
-        self.conv_tier_in = frozenset(map(str, phases)) if isinstance(phases, list) else frozenset()
         self.run = told.get("run")
         self.attempt = told.get("attempt")
         self.resume = bool(told.get("resume"))
+        #: How many times faster the run's clock goes: 1 but in the supervisor's own tests.
+        self.time_scale = told.get("time_scale") if told.get("time_scale") in (2, 3, 4) else 1
         settings = told.get("settings")
         self.settings = {str(k): str(v) for k, v in settings.items()} if isinstance(settings, dict) else {}
         for name, variable in (("conv_tier", "FPT_CONV_TIER"), ("conv", "FPT_CONV")):

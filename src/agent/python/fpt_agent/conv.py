@@ -22,6 +22,7 @@ MODES = ("off", "watch", "fallback")
 # read now, so that a word that is none is told with the other problems of the start
 MODE = config.word("conv", MODES) or "fallback"
 START = config.word("conv_tier", TIERS) or "native"
+SCOPE = config.word("conv_scope", ("all", "decoder")) or "all"
 START_2D = config.word("conv2d_tier", ("native", "nocudnn", "cpu")) or "native"
 
 #: Calls that are known to be fine, for each function.
@@ -126,7 +127,7 @@ class Conv:
                 noted.land()
                 desk.problems(noted)
         plan.fine(self.op, key)
-        if not desk.scopes:
+        if not desk.scopes and not plan.partial:  # the same shape may begin lower elsewhere
             self.fine(args)
         return out
 
@@ -196,7 +197,7 @@ class Conv:
                 desk.count(self.op, tier, "ok")
                 if original is not None and lasting and plan.failed(self.op, original, tier):
                     desk.count(self.op, 0, "left")
-                if tier > plan.start[self.op] and not (original is None and plan.guessed(self.op, key, tier)):
+                if tier > plan.first(self.op) and not (original is None and plan.guessed(self.op, key, tier)):
                     self.learned(plan, key, tier, lasting, time.monotonic() - began)
                 return out
             if original is None:
@@ -360,13 +361,20 @@ def torch(module):
     memory.load()
     desk.problems(memory)
     start = {"conv3d": TIERS.index(START), "conv2d": TIERS.index(START_2D)}
-    desk.process = Plan(MODE, start, range(len(TIERS)), memory, config.conv_tier_in)
+    desk.process = Plan(MODE, start, range(len(TIERS)), memory, in_decoder if SCOPE == "decoder" else None)
     desk.install(module, wrap)
     desk.refresh()
     if memory.path is not None:
         watch_over()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=desk.forked)
+
+
+def in_decoder():
+    """`conv_scope = decoder`: the call is one of the VAE's."""
+    from .decoders import calls_here  # which asks for torch
+
+    return calls_here("conv_tier = %s, conv2d_tier = %s" % (START, START_2D))
 
 
 @on("torch.ao.quantization.fx.match_utils")

@@ -5,7 +5,7 @@ import threading
 import weakref
 
 from . import hunyuan3d, memory, phases, plainly, vae
-from .hooks import around, fenced, later, on
+from .hooks import around, each_subclass, fenced, later, on
 from .memory import problem
 from .state import fix, state
 
@@ -39,23 +39,7 @@ def pipelines(module):
             return to(self, *args, **kwargs)
 
     base.to = moved
-    plain = base.__dict__.get("__init_subclass__")
-
-    def init_subclass(cls, **kwargs):
-        if plain is not None:
-            plain.__func__(cls, **kwargs)
-        else:
-            super(base, cls).__init_subclass__(**kwargs)
-        fenced(cls.__name__, subclass, cls)
-
-    # as what it stands for is called; the signature of `object`'s own would be none
-    init_subclass.__name__, init_subclass.__qualname__ = "__init_subclass__", base.__init_subclass__.__qualname__
-    init_subclass.__doc__ = base.__init_subclass__.__doc__
-    base.__init_subclass__ = classmethod(init_subclass)
-    made = [base]  # where the program was there before us
-    for cls in made:
-        made.extend(one for one in cls.__subclasses__() if one not in made)
-        fenced(cls.__name__, subclass, cls)
+    each_subclass(base, subclass)
 
 
 def subclass(cls):

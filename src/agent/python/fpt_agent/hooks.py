@@ -187,6 +187,27 @@ def around(owner, name, phase=None, before=None, after=None, describe=None, part
     return wrap(owner, name, make, part or (caller, phase, before, after, describe))
 
 
+def each_subclass(base, look):
+    """Calls `look(cls)` with every subclass of `base`, as soon as it is made, and with those that are there already."""
+    plain = base.__dict__.get("__init_subclass__")
+
+    def init_subclass(cls, **kwargs):
+        if plain is not None:
+            plain.__func__(cls, **kwargs)
+        else:
+            super(base, cls).__init_subclass__(**kwargs)
+        fenced(cls.__name__, look, cls)
+
+    # as what it stands for is called; the signature of `object`'s own would be none
+    init_subclass.__name__, init_subclass.__qualname__ = "__init_subclass__", base.__init_subclass__.__qualname__
+    init_subclass.__doc__ = base.__init_subclass__.__doc__
+    base.__init_subclass__ = classmethod(init_subclass)
+    made = [base]  # where the program was there before us
+    for cls in made:
+        made.extend(one for one in cls.__subclasses__() if one not in made)
+        fenced(cls.__name__, look, cls)
+
+
 _told = set()
 
 

@@ -59,10 +59,11 @@ class Rate:
 class Link:
     """See the module. One in a process; after a fork the child opens its own."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, scale=1):
+        self.path, self.scale = path, scale
         self.commands = {}
         self.heartbeat = self.urgent = None  # `urgent()`: a heartbeat must not wait for its time
+        self.look = None  # called some ten times a second, with the time
         self.greeting = None
         self._fresh()
 
@@ -185,12 +186,14 @@ class Link:
                         self._connect(1.0)
                     finally:
                         self.tried.ring()
-                due = now - beat >= BEAT_S or self.urgent is not None and self.urgent()
+                due = now - beat >= BEAT_S / self.scale or self.urgent is not None and self.urgent()
                 if due and self.sock is not None and self.heartbeat is not None:
                     beat = now
                     self._put("beat", self.heartbeat())
                 self._settle()
                 self._write()
+                if self.look is not None and self.sock is not None:
+                    self.look(now)
                 self._wait()
                 threads.unlist()
             except Exception:  # nothing here may end the thread

@@ -5,6 +5,7 @@ What belongs to one program is in framepack.py, comfy.py and diffusers_hooks.py.
 import os
 import threading
 
+from .holder import threads
 from .hooks import around, fenced, on
 from .state import link, state
 from .wire import said
@@ -12,6 +13,8 @@ from .wire import said
 _local = threading.local()
 #: True once a server has been seen: between jobs it is idle, where a script may still be at work.
 _server = False
+#: True once an autoencoder of the program's own was used: such a script has no spans, and its files end by `writing`.
+own_decoder = False
 #: Called without arguments before the first phase of each job.
 before_job = []
 
@@ -55,6 +58,7 @@ class Job:
         self.outer = getattr(_local, "job", None)
         if self.outer is None:
             _local.job, self.process = self, os.getpid()
+            self.thread = threads.begin()
             for look in before_job:
                 fenced("before_job", look)
             link.send("job", state="started", id=self.name, error=None)
@@ -68,6 +72,7 @@ class Job:
         self.span.__exit__(kind, error, trace)
         if self.outer is None:
             _local.job = None
+            threads.jobs.pop(self.thread, None)
             if self.process != os.getpid():
                 return False  # the child of a fork ends; the job is its parent's
             text = self.failed if error is None else words(error)
@@ -146,11 +151,16 @@ def exporting(module):
         around(module, name, "save")
 
 
-def writing(_result=None, *_):
+def writing(result=None, args=(), kwargs=None):
     """A file is written to from now on. Nobody tells its end: it is that of the span around, or the next phase. Without
-    a span (a script with a loop of its own) the phase would last into the next sampling, so nothing is said."""
+    a span (a script with a loop of its own) the phase would last into the next sampling, so it is said only where the agent
+    follows such a script."""
     if state.spans():
         state.within("save", **counted())
+    elif own_decoder and not _server:
+        from . import writing as files
+
+        files.begin(argument(args, kwargs or {}, 0, "uri") or (kwargs or {}).get("file"), result)
 
 
 @on("torchvision.io.video", "imageio.v2", "imageio.v3")
@@ -169,7 +179,7 @@ def containers(module):
 
     def opened(result, args, kwargs):
         if str(argument(args, kwargs, 1, "mode") or "r").startswith("w"):
-            writing(result)
+            writing(result, args, kwargs)
 
     around(module, "open", after=opened)
 

@@ -20,11 +20,11 @@ LONG_S = 1.0
 class Plan:
     """Which tiers, in which order, and what was learned with them."""
 
-    def __init__(self, mode, start, tiers, memory, phases=()):
+    def __init__(self, mode, start, tiers, memory, applies=None):
         self.mode = mode
-        #: Phases in which `start` counts; empty: in all.
-        self.phases = frozenset(phases)
         self.memory = memory
+        #: Asked whether the starting tiers count for the call that is made now; None: they count for every one.
+        self.applies = applies
         self.start = {op: self._of(op, [index])[0] for op, index in start.items()}
         self.tiers = {op: self._of(op, tiers) for op in ("conv3d", "conv2d")}
         #: Function -> (kind of error, tiers that worked instead of the native call, one a shape); since when it failed
@@ -39,11 +39,20 @@ class Plan:
         # conv2d is what `split` is made of: the native call
         return sorted({0 if op == "conv2d" and i == 1 else i for i in tiers})
 
+    @property
+    def partial(self):
+        """True: a lower tier is to begin with for some calls only."""
+        return self.applies is not None and any(self.start.values())
+
+    def first(self, op):
+        """Index of the tier with which new shapes begin in the call that is made now."""
+        start = self.start[op]
+        return start if not start or self.applies is None or self.applies() else 0
+
     def begin(self, op, key, floor=0):
         """Index of the tier to begin with, not above `floor`; the last one where that is below all."""
         known = self.memory.begin(key)
-        start = self.start[op] if not self.phases or state.phase in self.phases else 0
-        first = max(start, known, floor)
+        first = max(self.first(op), known, floor)
         if not known and op in self.early and key not in self.worked:
             first = max(first, self.early[op])
         return next((i for i in self.tiers[op] if i >= first), self.tiers[op][-1])

@@ -1,7 +1,10 @@
 """Progress bars: tqdm in every program gives n and total at the rate at which it draws."""
 from . import stacks
-from .hooks import on, wrap
+from .hooks import fenced, on, wrap
 from .state import link, state
+
+#: Called with (bar, n, total, desc, unit, last) for each drawing of a bar of tqdm's.
+watchers = []
 
 
 @on("tqdm.std")
@@ -31,9 +34,13 @@ def tell(bar):
     """One message for a bar that moved."""
     try:
         # `disable` is set where it closes, before it is drawn for the last time
-        moved(bar.n, bar.total, str(bar.desc or ""), str(bar.unit), id(bar), bar.n == bar.total or bool(bar.disable))
+        last = bar.n == bar.total or bool(bar.disable)
+        desc, unit = str(bar.desc or ""), str(bar.unit)
+        moved(bar.n, bar.total, desc, unit, id(bar), last)
     except Exception:
         return
+    for watch in watchers:
+        fenced("tqdm.display", watch, bar, number(bar.n), number(bar.total), desc, unit, last)
 
 
 def moved(n, total, desc="", unit="it", bar=None, last=False):

@@ -15,13 +15,24 @@ import sys
 from . import jobs, safetensors
 
 
+#: Family of a decoder that was known by its shape -> the class of diffusers for the same models.
+FAMILIES = {"wan": "AutoencoderKLWan", "wan2.2": "AutoencoderKLWan", "hunyuan": "AutoencoderKLHunyuanVideo"}
+
+
 def decoder(metadata, folder, torch):
     """The decoder of the metadata with its weights, in eval mode, tiling on. SystemExit: it cannot be made."""
     path, name = metadata.get("vae_class", "").rpartition(".")[::2]
-    if not path.startswith("diffusers."):
-        sys.exit("the latents were made for %s, which is no class of diffusers: decode them with its program" % (path or "?"))
-    kind = getattr(importlib.import_module(path), name)
-    source = folder or metadata.get("vae_path")
+    if path.startswith("diffusers."):
+        kind, source = getattr(importlib.import_module(path), name), folder or metadata.get("vae_path")
+    else:
+        instead = FAMILIES.get(metadata.get("vae_family"))
+        if instead is None:
+            sys.exit("the latents were made for %s, which is no class of diffusers, and nothing tells which model it is: "
+                     "decode them with its program" % (metadata.get("vae_class") or "?"))
+        if not folder:
+            sys.exit("the latents were made for %s of the program's own: give --model FOLDER with the weights of the same model for "
+                     "diffusers' %s" % (name, instead))
+        kind, source = getattr(importlib.import_module("diffusers"), instead), folder
     if not source:
         sys.exit("the metadata do not tell where the decoder's weights lie: give --model FOLDER")
     if os.path.isfile(source):  # a single file of weights
@@ -49,13 +60,23 @@ def pretrained(kind, source):
 def frames_of(latents, metadata, vae, torch):
     """uint8 tensor (frames, height, width, 3) of the first clip or of all pictures."""
     if metadata.get("scaling_applied") != "true":
-        # FramePack's and diffusers' rule: latents = (raw - shift) * scale
-        latents = latents / float(metadata.get("scaling_factor", 1)) + float(metadata.get("shift_factor", 0))
+        latents = unscaled(latents, metadata, torch)
+    if latents.dim() == 4 and metadata.get("known_by") == "shape":
+        latents = latents.unsqueeze(0)  # a clip without a batch
     with torch.inference_mode():
         pixels = vae.decode(latents.to(vae.device, vae.dtype), return_dict=False)[0]
     pixels = ((pixels.float().cpu().clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8)
     pixels = pixels[0].permute(1, 2, 3, 0) if pixels.dim() == 5 else pixels.permute(0, 2, 3, 1)
     return pixels.contiguous()
+
+
+def unscaled(latents, metadata, torch):
+    """Latents in the decoder's own space. FramePack's and diffusers' rule is latents = (raw - shift) * scale; WAN's has a mean and
+    a deviation of each channel."""
+    if "latents_mean" in metadata:
+        mean, std = (torch.tensor(json.loads(metadata["latents_" + name])).view(-1, 1, 1, 1) for name in ("mean", "std"))
+        return latents.float() * std + mean
+    return latents / float(metadata.get("scaling_factor", 1)) + float(metadata.get("shift_factor", 0))
 
 
 def write(frames, out, fps):

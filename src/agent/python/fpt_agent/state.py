@@ -3,12 +3,13 @@ import time
 from itertools import count
 from _thread import _local, get_ident
 
+from . import holder
 from .config import config
 from .link import Link
 from .loaded import loaded
 from .wire import said
 
-link = Link(config.socket)
+link = Link(config.socket, config.time_scale)
 
 #: Moving models about inside one another is one phase: a load that first unloads says `model_load` only.
 MOVES = ("model_load", "offload")
@@ -78,6 +79,7 @@ class State:
         stack = getattr(self._local, "spans", None)
         if stack is None:
             stack = self._local.spans = []
+            holder.threads.know()
         return stack
 
     def told(self, phase, error):
@@ -99,6 +101,10 @@ class State:
     def forked(self):
         """In the child of a fork: the parent's threads, and what they had in flight, are not here."""
         self.ops.clear()  # the same table: what writes to it holds it
+        holder.threads.forked()
+        holder.watch.follow(None)
+        if self.phase not in ("startup", "idle"):
+            self.phase, self.phase_since = "unknown", time.monotonic()  # the job is the parent's
 
     def flights(self, now):
         """(thread, name, input, weight, tier, age in seconds) of each operation in flight. The age counts from when this
@@ -117,11 +123,13 @@ class State:
     def beat(self):
         """The heartbeat: alive, and how long the operation in flight has been so."""
         now = time.monotonic()
+        flights, threads = self.flights(now), holder.threads
+        held = threads.holder(flights)
         ops = [
             {"name": name, "shape": list(x.shape), "weight": list(getattr(weight, "shape", ())),
              "dtype": str(x.dtype).replace("torch.", ""), "device": str(x.device),
-             "tier": tier, "age_s": round(age, 3), "thread": thread}
-            for thread, name, x, weight, tier, age in self.flights(now)
+             "tier": tier, "age_s": round(age, 3), "thread": thread, "tid": threads.number(thread)}
+            for thread, name, x, weight, tier, age in flights
         ]
         return {
             "phase": self.phase,
@@ -132,7 +140,16 @@ class State:
             "tiers": self.tiers,
             "memory": memory(),
             "cpu_s": round(time.process_time(), 3),
+            "holder": None if held is None else threads.number(held),
+            "stack": self.watched(held),
         }
+
+    def watched(self, thread):
+        """The digest of this thread's stack, which is watched from now on; None: it was not, or not for long enough."""
+        watch = holder.watch
+        if watch.thread != thread:
+            watch.follow(thread)
+        return watch.digest
 
 
 class Span:
@@ -148,6 +165,8 @@ class Span:
         stack = owner.spans()
         self.before = owner.phase
         quiet = owner.phase == phase or bool(stack and stack[-1] in MOVES and phase in MOVES)
+        if not stack:
+            holder.threads.phases[get_ident()] = stack
         stack.append(phase)
         owner.forget()
         if not quiet:
@@ -155,7 +174,10 @@ class Span:
 
     def __exit__(self, kind, error, trace):
         owner = self.state
-        owner.spans().pop()
+        stack = owner.spans()
+        stack.pop()
+        if not stack:
+            holder.threads.phases.pop(get_ident(), None)
         try:
             if error is not None:
                 owner.told(self.phase, error)

@@ -106,6 +106,8 @@ def describe(vae):
     inner = getattr(vae, "first_stage_model", vae)  # ComfyUI's VAE holds the model
     found = {"vae_class": "%s.%s" % (type(inner).__module__, type(inner).__qualname__)}
     about = getattr(inner, "config", None)
+    if not hasattr(about, "keys"):  # a program's own class may hold anything there
+        about = None
     if about is not None:
         settings = {k: v for k, v in dict(about).items() if not str(k).startswith("_")}
         found["vae_config"] = json.dumps(settings, default=str, sort_keys=True)
@@ -119,19 +121,22 @@ def describe(vae):
     return found
 
 
-def save(latents, vae, scaled):
+def save(latents, vae, scaled, more=None):
     """Queues the latents and gives the writer its moment. `scaled`: True where the decoder's own space has been
-    reached already (divided by scaling_factor), False where that is still to be done."""
+    reached already (divided by scaling_factor), False where that is still to be done, None where it cannot be told.
+    `more`: further metadata. The name of the entry, or None."""
     global _swept
     if files.store is None or not real(latents):
-        return
+        return None
     store = files.store
     if not _swept:
         _swept = True
         store.sweep()
     tensor = copied(latents)
     metadata = dict(common(latents), **describe(vae))
-    metadata["scaling_applied"] = "true" if scaled else "false"
+    metadata.update(more or {})
+    if scaled is not None:
+        metadata["scaling_applied"] = "true" if scaled else "false"
     if latents.dim() == 5:
         metadata["latent_frames"] = latents.shape[2]
     if metadata["program"] == "framepack":
@@ -143,8 +148,11 @@ def save(latents, vae, scaled):
     name = "latents.%s.%s-%d-%03d.safetensors" % (store.run, files.plain(config.attempt), files.os.getpid(), number)
     job = task(name, {"latents": tensor}, metadata, tensor.shape)
     job.presses = rare(type(vae))
-    if store.put(job) and job.presses:
+    if not store.put(job):
+        return None
+    if job.presses:
         store.grace(job)
+    return name
 
 
 def rare(kind):
@@ -155,6 +163,20 @@ def rare(kind):
     return last is None or now - last >= RARE_S
 
 
+class Outermost:
+    """Context manager around a decode of this thread; its value is True for the outermost, whose latents are saved."""
+
+    def __enter__(self):
+        self.first = not getattr(_inside, "on", False)
+        _inside.on = True
+        return self.first
+
+    def __exit__(self, kind, error, trace):
+        if self.first:
+            _inside.on = False
+        return False
+
+
 def outermost(where, before):
     """For `hooks.wrap`: `before(args, kwargs)` ahead of the outermost call of all that are so wrapped."""
     compiling = plainly.compiling()
@@ -163,12 +185,9 @@ def outermost(where, before):
         def wrapper(*args, **kwargs):
             if compiling() or getattr(_inside, "on", False) or not plainly.eager():
                 return plain(*args, **kwargs)
-            _inside.on = True
-            try:
+            with Outermost():
                 plainly.apart(where, before, args, kwargs)
                 return plain(*args, **kwargs)
-            finally:
-                _inside.on = False
 
         return wrapper
 

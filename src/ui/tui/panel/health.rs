@@ -124,7 +124,7 @@ fn phase(s: &Snapshot, theme: Theme, columns: usize) -> Row {
 /// Rank of phase and bar: where the run is not well, the reason stays longer.
 fn beside_reason(s: &Snapshot) -> u8 {
     match s.verdict.health {
-        Health::Starting | Health::Healthy | Health::Finished => rank::CORE,
+        Health::Starting | Health::Healthy | Health::Quiet | Health::Finished => rank::CORE,
         _ => rank::NEXT,
     }
 }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use crate::detect::facts::{Facts, Job, figures};
+use crate::detect::facts::{Facts, figures};
 use crate::detect::helpers::Helpers;
-use crate::model::{Phase, VerdictId};
+use crate::detect::job::Job;
+use crate::detect::movement::Source;
+use crate::detect::thresholds::secs;
+use crate::model::{Phase, VerdictId, WaitsFor};
 
 use super::span;
 
@@ -12,13 +15,16 @@ use super::span;
 /// one change in two seconds).
 const SETTLED: Duration = Duration::from_secs(2);
 
+/// For how long a program that shows nothing is said to start.
+const STARTS: Duration = Duration::from_mins(1);
+
 /// Below this, card and processor rest.
 const WORKS_PERCENT: f64 = 2.0;
 
 /// Which no-fault state holds while no other rule speaks.
 pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
-    match f.job {
-        // a page of unknown make does not tell of every beginning
+    match f.job.job {
+        // a page of unknown make does not announce every beginning
         Job::Waiting(_) if reads_now(f) => {
             return (
                 VerdictId::LoadingIo,
@@ -37,10 +43,21 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
                 ),
             );
         }
-        Job::Ended => {
-            return (VerdictId::Healthy, "the job has ended".to_owned());
+        Job::Ended => return ended(f),
+        Job::Unknown => return no_job_shown(f),
+        Job::InFlight(_) if f.only_loaded && f.silent_for() >= secs(f.t.silence_sign_s) => {
+            return (
+                VerdictId::Quiet,
+                format!(
+                    "a model is loaded ({}), and no step or pipeline call has begun",
+                    f.job.source
+                ),
+            );
         }
-        Job::Unknown | Job::InFlight(_) => {}
+        Job::InFlight(_) => {}
+    }
+    if let Some(waiting) = waits_for_others(f) {
+        return waiting;
     }
     if let Some(find) = f.find {
         let solver = find.state.solver.as_deref().unwrap_or("a solver");
@@ -82,6 +99,129 @@ pub(crate) fn no_fault(f: &Facts<'_>) -> (VerdictId, String) {
             format!("{} runs on the CPU{}", f.phase, figures(&[cpu(f)])),
         ),
         _ => (VerdictId::Healthy, advances(f)),
+    }
+}
+
+/// The program said that its job has ended, or its result is written.
+fn ended(f: &Facts<'_>) -> (VerdictId, String) {
+    let silent = f.silent_for();
+    if silent < secs(f.t.not_ended_s) {
+        return (VerdictId::Healthy, "the job has ended".to_owned());
+    }
+    (
+        VerdictId::NotEnded,
+        format!(
+            "the job has ended and its process has stayed for {}{}; it is left alone",
+            span(silent),
+            waits_in(f)
+        ),
+    )
+}
+
+/// Nothing shows that a job is in flight: what moves is named, and nothing follows from it.
+fn no_job_shown(f: &Facts<'_>) -> (VerdictId, String) {
+    let c = &f.channels;
+    let fetches = f.phase == Phase::Download;
+    if let Some(beside) = beside_the_card(f) {
+        return beside;
+    }
+    // a network dips
+    if fetches && f.silent_for() < secs(f.t.silence_download_s) {
+        return (
+            VerdictId::DownloadWait,
+            format!(
+                "files are being fetched{}",
+                figures(&[rate("received", c.figures.net_bps)])
+            ),
+        );
+    }
+    if c.reading.live(f.now, f.t) && recently(f, c.reading.active) {
+        return (
+            VerdictId::LoadingIo,
+            format!(
+                "files are being read{}",
+                figures(&[rate("read", c.figures.read_bps)])
+            ),
+        );
+    }
+    if f.now.since(f.attempt_since) < STARTS {
+        return (VerdictId::Healthy, "the program starts".to_owned());
+    }
+    let busy = c.figures.cpu_percent.filter(|p| *p >= f.t.cpu_burst_pct);
+    if busy.is_some() && recently(f, c.cpu.active) {
+        return (
+            VerdictId::CpuPhase,
+            format!(
+                "the program works on the CPU{}; nothing shows that a job is in flight",
+                figures(&[cpu(f)])
+            ),
+        );
+    }
+    let (at, source) = f.movement.last();
+    let moved = if recently(f, at) {
+        format!("; {}", source.words())
+    } else {
+        format!(
+            "; nothing has moved for {}{}",
+            span(f.now.since(at)),
+            waits_in(f)
+        )
+    };
+    (
+        VerdictId::Quiet,
+        format!("nothing shows that a job is in flight{moved}"),
+    )
+}
+
+/// The job waits for somebody who is not of the tree: a peer, the holder of a lock, a
+/// person, or for time to pass.
+fn waits_for_others(f: &Facts<'_>) -> Option<(VerdictId, String)> {
+    let silent = f.silent_for();
+    if silent < secs(f.t.remote_wait_s) {
+        return None;
+    }
+    let on = f
+        .waits
+        .detail
+        .as_deref()
+        .unwrap_or("it cannot be told which");
+    let silent = span(silent);
+    Some(match f.waits.answer {
+        WaitsFor::Peer if f.peer_is_uncounted => (
+            VerdictId::RemoteWait,
+            format!(
+                "the job has waited for {silent} for a peer ({on}); whether bytes move there cannot be counted"
+            ),
+        ),
+        WaitsFor::Peer => (
+            VerdictId::RemoteWait,
+            format!("the job has waited for {silent} for a peer ({on}), and no bytes have moved"),
+        ),
+        WaitsFor::Lock if !f.lock_is_orphaned => (
+            VerdictId::RemoteWait,
+            format!("the job has waited for {silent} for a lock ({on})"),
+        ),
+        WaitsFor::Person => (
+            VerdictId::IdleWaiting,
+            format!("the job has waited for {silent} for a person at a terminal"),
+        ),
+        WaitsFor::Client => (
+            VerdictId::IdleWaiting,
+            format!("the job's thread has waited for {silent} for a client ({on})"),
+        ),
+        WaitsFor::Time => (
+            VerdictId::Quiet,
+            format!("a job is in flight, and its thread sleeps ({silent} by now)"),
+        ),
+        _ => return None,
+    })
+}
+
+/// What the thread of the job waits in, for a sentence.
+fn waits_in(f: &Facts<'_>) -> String {
+    match (f.waits.tid, f.waits.within.as_deref()) {
+        (Some(tid), Some(within)) => format!(", its thread {tid} waits in {within}"),
+        _ => String::new(),
     }
 }
 
@@ -136,7 +276,7 @@ fn reads_weights(f: &Facts<'_>) -> bool {
             | Phase::Done
             | Phase::Idle
     );
-    let advances = recently(f, c.progress.active);
+    let advances = recently(f, f.movement.at(Source::Counter));
     mine && !advances && c.reading.live(f.now, f.t) && recently(f, c.reading.active) && card_rests
 }
 
@@ -170,7 +310,7 @@ fn advances(f: &Facts<'_>) -> String {
         );
     }
     let busy = f.channels.figures.busy.map(|b| format!("GPU {b:.0} %"));
-    if !recently(f, f.channels.last_activity()) {
+    if !recently(f, f.movement.last().0) {
         let rests = super::span(f.silent_for());
         return format!("a job is in flight; nothing has moved for {rests}");
     }

@@ -1,0 +1,261 @@
+//! What the probes of an attempt say: bytes and faults of single threads, bytes to and from
+//! peers, and signs that a generation is under way.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::{Mono, Probe, ProbedProcess, ProbedThread, Wait, WaitTarget};
+
+use super::threads::ThreadId;
+use super::thresholds::{Thresholds, secs};
+
+/// A probe older than this says nothing about the present; one comes every two seconds.
+const RECENT: Duration = Duration::from_secs(10);
+/// Totals of traffic that are remembered.
+const MOST_TOTALS: usize = 64;
+
+/// The last two probes, and totals of traffic over a window.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Probes {
+    last: Option<(Mono, Arc<Probe>)>,
+    before: Option<(Mono, Arc<Probe>)>,
+    traffic: VecDeque<(Mono, u64)>,
+    /// A probe has come in this attempt.
+    ever: bool,
+    /// Since when the holder has been seen in the same wait.
+    wait: Option<(ThreadId, Wait, Mono)>,
+}
+
+impl Probes {
+    /// Takes a probe.
+    pub(super) fn observe(&mut self, now: Mono, probe: &Probe) {
+        let total = probe
+            .network
+            .fresh()
+            .map(|t| t.received.saturating_add(t.sent));
+        match total {
+            Some(total) => {
+                self.traffic.push_back((now, total));
+                if self.traffic.len() > MOST_TOTALS {
+                    self.traffic.pop_front();
+                }
+            }
+            None => self.traffic.clear(),
+        }
+        self.before = self.last.take();
+        self.last = Some((now, Arc::new(probe.clone())));
+        self.ever = true;
+    }
+
+    /// R7: what lies before a standstill is no neighbour of what comes.
+    pub(super) fn cut(&mut self) {
+        self.before = None;
+        self.traffic.clear();
+        self.wait = None;
+    }
+
+    /// Whether a probe has come in this attempt.
+    pub(crate) const fn came(&self) -> bool {
+        self.ever
+    }
+
+    /// The last probe, where it speaks for the present.
+    pub(crate) fn recent(&self, now: Mono) -> Option<&Probe> {
+        let (at, probe) = self.last.as_ref()?;
+        (now.since(*at) <= RECENT).then_some(probe)
+    }
+
+    /// A thread in the last probe.
+    pub(crate) fn thread(
+        &self,
+        now: Mono,
+        id: ThreadId,
+    ) -> Option<(&ProbedProcess, &ProbedThread)> {
+        let process = self.recent(now)?.process(id.0)?;
+        let thread = process.threads.iter().find(|t| t.tid == id.1)?;
+        Some((process, thread))
+    }
+
+    /// Remembers since when the holder has been in its wait.
+    pub(super) fn follow(&mut self, now: Mono, id: ThreadId) {
+        let Some(wait) = self.thread(now, id).map(|(_, t)| t.wait.clone()) else {
+            self.wait = None;
+            return;
+        };
+        let same = |was: &(ThreadId, Wait, Mono)| was.0 == id && same_call(&was.1, &wait);
+        if !self.wait.as_ref().is_some_and(same) {
+            self.wait = Some((id, wait, now));
+        }
+    }
+
+    /// How long that has been so.
+    pub(crate) fn waited(&self, now: Mono, id: ThreadId) -> Option<Duration> {
+        let (of, _, since) = self.wait.as_ref()?;
+        (*of == id).then(|| now.since(*since))
+    }
+
+    /// Bytes a second that a thread reads and writes; absent: not readable, or one probe only.
+    pub(crate) fn bytes_per_s(&self, id: ThreadId) -> Option<f64> {
+        self.rate(id, |t| Some(t.read?.0.saturating_add(t.written?.0)))
+    }
+
+    /// Major and minor faults a second of a thread.
+    pub(crate) fn faults_per_s(&self, id: ThreadId) -> Option<(f64, f64)> {
+        let major = self.rate(id, |t| Some(t.major_faults))?;
+        let minor = self.rate(id, |t| Some(t.minor_faults))?;
+        Some((major, minor))
+    }
+
+    /// Threads of the last two probes that read or write at least this many bytes a second.
+    pub(crate) fn heavy(&self, bps: f64) -> impl Iterator<Item = ThreadId> {
+        let threads = self.last.iter().flat_map(|(_, p)| p.threads());
+        threads
+            .map(|(p, t)| (p.pid, t.tid))
+            .filter(move |id| self.bytes_per_s(*id).is_some_and(|b| b >= bps))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "rates for thresholds")]
+    fn rate(&self, id: ThreadId, of: impl Fn(&ProbedThread) -> Option<u64>) -> Option<f64> {
+        let find = |probe: &Arc<Probe>| {
+            let threads = &probe.process(id.0)?.threads;
+            of(threads.iter().find(|t| t.tid == id.1)?)
+        };
+        let (before_at, before) = self.before.as_ref()?;
+        let (at, now) = self.last.as_ref()?;
+        let seconds = at.since(*before_at).as_secs_f64();
+        let more = find(now)?.checked_sub(find(before)?)?;
+        (seconds > 0.0).then(|| more as f64 / seconds)
+    }
+
+    /// Bytes a second to and from peers outside the tree, over the window of
+    /// [`Thresholds::network_window_s`]; absent: not readable, or not long enough.
+    #[expect(clippy::cast_precision_loss, reason = "rates for thresholds")]
+    pub(crate) fn network_bps(&self, t: &Thresholds) -> Option<f64> {
+        let (now, total) = self.traffic.back()?;
+        let window = secs(t.network_window_s);
+        let long_ago = |(at, _): &&(Mono, u64)| now.since(*at) >= window;
+        let (at, before) = self.traffic.iter().rev().find(long_ago)?;
+        // a connection that closed took its bytes along
+        Some(total.saturating_sub(*before) as f64 / now.since(*at).as_secs_f64())
+    }
+
+    /// What shows that a program that is no server generates: a device of a card in a
+    /// process with PyTorch, or a large weight file.
+    pub(crate) fn sign(&self, now: Mono) -> Option<&'static str> {
+        let probe = self.recent(now)?;
+        let any = |is: fn(&ProbedProcess) -> bool| probe.processes.iter().any(is);
+        if any(|p| p.weights.is_some()) {
+            return Some("a weight file is open");
+        }
+        any(|p| p.torch && p.card).then_some("PyTorch has a device of the card open")
+    }
+
+    /// A result that is open for writing.
+    pub(crate) fn written(&self, now: Mono) -> Option<&str> {
+        let probe = self.recent(now)?;
+        let all = probe.processes.iter().flat_map(|p| &p.writes);
+        all.map(String::as_str).next()
+    }
+
+    /// Whether a process listens on a socket.
+    pub(crate) fn listens(&self, now: Mono) -> bool {
+        let probe = self.recent(now);
+        probe.is_some_and(|p| p.processes.iter().any(|p| !p.listens.is_empty()))
+    }
+
+    /// A thread of the process that waits on a listening socket of it.
+    pub(crate) fn server_thread(process: &ProbedProcess) -> Option<&ProbedThread> {
+        let serves = |t: &&ProbedThread| waits_for_client(&t.wait);
+        process.threads.iter().find(serves)
+    }
+}
+
+/// Whether a wait ends when a client comes.
+pub(crate) fn waits_for_client(wait: &Wait) -> bool {
+    match wait {
+        Wait::Call { call, on, .. } => {
+            let listener = |t: &WaitTarget| matches!(t, WaitTarget::Listener { .. });
+            matches!(call.as_str(), "accept" | "accept4") || on.iter().any(listener)
+        }
+        Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => false,
+    }
+}
+
+/// Whether two looks saw the same wait: the time left is another at each look.
+fn same_call(a: &Wait, b: &Wait) -> bool {
+    match (a, b) {
+        (
+            Wait::Call { call, on, .. },
+            Wait::Call {
+                call: other,
+                on: others,
+                ..
+            },
+        ) => call == other && on == others,
+        (Wait::Unreadable { channel, .. }, Wait::Unreadable { channel: other, .. }) => {
+            channel == other
+        }
+        (Wait::Running, Wait::Running) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bytes, Metric, PeerTraffic};
+
+    fn probe(read: u64, sent: u64) -> Probe {
+        Probe {
+            processes: vec![ProbedProcess {
+                pid: 7,
+                threads: vec![ProbedThread {
+                    tid: 7,
+                    name: "python".to_owned(),
+                    state: 'S',
+                    run_ns: 0,
+                    read: Some(Bytes(read)),
+                    written: Some(Bytes(0)),
+                    major_faults: 0,
+                    minor_faults: 0,
+                    wait: Wait::Running,
+                }],
+                ..ProbedProcess::default()
+            }],
+            network: Metric::Fresh(PeerTraffic {
+                sent,
+                ..PeerTraffic::default()
+            }),
+            ..Probe::default()
+        }
+    }
+
+    #[test]
+    fn rates_need_two_probes_and_a_window() {
+        let t = Thresholds::DEFAULT;
+        let mut p = Probes::default();
+        p.observe(Mono::from_secs(0), &probe(0, 0));
+        assert_eq!(p.bytes_per_s((7, 7)), None);
+        p.observe(Mono::from_secs(2), &probe(200_000, 20_000));
+        assert_eq!(p.bytes_per_s((7, 7)), Some(100_000.0));
+        assert_eq!(p.bytes_per_s((7, 8)), None);
+        assert_eq!(p.network_bps(&t), None, "two seconds are no window");
+        for s in [4, 6, 8, 10] {
+            p.observe(Mono::from_secs(s), &probe(200_000, 20_000));
+        }
+        assert_eq!(p.bytes_per_s((7, 7)), Some(0.0));
+        assert_eq!(p.network_bps(&t), Some(2000.0));
+        p.cut();
+        assert_eq!(p.network_bps(&t), None);
+        assert!(p.came() && p.recent(Mono::from_secs(30)).is_none());
+    }
+
+    #[test]
+    fn a_connection_that_closes_is_no_traffic_backwards() {
+        let mut p = Probes::default();
+        p.observe(Mono::from_secs(0), &probe(0, 50_000));
+        p.observe(Mono::from_secs(10), &probe(0, 0));
+        assert_eq!(p.network_bps(&Thresholds::DEFAULT), Some(0.0));
+    }
+}

@@ -1,0 +1,97 @@
+//! The answers to the three questions, in the form in which a verdict carries them.
+
+use crate::model::{Answer, Answered, Mono, Questions, Waits, WaitsFor};
+
+use super::Detector;
+use super::job::Job;
+use super::rule;
+use super::thresholds::secs;
+
+impl Detector {
+    /// The three questions and their answers at this moment.
+    pub fn questions(&self, now: Mono) -> Questions {
+        let moves = self.answer_moves(now);
+        let waits = if moves.answer == Answer::Yes {
+            let holder = self.holder(now);
+            Waits {
+                answer: WaitsFor::None,
+                pid: holder.map(|h| h.0),
+                tid: holder.map(|h| h.1),
+                ..Waits::UNKNOWN
+            }
+        } else {
+            self.waits(now)
+        };
+        Questions {
+            job: self.answer_in_flight(),
+            moves,
+            waits,
+        }
+    }
+
+    fn answer_in_flight(&self) -> Answered {
+        let job = &self.job_answer;
+        let (answer, since) = match job.job {
+            Job::InFlight(since) => (Answer::Yes, since),
+            Job::Waiting(_) => (Answer::No, job.since),
+            Job::Ended => (Answer::Done, job.since),
+            Job::Unknown => (Answer::Unknown, job.since),
+        };
+        Answered {
+            answer,
+            source: job.source.to_owned(),
+            since_s: Some(seconds(since)),
+        }
+    }
+
+    fn answer_moves(&self, now: Mono) -> Answered {
+        let (at, source) = self.movement.last();
+        let facts = self.view(now);
+        if let Some(why) = facts.channels.blind(now, &self.thresholds) {
+            return Answered {
+                answer: Answer::Unknown,
+                source: why.to_owned(),
+                since_s: None,
+            };
+        }
+        if now.since(at) < secs(self.thresholds.silence_sign_s) {
+            return Answered {
+                answer: Answer::Yes,
+                source: source.words().to_owned(),
+                since_s: Some(seconds(at)),
+            };
+        }
+        if self.peer_is_uncounted(now) {
+            return Answered {
+                answer: Answer::Unknown,
+                source: "bytes of the peer that the job waits for cannot be counted".to_owned(),
+                since_s: Some(seconds(at)),
+            };
+        }
+        Answered {
+            answer: Answer::No,
+            source: format!(
+                "{} {} ago, and nothing of the job since",
+                source.words(),
+                rule::span(now.since(at))
+            ),
+            since_s: Some(seconds(at)),
+        }
+    }
+
+    /// Whether the holder waits for a peer whose bytes have no count.
+    pub(super) fn peer_is_uncounted(&self, now: Mono) -> bool {
+        let holder = self.holder(now);
+        let thread = holder.and_then(|id| self.probes.thread(now, id));
+        thread.is_some_and(|(_, t)| super::waits::peer_is_uncounted(&t.wait))
+    }
+}
+
+/// Seconds of the stream, to a tenth.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "milliseconds of a run are far below 2^52"
+)]
+fn seconds(at: Mono) -> f64 {
+    (at.0 as f64 / 100.0).round() / 10.0
+}
