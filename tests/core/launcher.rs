@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use framepack_tui::model::agent::AgentHello;
 use framepack_tui::model::{
-    AgentNote, AgentWord, Bytes, Event, ExitReport, ExitStatus, JobChange, Outcome, Phase, Probe,
-    ProbedProcess, Scope, Signal, VerdictId,
+    AgentBeat, AgentNote, AgentWord, Bytes, Event, ExitReport, ExitStatus, JobChange, Outcome,
+    Phase, Probe, ProbedProcess, Scope, Signal, VerdictId,
 };
 
 use crate::sim::{Sim, World, plan};
@@ -243,6 +243,32 @@ fn a_launcher_that_failed_is_a_failure_at_once() {
     assert!(terminated(&sim).is_some_and(|after| after <= secs(3)));
     sim.run_for(secs(10));
     assert_eq!(outcome(&sim), Some(Outcome::Failed));
+}
+
+/// The agent alone is no work: every Python that the command forks has it. A job in one is.
+#[test]
+fn a_job_outlives_a_launcher_that_failed() {
+    for (job, lives) in [(None, false), (Some(false), false), (Some(true), true)] {
+        let mut sim = Sim::new(plan());
+        sim.world = World::silent();
+        sim.run_for(secs(3));
+        sim.idle = false;
+        for word in [
+            AgentWord::Main,
+            AgentWord::Beat(Box::new(AgentBeat {
+                job,
+                ..AgentBeat::default()
+            })),
+        ] {
+            sim.feed(Event::Agent(Box::new(AgentNote { pid: 102, word })));
+        }
+        sim.return_with(ExitStatus::Code(3));
+        sim.run_for(secs(10));
+        assert_eq!(terminated(&sim).is_none(), lives, "{job:?}");
+        sim.exit(OK);
+        sim.run_for(secs(20));
+        assert_eq!(outcome(&sim), Some(Outcome::Failed), "{job:?}");
+    }
 }
 
 #[test]
