@@ -244,7 +244,9 @@ impl Context {
         self.last_count = Some(count);
         if p.sampling && p.done > 0.0 && moved {
             self.compiling = false;
-            self.survived(now, from);
+            if !self.may_be_of_before(now, from) {
+                self.outlived();
+            }
             self.trouble.survived(now);
         }
     }

@@ -248,7 +248,8 @@ impl Detector {
     /// Whether a loaded model is all that there is of a job: no step and no pipeline call
     /// has been seen, and the holder waits for another thread.
     pub(super) fn is_only_loaded(&self, waits: &Waits) -> bool {
-        self.job_answer.by_sign_alone && waits.answer == WaitsFor::Process
+        let unread = waits.answer == WaitsFor::Unknown && self.probes.came();
+        self.job_answer.by_sign_alone && (waits.answer == WaitsFor::Process || unread)
     }
 
     /// Whether threads should be read with each sample and probes be taken: the job was not

@@ -105,13 +105,15 @@ pub(super) struct Trouble {
     maybe_oom: Option<Cite>,
     /// A reset that the job survived.
     remark: Option<Seen>,
+    /// A page fault that a process of ours caused. A job that goes on after it has not
+    /// survived it: it may go on several times slower.
+    page_fault: Option<Seen>,
 }
 
 impl Trouble {
     /// A page fault of the card that a process of ours caused.
     pub(super) fn page_fault(&self) -> Option<&Seen> {
-        let mut seen = self.entries.iter().map(|e| &e.seen);
-        seen.find(|s| s.verdict == VerdictId::MemoryFault)
+        self.page_fault.as_ref()
     }
 
     pub(super) fn line(&mut self, cite: &Cite, cards: &Cards, pids: &BTreeSet<u32>) {
@@ -244,6 +246,10 @@ impl Trouble {
         let reset = |e: &&Entry| e.seen.verdict == VerdictId::GpuReset && gone(e);
         if let Some(entry) = self.entries.iter().find(reset) {
             self.remark = Some(entry.seen.clone());
+        }
+        let fault = |e: &&Entry| e.seen.verdict == VerdictId::MemoryFault && e.rank == Rank::Kernel;
+        if let Some(entry) = self.entries.iter().find(fault) {
+            self.page_fault = Some(entry.seen.clone());
         }
         self.entries.retain(|e| !gone(e));
         self.fatal = self.fatal.filter(|at| now.since(*at) < NEXT);

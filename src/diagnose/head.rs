@@ -16,8 +16,11 @@ use super::readings::CARD;
 pub fn kind(meta: &Meta) -> AdapterKind {
     let (cwd, names) = folder(meta);
     AdapterKind::detect(&meta.argv, cwd, |folder| {
-        let own = folder == cwd;
-        own.then(|| names.clone()).unwrap_or_default()
+        if folder == cwd {
+            names.clone()
+        } else {
+            Vec::new()
+        }
     })
 }
 

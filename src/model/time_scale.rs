@@ -99,10 +99,11 @@ impl TimeScale {
             self.count(&mut thread.run_ns);
             self.count(&mut thread.major_faults);
             self.count(&mut thread.minor_faults);
-            for bytes in [&mut thread.read, &mut thread.written] {
-                if let Some(bytes) = bytes {
-                    self.count(&mut bytes.0);
-                }
+            for bytes in [&mut thread.read, &mut thread.written]
+                .into_iter()
+                .flatten()
+            {
+                self.count(&mut bytes.0);
             }
             if let Wait::Call {
                 timeout_ms: Some(timeout),

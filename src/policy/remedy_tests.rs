@@ -167,6 +167,9 @@ const TABLE: &[Row] = &[
     (CpuPhase, Phase::VaeDecode, ActionId::Wait, 0, false),
     (Paused, Phase::Sampling, ActionId::None, 0, false),
     (Finished, Phase::Done, ActionId::None, 0, false),
+    (Quiet, Phase::Unknown, ActionId::None, 0, false),
+    (RemoteWait, Phase::TextEncode, ActionId::Wait, 0, false),
+    (NotEnded, Phase::Done, ActionId::None, 0, false),
 ];
 
 #[test]

@@ -70,7 +70,8 @@ impl RunState {
     /// Nothing is said of a job that nobody told of.
     pub(super) fn without_job(&self, verdict: &mut crate::model::Verdict) {
         let unknown = self.job_state() == JobState::Unknown;
-        if self.is_attached() && unknown && verdict.health == Health::Starting {
+        let says_nothing = matches!(verdict.health, Health::Starting | Health::Quiet);
+        if self.is_attached() && unknown && says_nothing {
             verdict.health = Health::Blind;
             JOB_UNKNOWN.clone_into(&mut verdict.sentence);
             let own = verdict.considered.first_mut();

@@ -175,7 +175,9 @@ fn a_heartbeat_that_stops_means_that_native_code_holds_the_lock() {
         "{}",
         v.sentence
     );
-    assert!(!v.sentence.contains("in flight"), "{}", v.sentence);
+    // what has begun since the last heartbeat is not known
+    assert!(!v.sentence.contains("convolution"), "{}", v.sentence);
+    assert!(!v.sentence.contains("in flight for"), "{}", v.sentence);
 }
 
 #[test]

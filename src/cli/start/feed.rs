@@ -132,8 +132,11 @@ fn classify(argv: &[String], cwd: &str, names: &[String]) -> Option<Guess> {
     }
     let kind = AdapterKind::detect(argv, cwd, |folder| {
         // the names of another folder are not at hand
-        let own = folder == cwd;
-        own.then(|| names.to_vec()).unwrap_or_default()
+        if folder == cwd {
+            names.to_vec()
+        } else {
+            Vec::new()
+        }
     });
     (kind != AdapterKind::Generic).then(|| Guess {
         kind: kind.as_str(),

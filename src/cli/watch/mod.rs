@@ -258,8 +258,11 @@ fn set_up(
 fn adapter(argv: &[String], cwd: Option<&Path>) -> AdapterKind {
     let shown = cwd.map_or_else(String::new, |c| c.display().to_string());
     AdapterKind::detect(argv, &shown, |folder| {
-        let own = cwd.is_some_and(|cwd| Path::new(folder) == cwd);
-        own.then(|| setup::names_in(folder)).unwrap_or_default()
+        if cwd.is_some_and(|cwd| Path::new(folder) == cwd) {
+            setup::names_in(folder)
+        } else {
+            Vec::new()
+        }
     })
 }
 

@@ -48,9 +48,13 @@ impl Context {
 
     /// `from` tells that the job went on after whatever was reported.
     pub(super) fn survived(&mut self, now: Mono, from: Option<Speaker>) {
-        if self.may_be_of_before(now, from) || self.has_failed() {
-            return;
+        if !self.may_be_of_before(now, from) && !self.has_failed() {
+            self.outlived();
         }
+    }
+
+    /// A step of the job ended after whatever was reported.
+    pub(super) fn outlived(&mut self) {
         self.errors.survived();
         self.exception = None;
         self.printed = None;

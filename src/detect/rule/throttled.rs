@@ -9,6 +9,9 @@ use crate::model::{ThrottleReason, VerdictId};
 use super::{Check, Grade, Signs};
 
 pub(super) fn check(f: &Facts<'_>) -> Check {
+    if f.fault.is_some() {
+        return Check::clear("a page fault of the card explains the pace");
+    }
     let Some(bar) = f.pace.bar() else {
         return Check::clear("no steps are counted");
     };

@@ -101,7 +101,9 @@ fn slow(f: &Facts<'_>, mapped_is_known: bool) -> Result<(Mono, String, f64), &'s
         return Ok((bar.began, pace, ended));
     }
     // from the first step on: then the card itself must tell that it waits
-    let power = f.channels.figures.power.zip(f.pressure.cap);
+    // by the mean of the steps: one reading may fall between two of them
+    let mean = bar.usual().and_then(|u| u.power);
+    let power = mean.or(f.channels.figures.power).zip(f.pressure.cap);
     let starved = power.is_some_and(|(p, cap)| p < f.t.spill_cap_share * cap);
     if mapped_is_known && starved && step >= f.t.spill_step_s {
         return Ok((bar.began, format!("{step:.1} s a step"), ended));

@@ -176,7 +176,11 @@ impl Framepack {
             Job::Waiting | Job::Over => {
                 let begins = match verb {
                     "Loaded" => true,
-                    "Unloaded" => n.server && !self.failed && model == ModelRole::Encoder,
+                    // right behind the last decode it is the cleaning up of that job
+                    "Unloaded" => {
+                        let cleans_up = self.failed || self.saves > 0;
+                        n.server && !cleans_up && model == ModelRole::Encoder
+                    }
                     _ => false,
                 };
                 if !begins {
