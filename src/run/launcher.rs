@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::detect::{Job, Presence};
 use crate::model::event::{Level, Survivor};
 use crate::model::{
-    AgentWord, Effect, Event, ExitStatus, Mono, Outcome, Probe, Sample, Scope, Signal,
+    AgentNote, AgentWord, Effect, Event, ExitStatus, Mono, Outcome, Probe, Sample, Scope, Signal,
 };
 
 use super::reduce::emit;
@@ -30,8 +30,9 @@ const MOST_NAMED: usize = 6;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Launcher {
     returned: Option<Returned>,
-    /// Processes in which the agent found the work.
+    /// Processes in which the agent has seen work of a job, and those in which it sees some now.
     workers: BTreeSet<u32>,
+    at_work: BTreeSet<u32>,
     /// The job was over when the command ended: what ends after it is a helper.
     job_was_over: bool,
     /// A worker that ended badly, and the last process that ended.
@@ -115,6 +116,20 @@ impl Launcher {
         }
     }
 
+    /// A process that merely has the agent is no worker: every Python that a program starts has it.
+    fn observe_agent(&mut self, note: &AgentNote) {
+        match &note.word {
+            AgentWord::Beat(beat) if beat.shows_work() => {
+                self.at_work.insert(note.pid);
+                self.workers.insert(note.pid);
+            }
+            AgentWord::Beat(_) | AgentWord::Ended => {
+                self.at_work.remove(&note.pid);
+            }
+            _ => {}
+        }
+    }
+
     /// Percent of a core over the last [`CPU_WINDOW`]; absent: not read for as long.
     fn cpu_percent(&self, now: Mono) -> Option<f64> {
         let (first_at, first) = *self.cpu.front()?;
@@ -159,9 +174,7 @@ impl RunState {
         match event {
             Event::Sample(sample) => self.launcher.observe_sample(self.now, sample),
             Event::Probe(probe) => self.launcher.probe = Some((self.now, ProbeSigns::of(probe))),
-            Event::Agent(note) if note.word == AgentWord::Main => {
-                self.launcher.workers.insert(note.pid);
-            }
+            Event::Agent(note) => self.launcher.observe_agent(note),
             Event::Exited(report) if report.attempt == number => {
                 let in_flight = matches!(self.detector.job(), Job::InFlight(_));
                 self.launcher.job_was_over = self.job_shown.in_attempt && !in_flight;
@@ -209,11 +222,9 @@ impl RunState {
         let Stage::Draining { status, .. } = self.stage else {
             return;
         };
-        let works = matches!(self.detector.job(), Job::InFlight(_))
-            && self.detector.presence() == Presence::Connected
-            && processes
-                .iter()
-                .any(|p| self.launcher.workers.contains(&p.pid));
+        let works = processes
+            .iter()
+            .any(|p| self.launcher.at_work.contains(&p.pid));
         if self.is_attached() || (status != ExitStatus::Code(0) && !works) {
             return;
         }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use framepack_tui::model::agent::AgentHello;
 use framepack_tui::model::{
-    AgentNote, AgentWord, Bytes, Event, ExitReport, ExitStatus, JobChange, Outcome, Phase, Probe,
-    ProbedProcess, Scope, Signal, VerdictId,
+    AgentBeat, AgentNote, AgentWord, Bytes, Event, ExitReport, ExitStatus, JobChange, Outcome,
+    Phase, Probe, ProbedProcess, Scope, Signal, VerdictId,
 };
 
 use crate::sim::{Sim, World, plan};
@@ -136,7 +136,8 @@ fn every_sign_of_a_job_keeps_what_was_left() {
     for (what, sign) in signs {
         let mut sim = left();
         sign(&mut sim);
-        sim.run_for(secs(300));
+        // longer than the time without a sign, shorter than the limit of a hang
+        sim.run_for(secs(100));
         assert_eq!(terminated(&sim), None, "{what}");
         assert_eq!(outcome(&sim), None, "{what}");
         sim.exit(OK);
@@ -243,6 +244,32 @@ fn a_launcher_that_failed_is_a_failure_at_once() {
     assert!(terminated(&sim).is_some_and(|after| after <= secs(3)));
     sim.run_for(secs(10));
     assert_eq!(outcome(&sim), Some(Outcome::Failed));
+}
+
+/// The agent alone is no work: every Python that the command forks has it. A job in one is.
+#[test]
+fn a_job_outlives_a_launcher_that_failed() {
+    for (job, lives) in [(None, false), (Some(false), false), (Some(true), true)] {
+        let mut sim = Sim::new(plan());
+        sim.world = World::silent();
+        sim.run_for(secs(3));
+        sim.idle = false;
+        for word in [
+            AgentWord::Main,
+            AgentWord::Beat(Box::new(AgentBeat {
+                job,
+                ..AgentBeat::default()
+            })),
+        ] {
+            sim.feed(Event::Agent(Box::new(AgentNote { pid: 102, word })));
+        }
+        sim.return_with(ExitStatus::Code(3));
+        sim.run_for(secs(10));
+        assert_eq!(terminated(&sim).is_none(), lives, "{job:?}");
+        sim.exit(OK);
+        sim.run_for(secs(20));
+        assert_eq!(outcome(&sim), Some(Outcome::Failed), "{job:?}");
+    }
 }
 
 #[test]

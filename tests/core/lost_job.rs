@@ -49,7 +49,7 @@ fn hung(plan: Plan, kept: bool) -> Sim {
         })));
     }
     sim.world = World::silent();
-    sim.run_for(secs(58));
+    sim.run_for(secs(90));
     assert!(sim.hung(VerdictId::SilentHang).is_some());
     sim
 }

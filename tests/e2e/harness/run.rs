@@ -71,9 +71,10 @@ impl<'a> Start<'a> {
         self
     }
 
-    /// With this card at `/sys`.
+    /// With this card at `/sys`; the tiny workloads play programs that compute on it.
     pub(crate) fn card(mut self, card: &'a Card) -> Self {
         self.card = Some(card);
+        self.env.push(("TINY_PLAYS".into(), "rocm".into()));
         self
     }
 
