@@ -554,7 +554,7 @@ mod tests {
         assert!((pace.before().unwrap().step_s - 4.0).abs() < 1e-9);
         pace.progress(later, (&at(0.0, 20.0), Phase::Sampling), false, &t);
         assert_eq!(pace.before(), None);
-        pace.job();
+        pace.job(Mono::from_secs(100_000));
         assert!(pace.bar().is_none());
     }
 

@@ -381,7 +381,13 @@ fn a_download_that_receives_nothing() {
     let mut s = Script::new(RTX4090, "diffusers", "python3 generate.py");
     s.act(10, Act::Startup);
     // a bar that is named after a file and counts no bytes would be a load
-    s.part_bar(0, 30, 100, 60, "Downloading model-00001-of-00004.safetensors:");
+    s.part_bar(
+        0,
+        30,
+        100,
+        60,
+        "Downloading model-00001-of-00004.safetensors:",
+    );
     s.act(60, Act::Download);
     let onset = s.now();
     s.act(200, Act::Idle);

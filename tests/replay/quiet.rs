@@ -94,7 +94,13 @@ fn a_download_with_dips() {
         s.act(20 + 11 * k, Act::Idle);
     }
     let waiting = s.now() - 5.0;
-    s.part_bar(90, 100, 100, 30, "Downloading model-00001-of-00004.safetensors:");
+    s.part_bar(
+        90,
+        100,
+        100,
+        30,
+        "Downloading model-00001-of-00004.safetensors:",
+    );
     s.act(29, Act::Download);
     s.is_calm(
         &[(waiting, VerdictId::DownloadWait)],

@@ -9,7 +9,13 @@ use crate::script::{Act, Broken, RTX4090, RX6700XT, RX7900XTX, Script, require};
 pub(super) fn download() -> Script {
     let mut s = Script::new(RTX4090, "diffusers", "python3 generate.py");
     s.act(10, Act::Startup);
-    s.part_bar(0, 30, 100, 60, "Downloading model-00001-of-00004.safetensors:");
+    s.part_bar(
+        0,
+        30,
+        100,
+        60,
+        "Downloading model-00001-of-00004.safetensors:",
+    );
     s.act(60, Act::Download);
     s
 }
