@@ -139,7 +139,7 @@ impl Channels {
 
     /// Folds one sample in. `net_counts`: what comes from the network may be the
     /// program's (the counter is the whole machine's). `doing`: what the card is used for.
-    /// `moved`: when the job last moved by something else than the CPU time of a thread.
+    /// `credit`: the job moves, so that the thread that works now is the job's.
     pub(crate) fn observe(
         &mut self,
         now: Mono,
@@ -147,7 +147,7 @@ impl Channels {
         gpu: Option<&GpuId>,
         net_counts: bool,
         doing: Doing,
-        moved: Mono,
+        credit: bool,
         t: &Thresholds,
     ) {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
@@ -158,7 +158,7 @@ impl Channels {
         self.core
             .set_pressure(sample.host.psi_cpu.last().copied().unwrap_or(0.0));
         if let Some(process) = &sample.process {
-            self.observe_process(now, dt, process, moved, t);
+            self.observe_process(now, dt, process, credit, t);
         }
         let net_rx = sample.host.net_rx_bytes.fresh().copied();
         if let (Some(rx), Some(dt)) = (net_rx, dt) {
@@ -260,7 +260,7 @@ impl Channels {
         now: Mono,
         dt: Option<Duration>,
         p: &ProcSample,
-        moved: Mono,
+        credit: bool,
         t: &Thresholds,
     ) {
         let before = self
@@ -268,8 +268,7 @@ impl Channels {
             .as_ref()
             .and_then(|prev| prev.process.as_ref());
         let (Some(before), Some(dt)) = (before, dt) else {
-            self.threads
-                .observe(now, &p.per_thread, |round| moved > round);
+            self.threads.observe(now, &p.per_thread, credit);
             return;
         };
         let delta = |a: &crate::model::Metric<u64>, b: &crate::model::Metric<u64>| {
@@ -308,9 +307,7 @@ impl Channels {
             );
         }
         self.children.see(now, children_changed);
-        let round = self
-            .threads
-            .observe(now, &p.per_thread, |round| moved > round);
+        let round = self.threads.observe(now, &p.per_thread, credit);
         self.observe_cpu(now, dt, cpu, round, t);
     }
 

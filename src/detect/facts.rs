@@ -204,15 +204,17 @@ impl Facts<'_> {
     /// Phases in which the card computes, so that a busy core proves no work: the runtime
     /// waits for its queue in a loop.
     pub(crate) const fn card_computes(&self) -> bool {
-        matches!(
-            self.phase,
+        match self.phase {
             Phase::TextEncode
-                | Phase::Sampling
-                | Phase::VaeEncode
-                | Phase::VaeDecode
-                | Phase::Delight
-                | Phase::Texture
-        )
+            | Phase::Sampling
+            | Phase::VaeEncode
+            | Phase::VaeDecode
+            | Phase::Delight
+            | Phase::Texture => true,
+            // behind a full bar of steps
+            Phase::Unknown => !self.job.by_sign_alone,
+            _ => false,
+        }
     }
 
     /// Whether the phase is one in which GPU work is expected and silence is judged.

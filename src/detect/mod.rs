@@ -367,7 +367,7 @@ impl Detector {
             self.gpu.as_ref(),
             net_counts,
             doing,
-            self.movement.last_but_cpu(),
+            self.earns_credit(now),
             &self.thresholds,
         );
         self.observe_signs(now, sample);

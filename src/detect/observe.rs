@@ -10,6 +10,8 @@ use super::threads::ThreadId;
 use super::thresholds::secs;
 use super::waits::{self, HolderContext};
 
+/// Mean load, 100 = one core, below which a thread only helps, however crowded the machine.
+const LEAST_LOAD: f64 = 30.0;
 /// Probes are taken all the time for this long after the job was last seen to move, in
 /// seconds; later on for a few seconds out of every half minute, because a server may wait
 /// for days.
@@ -81,6 +83,19 @@ impl Detector {
         self.observe_words(now);
     }
 
+    /// Whether a thread that works now is the job's: a job is in a phase that computes, and
+    /// it moved a moment ago. Imports and loads are done by any thread.
+    pub(super) fn earns_credit(&self, now: Mono) -> bool {
+        let phase = self.context.phase;
+        let computes = phase.says_something()
+            && !matches!(
+                phase,
+                Phase::Idle | Phase::Done | Phase::Download | Phase::ModelLoad
+            );
+        let moved = now.since(self.movement.last_but_cpu());
+        computes && self.job_answer.job.in_flight() && moved < secs(self.thresholds.silence_sign_s)
+    }
+
     /// Without thread data the totals of the tree are those of the job.
     fn observe_totals(&mut self, now: Mono) {
         let c = &self.channels;
@@ -127,7 +142,8 @@ impl Detector {
             let bound = self
                 .channels
                 .core
-                .crowded(self.thresholds.handed_over_pct, &self.thresholds);
+                .crowded(self.thresholds.handed_over_pct, &self.thresholds)
+                .max(LEAST_LOAD);
             let other = self.channels.threads.busy(bound).any(|id| id != holder);
             if handed_over && other {
                 self.movement.stamp(Source::Thread, now);

@@ -2,14 +2,18 @@
 
 use crate::model::{Answer, Answered, Mono, Questions, Waits, WaitsFor};
 
-use super::Detector;
 use super::job::Job;
 use super::rule;
 use super::thresholds::secs;
+use super::{Detector, Life};
 
 impl Detector {
-    /// The three questions and their answers at this moment.
-    pub fn questions(&self, now: Mono) -> Questions {
+    /// The three questions and their answers at this moment; absent while no process runs.
+    pub fn answered(&self, now: Mono) -> Option<Questions> {
+        (self.life == Life::Running).then(|| self.questions(now))
+    }
+
+    fn questions(&self, now: Mono) -> Questions {
         let moves = self.answer_moves(now);
         let waits = if moves.answer == Answer::Yes {
             let holder = self.holder(now);

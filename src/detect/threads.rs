@@ -143,20 +143,19 @@ impl ThreadTracker {
             .filter_map(|((pid, _), _)| self.name((*pid, *pid)))
     }
 
-    /// Folds a round in. An empty slice is no round. `moved`: the job moved since the last
-    /// round, by something else than the CPU time of a thread.
+    /// Folds a round in. An empty slice is no round. `credit`: the job moves at present, by
+    /// something else than the CPU time of a thread.
     pub(crate) fn observe(
         &mut self,
         now: Mono,
         threads: &[ThreadSample],
-        moved: impl Fn(Mono) -> bool,
+        credit: bool,
     ) -> CpuActivity {
         if threads.is_empty() {
             return CpuActivity::NoRound;
         }
         let before = self.last_round.replace(now);
         let dt = before.map_or(Duration::ZERO, |r| now.since(r));
-        let credit = before.is_some_and(moved);
 
         let mut ran = Vec::new();
         let mut names = BTreeMap::<&str, u64>::new();
@@ -285,7 +284,7 @@ mod tests {
         let mut last = CpuActivity::NoRound;
         for (i, row) in rows.iter().enumerate() {
             let threads: Vec<_> = row.iter().map(|&(t, r, s)| thread(t, r, s)).collect();
-            last = tracker.observe(Mono(2000 * i as u64), &threads, |_| false);
+            last = tracker.observe(Mono(2000 * i as u64), &threads, false);
         }
         last
     }
@@ -331,16 +330,16 @@ mod tests {
     #[test]
     fn a_server_thread_that_answers_a_browser_is_not_the_worker() {
         let mut tracker = ThreadTracker::default();
-        tracker.observe(Mono(0), &[thread(1, 0, 0), thread(2, 0, 0)], |_| false);
+        tracker.observe(Mono(0), &[thread(1, 0, 0), thread(2, 0, 0)], false);
         tracker.observe(
             Mono(2000),
             &[thread(1, 20 * MS, 4), thread(2, 1900 * MS, 10)],
-            |_| false,
+            false,
         );
         let got = tracker.observe(
             Mono(4000),
             &[thread(1, 24 * MS, 6), thread(2, 1900 * MS, 10)],
-            |_| false,
+            false,
         );
         assert_eq!(got, CpuActivity::Quiet);
     }
@@ -358,7 +357,7 @@ mod tests {
             named(3, "MIOpenComp", 0),
             named(4, "idle", 0),
         ];
-        tracker.observe(Mono(0), &before, |_| false);
+        tracker.observe(Mono(0), &before, false);
         assert_eq!(tracker.working(), None, "one round is no difference");
         let after = [
             named(1, "python", 1960 * MS),
@@ -366,24 +365,21 @@ mod tests {
             named(3, "MIOpenComp", 1000 * MS),
             named(4, "idle", 0),
         ];
-        tracker.observe(Mono(2000), &after, |_| false);
+        tracker.observe(Mono(2000), &after, false);
         let working = tracker.working().unwrap();
         assert_eq!(working.at, Mono(2000));
         let told: Vec<_> = (working.threads.iter())
             .map(|(name, share)| format!("{name} {share:.1}"))
             .collect();
         assert_eq!(told, ["MIOpenComp 110.0", "python 98.0"]);
-        tracker.observe(Mono(4000), &[], |_| false);
+        tracker.observe(Mono(4000), &[], false);
         assert_eq!(tracker.working().map(|w| w.at), Some(Mono(2000)));
     }
 
     #[test]
     fn no_threads_is_no_round() {
         let mut tracker = ThreadTracker::default();
-        assert_eq!(
-            tracker.observe(Mono(0), &[], |_| false),
-            CpuActivity::NoRound
-        );
+        assert_eq!(tracker.observe(Mono(0), &[], false), CpuActivity::NoRound);
         assert!(!tracker.recent(Mono(0)));
     }
 }

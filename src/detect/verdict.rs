@@ -102,7 +102,7 @@ impl Detector {
             remedy: None,
             action: ActionId::None,
             next: None,
-            questions: (self.life == super::Life::Running).then(|| Box::new(self.questions(now))),
+            questions: None,
         }
     }
 }

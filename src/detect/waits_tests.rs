@@ -60,7 +60,7 @@ fn asked(processes: &[ProbedProcess], operates: bool, works: bool, seconds: u64)
             wchan: None,
         })
         .collect();
-    threads.observe(Mono(0), &samples, |_| false);
+    threads.observe(Mono(0), &samples, false);
     for s in (0..=seconds).step_by(2) {
         probes.observe(Mono::from_secs(s), &probe);
         probes.follow(Mono::from_secs(s), (7, 7));

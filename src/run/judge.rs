@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
 use crate::model::worker::own_work;
-use crate::model::{Effect, Event, GpuSample, Health, Mono, RungId, Verdict, VerdictId};
+use crate::model::{Effect, Event, GpuSample, Health, Mono, Questions, RungId, Verdict, VerdictId};
 use crate::policy::{RemedyFacts, Standing, advise, decide, remedy};
 
 use super::reduce::emit;
@@ -153,6 +153,7 @@ impl RunState {
         if news && calm_down && !grave && !begun {
             return;
         }
+        verdict.questions = self.answers_of(news);
         if news {
             self.shown = Some(Shown {
                 id: verdict.id,
@@ -162,6 +163,17 @@ impl RunState {
             out.push(emit(Event::Verdict(Box::new(verdict.clone()))));
         }
         self.verdict = verdict;
+    }
+
+    /// The three questions behind a verdict: answered anew where it is news, else every few
+    /// seconds.
+    fn answers_of(&mut self, news: bool) -> Option<Box<Questions>> {
+        let fresh = |at: Mono| self.now.since(at) < BETWEEN_CHANGES;
+        if news || !self.answered_at.is_some_and(fresh) {
+            self.answered_at = Some(self.now);
+            return self.detector.answered(self.now).map(Box::new);
+        }
+        self.verdict.questions.clone()
     }
 
     /// What follows from a verdict, with what is known of the card and of earlier attempts.

@@ -206,6 +206,8 @@ pub struct RunState {
     /// The fault that the next attempt answers, or this one if it has begun since.
     pub(super) answers: Option<VerdictId>,
     pub(super) verdict: Verdict,
+    /// When the questions behind it were last answered.
+    pub(super) answered_at: Option<Mono>,
     /// Identity and time of the verdict that was last emitted.
     pub(super) shown: Option<Shown>,
     pub(super) decision: Option<String>,
@@ -294,6 +296,7 @@ impl RunState {
             fault_answered: None,
             answers: None,
             verdict,
+            answered_at: None,
             shown: None,
             decision: None,
             survivors: Vec::new(),

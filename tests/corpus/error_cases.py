@@ -21,7 +21,7 @@ def build():
           *bad(['  File "diffusers/models/autoencoders/autoencoder_kl_hunyuan_video.py", in decode', "    return F.conv3d(input, weight, bias)",
                 "RuntimeError: miopenStatusNotImplemented"]))
     ends(c, 140, 200, code=1)
-    cs.append(fault(c, "no_algorithm", "vae_decode", 139, 144, [text("Immediate mode Fallback unsuccessful"), text("miopenStatusNotImplemented")],
+    cs.append(fault(c, "no_algorithm", "unknown", 139, 144, [text("Immediate mode Fallback unsuccessful"), text("miopenStatusNotImplemented")],
                     "no solver for this shape", must_not=["gpu_oom", "app_error", "silent_hang"], checkpoints=[(100, ["healthy"]), (180, ["no_algorithm"])]))
 
     c = Case("sdnext-7600xt-database-timeout", "rx7600xt", "sdnext", 170, 22, argv=["python3", "launch.py", "--use-rocm"])
@@ -70,7 +70,7 @@ def build():
     c.klog(96, "amdgpu 0000:c3:00.0: amdgpu: MODE2 reset", "amdgpu 0000:c3:00.0: amdgpu: GPU reset succeeded, trying to resume", "amdgpu 0000:c3:00.0: amdgpu: GPU reset(4) succeeded!")
     c.out(97, "", "HW Exception by GPU node-1 (Agent handle: 0x5ab48bbcc960) reason :GPU Hang")
     ends(c, 98, 180, signal="SIGABRT")
-    cs.append(fault(c, "gpu_reset", "vae_decode", 94, 102, [text("reason :GPU Hang"), ("kernel", "GPU reset begin!", ""), ("event", "exit", "SIGABRT")],
+    cs.append(fault(c, "gpu_reset", "unknown", 94, 102, [text("reason :GPU Hang"), ("kernel", "GPU reset begin!", ""), ("event", "exit", "SIGABRT")],
                     "the driver recovered; once more at lower settings", must_not=["crash_segv", "gpu_oom", "idle_waiting"],
                     checkpoints=[(80, ["healthy"]), (150, ["gpu_reset"])]))
 

@@ -15,7 +15,7 @@ def build():
     c.seg(50, 151, "sample")
     c.seg(151, 156, "vae", gpu=C(30, 14), power=C(80, 16), vram=6100)
     c.seg(156, 330, "hang")
-    cs.append(fault(c, "silent_hang", "vae_decode", 156, 250, [gauge("after the last step nothing moves: cpu, io, card")], "a search wedged in the first convolution of the decode", earliest=176,
+    cs.append(fault(c, "silent_hang", "unknown", 156, 290, [gauge("after the last step nothing moves: cpu, io, card")], "a search wedged in the first convolution of the decode", earliest=176,
                     must_not=["idle_waiting", "finished", "compile_warmup", "healthy"], checkpoints=[(120, ["healthy"]), (320, ["silent_hang"])]))
 
     c = Case("flux-7900gre-sampling-silent", "rx7900gre", "comfyui", 300, 62)
@@ -63,7 +63,7 @@ def build():
         c.out(136 + 3 * i, "MIOpen: Info [EvaluateInvokers] Evaluating Solver: %s" % s)
     c.seg(131, 143, "vae", gpu=C(50, 20), power=C(70, 12), vram=9100)
     c.seg(143, 460, "cpu1", gpu=B(40, 0.04, 22, 1, 2))
-    cs.append(fault(c, "find_stall", "vae_decode", 143, 340, [text("LogCmdFindConvolution"), text("Evaluating Solver: ConvDirectNaiveConvFwd"), gauge("one core busy, the card in rare short bursts")],
+    cs.append(fault(c, "find_stall", "unknown", 143, 340, [text("LogCmdFindConvolution"), text("Evaluating Solver: ConvDirectNaiveConvFwd"), gauge("one core busy, the card in rare short bursts")],
                     "the search hangs at one solver", earliest=190, must_not=["idle_waiting", "healthy", "busy_idle"],
                     checkpoints=[(110, ["healthy"]), (170, ["compile_warmup", "healthy"]), (450, ["find_stall"])]))
 
@@ -77,7 +77,7 @@ def build():
           "MIOpen(HIP): Warning [SearchImpl] Runs left: 366, min time so far: 120.078, curr time: 949.031")
     c.seg(71, 80, "vae", gpu=C(40, 10), power=C(60, 9), vram=10800)
     c.seg(80, 420, "cpu1", gpu=BLIP(0, 0.08, 1, 4))
-    cs.append(fault(c, "find_stall", "vae_decode", 80, 300, [text("Runs left: 366"), gauge("no falling count for minutes, one core busy")], "the count does not fall", earliest=135,
+    cs.append(fault(c, "find_stall", "unknown", 80, 300, [text("Runs left: 366"), gauge("no falling count for minutes, one core busy")], "the count does not fall", earliest=135,
                     must_not=["idle_waiting", "healthy", "spin_hang"], checkpoints=[(60, ["healthy"]), (110, ["compile_warmup", "healthy"]), (410, ["find_stall"])]))
 
     # a loop

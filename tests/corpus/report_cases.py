@@ -50,7 +50,7 @@ def build():
     c.raw(171.5, "HW Exception by GPU node-1 (Agent handle: 0x55b0c1c0) reason :GPU Hang\n")
     c.seg(171, 173, "spin")
     ends(c, 173, 220, signal="SIGABRT", mode="idle")
-    cs.append(fault(c, "gpu_reset", "vae_decode", 171, 177, [text("reason :GPU Hang"), ("event", "exit", "SIGABRT")], "nothing says that the card came back",
+    cs.append(fault(c, "gpu_reset", "unknown", 171, 177, [text("reason :GPU Hang"), ("event", "exit", "SIGABRT")], "nothing says that the card came back",
                     action=("reboot_host", 4, False), must_not=["crash_segv", "app_error", "killed"], checkpoints=[(70, ["healthy"]), (200, ["gpu_reset"])]))
 
     # a training on several cards: the words come once a card

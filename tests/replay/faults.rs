@@ -390,12 +390,31 @@ fn a_download_that_receives_nothing() {
     );
     s.act(60, Act::Download);
     let onset = s.now();
-    s.act(200, Act::Idle);
+    // the verdict stands after a minute; a restart would cost what was fetched, and the
+    // network may come back, so it waits for a quarter of an hour
+    s.act(800, Act::Idle);
+    s.tells(VerdictId::DownloadStall, onset + 55.0, onset + 75.0);
+}
+
+#[test]
+fn a_download_that_receives_nothing_for_a_quarter_of_an_hour() {
+    let mut s = Script::new(RTX4090, "diffusers", "python3 generate.py");
+    s.act(10, Act::Startup);
+    s.part_bar(
+        0,
+        30,
+        100,
+        60,
+        "Downloading model-00001-of-00004.safetensors:",
+    );
+    s.act(60, Act::Download);
+    let onset = s.now();
+    s.act(1000, Act::Idle);
     s.is_fault(
         VerdictId::DownloadStall,
         Phase::Download,
-        onset + 60.0,
-        onset + 150.0,
+        onset + 55.0,
+        onset + 930.0,
     );
 }
 
