@@ -23,8 +23,8 @@ pub(crate) struct Probes {
     traffic: VecDeque<(Mono, u64)>,
     /// A probe has come in this attempt.
     ever: bool,
-    /// Since when the holder has been seen in the same wait.
-    wait: Option<(ThreadId, Wait, Mono)>,
+    /// Since when the holder has been seen in the same wait, and its run time then.
+    wait: Option<(ThreadId, Wait, u64, Mono)>,
 }
 
 impl Probes {
@@ -79,19 +79,23 @@ impl Probes {
 
     /// Remembers since when the holder has been in its wait.
     pub(super) fn follow(&mut self, now: Mono, id: ThreadId) {
-        let Some(wait) = self.thread(now, id).map(|(_, t)| t.wait.clone()) else {
+        let thread = self.thread(now, id);
+        let Some((wait, run_ns)) = thread.map(|(_, t)| (t.wait.clone(), t.run_ns)) else {
             self.wait = None;
             return;
         };
-        let same = |was: &(ThreadId, Wait, Mono)| was.0 == id && same_call(&was.1, &wait);
+        // a thread that ran in between sleeps anew
+        let same = |was: &(ThreadId, Wait, u64, Mono)| {
+            was.0 == id && same_call(&was.1, &wait) && (!is_sleep(&wait) || was.2 == run_ns)
+        };
         if !self.wait.as_ref().is_some_and(same) {
-            self.wait = Some((id, wait, now));
+            self.wait = Some((id, wait, run_ns, now));
         }
     }
 
     /// How long that has been so.
     pub(crate) fn waited(&self, now: Mono, id: ThreadId) -> Option<Duration> {
-        let (of, _, since) = self.wait.as_ref()?;
+        let (of, _, _, since) = self.wait.as_ref()?;
         (*of == id).then(|| now.since(*since))
     }
 
@@ -179,6 +183,19 @@ pub(crate) fn waits_for_client(wait: &Wait) -> bool {
             matches!(call.as_str(), "accept" | "accept4") || on.iter().any(listener)
         }
         Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => false,
+    }
+}
+
+/// Whether a wait ends by itself after some time.
+fn is_sleep(wait: &Wait) -> bool {
+    match wait {
+        Wait::Call {
+            call, timeout_ms, ..
+        } => call.contains("nanosleep") || timeout_ms.is_some(),
+        Wait::Unreadable { channel, .. } => {
+            channel.as_deref().is_some_and(|c| c.contains("nanosleep"))
+        }
+        Wait::Running | Wait::Blocked { .. } => false,
     }
 }
 

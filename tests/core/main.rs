@@ -5,6 +5,8 @@ mod attached;
 mod find;
 mod follow;
 #[cfg(test)]
+mod judgement;
+#[cfg(test)]
 mod last_words;
 #[cfg(test)]
 mod launcher;
