@@ -410,6 +410,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one message after the other")]
     fn the_messages_of_the_document_are_understood() {
         let hello = r#"{"type":"hello","t":1.5,"protocol":1,"agent":"0.1.0","ppid":7,"python":"3.11.4",
             "executable":"/p","argv":["p"],"run":"r","attempt":1,"rank":3,"stacks_signal":"SIGUSR2","seq":1,"pid":9}"#;

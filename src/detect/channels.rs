@@ -140,6 +140,10 @@ impl Channels {
     /// Folds one sample in. `net_counts`: what comes from the network may be the
     /// program's (the counter is the whole machine's). `doing`: what the card is used for.
     /// `credit`: the job moves, so that the thread that works now is the job's.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a reading means hangs on each of them"
+    )]
     pub(crate) fn observe(
         &mut self,
         now: Mono,

@@ -26,6 +26,10 @@ const MOST_PIDS: usize = 4096;
 
 /// Context of one attempt.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts of one attempt, independent of each other"
+)]
 pub(super) struct Context {
     /// Processes of the tree, the dead included.
     pids: BTreeSet<u32>,

@@ -53,6 +53,10 @@ impl Seen {
 }
 
 /// The view.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts of one moment, independent of each other"
+)]
 pub(crate) struct Facts<'a> {
     pub(crate) now: Mono,
     /// Totals of the tree and readings of the card.

@@ -129,28 +129,25 @@ impl Movement {
             .bars
             .iter_mut()
             .find(|b| b.what == p.what && b.total == p.total);
-        let advanced = match known {
-            Some(bar) => {
-                // a new bar of the same name begins at its beginning
-                let again = p.done < bar.done && p.done <= bar.total.unwrap_or(0.0) * 0.1;
-                let restarted = again && bar.total.is_some_and(|t| bar.done >= t);
-                let advanced = p.done > bar.done || restarted;
-                if advanced {
-                    bar.done = p.done;
-                }
-                advanced
+        let advanced = if let Some(bar) = known {
+            // a new bar of the same name begins at its beginning
+            let again = p.done < bar.done && p.done <= bar.total.unwrap_or(0.0) * 0.1;
+            let restarted = again && bar.total.is_some_and(|t| bar.done >= t);
+            let advanced = p.done > bar.done || restarted;
+            if advanced {
+                bar.done = p.done;
             }
-            None => {
-                if self.bars.len() == MOST_BARS {
-                    self.bars.remove(0);
-                }
-                self.bars.push(Furthest {
-                    what: p.what.clone(),
-                    total: p.total,
-                    done: p.done,
-                });
-                true
+            advanced
+        } else {
+            if self.bars.len() == MOST_BARS {
+                self.bars.remove(0);
             }
+            self.bars.push(Furthest {
+                what: p.what.clone(),
+                total: p.total,
+                done: p.done,
+            });
+            true
         };
         if advanced {
             self.stamp(Source::Counter, now);

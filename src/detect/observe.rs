@@ -24,10 +24,8 @@ impl Detector {
     pub(super) fn observe_movement(&mut self, env: &Envelope, is_error: bool) {
         let now = env.at;
         match &env.event {
-            Event::Line(line) if !is_error => {
-                if self.shapes.is_new(&line.text) {
-                    self.new_words.get_or_insert(now);
-                }
+            Event::Line(line) if !is_error && self.shapes.is_new(&line.text) => {
+                self.new_words.get_or_insert(now);
             }
             Event::Progress(p) => self.movement.bar(now, p),
             Event::Phase(p) => self.movement.phase(now, p.phase, p.section),

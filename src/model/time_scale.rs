@@ -31,10 +31,6 @@ impl TimeScale {
     }
 
     /// Whether both clocks go alike; by reference for serde.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde asks for a reference"
-    )]
     pub const fn is_real(&self) -> bool {
         self.0 == 1
     }

@@ -152,6 +152,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one pair after the other")]
     fn a_rung_answers_only_what_it_changes() {
         let split = rung(&[], &[("conv_tier", "split")]);
         let fast = rung(&["MIOPEN_FIND_MODE", "MIOPEN_FIND_ENFORCE"], &[]);

@@ -16,7 +16,7 @@ use super::reduce::emit;
 use super::state::{Purpose, RunState, Stage, Step};
 
 /// Time without any sign of a job after which processes that a launcher left are ended.
-const NO_SIGN: Duration = Duration::from_secs(60);
+const NO_SIGN: Duration = Duration::from_mins(1);
 /// CPU time is measured over this time.
 const CPU_WINDOW: Duration = Duration::from_secs(10);
 /// Percent of a core from which a tree uses CPU.
@@ -53,6 +53,10 @@ struct Returned {
 
 /// Signs of a job in a probe.
 #[derive(Debug, Clone, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "signs of one process, independent of each other"
+)]
 struct ProbeSigns {
     weights: bool,
     listens: bool,

@@ -24,6 +24,10 @@ const ANNOUNCED: Duration = Duration::from_secs(10);
 
 /// What is known of jobs that were lost.
 #[derive(Debug, Clone, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts of one attempt, independent of each other"
+)]
 pub(super) struct Resending {
     /// The last job of the present attempt.
     last: LastJob,

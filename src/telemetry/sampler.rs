@@ -160,6 +160,7 @@ impl Source for Cards {
 
 impl Sampler {
     /// Starts every source. Waits for none of them.
+    #[expect(clippy::too_many_lines, reason = "one source after the other")]
     pub fn start(config: SamplerConfig) -> Self {
         let SamplerConfig {
             sys_root,

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use framepack_tui::model::attempt::Artefact;
 use framepack_tui::model::{
-    AgentBeat, AgentNote, AgentOp, AgentWord, Answer, Bytes, Event, Health, Line, Phase, Probe,
-    ProbedProcess, ProbedThread, Progress, RungId, Stream, Verdict, VerdictId, Wait, WaitTarget,
-    WaitsFor,
+    AgentBeat, AgentNote, AgentOp, AgentWord, Answer, Bytes, Event, Health, Line, Phase,
+    PhaseChange, Probe, ProbedProcess, ProbedThread, Progress, RungId, Stream, Verdict, VerdictId,
+    Wait, WaitTarget, WaitsFor,
 };
 
 use crate::sim::{Sim, World, plan};
 
 /// The thread that the world of these tests gives work to.
-const WORKER: u32 = 102;
+const WORKER: u32 = 2;
 const ROOT: u32 = 101;
 
 const fn secs(s: u64) -> Duration {
@@ -53,9 +53,7 @@ fn waiting(wait: &Wait) -> Probe {
             pid: ROOT,
             parent: 50,
             name: "python3".to_owned(),
-            threads: (ROOT..ROOT + 4)
-                .map(|tid| thread(tid, wait.clone()))
-                .collect(),
+            threads: (1..5).map(|tid| thread(tid, wait.clone())).collect(),
             ..ProbedProcess::default()
         }],
         ..Probe::default()
@@ -212,7 +210,16 @@ fn a_loaded_model_alone_is_no_hang() {
 fn a_result_that_is_written_ends_the_job_and_not_the_process() {
     let mut sim = Sim::running_in(plan(), Phase::Sampling);
     sim.run_for(secs(20));
-    sim.phase(Phase::Save);
+    // one section is all there is
+    let phase = |phase| {
+        Event::Phase(PhaseChange {
+            phase,
+            section: None,
+            sections: None,
+            on_cpu: false,
+        })
+    };
+    sim.feed(phase(Phase::Save));
     sim.run_for(secs(5));
     sim.feed(Event::Artefact(Artefact {
         path: "/out/a.mp4".to_owned(),
@@ -221,12 +228,12 @@ fn a_result_that_is_written_ends_the_job_and_not_the_process() {
         attempt: 1,
         rung: RungId("as_given".to_owned()),
     }));
-    sim.phase(Phase::Done);
+    sim.feed(phase(Phase::Done));
     sim.world = World::silent();
     sim.probe = Some(waiting(&call("futex", Vec::new())));
     sim.run_for(mins(10));
     let v = verdict(&sim);
-    assert_eq!(v.id, VerdictId::NotEnded, "{}", v.sentence);
+    assert_eq!(v.id, VerdictId::NotEnded, "{v:?}");
     assert_eq!(answers(&sim).0, Answer::Done);
     assert!(v.sentence.contains("futex"), "{}", v.sentence);
     assert_eq!(sim.kills(), 0);
@@ -261,10 +268,12 @@ fn an_operation_of_a_resting_card_is_slow_after_five_minutes_and_hung_after_ten(
         worker_percent: 60.0,
         ..World::silent()
     };
+    // the card came to rest before the operation began
+    sim.run_for(secs(5));
     let began = sim.now;
     let mut slow = None;
     for s in (0..900).step_by(5) {
-        sim.feed(conv(secs(s + 1)));
+        sim.feed(conv(secs(s)));
         sim.run_for(secs(5));
         if slow.is_none() && verdict(&sim).health == Health::Slow {
             slow = Some(sim.now.since(began));
@@ -273,7 +282,7 @@ fn an_operation_of_a_resting_card_is_slow_after_five_minutes_and_hung_after_ten(
             break;
         }
     }
-    let slow = slow.expect("slow first");
+    let slow = slow.unwrap_or_else(|| panic!("slow first: {:?}", verdict(&sim)));
     assert!((secs(295)..secs(330)).contains(&slow), "{slow:?}");
     let hung = sim.hung(VerdictId::SilentHang).expect("hung then");
     let hung = hung.at.since(began);

@@ -17,6 +17,10 @@ use super::machine;
 
 /// What a plan depends on and no choice changes.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "answers of the command line, independent of each other"
+)]
 pub(in crate::cli) struct Planner {
     pub(in crate::cli) catalog: Catalog,
     /// The user's command.

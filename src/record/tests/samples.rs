@@ -314,6 +314,7 @@ fn decisions() -> Vec<Event> {
         .collect()
 }
 
+#[expect(clippy::too_many_lines, reason = "one event after the other")]
 fn attempt_events() -> Vec<Event> {
     let env = EnvChange {
         name: "MIOPEN_FIND_MODE".into(),

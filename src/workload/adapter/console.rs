@@ -207,7 +207,7 @@ impl Console {
         }
         let within = matches!(n.phase(), Phase::Delight | Phase::Texture);
         // a bar of files, rows or frames counts no steps
-        if (within && !said) || (!said && !bar.counts_steps()) {
+        if !said && (within || !bar.counts_steps()) {
             return;
         }
         match &mut self.dialect {
