@@ -30,7 +30,7 @@ impl Detector {
             v.considered = rule::not_asked(told, "the program is stopped or traced");
             return v;
         }
-        let facts = self.facts(now);
+        let facts = self.view(now);
         if facts.judged()
             && let Some(why) = facts.channels.blind(now, facts.t)
         {
@@ -46,7 +46,7 @@ impl Detector {
             v.considered = rule::not_asked(None, why);
             return v;
         }
-        let asked = rule::ask(&facts);
+        let asked = rule::ask(&self.facts(now));
         let mut warning = std::mem::take(&mut self.warning);
         warning.step(now, rule::warnings(&asked), &self.thresholds);
         self.warning = warning;

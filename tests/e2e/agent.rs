@@ -174,11 +174,11 @@ fn a_worker_that_hangs_beside_an_idle_page_is_heard() {
     run.signal(rustix::process::Signal::TERM);
     let run = run.finish(LIMIT);
     let all = words(&run);
-    let beats = all.iter().filter_map(|n| match &n.word {
+    let mut beats = all.iter().filter_map(|n| match &n.word {
         AgentWord::Beat(beat) if beat.op.is_some() => Some((n.pid, beat)),
         _ => None,
     });
-    let (pid, beat) = beats.last().unwrap();
+    let (pid, beat) = beats.next_back().unwrap();
     let text = lines(&run);
     let tid = text.lines().find_map(|l| l.strip_prefix("hangs in "));
     let tid: u32 = tid.unwrap().trim().parse().unwrap();
