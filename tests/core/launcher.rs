@@ -101,10 +101,11 @@ fn every_sign_of_a_job_keeps_what_was_left() {
             }),
         }))
     };
-    let signs: [(&str, &dyn Fn(&mut Sim)); 8] = [
+    type Sign<'a> = (&'a str, &'a dyn Fn(&mut Sim));
+    let signs: [Sign<'_>; 8] = [
         ("the agent", &|sim| sim.feed(hello())),
         ("memory of the card", &|sim| {
-            sim.world.held = Some(Bytes::gib(2))
+            sim.world.held = Some(Bytes::gib(2));
         }),
         ("a weight file", &|sim| {
             sim.probe = Some(probe(ProbedProcess {

@@ -116,6 +116,10 @@ enum Due {
     VramBack,
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent knobs of a test world"
+)]
 pub(crate) struct Sim {
     pub(crate) state: RunState,
     pub(crate) now: Mono,
