@@ -87,6 +87,9 @@ fn what_shows_no_sign_of_a_job_is_ended_and_named() {
     assert!(sim.first_verdict(VerdictId::Finished).is_none());
 }
 
+/// A sign of a job, with its name.
+type Sign<'a> = (&'a str, &'a dyn Fn(&mut Sim));
+
 #[test]
 fn every_sign_of_a_job_keeps_what_was_left() {
     let hello = || {
@@ -101,7 +104,6 @@ fn every_sign_of_a_job_keeps_what_was_left() {
             }),
         }))
     };
-    type Sign<'a> = (&'a str, &'a dyn Fn(&mut Sim));
     let signs: [Sign<'_>; 8] = [
         ("the agent", &|sim| sim.feed(hello())),
         ("memory of the card", &|sim| {
