@@ -271,13 +271,15 @@ impl Detector {
             Event::Line(line) => signature::of_line(self.context.words(&line.text)),
             _ => None,
         };
+        let says_something = match &env.event {
+            Event::Line(line) => error.is_none() && !signature::is_request(&line.text),
+            _ => false,
+        };
         match &env.event {
             Event::Sample(sample) => self.observe_sample(now, sample),
             Event::Probe(probe) => self.observe_probe(now, probe),
             // a request of a page, or one more copy of an error, is no sign of life
-            Event::Line(line) if error.is_none() && !signature::is_request(&line.text) => {
-                self.channels.output(now);
-            }
+            Event::Line(_) if says_something => self.channels.output(now),
             Event::Progress(p) => {
                 self.channels.progress(now);
                 let numbered = self.context.section.is_some();
@@ -317,9 +319,7 @@ impl Detector {
         {
             self.context.failed_by_agent(now, why);
         }
-        let speaks = error.is_some()
-            || matches!(&env.event, Event::Line(line) if signature::is_request(&line.text));
-        self.observe_movement(env, speaks);
+        self.observe_movement(env, says_something);
         if !matches!(env.event, Event::Line(_) | Event::Tick) {
             self.answer_job(now);
         }

@@ -20,11 +20,12 @@ const PROBED_EVERY_S: u64 = 30;
 const PROBED_FOR_S: u64 = 6;
 
 impl Detector {
-    /// Movement that an event other than a sample or a probe shows.
-    pub(super) fn observe_movement(&mut self, env: &Envelope, is_error: bool) {
+    /// Movement that an event other than a sample or a probe shows. `says_something`: it is a
+    /// line that is neither an error nor a request of a page.
+    pub(super) fn observe_movement(&mut self, env: &Envelope, says_something: bool) {
         let now = env.at;
         match &env.event {
-            Event::Line(line) if !is_error && self.shapes.is_new(&line.text) => {
+            Event::Line(line) if says_something && self.shapes.is_new(&line.text) => {
                 self.new_words.get_or_insert(now);
             }
             Event::Progress(p) => self.movement.bar(now, p),

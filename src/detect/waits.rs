@@ -92,7 +92,7 @@ fn thread_behind(
 ) -> Option<Waits> {
     let stopped = threads.ran(id)?;
     let (process, _) = probes.thread(now, id)?;
-    let others = process.threads.iter().map(|t| (t.pid_of(process), t));
+    let others = process.threads.iter().map(|t| ((process.pid, t.tid), t));
     let mut outside = others
         .filter(|(other, _)| !asked.contains(other))
         .filter(|(other, _)| {
@@ -102,16 +102,6 @@ fn thread_behind(
         .map(|(_, t)| answer(now, holder, process, t, probes))
         .filter(|w| matches!(w.answer, WaitsFor::Peer | WaitsFor::Lock | WaitsFor::Person));
     outside.next()
-}
-
-trait OfProcess {
-    fn pid_of(&self, process: &ProbedProcess) -> ThreadId;
-}
-
-impl OfProcess for ProbedThread {
-    fn pid_of(&self, process: &ProbedProcess) -> ThreadId {
-        (process.pid, self.tid)
-    }
 }
 
 /// Processes of the tree that a wait names.
@@ -209,7 +199,7 @@ fn by_call(
         "fsync" | "fdatasync" | "msync" | "sync_file_range" | "io_getevents" => {
             (WaitsFor::Kernel, on.first().map(describe))
         }
-        _ if !on.is_empty() => by_target(holder, call, timeout, on, waited),
+        _ if !on.is_empty() => by_target(holder, timeout, on, waited),
         // a select or poll of no descriptor is a sleep
         "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait"
         | "epoll_pwait2"
@@ -248,7 +238,6 @@ fn sleep(holder: HolderContext, timeout: Option<Duration>, waited: Option<Durati
 /// The targets of a wait, the one that tells most first.
 fn by_target(
     holder: HolderContext,
-    call: &str,
     timeout: Option<Duration>,
     on: &[WaitTarget],
     waited: Option<Duration>,
@@ -295,7 +284,6 @@ fn by_target(
             sleep(holder, timeout, waited)
         }
         WaitTarget::Event { .. } => futex(holder),
-        WaitTarget::Other { .. } if call == "ioctl" => WaitsFor::Unknown,
         WaitTarget::Other { .. } => WaitsFor::Unknown,
     };
     (answer, Some(describe(target)))
