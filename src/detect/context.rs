@@ -213,11 +213,11 @@ impl Context {
             self.phase_since = now;
             self.find = None;
             // "compiling, this takes minutes" comes before the empty bar that is first to
-            // tell of the phase in which it happens
-            self.compiling &= matches!(
-                self.phase,
-                Phase::Startup | Phase::ModelLoad | Phase::TextEncode | Phase::Unknown
-            );
+            // tell of the phase in which it happens, and a late line about a model that is
+            // loaded may come after that bar
+            let prepares = |p| matches!(p, Phase::Startup | Phase::ModelLoad | Phase::TextEncode);
+            self.compiling &=
+                self.phase == Phase::Unknown || prepares(self.phase) || prepares(p.phase);
             if self.job.in_flight() {
                 self.errors.outlived(now);
             }

@@ -4,15 +4,26 @@ use super::super::testing::{Tree, fifo};
 use super::*;
 use crate::model::{Bytes, Metric};
 
-fn start(tree: &Tree) -> Sampler {
-    Sampler::start(SamplerConfig {
+fn config(tree: &Tree) -> SamplerConfig {
+    SamplerConfig {
         sys_root: tree.root().to_owned(),
-        proc_root: tree.root().to_owned(),
         kernel_log: Some(tree.root().join("kmsg")),
         nvml: false,
         period: Duration::from_millis(20),
         ..SamplerConfig::default()
+    }
+}
+
+fn start(tree: &Tree) -> Sampler {
+    Sampler::start(SamplerConfig {
+        proc_root: tree.root().to_owned(),
+        ..config(tree)
     })
+}
+
+/// A sampler of the tree's cards and of the processes of this machine.
+fn start_on_real_processes(tree: &Tree) -> Sampler {
+    Sampler::start(config(tree))
 }
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
@@ -146,13 +157,7 @@ fn a_bare_machine_has_absent_sources_and_no_zeros() {
 #[test]
 fn the_target_may_change_and_threads_of_a_slow_round_are_told_once() {
     let tree = Tree::new();
-    let sampler = Sampler::start(SamplerConfig {
-        sys_root: tree.root().to_owned(),
-        kernel_log: Some(tree.root().join("kmsg")),
-        nvml: false,
-        period: Duration::from_millis(20),
-        ..SamplerConfig::default()
-    });
+    let sampler = start_on_real_processes(&tree);
     assert_eq!(sampler.sample().process, None);
     sampler.set_target(Some(std::process::id()), None);
     let mut told = 0;
@@ -247,13 +252,7 @@ fn the_trees_memory_is_told_apart_from_that_of_others() {
 #[test]
 fn probes_are_taken_while_detail_is_asked_for_and_handed_out_once() {
     let tree = Tree::new();
-    let sampler = Sampler::start(SamplerConfig {
-        sys_root: tree.root().to_owned(),
-        kernel_log: Some(tree.root().join("kmsg")),
-        nvml: false,
-        period: Duration::from_millis(20),
-        ..SamplerConfig::default()
-    });
+    let sampler = start_on_real_processes(&tree);
     let has_status = |sample: Sample| sample.sources.iter().any(|s| s.name == "probe");
     sampler.set_target(Some(std::process::id()), None);
     until("the tree", || sampler.sample().process.is_some());

@@ -31,6 +31,10 @@ fn is_wedged(mut s: Script, power: f64, by: f64) {
     s.tells(VerdictId::BusyIdle, onset + 40.0, onset + by);
 }
 
+/// A script's own word that its decode begins: without it the phase is unknown, and an
+/// unknown phase may be silent for longer.
+const DECODE: &str = "Decoding the latents";
+
 /// A decode of a card whose level at rest was not read.
 fn no_rest() -> Script {
     let mut s = Script::new(RX7900XTX, "diffusers", "python3 generate.py");
@@ -41,6 +45,7 @@ fn no_rest() -> Script {
     s.act(30, Act::Startup);
     s.bar(20, 60, "");
     s.act(60, Act::Sample);
+    s.say(DECODE);
     s
 }
 
@@ -52,6 +57,7 @@ fn silent_counter(gpu: Gpu, at_work: f64) -> Script {
     s.act(30, Act::Startup);
     s.bar(20, 60, "");
     s.act_with(60, Act::Sample, |r| r.power = Some(at_work));
+    s.say(DECODE);
     s
 }
 
