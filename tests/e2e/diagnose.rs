@@ -24,7 +24,7 @@ fn a_hang_is_explained(size: (u16, u16)) {
     let text = terminal.text();
     for word in [
         "HUNG",
-        "silent_hang",
+        "find_stall",
         "in vae_decode",
         "matched",
         "KILL  in ",
@@ -41,7 +41,7 @@ fn a_hang_is_explained(size: (u16, u16)) {
     terminal.wait_for("Events behind it", Duration::from_secs(10));
     terminal.press("q");
     terminal.press("f");
-    terminal.wait_for("silent_hang: limit ", Duration::from_secs(10));
+    terminal.wait_for("find_stall: limit ", Duration::from_secs(10));
     terminal.wait_for(" for this run", Duration::from_secs(10));
     // the raised limit comes first where there are few rows
     let before = if size.1 < 30 {

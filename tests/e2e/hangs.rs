@@ -201,7 +201,8 @@ fn silent_hang_in_the_decode_comes_home_on_fast_find() {
     args.extend(CURES);
     let run = run_with_following_card(&home, 1, &args);
     Hang {
-        verdict: VerdictId::SilentHang,
+        // the agent reports the convolution in which it hangs
+        verdict: VerdictId::FindStall,
         phase: Phase::VaeDecode,
         within: Duration::from_secs(90),
         rung: Some("fast_find"),
@@ -271,7 +272,8 @@ fn silent_hang_while_sampling() {
     ];
     let run = run_with_following_card(&home, QUICK, &args);
     Hang {
-        verdict: VerdictId::SilentHang,
+        // the agent reports the convolution in which it hangs
+        verdict: VerdictId::FindStall,
         phase: Phase::Sampling,
         within: Duration::from_secs(90),
         rung: None,

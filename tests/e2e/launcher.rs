@@ -141,7 +141,7 @@ fn a_hang_behind_a_launcher_comes_home() {
         matches!(e, Event::CommandReturned { attempt: 1, .. })
     });
     story.then("the hang", |e| {
-        matches!(e, Event::Verdict(v) if v.id == VerdictId::SilentHang
+        matches!(e, Event::Verdict(v) if v.id == VerdictId::FindStall
             && v.health == Health::Hung && v.phase == Phase::VaeDecode)
     });
     story.then("a signal to the whole tree", |e| {

@@ -58,6 +58,7 @@ impl Terminal {
         let marked = home.marked();
         let (name, value) = marked.split_once('=').unwrap();
         command.env(name, value);
+        command.env("TINY_PLAYS", "rocm");
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
         let child = pair.slave.spawn_command(command).unwrap();

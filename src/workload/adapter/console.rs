@@ -266,6 +266,10 @@ fn why_own_worker_failed(text: &str) -> Option<&str> {
 impl Adapter for Console {
     fn start(&mut self) -> Vec<Event> {
         self.narrator.enter(Phase::Startup);
+        if self.own {
+            // its command names the job
+            self.narrator.begin_script_job();
+        }
         self.narrator.take()
     }
 
