@@ -19,12 +19,8 @@ impl Detector {
             v.considered = rule::not_asked(None, "no process runs");
             return v;
         }
-        if self.paused {
+        if let Some(sentence) = self.pause.sentence(now) {
             self.calm_down();
-            let sentence = format!(
-                "the program has been stopped or traced for {}; nothing is judged meanwhile",
-                rule::span(now.since(self.paused_since))
-            );
             let mut v = self.verdict_of(VerdictId::Paused, Health::Paused, &sentence, now);
             let told = Some((v.id, sentence.as_str()));
             v.considered = rule::not_asked(told, "the program is stopped or traced");

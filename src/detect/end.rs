@@ -127,7 +127,7 @@ impl Detector {
             }
             Job::Waiting(_) | Job::Ended => false,
         };
-        if self.life != Life::Running || self.paused {
+        if self.life != Life::Running || self.pause.lasts() {
             return false;
         }
         if self.failed_after_bar(now) {

@@ -1,7 +1,5 @@
 //! What the process tree itself tells: child processes whose work explains a busy CPU
-//! beside an idle card, and a process that is stopped.
-
-use crate::model::ProcSample;
+//! beside an idle card.
 
 /// Names of programs that compile kernels or extensions.
 const COMPILERS: &[&str] = &[
@@ -77,11 +75,6 @@ impl Helpers {
             Self::None
         }
     }
-}
-
-/// R7: stopped by a signal, or under a debugger.
-pub(super) fn is_stopped(p: &ProcSample) -> bool {
-    p.traced || p.state.fresh().is_some_and(|s| matches!(s, 'T' | 't'))
 }
 
 #[cfg(test)]

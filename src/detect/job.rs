@@ -87,7 +87,7 @@ impl Detector {
             self.signs.note(now, "memory of the card is held");
         }
         let hard = self.channels.card_state.is_some_and(|s| s.hard);
-        if held && hard && !self.paused {
+        if held && hard && !self.pause.lasts() {
             self.signs.card_works.get_or_insert(now);
         } else if !hard {
             self.signs.card_works = None;

@@ -23,6 +23,7 @@ mod line_shape;
 mod movement;
 mod observe;
 mod pace;
+mod pause;
 mod placement;
 mod pressure;
 mod probes;
@@ -57,7 +58,7 @@ use card::CardLevels;
 use channels::Channels;
 use context::Context;
 use facts::Facts;
-use helpers::{Helpers, is_stopped};
+use helpers::Helpers;
 pub use job::Job;
 use job::{JobAnswer, Signs};
 pub use kernel::{culprit, read as kernel_fault};
@@ -65,6 +66,7 @@ use learn::Learned;
 use line_shape::LineShapes;
 use movement::Movement;
 use pace::Pace;
+use pause::Pause;
 use placement::Placement;
 use pressure::Pressure;
 use probes::Probes;
@@ -125,9 +127,7 @@ pub struct Detector {
     /// When the last attempt ended.
     over_since: Mono,
     helpers: Helpers,
-    paused: bool,
-    paused_since: Mono,
-    tracer_is_ours: bool,
+    pause: Pause,
     ratchets: BTreeMap<VerdictId, f64>,
     alarm: Alarm,
     warning: Warning,
@@ -167,9 +167,7 @@ impl Detector {
             life: Life::NotLaunched,
             over_since: Mono::ZERO,
             helpers: Helpers::None,
-            paused: false,
-            paused_since: Mono::ZERO,
-            tracer_is_ours: false,
+            pause: Pause::default(),
             ratchets: BTreeMap::new(),
             alarm: Alarm::Quiet,
             warning: Warning::default(),
@@ -227,7 +225,7 @@ impl Detector {
         self.attempt_since = now;
         self.life = Life::Running;
         self.helpers = Helpers::None;
-        self.paused = false;
+        self.pause.end();
         self.calm_down();
     }
 
@@ -238,8 +236,8 @@ impl Detector {
 
     /// While evidence is taken, a collector may stop and trace the process; that is
     /// no pause of the user's.
-    pub fn ignore_tracer(&mut self, ignore: bool) {
-        self.tracer_is_ours = ignore;
+    pub const fn ignore_tracer(&mut self, ignore: bool) {
+        self.pause.ignore_tracer(ignore);
     }
 
     /// What the command says of the program: whether it is a server, and whether an adapter
@@ -340,20 +338,16 @@ impl Detector {
             return;
         }
         if let Some(p) = &sample.process {
-            let paused = !self.tracer_is_ours && is_stopped(p);
-            if paused && !self.paused {
-                self.paused_since = now;
-            }
-            self.paused = paused;
+            self.pause.observe(now, p, self.job_process());
             self.helpers = Helpers::of(&p.children);
             self.context.observe_tree(p);
         }
-        if self.paused {
+        if self.pause.lasts() {
             self.cut(now);
         }
         let net_counts = self.context.may_fetch(self.job_answer.job.in_flight());
         let doing = match self.job_answer.job {
-            _ if self.paused => Doing::Unknown,
+            _ if self.pause.lasts() => Doing::Unknown,
             // the work that the card itself claims must not vouch for its counter
             Job::InFlight(_) if self.context.goes_on_unsaid() => Doing::Waiting,
             Job::InFlight(_) => Doing::Job,
@@ -374,7 +368,8 @@ impl Detector {
         self.observe_readings(now, sample);
         self.observe_pressure(now, sample);
         let hard = self.channels.card_state.is_some_and(|s| s.hard);
-        self.context.observe_after_bar(now, hard && !self.paused);
+        self.context
+            .observe_after_bar(now, hard && !self.pause.lasts());
     }
 
     /// Readings that explain a slow job.
@@ -449,8 +444,14 @@ impl Detector {
     }
 
     /// Whether the workload is stopped or traced at present.
-    pub fn is_paused(&self) -> bool {
-        self.paused
+    pub const fn is_paused(&self) -> bool {
+        self.pause.lasts()
+    }
+
+    /// For how long the workload has been stopped or traced, with a sentence of who does it and
+    /// what ends it; absent: it is not.
+    pub fn paused(&self, now: Mono) -> Option<(std::time::Duration, String)> {
+        self.pause.span(now).zip(self.pause.sentence(now))
     }
 
     /// What the supervised card reads at rest, as far as known.

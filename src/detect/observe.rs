@@ -188,6 +188,7 @@ impl Detector {
     /// A probe: bytes of the holder, bytes of peers.
     pub(super) fn observe_probe(&mut self, now: Mono, probe: &Probe) {
         self.probes.observe(now, probe);
+        self.pause.observe_probe(probe);
         if let Some(sign) = self.probes.sign(now) {
             self.signs.note(now, sign);
         }
@@ -243,6 +244,13 @@ impl Detector {
         }
     }
 
+    /// The process of the thread that the job hangs on, where the agent or the work of the
+    /// threads shows it.
+    pub(super) fn job_process(&self) -> Option<u32> {
+        let by_agent = self.agent.holder().map(|holder| holder.pid);
+        by_agent.or_else(|| self.channels.threads.most_worked().map(|id| id.0))
+    }
+
     /// What the holder waits for.
     pub(super) fn waits(&self, now: Mono) -> Waits {
         let Some(id) = self.holder(now) else {
@@ -270,8 +278,12 @@ impl Detector {
     /// Whether threads should be read with each sample and probes be taken: the job was not
     /// seen to move for a while.
     pub fn wants_probes(&self, now: Mono) -> bool {
-        if self.life != super::Life::Running || self.paused {
-            return self.life == super::Life::Running && self.wants_tracer(now);
+        if self.life != super::Life::Running {
+            return false;
+        }
+        if let Some(paused) = self.pause.span(now) {
+            // who stops or traces the program is looked up once
+            return paused < secs(self.thresholds.probe_after_s);
         }
         if self.alarm != super::Alarm::Quiet {
             return true;
@@ -284,10 +296,5 @@ impl Detector {
         let often = if waits_for_user { 30 } else { PROBED_S };
         let s = quiet.as_secs();
         s < often || s % PROBED_EVERY_S < PROBED_FOR_S
-    }
-
-    /// Who stops or traces the program is looked up once.
-    fn wants_tracer(&self, now: Mono) -> bool {
-        now.since(self.paused_since) < secs(self.thresholds.probe_after_s)
     }
 }

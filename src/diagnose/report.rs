@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::{ActionId, CiteKind, Considered, Health, Phase, Severity, VerdictId};
+use crate::model::{ActionId, CiteKind, Considered, Health, Phase, Questions, Severity, VerdictId};
 
 /// Version of the JSON form: major.minor, as in `docs/diagnose.md`.
-pub const SCHEMA: &str = "1.2";
+pub const SCHEMA: &str = "1.3";
 
 /// What was diagnosed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -183,6 +183,9 @@ pub struct Report {
     pub action: Action,
     /// What it rests on, the main verdict's first.
     pub findings: Vec<Found>,
+    /// The three questions and their answers at the main verdict; absent: nothing ran, or the
+    /// recording has no times.
+    pub questions: Option<Questions>,
     /// Look-alikes and why they are not it.
     pub ruled_out: Vec<String>,
     /// Rules that were asked, and their answers.

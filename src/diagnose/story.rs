@@ -1,8 +1,11 @@
 //! What was told over a recording, put together: the main answer and how it came to it.
 
 use std::cmp::Reverse;
+use std::time::Duration;
 
-use crate::model::{ActionId, Cite, Health, JobChange, Phase, Severity, Verdict, VerdictId};
+use crate::model::{
+    ActionId, Cite, Health, JobChange, Mono, Phase, Questions, Severity, Verdict, VerdictId,
+};
 
 use super::notes::Notes;
 use super::remedy;
@@ -24,7 +27,7 @@ pub(super) trait Names {
     /// Where a piece of evidence stands.
     fn cited(&self, cite: &Cite) -> Cited;
     /// A moment of the stream in seconds of the recording.
-    fn seconds(&self, at: crate::model::Mono) -> f64;
+    fn seconds(&self, at: Mono) -> f64;
 }
 
 /// A verdict that held, from its first moment on.
@@ -248,6 +251,7 @@ impl Story {
             detected_at_s: fault.then_some(main.t),
             ended: None,
             findings,
+            questions: v.questions.map(|q| in_recording(*q, names)),
             ruled_out: v.ruled_out,
             considered: v.considered,
             history: self.history,
@@ -370,6 +374,18 @@ fn found(verdict: &Verdict, names: &impl Names) -> Vec<Found> {
         }
     });
     all.take(MOST_FINDINGS).collect()
+}
+
+/// The answers with their times in seconds of the recording.
+fn in_recording(mut questions: Questions, names: &impl Names) -> Questions {
+    for answered in [&mut questions.job, &mut questions.moves] {
+        let since = answered.since_s.map(Duration::try_from_secs_f64);
+        answered.since_s = match since {
+            Some(Ok(since)) => Some(round(names.seconds(Mono::ZERO + since).max(0.0))),
+            _ => None,
+        };
+    }
+    questions
 }
 
 /// To milliseconds.

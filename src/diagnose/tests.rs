@@ -8,8 +8,8 @@ use super::notes::Notes;
 use super::report::{Cited, OpenSearch, Report, SCHEMA, SourceKind, Words};
 use super::story::{Names, Story};
 use crate::model::{
-    Cite, CiteKind, Considered, Finding, Health, JobChange, Mono, Phase, Remedy, RuleState,
-    Verdict, VerdictId,
+    Answer, Answered, Cite, CiteKind, Considered, Finding, Health, JobChange, Mono, Phase,
+    Questions, Remedy, RuleState, Verdict, VerdictId, Waits, WaitsFor,
 };
 
 const DOC: &str = include_str!("../../docs/diagnose.md");
@@ -69,7 +69,31 @@ fn verdict(id: VerdictId, health: Health, at: u64) -> Verdict {
             why: "it is the search".to_owned(),
         }),
         next: None,
-        questions: None,
+        questions: Some(Box::new(questions())),
+    }
+}
+
+fn questions() -> Questions {
+    let answered = |answer, source: &str, since_s| Answered {
+        answer,
+        source: source.to_owned(),
+        since_s: Some(since_s),
+    };
+    Questions {
+        job: answered(Answer::Yes, "a bar of steps", 12.0),
+        moves: answered(
+            Answer::No,
+            "a step 45 s ago, and nothing of the job since",
+            20.5,
+        ),
+        waits: Waits {
+            answer: WaitsFor::Card,
+            pid: Some(807),
+            tid: Some(812),
+            within: Some("ioctl".to_owned()),
+            detail: Some("/dev/kfd".to_owned()),
+            for_s: Some(40.0),
+        },
     }
 }
 

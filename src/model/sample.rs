@@ -87,6 +87,9 @@ pub struct ProcSample {
     pub state: Metric<char>,
     /// Whether a debugger or tracer is attached to any process of the tree.
     pub traced: bool,
+    /// Processes of the tree besides the root that a signal or a tracer has stopped, at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<u32>,
     /// CPU time of the tree, nanoseconds (user + system).
     pub cpu_ns: Metric<u64>,
     /// Minor page faults.

@@ -20,6 +20,12 @@ const AFTER_FAILED_SCRIPT: Duration = Duration::from_secs(10);
 const AFTER_KNOWN_ERROR: Duration = Duration::from_secs(4);
 /// R6: at most one change of the shown verdict in this time.
 const BETWEEN_CHANGES: Duration = Duration::from_secs(2);
+/// A pause is named again after these times.
+const PAUSE_REMINDERS: [Duration; 3] = [
+    Duration::from_mins(1),
+    Duration::from_mins(5),
+    Duration::from_mins(30),
+];
 
 impl RunState {
     /// The judgement of the moment, and what follows from it.
@@ -72,7 +78,11 @@ impl RunState {
     /// R7: the record says for how long nothing was judged.
     fn tell_pause(&mut self, out: &mut Vec<Effect>) {
         match (self.detector.is_paused(), self.paused_since) {
-            (true, None) => self.paused_since = Some(self.now),
+            (true, None) => {
+                self.paused_since = Some(self.now);
+                self.pause_reminders = 0;
+            }
+            (true, Some(_)) => self.remind_of_pause(out),
             (false, Some(since)) => {
                 self.paused_since = None;
                 out.push(emit(Event::Standstill {
@@ -80,7 +90,22 @@ impl RunState {
                     for_ms: crate::model::time::millis(self.ago(since)),
                 }));
             }
-            _ => {}
+            (false, None) => {}
+        }
+    }
+
+    /// A pause that somebody has forgotten is named again, with who causes it.
+    fn remind_of_pause(&mut self, out: &mut Vec<Effect>) {
+        let Some((span, sentence)) = self.detector.paused(self.now) else {
+            return;
+        };
+        let due = PAUSE_REMINDERS.get(self.pause_reminders);
+        if due.is_some_and(|due| span >= *due) {
+            self.pause_reminders += 1;
+            out.push(emit(Event::Notice {
+                level: Level::Warn,
+                text: format!("still paused: {sentence}"),
+            }));
         }
     }
 

@@ -197,6 +197,8 @@ pub struct RunState {
     pub(super) trust_told: bool,
     /// The workload has been stopped or traced since.
     pub(super) paused_since: Option<Mono>,
+    /// Reminders of this pause that were shown.
+    pub(super) pause_reminders: usize,
     /// The job ended with an error while the process lives.
     pub(super) job_failed: Option<Mono>,
     /// A judgement that stays until something new begins.
@@ -291,6 +293,7 @@ impl RunState {
             probes_on: false,
             trust_told: false,
             paused_since: None,
+            pause_reminders: 0,
             job_failed: None,
             latched: None,
             fault_answered: None,

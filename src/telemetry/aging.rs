@@ -130,6 +130,7 @@ pub(crate) fn process(sample: ProcSample, change: &impl Change) -> ProcSample {
         children: sample.children,
         state: change.apply(sample.state),
         traced: sample.traced,
+        stopped: sample.stopped,
         cpu_ns: change.apply(sample.cpu_ns),
         minor_faults: change.apply(sample.minor_faults),
         major_faults: change.apply(sample.major_faults),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::page::{Layout, Page};
+use super::questions::asked;
 use super::text::{clean, fit, pad};
 use super::words::unasked;
 use crate::diagnose::report::{Change, Cited, Found, Report, SourceKind, Words};
@@ -72,6 +73,9 @@ impl Page {
         }
         if let Some(ended) = &report.ended {
             self.row("ended", ended);
+        }
+        for q in report.questions.iter().flat_map(asked) {
+            self.row(q.name, &format!("{}; {}", q.answer, q.source));
         }
         if let Some(find) = &report.find {
             let solver = find.solver.as_deref().unwrap_or("not named yet");

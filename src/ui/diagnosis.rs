@@ -11,6 +11,7 @@ use crate::model::{
 use crate::run::Snapshot;
 use crate::run::snapshot::{Mark, MarkKind, Raised};
 
+use super::questions::asked;
 use super::text::{ago, number};
 use super::words::{self, Tone, gib};
 
@@ -215,6 +216,9 @@ pub(super) fn lines(v: &Verdict, declared: Mono, ours: bool) -> Vec<(&'static st
         ),
     )];
     out.push(("reason", v.sentence.clone()));
+    for q in v.questions.iter().flat_map(|q| asked(q)) {
+        out.push((q.name, format!("{}; {}", q.answer, q.source)));
+    }
     for f in &v.findings {
         let times = match f.count {
             0 | 1 => String::new(),

@@ -16,6 +16,7 @@ pub mod tui;
 mod card;
 mod diagnosis;
 mod find;
+mod questions;
 mod text;
 mod words;
 

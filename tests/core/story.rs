@@ -120,8 +120,23 @@ fn a_stopped_child_is_paused_and_judged_afresh_afterwards() {
         ..World::silent()
     };
     sim.run_for(secs(3600));
-    assert_eq!(sim.state.snapshot().verdict.id, VerdictId::Paused);
+    let verdict = sim.state.snapshot().verdict;
+    assert_eq!(verdict.id, VerdictId::Paused);
+    assert!(
+        verdict.sentence.contains("kill -CONT"),
+        "{}",
+        verdict.sentence
+    );
     assert_eq!(sim.kills(), 0);
+    let reminders = sim.stream.iter().filter_map(|e| match &e.event {
+        Event::Notice { text, .. } => text.strip_prefix("still paused: "),
+        _ => None,
+    });
+    let reminders: Vec<_> = reminders.collect();
+    assert_eq!(reminders.len(), 3, "{reminders:?}");
+    for (reminder, after) in reminders.iter().zip(["60 s ago", "5 min", "30 min"]) {
+        assert!(reminder.contains(after), "{reminder}");
+    }
     sim.world = World::silent();
     sim.run_for(secs(40));
     assert_eq!(sim.kills(), 0, "the time it was stopped does not count");

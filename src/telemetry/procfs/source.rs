@@ -298,6 +298,7 @@ impl Tree {
                 .fold(0, |sum, m| sum.saturating_add(m.threads)),
             children: children.collect(),
             traced: members.values().any(|m| m.traced),
+            stopped: stopped_besides(root, members),
             cpu_ns: self.counter(0, members),
             minor_faults: self.counter(1, members),
             major_faults: self.counter(2, members),
@@ -387,3 +388,12 @@ fn wait_channel(
 #[cfg(test)]
 #[path = "source_tests.rs"]
 mod tests;
+
+/// Processes besides the root that do not run because of a signal or a tracer.
+fn stopped_besides(root: u32, members: &BTreeMap<u32, MemberReading>) -> Vec<u32> {
+    let stopped = members
+        .iter()
+        .filter(|(_, m)| matches!(m.stat.state, 'T' | 't'));
+    let pids = stopped.map(|(pid, _)| *pid).filter(|pid| *pid != root);
+    pids.take(NAMES).collect()
+}

@@ -198,7 +198,7 @@ fn a_file_that_fails_is_a_failure() {
 fn waiting_threads_tracers_and_schedstat_are_seen() {
     let files = Files::new();
     process(&files, 7, "python3", 'R', 1, 100);
-    process(&files, 8, "ffmpeg", 'S', 7, 40);
+    process(&files, 8, "ffmpeg", 'T', 7, 40);
     files.write("proc/7/task/71/stat", &stat(71, "loader", 'D', 1, 3, 501));
     files.write("proc/7/task/7/schedstat", "1000 5 20\n");
     files.write("proc/7/task/71/schedstat", "77 5 4\n");
@@ -219,6 +219,7 @@ fn waiting_threads_tracers_and_schedstat_are_seen() {
     assert_eq!(s.children, ["ffmpeg"]);
     assert_eq!(s.d_state, Metric::Fresh(1));
     assert!(s.traced);
+    assert_eq!(s.stopped, [8]);
     assert_eq!(s.switches, Metric::Fresh(30));
     assert_eq!(s.rss, Metric::Fresh(Bytes(100 * 1024)));
     assert_eq!(s.swap, Metric::Fresh(Bytes(0)));

@@ -268,7 +268,7 @@ fn silent(s: &mut Snapshot, health: Health, confidence: f64, silent_s: u64) {
             what: "verdict silent_hang".to_owned(),
             at: onset + std::time::Duration::from_secs(51),
         }),
-        questions: None,
+        questions: Some(Box::new(trail::stuck(onset, silent_s))),
     };
     s.trail = trail::silent(s, onset);
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::{
-    ActionId, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow, GpuId, Health,
-    HostSample, IdleBaseline, KillPlan, Metric, Mono, NextStep, Origin, Outcome, Phase, ProcSample,
-    Progress, RungId, Setting, SourceState, SourceStatus, Tier, Verdict, VerdictId,
+    ActionId, Answer, Answered, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow,
+    GpuId, Health, HostSample, IdleBaseline, KillPlan, Metric, Mono, NextStep, Origin, Outcome,
+    Phase, ProcSample, Progress, Questions, RungId, Setting, SourceState, SourceStatus, Tier,
+    Verdict, VerdictId, Waits, WaitsFor,
 };
 use crate::model::{AgentOp, FaultKind, KernelFault};
 use crate::run::Snapshot;
@@ -138,6 +139,7 @@ impl Dice {
             swap: self.metric(Self::bytes),
             d_state: self.metric(|_| u32::MAX),
             traced: self.below(2) == 0,
+            stopped: Vec::new(),
             on_cards: self.list(3, |d| d.on_card(gpu.clone())),
             ..ProcSample::default()
         }
@@ -223,7 +225,27 @@ impl Dice {
                 what: d.text(),
                 at: d.mono(),
             }),
-            questions: None,
+            questions: self.some(|d| Box::new(d.questions())),
+        }
+    }
+
+    fn questions(&mut self) -> Questions {
+        let answered = |d: &mut Self| Answered {
+            answer: d.pick(&[Answer::Yes, Answer::No, Answer::Unknown, Answer::Done]),
+            source: d.text(),
+            since_s: d.some(|d| d.pick(&[0.0, 71.5, 1e300, -1.0, f64::NAN])),
+        };
+        Questions {
+            job: answered(self),
+            moves: answered(self),
+            waits: Waits {
+                answer: self.pick(&[WaitsFor::Card, WaitsFor::None, WaitsFor::Process]),
+                pid: self.some(|d| d.pick(&[1, u32::MAX])),
+                tid: self.some(|d| d.pick(&[1, 77])),
+                within: self.some(Self::text),
+                detail: self.some(Self::text),
+                for_s: self.some(|d| d.pick(&[0.0, 48.2, f64::INFINITY])),
+            },
         }
     }
 
@@ -565,7 +587,7 @@ impl Dice {
             ]),
             follows: self.below(4) == 0,
             diagnose: DiagnoseChoices {
-                row: self.pick(&[0, 1, 5, 1000, usize::MAX]),
+                row: self.some(|d| d.pick(&[0, 1, 5, 1000, usize::MAX])),
             },
             profiles: ProfileChoices {
                 pane: self.pick(&ProfilePane::ALL.map(|(pane, _)| pane)),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{
-    ActionId, Bytes, Cite, CiteKind, Considered, Finding, Health, Mono, Phase, Remedy, RuleState,
-    Signal, Verdict, VerdictId,
+    ActionId, Answer, Answered, Bytes, Cite, CiteKind, Considered, Finding, Health, Mono, Phase,
+    Questions, Remedy, RuleState, Signal, Verdict, VerdictId, Waits, WaitsFor,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{Lack, Lapse, Mark, MarkKind, Quantity, Raised, ShownState, Trail};
@@ -264,5 +264,30 @@ pub(super) fn oom_finding(at: Mono) -> Finding {
             text: text.to_owned(),
         }],
         count: 2,
+    }
+}
+
+/// The three questions of a job that has been stuck in a call of the driver since `onset`.
+pub(super) fn stuck(onset: Mono, silent_s: u64) -> Questions {
+    let since_s = Some(Duration::from_millis(onset.0).as_secs_f64());
+    Questions {
+        job: Answered {
+            answer: Answer::Yes,
+            source: "the agent reports a job".to_owned(),
+            since_s: Some(34.0),
+        },
+        moves: Answered {
+            answer: Answer::No,
+            source: format!("a step {silent_s} s ago, and nothing of the job since"),
+            since_s,
+        },
+        waits: Waits {
+            answer: WaitsFor::Card,
+            pid: Some(4711),
+            tid: Some(4733),
+            within: Some("ioctl".to_owned()),
+            detail: Some("/dev/kfd".to_owned()),
+            for_s: Some(44.0),
+        },
     }
 }

@@ -4,19 +4,34 @@
 use crate::model::{Cite, Considered, Finding, Mono, RuleState, Verdict, VerdictId};
 use crate::run::Snapshot;
 use crate::ui::diagnosis::{is_doubt, is_fault};
+use crate::ui::questions::{Asked, asked};
 
 use super::chart_choices::ChartChoices;
 
 /// Which part of a diagnosis is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiagnoseChoices {
-    /// The marked row of the findings and rules.
-    pub row: usize,
+    /// The marked row of the findings and rules; absent: the first below the questions.
+    pub row: Option<usize>,
+}
+
+impl DiagnoseChoices {
+    /// The marked one of these rows; 0 where there are none.
+    pub(super) fn marked_row(&self, list: &[Item<'_>]) -> usize {
+        let first = || {
+            let answer = |item: &Item<'_>| matches!(item, Item::Question(_));
+            list.iter().position(|item| !answer(item)).unwrap_or(0)
+        };
+        let row = self.row.unwrap_or_else(first);
+        row.min(list.len().saturating_sub(1))
+    }
 }
 
 /// A row of the findings and rules.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Item<'a> {
+    /// One of the three questions with its answer.
+    Question(Asked),
     Rule(&'a Considered),
     /// What findings speak for, where no rule is told (records before 1.3).
     Unasked(VerdictId, RuleState),
@@ -25,10 +40,15 @@ pub(super) enum Item<'a> {
     RuledOut(&'a str),
 }
 
-/// The rules in the order of what they said, each with its findings below it, then what
-/// no rule stands for.
+/// The three questions, the rules in the order of what they said, each with its findings
+/// below it, then what no rule stands for.
 pub(super) fn items(v: &Verdict) -> Vec<Item<'_>> {
-    let mut list = Vec::new();
+    let questions = v.questions.as_deref().map(asked);
+    let mut list: Vec<Item<'_>> = questions
+        .into_iter()
+        .flatten()
+        .map(Item::Question)
+        .collect();
     let mut told = vec![false; v.findings.len()];
     for state in [RuleState::Match, RuleState::NotYet, RuleState::Clear] {
         for rule in v.considered.iter().filter(|c| c.state == state) {
@@ -83,8 +103,7 @@ pub(super) fn shown<'a>(s: &'a Snapshot, c: &ChartChoices) -> (&'a Verdict, Mono
 /// The marked row, if there is one.
 pub(super) fn marked<'a>(v: &'a Verdict, c: &DiagnoseChoices) -> Option<Item<'a>> {
     let list = items(v);
-    let at = c.row.min(list.len().saturating_sub(1));
-    list.get(at).copied()
+    list.get(c.marked_row(&list)).cloned()
 }
 
 /// The events behind the marked row: of a rule those of its findings.
@@ -94,7 +113,7 @@ pub(super) fn cites<'a>(v: &'a Verdict, c: &DiagnoseChoices) -> Vec<&'a Cite> {
         Some(Item::Finding(f)) => return of(f).collect(),
         Some(Item::Rule(rule)) => rule.verdict,
         Some(Item::Unasked(id, _)) => id,
-        Some(Item::RuledOut(_)) | None => return Vec::new(),
+        Some(Item::Question(_) | Item::RuledOut(_)) | None => return Vec::new(),
     };
     let mut list: Vec<&Cite> = Vec::new();
     let own = v.findings.iter().filter(|f| f.verdict == id);

@@ -82,6 +82,9 @@ impl UiState {
             Some(Item::Rule(rule)) if !rule.why.is_empty() => {
                 format!("{}, no event behind it: {}", rule.verdict, rule.why)
             }
+            Some(Item::Question(asked)) => {
+                format!("{} {}: {}", asked.name, asked.answer, asked.source)
+            }
             Some(_) => "no event is behind this row".to_owned(),
         };
         self.say_here(words);
@@ -139,14 +142,15 @@ impl UiState {
 
     fn move_rule(&mut self, s: &Snapshot, action: Action) {
         let (v, _) = shown(s, &self.choices.charts);
-        let last = items(v).len().saturating_sub(1);
-        let at = self.choices.diagnose.row.min(last);
-        self.choices.diagnose.row = match action {
+        let rows = items(v);
+        let last = rows.len().saturating_sub(1);
+        let at = self.choices.diagnose.marked_row(&rows);
+        self.choices.diagnose.row = Some(match action {
             Action::RuleUp => at.saturating_sub(1),
             Action::RuleDown => (at + 1).min(last),
             Action::LogUp => at.saturating_sub(PAGE),
             _ => (at + PAGE).min(last),
-        };
+        });
     }
 
     fn go_to_mark(&mut self, s: &Snapshot, later: bool) {

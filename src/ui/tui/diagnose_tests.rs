@@ -62,7 +62,7 @@ fn the_moment_of_the_cursor() {
 fn the_events_behind_a_finding() {
     let s = testing::failing();
     let mut choices = diagnose();
-    choices.diagnose.row = 1;
+    choices.diagnose.row = Some(1);
     choices.overlay = Overlay::Cites;
     keep("cites", &s, &choices);
 }

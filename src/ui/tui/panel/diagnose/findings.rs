@@ -5,6 +5,7 @@ use ratatui::text::Line;
 use crate::model::{Finding, Health, RuleState, Verdict, VerdictId};
 use crate::run::Snapshot;
 use crate::ui::diagnosis::{self, cited, source};
+use crate::ui::questions::Asked;
 use crate::ui::text;
 use crate::ui::tui::chart_choices::ChartChoices;
 use crate::ui::tui::diagnose_choices::{DiagnoseChoices, Item, cites as events, items, shown};
@@ -16,7 +17,9 @@ use crate::ui::words::Tone;
 const NAME: usize = 18;
 /// Below this width nothing stands below each other.
 const NARROW: usize = 50;
-/// Columns of the word for what it said.
+/// Columns of the name of a question.
+const QUESTION: usize = 5;
+/// Columns of the word for what a rule said, and for an answer.
 const WORD: usize = 7;
 
 /// How many rules matched, and the place of the marked row.
@@ -26,8 +29,9 @@ pub(in crate::ui::tui) fn title(
     choices: &DiagnoseChoices,
 ) -> String {
     let (v, _) = shown(s, charts);
-    let all = items(v).len();
-    let at = choices.row.saturating_add(1).min(all);
+    let list = items(v);
+    let all = list.len();
+    let at = choices.marked_row(&list) + 1;
     let asked = v.considered.len();
     let matched = (v.considered.iter()).filter(|rule| rule.state == RuleState::Match);
     let rules = match asked {
@@ -54,10 +58,11 @@ pub(in crate::ui::tui) fn rows(
         let words = text::fit(nothing(s, v), columns, theme.ellipsis());
         return vec![Line::styled(words, theme.style(Tone::Dim))];
     }
-    let marked = choices.row.min(list.len() - 1);
+    let marked = choices.marked_row(&list);
     let row = |(at, item): (usize, &Item<'_>)| {
         let is_marked = at == marked;
         match item {
+            Item::Question(asked) => question_row(asked, theme, columns, is_marked),
             Item::Rule(c) => rule_row((c.verdict, c.state, &c.why), theme, columns, is_marked),
             Item::Unasked(id, state) => rule_row((*id, *state, ""), theme, columns, is_marked),
             Item::Finding(f) => finding_row(f, theme, columns, is_marked),
@@ -90,6 +95,20 @@ fn nothing(s: &Snapshot, v: &Verdict) -> &'static str {
 
 const fn mark(theme: Theme, marked: bool) -> &'static str {
     if marked { theme.pick("▶", ">") } else { " " }
+}
+
+/// A question with its answer and what says so.
+fn question_row(asked: &Asked, theme: Theme, columns: usize, marked: bool) -> Line<'static> {
+    let tone = if marked { Tone::Strong } else { Tone::Plain };
+    let room = columns.saturating_sub(5 + QUESTION + WORD + 2);
+    let source = text::clean(&asked.source, theme.ascii);
+    Parts::new(theme)
+        .symbol(0, Tone::Strong, format!("{}  ", mark(theme, marked)))
+        .put(0, tone, asked.name)
+        .put(0, Tone::Strong, asked.answer)
+        .put(1, tone, text::fit(&source, room, theme.ellipsis()))
+        .aligned(&[0, QUESTION, WORD])
+        .line(columns)
 }
 
 /// A rule with its answer and the number that decided.
