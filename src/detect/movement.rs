@@ -224,11 +224,16 @@ impl Movement {
     }
 
     fn latest(&self, counts: impl Fn(Source) -> bool) -> (Mono, Source) {
-        let all = Source::ALL.into_iter().filter(|s| counts(*s));
-        // of equal moments the first of the list
-        all.map(|s| (self.at(s), s))
-            .max_by_key(|(at, s)| (*at, std::cmp::Reverse(*s)))
-            .unwrap_or((Mono::ZERO, Source::Begin))
+        // a plain loop: this is asked some hundred times a second
+        let mut last = (Mono::ZERO, Source::Begin);
+        for source in Source::ALL {
+            let at = self.at(source);
+            // of equal moments the first of the list
+            if at > last.0 && counts(source) {
+                last = (at, source);
+            }
+        }
+        last
     }
 }
 
