@@ -6,7 +6,7 @@
 //! work while nothing worked is not asked again in the run, neither for work nor for
 //! rest: power and the memory controller tell instead.
 
-use crate::model::{BusyTrust, GpuSample, IdleBaseline, Mono, is_suspended};
+use crate::model::{BusyTrust, GpuSample, IdleBaseline, Mono, Vendor, is_suspended};
 
 use super::rest::{Spell, holds_little};
 use super::thresholds::Thresholds;
@@ -130,7 +130,9 @@ impl CardLevels {
         if busy.is_none() && traffic.is_none() && !power_tells {
             return None;
         }
-        let contradicts = believed && self.claims(card, t).is_some();
+        // NVIDIA's counter tells the time in which any kernel ran, however little of the card it used
+        let may_lie = believed && card.vendor != Vendor::Nvidia;
+        let contradicts = may_lie && self.claims(card, t).is_some();
         if let (false, Some(b)) = (contradicts || woken, busy) {
             self.learn_work(b, power, doing, t);
         }
@@ -273,5 +275,22 @@ mod tests {
         assert_eq!(judged(&card), None);
         card.state = Metric::Fresh("suspended".to_owned());
         assert_eq!(judged(&card), Some((false, false, false)));
+    }
+
+    /// NVIDIA's counter reads full for a kernel on one of a hundred multiprocessors.
+    #[test]
+    fn full_work_at_little_power_is_a_contradiction_on_amd_alone() {
+        let contradicts = |vendor| {
+            let id = GpuId("0000:03:00.0".to_owned());
+            let mut card = GpuSample::unread(id, 0, vendor, "card".to_owned(), "sysfs");
+            card.busy = Metric::Fresh(100.0);
+            card.power_w = Metric::Fresh(60.0);
+            card.power_cap_w = Metric::Fresh(700.0);
+            let t = &Thresholds::DEFAULT;
+            let state = CardLevels::default().judge(Mono::ZERO, &card, Doing::Job, t);
+            state.map(|s| (s.active, s.contradicts))
+        };
+        assert_eq!(contradicts(Vendor::Amd), Some((false, true)));
+        assert_eq!(contradicts(Vendor::Nvidia), Some((true, false)));
     }
 }

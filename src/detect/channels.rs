@@ -10,7 +10,7 @@ use crate::model::{GpuId, GpuSample, Mono, ProcSample, Sample};
 use super::card::{CardLevels, CardState};
 use super::core_busy::CoreBusy;
 use super::rates::{fresh_pool_used, max_known, rate, without_threads};
-use super::threads::{CpuActivity, ThreadTracker};
+use super::threads::{CpuActivity, Credit, ThreadTracker};
 use super::thresholds::{Thresholds, secs};
 use super::trust::Doing;
 
@@ -139,7 +139,7 @@ impl Channels {
 
     /// Folds one sample in. `net_counts`: what comes from the network may be the
     /// program's (the counter is the whole machine's). `doing`: what the card is used for.
-    /// `credit`: the job moves, so that the thread that works now is the job's.
+    /// `credit`: what the work of a thread at this moment says.
     #[expect(
         clippy::too_many_arguments,
         reason = "what a reading means hangs on each of them"
@@ -151,7 +151,7 @@ impl Channels {
         gpu: Option<&GpuId>,
         net_counts: bool,
         doing: Doing,
-        credit: bool,
+        credit: Credit,
         t: &Thresholds,
     ) {
         let dt = self.previous.as_ref().map(|p| now.since(p.at));
@@ -264,7 +264,7 @@ impl Channels {
         now: Mono,
         dt: Option<Duration>,
         p: &ProcSample,
-        credit: bool,
+        credit: Credit,
         t: &Thresholds,
     ) {
         let before = self

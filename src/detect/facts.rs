@@ -87,6 +87,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) job: JobAnswer,
     /// A CPU step was announced.
     pub(crate) on_cpu: bool,
+    /// The tree holds memory of the supervised card.
+    pub(crate) holds_card_memory: bool,
     /// What child processes do.
     pub(crate) helpers: Helpers,
     /// The program said that it compiles or tunes, and nothing has followed yet.

@@ -58,6 +58,8 @@ impl JobAnswer {
 pub(super) struct Signs {
     /// The first sign of this attempt.
     first: Option<(Mono, &'static str)>,
+    /// The tree holds memory of the supervised card at present.
+    pub(super) holds_memory: bool,
     /// Bytes that the tree had read when the attempt began.
     read_before: Option<u64>,
     /// Since when the card works without a longer break while the tree holds memory of it.
@@ -83,6 +85,7 @@ impl Detector {
             return;
         };
         let held = self.holds_memory(process);
+        self.signs.holds_memory = held;
         if held {
             self.signs.note(now, "memory of the card is held");
         }

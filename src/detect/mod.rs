@@ -361,7 +361,7 @@ impl Detector {
             self.gpu.as_ref(),
             net_counts,
             doing,
-            self.earns_credit(now),
+            self.credit(now),
             &self.thresholds,
         );
         self.observe_signs(now, sample);
@@ -532,6 +532,7 @@ impl Detector {
             phase_since: self.context.phase_since,
             job: self.job_answer,
             on_cpu: self.context.on_cpu(),
+            holds_card_memory: self.signs.holds_memory,
             helpers: self.helpers,
             compiling: self.context.compiling,
             find: self.context.find.as_ref(),

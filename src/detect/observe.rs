@@ -6,7 +6,7 @@ use crate::model::{Envelope, Event, JobChange, Mono, Phase, Probe, Sample, Waits
 use super::Detector;
 use super::helpers::{self, Helpers};
 use super::movement::Source;
-use super::threads::ThreadId;
+use super::threads::{Credit, ThreadId};
 use super::thresholds::secs;
 use super::waits::{self, HolderContext};
 
@@ -70,7 +70,7 @@ impl Detector {
             self.observe_round(now);
         }
         // bytes of the tree stand in where no probe tells those of the job's thread
-        if self.probes.recent(now).is_none() && self.moves_bytes() {
+        if !self.probes.is_fresh(now) && self.moves_bytes() {
             let c = &self.channels;
             if c.io.active == now || c.faults.active == now {
                 self.movement.stamp(Source::Bytes, now);
@@ -82,17 +82,25 @@ impl Detector {
         self.observe_words(now);
     }
 
-    /// Whether a thread that works now is the job's: a job is in a phase that computes, and
-    /// it moved a moment ago. Imports and loads are done by any thread.
-    pub(super) fn earns_credit(&self, now: Mono) -> bool {
+    /// What the work of a thread at this moment says: that it is the job's where a job is in a
+    /// phase that computes, and moved a moment ago. Imports and loads are done by any thread,
+    /// most often by that of the job.
+    pub(super) fn credit(&self, now: Mono) -> Credit {
         let phase = self.context.phase;
         let computes = phase.says_something()
             && !matches!(
                 phase,
                 Phase::Idle | Phase::Done | Phase::Download | Phase::ModelLoad
             );
+        if !computes || !self.job_answer.job.in_flight() {
+            return Credit::Early;
+        }
         let moved = now.since(self.movement.last_but_cpu());
-        computes && self.job_answer.job.in_flight() && moved < secs(self.thresholds.silence_sign_s)
+        if moved < secs(self.thresholds.silence_sign_s) {
+            Credit::Job
+        } else {
+            Credit::None
+        }
     }
 
     /// Without thread data the totals of the tree are those of the job.
@@ -272,7 +280,9 @@ impl Detector {
     /// has been seen, and the holder waits for another thread.
     pub(super) fn is_only_loaded(&self, waits: &Waits) -> bool {
         let unread = waits.answer == WaitsFor::Unknown && self.probes.came();
-        self.job_answer.by_sign_alone && (waits.answer == WaitsFor::Process || unread)
+        let within = waits.within.as_deref();
+        let in_futex = within.is_some_and(|call| call.starts_with("futex"));
+        self.job_answer.by_sign_alone && (waits.answer == WaitsFor::Process && in_futex || unread)
     }
 
     /// Whether threads should be read with each sample and probes be taken: the job was not

@@ -10,8 +10,11 @@ use crate::model::{Mono, Probe, ProbedProcess, ProbedThread, Wait, WaitTarget};
 use super::threads::ThreadId;
 use super::thresholds::{Thresholds, secs};
 
-/// A probe older than this says nothing about the present; one comes every two seconds.
-const RECENT: Duration = Duration::from_secs(10);
+/// A probe older than this says nothing about the present. One comes every two seconds; of a
+/// job that has rested for minutes, for a few seconds out of each half minute.
+const RECENT: Duration = Duration::from_secs(40);
+/// One that is older does not tell what moves at this moment.
+const FRESH: Duration = Duration::from_secs(10);
 /// Totals of traffic that are remembered.
 const MOST_TOTALS: usize = 64;
 
@@ -66,15 +69,31 @@ impl Probes {
         (now.since(*at) <= RECENT).then_some(probe)
     }
 
+    /// Whether a probe tells what moves at this moment.
+    pub(crate) fn is_fresh(&self, now: Mono) -> bool {
+        self.last
+            .as_ref()
+            .is_some_and(|(at, _)| now.since(*at) <= FRESH)
+    }
+
+    /// The probe before the last one, where it speaks for the present as well.
+    pub(crate) fn recent_before(&self, now: Mono) -> Option<&Probe> {
+        let (at, probe) = self.before.as_ref()?;
+        (now.since(*at) <= RECENT).then_some(probe)
+    }
+
     /// A thread in the last probe.
     pub(crate) fn thread(
         &self,
         now: Mono,
         id: ThreadId,
     ) -> Option<(&ProbedProcess, &ProbedThread)> {
-        let process = self.recent(now)?.process(id.0)?;
-        let thread = process.threads.iter().find(|t| t.tid == id.1)?;
-        Some((process, thread))
+        thread_of(self.recent(now)?, id)
+    }
+
+    /// The share of a core that a thread used between the last two probes; absent: not known.
+    pub(crate) fn load(&self, id: ThreadId) -> Option<f64> {
+        self.rate(id, |t| Some(t.run_ns)).map(|ns| ns / 1e9)
     }
 
     /// Remembers since when the holder has been in its wait.
@@ -175,6 +194,13 @@ impl Probes {
     }
 }
 
+/// A thread of a probe, with its process.
+pub(crate) fn thread_of(probe: &Probe, id: ThreadId) -> Option<(&ProbedProcess, &ProbedThread)> {
+    let process = probe.process(id.0)?;
+    let thread = process.threads.iter().find(|t| t.tid == id.1)?;
+    Some((process, thread))
+}
+
 /// Whether a wait ends when a client comes.
 pub(crate) fn waits_for_client(wait: &Wait) -> bool {
     match wait {
@@ -265,7 +291,8 @@ mod tests {
         assert_eq!(p.network_bps(&t), Some(2000.0));
         p.cut();
         assert_eq!(p.network_bps(&t), None);
-        assert!(p.came() && p.recent(Mono::from_secs(30)).is_none());
+        assert!(p.came() && p.recent(Mono::from_secs(60)).is_none());
+        assert!(!p.is_fresh(Mono::from_secs(30)));
     }
 
     #[test]

@@ -75,9 +75,9 @@ impl Detector {
         Answered {
             answer: Answer::No,
             source: format!(
-                "{} {} ago, and nothing of the job since",
-                source.words(),
-                rule::span(now.since(at))
+                "nothing of the job for {}; before that {}",
+                rule::span(now.since(at)),
+                source.words()
             ),
             since_s: Some(seconds(at)),
         }

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use crate::model::agent::THREAD_NAME as AGENT_THREAD;
 use crate::model::{Mono, ThreadSample};
 
 /// Run time a wake-up above which a thread does work.
@@ -24,6 +25,8 @@ const SHARE_OF_BUSIEST: u64 = 10;
 const NEW_THREAD_NS: u64 = 5_000_000;
 /// Per-thread rounds older than this say nothing about the present.
 const RECENT: Duration = Duration::from_secs(15);
+/// Rounds in which the job moved that show its thread by themselves.
+const ENOUGH_ROUNDS: u32 = 3;
 /// Time constant of a thread's mean load: bursts of a helper do not reach it.
 const MEAN_S: f64 = 5.0;
 
@@ -51,6 +54,17 @@ pub struct Working {
     pub threads: Vec<(String, f64)>,
 }
 
+/// What the work of a thread says about whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Credit {
+    /// The job moves at present, by something else than the CPU time of a thread.
+    Job,
+    /// No job computes yet.
+    Early,
+    /// Nothing: the job rests.
+    None,
+}
+
 /// Process and thread.
 pub(crate) type ThreadId = (u32, u32);
 
@@ -63,6 +77,8 @@ struct Known {
     worked_ns: u64,
     /// Run time in rounds in which the job moved.
     credited_ns: u64,
+    /// Run time that looked like work before the job computed: imports, loads.
+    early_ns: u64,
     /// Mean load, 100 = one core.
     mean_percent: f64,
     /// When it last did work, and when it last ran at all.
@@ -75,6 +91,8 @@ struct Known {
 pub(crate) struct ThreadTracker {
     known: HashMap<ThreadId, Known>,
     last_round: Option<Mono>,
+    /// Rounds in which the job moved and a thread worked.
+    credited_rounds: u32,
     working: Option<Working>,
 }
 
@@ -93,24 +111,28 @@ impl ThreadTracker {
     /// the job moved, else the one that worked most at all.
     ///
     /// Work beside a job that rests does not count, or a thread that collects statistics
-    /// would become the thread of the job in a long hang.
+    /// would become the thread of the job in a long hang. A job of a few seconds shows too
+    /// little: there what was imported and loaded before it counts as well.
     pub(crate) fn most_worked(&self) -> Option<ThreadId> {
-        let by = |work: fn(&Known) -> u64| {
-            let ran = self.known.iter().filter(|(_, k)| work(k) > 0);
+        self.most(|_| true)
+    }
+
+    fn most(&self, counts: impl Fn(&ThreadId) -> bool) -> Option<ThreadId> {
+        let by = |work: &dyn Fn(&Known) -> u64| {
+            let ran = self.known.iter().filter(|(id, _)| counts(id));
             // of equal ones the oldest number, so that the answer does not depend on a hash
-            ran.max_by_key(|(id, k)| (work(k), std::cmp::Reverse(**id)))
+            ran.filter(|(_, k)| work(k) > 0)
+                .max_by_key(|(id, k)| (work(k), std::cmp::Reverse(**id)))
                 .map(|(id, _)| *id)
         };
-        by(|k| k.credited_ns).or_else(|| by(|k| k.worked_ns))
+        let early = self.credited_rounds < ENOUGH_ROUNDS;
+        let shown = by(&|k| k.credited_ns + if early { k.early_ns } else { 0 });
+        shown.or_else(|| by(&|k| k.worked_ns))
     }
 
     /// The same among the threads of one process.
     pub(crate) fn most_worked_of(&self, pid: u32) -> Option<ThreadId> {
-        let of_it = self.known.iter().filter(|((p, _), _)| *p == pid);
-        of_it
-            .filter(|(_, k)| k.worked_ns > 0)
-            .max_by_key(|(id, k)| (k.credited_ns, k.worked_ns, std::cmp::Reverse(**id)))
-            .map(|(id, _)| *id)
+        self.most(|(p, _)| *p == pid)
     }
 
     /// When a thread last did work.
@@ -143,13 +165,12 @@ impl ThreadTracker {
             .filter_map(|((pid, _), _)| self.name((*pid, *pid)))
     }
 
-    /// Folds a round in. An empty slice is no round. `credit`: the job moves at present, by
-    /// something else than the CPU time of a thread.
+    /// Folds a round in. An empty slice is no round. Threads of the agent are left out.
     pub(crate) fn observe(
         &mut self,
         now: Mono,
         threads: &[ThreadSample],
-        credit: bool,
+        credit: Credit,
     ) -> CpuActivity {
         if threads.is_empty() {
             return CpuActivity::NoRound;
@@ -160,7 +181,7 @@ impl ThreadTracker {
         let mut ran = Vec::new();
         let mut names = BTreeMap::<&str, u64>::new();
         let mut next = HashMap::with_capacity(threads.len());
-        for t in threads {
+        for t in threads.iter().filter(|t| t.name != AGENT_THREAD) {
             let key = (t.pid, t.tid);
             let known = self.known.remove(&key);
             let is_new = known.is_none();
@@ -176,6 +197,9 @@ impl ThreadTracker {
         self.known = next;
         if before.is_none() {
             return CpuActivity::NoRound;
+        }
+        if credit == Credit::Job && !ran.is_empty() {
+            self.credited_rounds = self.credited_rounds.saturating_add(1);
         }
         self.working = Some(Working {
             at: now,
@@ -203,7 +227,7 @@ impl Known {
         dt: Duration,
         t: &ThreadSample,
         is_new: bool,
-        credit: bool,
+        credit: Credit,
     ) -> bool {
         if self.name != t.name {
             self.name.clone_from(&t.name);
@@ -226,8 +250,10 @@ impl Known {
         if work {
             self.worked = Some(now);
             self.worked_ns += run;
-            if credit {
-                self.credited_ns += run;
+            match credit {
+                Credit::Job => self.credited_ns += run,
+                Credit::Early => self.early_ns += run,
+                Credit::None => {}
             }
         }
         work
@@ -284,7 +310,7 @@ mod tests {
         let mut last = CpuActivity::NoRound;
         for (i, row) in rows.iter().enumerate() {
             let threads: Vec<_> = row.iter().map(|&(t, r, s)| thread(t, r, s)).collect();
-            last = tracker.observe(Mono(2000 * i as u64), &threads, false);
+            last = tracker.observe(Mono(2000 * i as u64), &threads, Credit::None);
         }
         last
     }
@@ -330,16 +356,16 @@ mod tests {
     #[test]
     fn a_server_thread_that_answers_a_browser_is_not_the_worker() {
         let mut tracker = ThreadTracker::default();
-        tracker.observe(Mono(0), &[thread(1, 0, 0), thread(2, 0, 0)], false);
+        tracker.observe(Mono(0), &[thread(1, 0, 0), thread(2, 0, 0)], Credit::None);
         tracker.observe(
             Mono(2000),
             &[thread(1, 20 * MS, 4), thread(2, 1900 * MS, 10)],
-            false,
+            Credit::None,
         );
         let got = tracker.observe(
             Mono(4000),
             &[thread(1, 24 * MS, 6), thread(2, 1900 * MS, 10)],
-            false,
+            Credit::None,
         );
         assert_eq!(got, CpuActivity::Quiet);
     }
@@ -357,7 +383,7 @@ mod tests {
             named(3, "MIOpenComp", 0),
             named(4, "idle", 0),
         ];
-        tracker.observe(Mono(0), &before, false);
+        tracker.observe(Mono(0), &before, Credit::None);
         assert_eq!(tracker.working(), None, "one round is no difference");
         let after = [
             named(1, "python", 1960 * MS),
@@ -365,21 +391,73 @@ mod tests {
             named(3, "MIOpenComp", 1000 * MS),
             named(4, "idle", 0),
         ];
-        tracker.observe(Mono(2000), &after, false);
+        tracker.observe(Mono(2000), &after, Credit::None);
         let working = tracker.working().unwrap();
         assert_eq!(working.at, Mono(2000));
         let told: Vec<_> = (working.threads.iter())
             .map(|(name, share)| format!("{name} {share:.1}"))
             .collect();
         assert_eq!(told, ["MIOpenComp 110.0", "python 98.0"]);
-        tracker.observe(Mono(4000), &[], false);
+        tracker.observe(Mono(4000), &[], Credit::None);
         assert_eq!(tracker.working().map(|w| w.at), Some(Mono(2000)));
     }
 
     #[test]
     fn no_threads_is_no_round() {
         let mut tracker = ThreadTracker::default();
-        assert_eq!(tracker.observe(Mono(0), &[], false), CpuActivity::NoRound);
+        assert_eq!(
+            tracker.observe(Mono(0), &[], Credit::None),
+            CpuActivity::NoRound
+        );
         assert!(!tracker.recent(Mono(0)));
+    }
+
+    /// Thread 1 imports for a minute beside thread 2, which collects statistics; then the job
+    /// computes for `moving` rounds in thread 3.
+    fn holder_after(moving: u64) -> Option<ThreadId> {
+        let mut tracker = ThreadTracker::default();
+        let mut run = [0, 0, 0];
+        let mut round = |n: u64, more: [u64; 3], credit| {
+            let threads: Vec<_> = run
+                .iter_mut()
+                .zip(more)
+                .zip(1..)
+                .map(|((run, more), tid)| {
+                    *run += more * MS;
+                    thread(tid, *run, n)
+                })
+                .collect();
+            tracker.observe(Mono::from_secs(5 * n), &threads, credit);
+        };
+        for n in 0..12 {
+            round(n, [4000, 900, 0], Credit::Early);
+        }
+        for n in 12..12 + moving {
+            round(n, [0, 900, 3000], Credit::Job);
+        }
+        for n in 12 + moving..200 {
+            round(n, [0, 900, 0], Credit::None);
+        }
+        tracker.most_worked()
+    }
+
+    #[test]
+    fn a_job_of_moments_leaves_its_thread_to_what_was_imported() {
+        assert_eq!(holder_after(1), Some((1, 1)));
+        assert_eq!(holder_after(3), Some((1, 3)));
+    }
+
+    #[test]
+    fn a_thread_of_the_agent_is_never_the_jobs() {
+        let mut tracker = ThreadTracker::default();
+        let at = |run| {
+            let mut agents = thread(2, run, 1);
+            agents.name = AGENT_THREAD.to_owned();
+            [thread(1, run / 10, 1), agents]
+        };
+        tracker.observe(Mono(0), &at(0), Credit::Job);
+        tracker.observe(Mono(5000), &at(4000 * MS), Credit::Job);
+        assert_eq!(tracker.most_worked(), Some((1, 1)));
+        assert_eq!(tracker.ran((1, 2)), None);
     }
 }

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use crate::model::{Mono, ProbedProcess, ProbedThread, Wait, WaitTarget, Waits, WaitsFor};
+use crate::model::{Mono, Probe, ProbedProcess, ProbedThread, Wait, WaitTarget, Waits, WaitsFor};
 
-use super::probes::Probes;
+use super::probes::{Probes, thread_of};
 use super::threads::{ThreadId, ThreadTracker};
 
 /// A sleep that is shorter repeats: it is a poll, which ends by itself.
@@ -17,6 +17,9 @@ const DEEPEST: usize = 8;
 /// The thread that a futex waits for stopped about when the waiting one did: one that
 /// still runs is a helper.
 const SAME_TIME: Duration = Duration::from_secs(10);
+
+/// The share of a core below which a thread that was met running does not spin.
+const LEAST_LOAD: f64 = 0.2;
 
 /// What is known of the holder beside the probe.
 #[derive(Debug, Clone, Copy)]
@@ -39,69 +42,151 @@ pub(crate) fn waits(
     threads: &ThreadTracker,
 ) -> Waits {
     let waited = probes.waited(now, holder.id);
-    let mut asked = Vec::new();
-    let mut waits = follow(now, holder, holder.id, probes, threads, &mut asked);
+    let ask = |probe| {
+        let look = Look {
+            probe,
+            holder,
+            waited,
+            load: probes.load(holder.id),
+            threads,
+        };
+        look.follow(holder.id, &mut Vec::new())
+    };
+    let mut waits = probes.recent(now).map_or_else(|| unknown(holder.id), ask);
+    // one look may fall between two naps: a wait that is no hang holds until the second one
+    if !is_harmless(waits.answer)
+        && let Some(before) = probes.recent_before(now).map(ask)
+        && is_harmless(before.answer)
+    {
+        waits = before;
+    }
     waits.for_s = waited.map(|d| d.as_secs_f64());
     waits
 }
 
-/// The answer of one thread, followed through the processes that it waits for.
-fn follow(
-    now: Mono,
-    holder: HolderContext,
-    id: ThreadId,
-    probes: &Probes,
-    threads: &ThreadTracker,
-    asked: &mut Vec<ThreadId>,
-) -> Waits {
-    asked.push(id);
-    let Some((process, thread)) = probes.thread(now, id) else {
-        return Waits {
-            pid: Some(id.0),
-            tid: Some(id.1),
-            ..Waits::UNKNOWN
-        };
-    };
-    let own = answer(now, holder, process, thread, probes);
-    if own.answer != WaitsFor::Process || asked.len() >= DEEPEST {
-        return own;
-    }
-    let mut next = processes_behind(&thread.wait)
-        .filter_map(|pid| holder_of(now, pid, probes, threads))
-        .filter(|id| !asked.contains(id));
-    if let Some(next) = next.next() {
-        let there = follow(now, holder, next, probes, threads, asked);
-        // a process that waits for this one in turn says nothing
-        if there.answer != WaitsFor::Process {
-            return there;
-        }
-        return own;
-    }
-    thread_behind(now, holder, id, probes, threads, asked).unwrap_or(own)
+/// Whether a wait for this ends by itself, or by what others do.
+const fn is_harmless(answer: WaitsFor) -> bool {
+    matches!(
+        answer,
+        WaitsFor::Time | WaitsFor::Peer | WaitsFor::Client | WaitsFor::Lock | WaitsFor::Person
+    )
 }
 
-/// The thread of the same process that a futex may wait for: one that stopped when this one
-/// did and whose wait names somebody outside.
-fn thread_behind(
-    now: Mono,
+const fn unknown(id: ThreadId) -> Waits {
+    Waits {
+        pid: Some(id.0),
+        tid: Some(id.1),
+        ..Waits::UNKNOWN
+    }
+}
+
+/// One probe, and what is known beside it.
+#[derive(Clone, Copy)]
+struct Look<'a> {
+    probe: &'a Probe,
     holder: HolderContext,
-    id: ThreadId,
-    probes: &Probes,
-    threads: &ThreadTracker,
-    asked: &[ThreadId],
-) -> Option<Waits> {
-    let stopped = threads.ran(id)?;
-    let (process, _) = probes.thread(now, id)?;
-    let others = process.threads.iter().map(|t| ((process.pid, t.tid), t));
-    let mut outside = others
-        .filter(|(other, _)| !asked.contains(other))
-        .filter(|(other, _)| {
-            let ran = threads.ran(*other);
-            ran.is_some_and(|at| at.since(stopped) <= SAME_TIME && stopped.since(at) <= SAME_TIME)
-        })
-        .map(|(_, t)| answer(now, holder, process, t, probes))
-        .filter(|w| matches!(w.answer, WaitsFor::Peer | WaitsFor::Lock | WaitsFor::Person));
-    outside.next()
+    /// How long the holder has been in its wait.
+    waited: Option<Duration>,
+    /// The share of a core that the holder uses.
+    load: Option<f64>,
+    threads: &'a ThreadTracker,
+}
+
+impl Look<'_> {
+    /// The answer of one thread, followed through the processes that it waits for.
+    fn follow(self, id: ThreadId, asked: &mut Vec<ThreadId>) -> Waits {
+        asked.push(id);
+        let Some((process, thread)) = thread_of(self.probe, id) else {
+            return unknown(id);
+        };
+        let own = self.answer(process, thread);
+        if own.answer != WaitsFor::Process || asked.len() >= DEEPEST {
+            return own;
+        }
+        let mut next = processes_behind(&thread.wait)
+            .filter_map(|pid| self.holder_of(pid))
+            .filter(|id| !asked.contains(id));
+        if let Some(next) = next.next() {
+            let there = self.follow(next, asked);
+            // a process that waits for this one in turn says nothing
+            if there.answer != WaitsFor::Process {
+                return there;
+            }
+            return own;
+        }
+        self.thread_behind(id, asked).unwrap_or(own)
+    }
+
+    /// The thread of the same process that a futex may wait for: one that stopped when this
+    /// one did and whose wait names somebody outside.
+    fn thread_behind(self, id: ThreadId, asked: &[ThreadId]) -> Option<Waits> {
+        let stopped = self.threads.ran(id)?;
+        let (process, _) = thread_of(self.probe, id)?;
+        let others = process.threads.iter().map(|t| ((process.pid, t.tid), t));
+        let mut outside = others
+            .filter(|(other, _)| !asked.contains(other))
+            .filter(|(other, _)| {
+                let ran = self.threads.ran(*other);
+                ran.is_some_and(|at| {
+                    at.since(stopped) <= SAME_TIME && stopped.since(at) <= SAME_TIME
+                })
+            })
+            .map(|(_, t)| self.answer(process, t))
+            .filter(|w| matches!(w.answer, WaitsFor::Peer | WaitsFor::Lock | WaitsFor::Person));
+        outside.next()
+    }
+
+    /// The thread that stands for a process: the one that worked last, else its main thread.
+    fn holder_of(self, pid: u32) -> Option<ThreadId> {
+        let process = self.probe.process(pid)?;
+        let ids = process.threads.iter().map(|t| (pid, t.tid));
+        let worked = ids.filter_map(|id| Some((self.threads.worked(id)?, id)));
+        let last = worked.max_by_key(|(at, id)| (*at, std::cmp::Reverse(*id)));
+        last.map(|(_, id)| id)
+            .or_else(|| process.main().map(|t| (pid, t.tid)))
+    }
+
+    /// The answer of a thread by itself.
+    fn answer(self, process: &ProbedProcess, thread: &ProbedThread) -> Waits {
+        let is_holder = self.holder.id == (process.pid, thread.tid);
+        let waited = self.waited.filter(|_| is_holder);
+        let load = self.load.filter(|_| is_holder);
+        let (answer, within, detail) = match &thread.wait {
+            _ if thread.state == 'D' => {
+                let (call, channel) = names(&thread.wait);
+                (WaitsFor::Kernel, channel.or(call), None)
+            }
+            // who only wakes up for a moment was met by chance
+            Wait::Running if load.is_some_and(|load| load < LEAST_LOAD) => {
+                (WaitsFor::Unknown, Some("running"), None)
+            }
+            Wait::Running => (WaitsFor::Itself, Some("running"), None),
+            Wait::Blocked { channel } => (WaitsFor::Kernel, channel.as_deref(), None),
+            Wait::Unreadable { channel, .. } => {
+                let by_channel = channel.as_deref().and_then(|c| by_channel(c, self.holder));
+                let answer = by_channel.unwrap_or(WaitsFor::Unknown);
+                (answer, channel.as_deref(), None)
+            }
+            Wait::Call {
+                call,
+                timeout_ms,
+                on,
+                channel,
+            } => {
+                let channel = channel.as_deref();
+                let (answer, detail) = by_call(self.holder, call, *timeout_ms, on, channel, waited);
+                (answer, Some(call.as_str()), detail)
+            }
+        };
+        Waits {
+            answer,
+            pid: Some(process.pid),
+            tid: Some(thread.tid),
+            within: within.map(str::to_owned),
+            detail,
+            for_s: None,
+        }
+    }
 }
 
 /// Processes of the tree that a wait names.
@@ -116,58 +201,6 @@ fn processes_behind(wait: &Wait) -> impl Iterator<Item = u32> {
         WaitTarget::Process { pid } => pid.iter().copied().collect(),
         _ => Vec::new(),
     })
-}
-
-/// The thread that stands for a process: the one that worked last, else its main thread.
-fn holder_of(now: Mono, pid: u32, probes: &Probes, threads: &ThreadTracker) -> Option<ThreadId> {
-    let process = probes.recent(now)?.process(pid)?;
-    let ids = process.threads.iter().map(|t| (pid, t.tid));
-    let worked = ids.filter_map(|id| Some((threads.worked(id)?, id)));
-    let last = worked.max_by_key(|(at, id)| (*at, std::cmp::Reverse(*id)));
-    last.map(|(_, id)| id)
-        .or_else(|| process.main().map(|t| (pid, t.tid)))
-}
-
-/// The answer of a thread by itself.
-fn answer(
-    now: Mono,
-    holder: HolderContext,
-    process: &ProbedProcess,
-    thread: &ProbedThread,
-    probes: &Probes,
-) -> Waits {
-    let waited = probes.waited(now, (process.pid, thread.tid));
-    let (answer, within, detail) = match &thread.wait {
-        _ if thread.state == 'D' => {
-            let (call, channel) = names(&thread.wait);
-            (WaitsFor::Kernel, channel.or(call), None)
-        }
-        Wait::Running => (WaitsFor::Itself, Some("running"), None),
-        Wait::Blocked { channel } => (WaitsFor::Kernel, channel.as_deref(), None),
-        Wait::Unreadable { channel, .. } => {
-            let by_channel = channel.as_deref().and_then(|c| by_channel(c, holder));
-            let answer = by_channel.unwrap_or(WaitsFor::Unknown);
-            (answer, channel.as_deref(), None)
-        }
-        Wait::Call {
-            call,
-            timeout_ms,
-            on,
-            channel,
-        } => {
-            let (answer, detail) =
-                by_call(holder, call, *timeout_ms, on, channel.as_deref(), waited);
-            (answer, Some(call.as_str()), detail)
-        }
-    };
-    Waits {
-        answer,
-        pid: Some(process.pid),
-        tid: Some(thread.tid),
-        within: within.map(str::to_owned),
-        detail,
-        for_s: None,
-    }
 }
 
 fn names(wait: &Wait) -> (Option<&str>, Option<&str>) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::detect::threads::Credit;
 use crate::model::{Bytes, Metric, Probe, ThreadSample};
 
 const LIMIT: Duration = Duration::from_secs(45);
@@ -60,7 +61,7 @@ fn asked(processes: &[ProbedProcess], operates: bool, works: bool, seconds: u64)
             wchan: None,
         })
         .collect();
-    threads.observe(Mono(0), &samples, false);
+    threads.observe(Mono(0), &samples, Credit::None);
     for s in (0..=seconds).step_by(2) {
         probes.observe(Mono::from_secs(s), &probe);
         probes.follow(Mono::from_secs(s), (7, 7));
@@ -108,7 +109,6 @@ fn each_row_of_the_table() {
         ),
         (call("pause", None, vec![]), WaitsFor::Card),
         (call("rt_sigsuspend", None, vec![]), WaitsFor::Card),
-        (Wait::Running, WaitsFor::Itself),
         (call("sched_yield", None, vec![]), WaitsFor::Itself),
         (call("futex", None, vec![]), WaitsFor::Process),
         (
@@ -244,4 +244,61 @@ fn without_the_right_to_look_the_kernel_function_tells() {
 fn a_thread_that_is_not_in_the_probe_is_unknown() {
     let got = asked(&[process(8, vec![])], false, true, 4);
     assert_eq!((got.answer, got.tid), (WaitsFor::Unknown, Some(7)));
+}
+
+/// Probes of thread 7, two seconds apart, each with the CPU time it had used by then.
+fn asked_in_turn(looks: &[(Wait, u64)], then_s: u64) -> Waits {
+    let (mut probes, threads) = (Probes::default(), ThreadTracker::default());
+    let mut now = Mono::ZERO;
+    for (wait, run_ms) in looks {
+        now += Duration::from_secs(2);
+        let run_ns = run_ms * 1_000_000;
+        let looked = ProbedThread {
+            run_ns,
+            ..thread(7, wait.clone())
+        };
+        let probe = Probe {
+            processes: vec![process(7, vec![looked])],
+            network: Metric::Unsupported,
+            ..Probe::default()
+        };
+        probes.observe(now, &probe);
+        probes.follow(now, (7, 7));
+    }
+    let holder = HolderContext {
+        id: (7, 7),
+        operates: false,
+        works: true,
+        limit: LIMIT,
+    };
+    let later = now + Duration::from_secs(then_s);
+    waits(later, holder, &probes, &threads)
+}
+
+#[test]
+fn only_a_thread_that_uses_a_core_waits_for_itself() {
+    let spins = [(Wait::Running, 0), (Wait::Running, 1900)];
+    assert_eq!(asked_in_turn(&spins, 0).answer, WaitsFor::Itself);
+    let wakes_up = [(Wait::Running, 0), (Wait::Running, 3)];
+    assert_eq!(asked_in_turn(&wakes_up, 0).answer, WaitsFor::Unknown);
+}
+
+#[test]
+fn one_look_between_two_naps_is_no_hang() {
+    let nap = || call("clock_nanosleep", Some(5000), vec![]);
+    let futex = || call("futex", None, vec![]);
+    let met_awake = [(nap(), 0), (Wait::Running, 3)];
+    assert_eq!(asked_in_turn(&met_awake, 0).answer, WaitsFor::Time);
+    let first = [(nap(), 0), (futex(), 0)];
+    assert_eq!(asked_in_turn(&first, 0).answer, WaitsFor::Time);
+    let twice = [(nap(), 0), (futex(), 0), (futex(), 0)];
+    assert_eq!(asked_in_turn(&twice, 0).answer, WaitsFor::Process);
+}
+
+#[test]
+fn an_answer_holds_until_the_next_looks_half_a_minute_later() {
+    let peer = || call("recvfrom", None, vec![peer("tcp", None, false)]);
+    let looks = [(peer(), 0), (peer(), 0)];
+    assert_eq!(asked_in_turn(&looks, 30).answer, WaitsFor::Peer);
+    assert_eq!(asked_in_turn(&looks, 60).answer, WaitsFor::Unknown);
 }

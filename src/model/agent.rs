@@ -13,6 +13,9 @@ mod words;
 
 pub use rank::AgentRank;
 
+/// Name in `/proc` of the threads that the agent starts; `fpt_agent/threads.py` sets it.
+pub const THREAD_NAME: &str = "fpt-agent";
+
 /// One word of the agent, or about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentNote {

@@ -38,6 +38,8 @@ THREADS = """
     os.wait()
     print(*seen())
     print(sorted(t["thread"] for t in __import__("fpt_agent.stacks").stacks.command()))
+    names = [open("/proc/self/task/%s/comm" % t).read().strip() for t in os.listdir("/proc/self/task")]
+    print(names.count("fpt-agent") > 0, open("/proc/self/comm").read().strip() != "fpt-agent")
     # at the end nothing is lost
     for i in range(50): files.store.put(files.Task("latents.r1.end-%d.x" % i, [b"x" * 1000]))
 """
@@ -102,7 +104,7 @@ class Threads(unittest.TestCase):
         with Supervisor() as s:
             own = "1 ['MainThread']\n"
             code, out, err = s.run("-W", "ignore", "-c", textwrap.dedent(THREADS), timeout=120)
-            self.assertEqual((code, out, err), (0, own * 3 + "['MainThread', 'fpt-agent', 'fpt-vault']\n", ""))
+            self.assertEqual((code, out, err), (0, own * 3 + "['MainThread', 'fpt-agent', 'fpt-vault']\nTrue True\n", ""))
             s.wait("bye")
             # of decodes in quick succession not each is kept
             saved = len(s.of("vault", event="saved"))

@@ -23,8 +23,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     if f.conv_on_card().is_some() {
         return Check::clear("a convolution in flight explains the busy core");
     }
-    let on_cpu = |op: &crate::model::AgentOp| op.tier == "cpu" || op.device == "cpu";
-    if f.agent.op(f.now).is_some_and(|(op, _)| on_cpu(op)) {
+    if computes_on_cpu(f) {
         return Check::clear("an operation on the CPU explains the busy core");
     }
     if f.works_elsewhere() || f.cpu_is_normal() {
@@ -74,10 +73,25 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     .against_limit(f.now)
 }
 
+fn works_on_many_cores(f: &Facts<'_>) -> bool {
+    let many = &f.channels.cpu_many;
+    f.now.since(many.active) < secs(f.t.spin_just_now_s) && many.seen.is_some()
+}
+
+/// Whether the operation in flight works on the CPU by right. PyTorch uses all cores for one: of
+/// a program that holds memory of a card and does not say that it computes without it, a single
+/// busy core is none.
+fn computes_on_cpu(f: &Facts<'_>) -> bool {
+    let Some((op, _)) = f.agent.op(f.now) else {
+        return false;
+    };
+    let by_right = f.on_cpu || !f.holds_card_memory || works_on_many_cores(f);
+    op.tier == "cpu" || (op.device == "cpu" && by_right)
+}
+
 fn limit(f: &Facts<'_>) -> Duration {
     let c = &f.channels;
-    let many_cores =
-        f.now.since(c.cpu_many.active) < secs(f.t.spin_just_now_s) && c.cpu_many.seen.is_some();
+    let many_cores = works_on_many_cores(f);
     let readings_rest = c.gpu_expected && !c.card_is_trusted(f.t);
     let factor = if f.compiling || many_cores || readings_rest {
         f.t.spin_explained_factor

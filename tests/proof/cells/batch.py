@@ -35,8 +35,8 @@ def chosen(cells, options):
     return [c for c in cells if not options.only or any(text in c.key for text in options.only)]
 
 
-def run_batch(cells, options, title):
-    """Runs what has no result yet. Returns the exit code: 1 if any cell is wrong."""
+def run_batch(cells, options, title, card="The card is an imitation: not yet run on AMD hardware"):
+    """Runs what has no result yet, cells that must be alone last. Returns the exit code: 1 if any cell is wrong."""
     cells = chosen(cells, options)
     if options.list:
         print("\n".join("%-60s %s" % (c.key, c.expect.kind) for c in cells))
@@ -60,10 +60,13 @@ def run_batch(cells, options, title):
             print("%-5s %-70s %s" % ("right" if result["right"] else "WRONG", cell.key, summarise(result)), flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for future in [pool.submit(run_and_note, cell) for cell in waiting]:
+        for future in [pool.submit(run_and_note, cell) for cell in waiting if not cell.alone]:
             future.result()
+    for cell in waiting:
+        if cell.alone:
+            run_and_note(cell)
     rows = [results[c.key] for c in cells]
-    (out / "results.md").write_text(markdown(rows, title))
+    (out / "results.md").write_text(markdown(rows, title, card))
     wrong = [r for r in rows if not r["right"]]
     print("%d of %d cells are right; %s" % (len(rows) - len(wrong), len(rows), out / "results.md"))
     return 1 if wrong else 0
@@ -90,14 +93,14 @@ def summarise(result):
     return "left alone, %s" % (result.get("child") or ["?"])[-1]
 
 
-def markdown(rows, title):
+def markdown(rows, title, card):
     """A table with one row a program and one column a combination."""
     names = list(dict.fromkeys(r["name"] for r in rows))
     columns = [c for c in COMBOS if any(r["combo"] == c for r in rows)]
     by_key = {(r["name"], r["combo"]): r for r in rows}
     right = sum(r["right"] for r in rows)
-    lines = ["# " + title, "", "%d of %d cells are right. Time scale %g. The card is an imitation: not yet run on AMD hardware." % (
-        right, len(rows), rows[0]["scale"] if rows else 1), "",
+    lines = ["# " + title, "", "%d of %d cells are right. Time scale %g. %s." % (
+        right, len(rows), rows[0]["scale"] if rows else 1, card), "",
         "| program | expected | %s |" % " | ".join(c.replace(",", ", ") for c in columns),
         "| --- | --- |%s" % (" --- |" * len(columns))]
     for name in names:

@@ -29,6 +29,8 @@ except ImportError:
 
 #: Ident of the thread in which the agent has started.
 FIRST = get_ident()
+#: Name of each of them in /proc, at most 15 characters; src/model/agent.rs has the same.
+KERNEL_NAME = "fpt-agent"
 #: Ident of each of them -> its name.
 names = {}
 #: Signals that a fault of the thread itself raises: blocked, they would end the process past its own handler. All others
@@ -43,6 +45,7 @@ def start(function, name):
     be none. Whatever the function raises, it is called again: nothing is printed and nothing ends the thread."""
 
     def run():
+        name_for_kernel()
         names[get_ident()] = name  # here too: a handler of the program's may raise before the line below
         while True:
             try:
@@ -53,6 +56,15 @@ def start(function, name):
     ident = deaf(start_new_thread, run, ())
     names[ident] = name
     return ident
+
+
+def name_for_kernel():
+    """Gives the calling thread its name in /proc: by it the supervisor knows that it is not the job's."""
+    try:
+        with open("/proc/thread-self/comm", "w") as f:
+            f.write(KERNEL_NAME)
+    except OSError:
+        pass
 
 
 def deaf(function, *args):
