@@ -73,6 +73,8 @@ pub(super) struct Context {
     pub(super) failed_in: Option<(Phase, Option<u32>)>,
     /// Longest completed stay in each phase, over the whole run.
     pub(super) longest: BTreeMap<Phase, Duration>,
+    /// When something of the job was last counted or finished.
+    pub(super) finished_at: Mono,
     /// When a result was last written.
     pub(super) result_at: Option<Mono>,
     /// Sections in all, where known.
@@ -114,6 +116,7 @@ impl Context {
             failure: None,
             failed_in: None,
             longest,
+            finished_at: now,
             result_at: None,
             sections: None,
             begun_by_agent: false,
@@ -207,9 +210,12 @@ impl Context {
         let after = matches!(p.phase, Phase::VaeDecode | Phase::Idle);
         self.after_bar = self.after_bar.filter(|_| after);
         if p.phase != self.phase || p.section != self.section {
-            let stay = now.since(self.phase_since);
-            let longest = self.longest.entry(self.phase).or_default();
-            *longest = stay.max(*longest);
+            // a bar of whatever program may name a phase that has not come yet
+            if self.finished_at > self.phase_since {
+                let stay = now.since(self.phase_since);
+                let longest = self.longest.entry(self.phase).or_default();
+                *longest = stay.max(*longest);
+            }
             self.phase_since = now;
             self.find = None;
             // "compiling, this takes minutes" comes before the empty bar that is first to

@@ -76,6 +76,9 @@ pub use thresholds::{Field, Thresholds};
 use trust::Doing;
 use warning::Warning;
 
+/// Events of one change of phase come within this time.
+const SETTLED: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Where the process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
@@ -265,6 +268,11 @@ impl Detector {
             self.cut(now);
         }
         self.last_at = now;
+        // what comes with the words of the next phase belongs to that one
+        let finished = self.movement.last_finished();
+        if now.since(finished) >= SETTLED {
+            self.context.finished_at = finished;
+        }
         let error = match &env.event {
             Event::Line(line) => signature::of_line(self.context.words(&line.text)),
             _ => None,
@@ -338,7 +346,9 @@ impl Detector {
             return;
         }
         if let Some(p) = &sample.process {
-            self.pause.observe(now, p, self.job_process());
+            let rests = now.since(self.movement.last().0) >= secs(self.thresholds.silence_sign_s);
+            let holder = self.job_process().filter(|_| !rests);
+            self.pause.observe(now, p, holder);
             self.helpers = Helpers::of(&p.children);
             self.context.observe_tree(p);
         }

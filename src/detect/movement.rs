@@ -216,6 +216,13 @@ impl Movement {
         .0
     }
 
+    /// The last moment at which something was counted or finished.
+    pub(crate) fn last_finished(&self) -> Mono {
+        self.at(Source::Counter)
+            .max(self.at(Source::Operation))
+            .max(self.at(Source::Result))
+    }
+
     /// The last moment at which bytes of the job moved: storage, network, the card's memory.
     pub(crate) fn last_transfer(&self) -> Mono {
         self.at(Source::Bytes)

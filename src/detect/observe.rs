@@ -95,8 +95,9 @@ impl Detector {
         if !computes || !self.job_answer.job.in_flight() {
             return Credit::Early;
         }
-        let moved = now.since(self.movement.last_but_cpu());
-        if moved < secs(self.thresholds.silence_sign_s) {
+        // since the round before: what a helper does after the last step is no work of the job
+        let before = self.rounds.unwrap_or(self.attempt_since);
+        if self.movement.last_but_cpu() >= before {
             Credit::Job
         } else {
             Credit::None

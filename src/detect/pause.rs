@@ -30,8 +30,8 @@ enum By {
 }
 
 impl Pause {
-    /// Takes a sample of the tree. `holder`: process of the thread that the job hangs on; absent:
-    /// not known, and any process of the tree may be the job's.
+    /// Takes a sample of the tree. `holder`: process of the thread that the job hangs on, while
+    /// the job moves; absent: not known, or the job rests, perhaps for a process that is stopped.
     pub(super) fn observe(&mut self, now: Mono, tree: &ProcSample, holder: Option<u32>) {
         let by = self.paused_by(tree, holder);
         self.now = by.map(|by| match self.now.take() {

@@ -302,7 +302,7 @@ class Told(WithWrapper):
         self.assertEqual([[op[3] for op in ops] for ops in seen], [["native"]] + [["split"]] * 3)
         self.assertEqual(told[0], {"name": "conv3d", "shape": [1, 2, 4, 5, 5], "weight": [3, 2, 3, 3, 3], "dtype": "float32",
                                    "device": "cpu", "tier": "native", "age_s": told[0]["age_s"],
-                                   "thread": threading.get_ident()})
+                                   "thread": threading.get_ident(), "tid": threading.get_native_id()})
         self.assertEqual(in_flight(state), [])
         self.assertEqual(state.beat()["ops"], [])
 

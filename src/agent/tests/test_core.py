@@ -309,7 +309,7 @@ class Hooks(unittest.TestCase):
         """
         with Supervisor() as s:
             code, out, err = s.run("-c", textwrap.dedent(code))
-            self.assertEqual((code, out, err), (0, "[]\n[]\n['fpt_agent.conv', 'fpt_agent.vault']\n", ""))
+            self.assertEqual((code, out, err), (0, "[]\n[]\n['fpt_agent.conv', 'fpt_agent.progress', 'fpt_agent.vault']\n", ""))
 
 
 class WayIn(unittest.TestCase):

@@ -13,7 +13,7 @@ from .wire import said
 #: one, and latents are kept before anything is moved for their decode.
 PROGRESS = ("tqdm",)
 PACKAGES = ("torch", "diffusers", "diffusers_helper", "transformers", "accelerate", "comfy", "execution", "nodes", "server",
-            "latent_preview", "torchvision", "gradio", "imageio", "av", "hy3dgen")
+            "latent_preview", "torchvision", "gradio", "imageio", "av", "hy3dgen", "modules")
 PARTS = ("phases", "sections", "steps", "framepack", "comfy", "diffusers_hooks", "conv", "memory", "vault", "decoders", "jobs", "studio",
          "placement", "preflight")
 
