@@ -44,6 +44,7 @@ pub(crate) fn waits(
     let waited = probes.waited(now, holder.id);
     let ask = |probe| {
         let look = Look {
+            now,
             probe,
             holder,
             waited,
@@ -83,6 +84,7 @@ const fn unknown(id: ThreadId) -> Waits {
 /// One probe, and what is known beside it.
 #[derive(Clone, Copy)]
 struct Look<'a> {
+    now: Mono,
     probe: &'a Probe,
     holder: HolderContext,
     /// How long the holder has been in its wait.
@@ -128,7 +130,8 @@ impl Look<'_> {
             .filter(|(other, _)| {
                 let ran = self.threads.ran(*other);
                 ran.is_some_and(|at| {
-                    at.since(stopped) <= SAME_TIME && stopped.since(at) <= SAME_TIME
+                    let together = at.since(stopped) <= SAME_TIME && stopped.since(at) <= SAME_TIME;
+                    together && self.now.since(at) >= SAME_TIME
                 })
             })
             .map(|(_, t)| self.answer(process, t))

@@ -127,7 +127,7 @@ pub(crate) fn play(acts: &[Act], countdown: Duration) -> Sim {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     /// R9: evidence is taken, or its time is over, before the first signal to an
     /// attempt whose root still lives; no two first signals in one attempt.
