@@ -371,7 +371,7 @@ impl Detector {
             self.gpu.as_ref(),
             net_counts,
             doing,
-            self.credit(now),
+            self.credit(),
             &self.thresholds,
         );
         self.observe_signs(now, sample);

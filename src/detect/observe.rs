@@ -85,7 +85,7 @@ impl Detector {
     /// What the work of a thread at this moment says: that it is the job's where a job is in a
     /// phase that computes, and moved a moment ago. Imports and loads are done by any thread,
     /// most often by that of the job.
-    pub(super) fn credit(&self, now: Mono) -> Credit {
+    pub(super) fn credit(&self) -> Credit {
         let phase = self.context.phase;
         let computes = phase.says_something()
             && !matches!(
