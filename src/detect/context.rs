@@ -24,6 +24,15 @@ use super::trouble::{Cards, Trouble};
 /// Processes of a tree that are remembered.
 const MOST_PIDS: usize = 4096;
 
+/// The longest completed stays in a phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Stays {
+    /// Whatever happened meanwhile.
+    pub(crate) any: Duration,
+    /// Something was counted or finished meanwhile.
+    pub(crate) productive: Duration,
+}
+
 /// Context of one attempt.
 #[derive(Debug, Clone)]
 #[expect(
@@ -71,8 +80,8 @@ pub(super) struct Context {
     failure: Option<(Mono, Option<Speaker>)>,
     /// Phase and section in which the last job failed.
     pub(super) failed_in: Option<(Phase, Option<u32>)>,
-    /// Longest completed stay in each phase, over the whole run.
-    pub(super) longest: BTreeMap<Phase, Duration>,
+    /// Longest completed stays in each phase, over the whole run.
+    pub(super) longest: BTreeMap<Phase, Stays>,
     /// When something of the job was last counted or finished.
     pub(super) finished_at: Mono,
     /// When a result was last written.
@@ -88,7 +97,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(now: Mono, rung_on_cpu: bool, longest: BTreeMap<Phase, Duration>) -> Self {
+    pub(super) fn new(now: Mono, rung_on_cpu: bool, longest: BTreeMap<Phase, Stays>) -> Self {
         Self {
             pids: BTreeSet::new(),
             phase: Phase::Startup,
@@ -206,15 +215,21 @@ impl Context {
         self.cards.observe(cards, ours);
     }
 
+    /// The longest completed stays in the phase at hand.
+    pub(super) fn longest_stays(&self) -> Stays {
+        self.longest.get(&self.phase).copied().unwrap_or_default()
+    }
+
     fn observe_phase(&mut self, now: Mono, from: Option<Speaker>, p: &PhaseChange) {
         let after = matches!(p.phase, Phase::VaeDecode | Phase::Idle);
         self.after_bar = self.after_bar.filter(|_| after);
         if p.phase != self.phase || p.section != self.section {
+            let stay = now.since(self.phase_since);
+            let longest = self.longest.entry(self.phase).or_default();
+            longest.any = stay.max(longest.any);
             // a bar of whatever program may name a phase that has not come yet
             if self.finished_at > self.phase_since {
-                let stay = now.since(self.phase_since);
-                let longest = self.longest.entry(self.phase).or_default();
-                *longest = stay.max(*longest);
+                longest.productive = stay.max(longest.productive);
             }
             self.phase_since = now;
             self.find = None;

@@ -117,7 +117,7 @@ impl Detector {
         let c = &self.context;
         let unfinished = match c.job {
             Job::InFlight(_) => true,
-            // a traceback of a program that shows no job may be handled: it is no verdict
+            // a program that shows no job may handle its exception: no verdict follows
             // while the process lives. What the runtime or the kernel ends is no error of
             // Python's, and a server without its page never gets a job.
             Job::Unknown => {

@@ -10,6 +10,7 @@ use crate::model::{
 
 use super::agent::Agent;
 use super::channels::Channels;
+use super::context::Stays;
 pub(crate) use super::find::OpenFind;
 use super::helpers::Helpers;
 use super::job::JobAnswer;
@@ -106,8 +107,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) fault: Option<&'a Seen>,
     /// A result that is no valid one.
     pub(crate) spoilt: Option<&'a Seen>,
-    /// Longest completed stay in this phase during this run.
-    pub(crate) longest: Option<Duration>,
+    /// Longest completed stays in this phase during this run.
+    pub(crate) longest: Stays,
     /// Raised by recoveries and false alarms (R6), 1.0 at first.
     pub(crate) ratchet: f64,
     /// What the holder waits for; unknown while the job moves.
@@ -153,8 +154,10 @@ impl Facts<'_> {
             self.phase,
             Phase::Sampling | Phase::Startup | Phase::Unknown
         );
-        let stay = self.longest.filter(|_| !counted).unwrap_or_default();
-        stay.mul_f64(self.t.longest_stay_factor)
+        if counted {
+            return Duration::ZERO;
+        }
+        self.longest.productive.mul_f64(self.t.longest_stay_factor)
     }
 
     /// What the limit of a rule about a job that lives was raised by.

@@ -121,7 +121,7 @@ impl Detector {
         mib >= self.thresholds.sign_vram_mib
     }
 
-    /// Answers the question anew.
+    /// Answers the question again.
     pub(super) fn answer_job(&mut self, now: Mono) {
         let mut next = self.judge_job(now);
         let same =

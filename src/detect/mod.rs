@@ -552,7 +552,7 @@ impl Detector {
             release: self.context.release,
             card: &self.card,
             vendor: self.vendor,
-            longest: self.context.longest.get(&self.context.phase).copied(),
+            longest: self.context.longest_stays(),
             ratchet,
             waits: Waits::UNKNOWN,
             probed: false,

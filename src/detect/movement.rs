@@ -155,7 +155,7 @@ impl Movement {
     }
 
     /// The program entered a phase. One that it was in already since anything else moved
-    /// is no news: two helpers whose lines name two phases would go on for ever.
+    /// does not count: two helpers whose lines name two phases would go on for ever.
     pub(super) fn phase(&mut self, now: Mono, phase: Phase, section: Option<u32>) {
         if self.entered.insert((phase, section)) {
             self.stamp(Source::Phase, now);
@@ -168,7 +168,7 @@ impl Movement {
         self.stamp(Source::Begin, now);
     }
 
-    /// R7: the world stood still; the window begins anew.
+    /// R7: the world stood still; the window starts again.
     pub(super) fn cut(&mut self, now: Mono) {
         self.stamp(Source::Begin, now);
     }

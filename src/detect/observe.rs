@@ -95,7 +95,7 @@ impl Detector {
         if !computes || !self.job_answer.job.in_flight() {
             return Credit::Early;
         }
-        // since the round before: what a helper does after the last step is no work of the job
+        // since the round before: a helper that works after the last step does not work for the job
         let before = self.rounds.unwrap_or(self.attempt_since);
         if self.movement.last_but_cpu() >= before {
             Credit::Job

@@ -14,7 +14,7 @@ use super::thresholds::{Thresholds, secs};
 
 /// Steps of a bar that are kept; longer bars are measured by their first ones.
 const KEPT: usize = 512;
-/// A pace that is this many times slower than the one known is no usual one.
+/// A pace this many times slower than the known one is unusual.
 const MUCH_SLOWER: f64 = 5.0;
 /// Slow steps that tell what the card drew when they began to be slow.
 const FIRST: usize = 3;

@@ -51,7 +51,7 @@ impl Probes {
         self.ever = true;
     }
 
-    /// R7: what lies before a standstill is no neighbour of what comes.
+    /// R7: readings before a standstill are not compared with those after it.
     pub(super) fn cut(&mut self) {
         self.before = None;
         self.traffic.clear();
@@ -103,7 +103,7 @@ impl Probes {
             self.wait = None;
             return;
         };
-        // a thread that ran in between sleeps anew
+        // a thread that ran in between began another sleep
         let same = |was: &(ThreadId, Wait, u64, Mono)| {
             was.0 == id && same_call(&was.1, &wait) && (!is_sleep(&wait) || was.2 == run_ns)
         };

@@ -165,7 +165,7 @@ impl ThreadTracker {
             .filter_map(|((pid, _), _)| self.name((*pid, *pid)))
     }
 
-    /// Folds a round in. An empty slice is no round. Threads of the agent are left out.
+    /// Folds a round in; an empty slice is ignored. Threads of the agent are left out.
     pub(crate) fn observe(
         &mut self,
         now: Mono,

@@ -54,7 +54,7 @@ pub(crate) fn waits(
         look.follow(holder.id, &mut Vec::new())
     };
     let mut waits = probes.recent(now).map_or_else(|| unknown(holder.id), ask);
-    // one look may fall between two naps: a wait that is no hang holds until the second one
+    // one probe may fall between two naps: a harmless wait holds until the second probe
     if !is_harmless(waits.answer)
         && let Some(before) = probes.recent_before(now).map(ask)
         && is_harmless(before.answer)

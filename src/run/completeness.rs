@@ -19,7 +19,7 @@ const CANNOT_SEND: &str =
 impl RunState {
     /// Remembers that a job was shown, and what the program computes with.
     pub(super) fn note_job_shown(&mut self, event: &Event) {
-        // an end is told of a command that failed before any job as well
+        // a command that fails before any job has an end too
         let told = matches!(event, Event::Job(JobChange::Started));
         if told || matches!(self.detector.job(), Job::InFlight(_)) {
             self.job_shown.in_attempt = true;

@@ -190,7 +190,7 @@ impl RunState {
         self.verdict = verdict;
     }
 
-    /// The three questions behind a verdict: answered anew where it is news, else every few
+    /// The three questions behind a verdict: answered again where it is news, else every few
     /// seconds.
     fn answers_of(&mut self, news: bool) -> Option<Box<Questions>> {
         let fresh = |at: Mono| self.now.since(at) < BETWEEN_CHANGES;

@@ -120,7 +120,7 @@ impl Launcher {
         }
     }
 
-    /// A process that merely has the agent is no worker: every Python that a program starts has it.
+    /// The agent alone makes no worker: every Python that a program starts has it.
     fn observe_agent(&mut self, note: &AgentNote) {
         match &note.word {
             AgentWord::Beat(beat) if beat.shows_work() => {

@@ -123,7 +123,7 @@ fn line(run: &RunEntry) -> RunLine {
 }
 
 /// What a command suggests. Only Python programs are generations: an editor that has
-/// `demo_gradio.py` open is none.
+/// `demo_gradio.py` open does not count.
 fn classify(argv: &[String], cwd: &str, names: &[String]) -> Option<Guess> {
     let program = argv.first()?;
     let program = program.rsplit('/').next().unwrap_or(program);

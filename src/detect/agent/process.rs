@@ -109,7 +109,7 @@ impl Process {
     }
 
     /// A bar was drawn. Only a count beyond the furthest one is an advance: a bar that is
-    /// drawn anew, or two in turn, advance nothing.
+    /// repainted, or two in turn, advance nothing.
     pub(super) fn progress(&mut self, at: Mono, bar: &Progress) {
         let same = |b: &&mut Bar| b.what == bar.what && b.total == bar.total;
         let advances = if let Some(known) = self.bars.iter_mut().find(same) {
@@ -160,7 +160,7 @@ impl Process {
         self.moved = self.moved.max(Some(at));
     }
 
-    /// The operation in flight, where it is no passing one.
+    /// The operation in flight, unless it is a passing one.
     pub(super) fn lasting_op(&self) -> Option<&(AgentOp, Mono)> {
         self.op.as_ref().filter(|(op, _)| op.age_ms >= STAYS)
     }

@@ -66,7 +66,7 @@ fn can_be_a_hang(f: &Facts<'_>, verdict: VerdictId) -> Result<Grade, String> {
     }
     match waits.answer {
         WaitsFor::Card | WaitsFor::Itself | WaitsFor::Kernel | WaitsFor::Process => Ok(Grade::Hang),
-        // a total at rest is evidence about each part of it; one that moves is none
+        // a total at rest is evidence about each of its parts; one that moves is not
         WaitsFor::Unknown | WaitsFor::None => {
             let rest = f.totals_rest_for();
             if rest >= f.silent_for().min(f.silence_limit()) {

@@ -31,7 +31,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
     }
 
     let limit = limit(f);
-    // what moves beside the job's thread is no movement of the job
+    // other threads do not move the job
     let since = busy_since.max(f.movement.last_but_cpu());
     let spinning = f.now.since(since);
     if spinning < (limit / 2).max(limit.saturating_sub(secs(f.t.spin_sign_s))) {
@@ -102,9 +102,7 @@ fn limit(f: &Facts<'_>) -> Duration {
     };
     let limit = f.limits.spin_limit.mul_f64(f.t.spin_factor * factor);
     let stay = f.learned.long_stay(f.phase, f.t);
-    let longest = f
-        .longest
-        .max(stay)
-        .map_or(Duration::ZERO, |l| l.mul_f64(f.t.spin_longest_factor));
+    let longest = f.longest.any.max(stay.unwrap_or_default());
+    let longest = longest.mul_f64(f.t.spin_longest_factor);
     limit.max(longest).mul_f64(f.ratchet)
 }

@@ -2,7 +2,7 @@
 //!
 //! A thread may repaint a bar for ever while its job hangs, and a bar that was left at 5/8
 //! may be painted again after another one began. Only a count that advances, or a bar that
-//! begins anew, says that the program did something.
+//! starts again, says that the program did something.
 
 use super::tqdm::Bar;
 
@@ -32,7 +32,7 @@ struct Known {
     rising: Option<(f64, u32)>,
 }
 
-/// Counts that rise in turn below the highest one: a bar that begins anew, though its first
+/// Counts that rise in turn below the highest one: a bar that starts again, though its first
 /// states were lost. Fewer may be repaints of several old bars in turn.
 const A_NEW_ROUND: u32 = 3;
 
