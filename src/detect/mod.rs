@@ -346,8 +346,7 @@ impl Detector {
             return;
         }
         if let Some(p) = &sample.process {
-            let rests = now.since(self.movement.last().0) >= secs(self.thresholds.silence_sign_s);
-            let holder = self.job_process().filter(|_| !rests);
+            let holder = self.job_process().filter(|_| !self.rests(now));
             self.pause.observe(now, p, holder);
             self.helpers = Helpers::of(&p.children);
             self.context.observe_tree(p);
@@ -404,7 +403,15 @@ impl Detector {
         sample.gpus.iter().find(|g| &g.id == id)
     }
 
-    /// R7: windows begin anew.
+    /// Whether the job rests. A pause starts every window again, so it has rested through one
+    /// until something is counted or finished.
+    fn rests(&self, now: Mono) -> bool {
+        let still = now.since(self.movement.last_finished());
+        now.since(self.movement.last().0) >= secs(self.thresholds.silence_sign_s)
+            || self.pause.span(now).is_some_and(|span| still > span)
+    }
+
+    /// R7: every window starts again.
     fn cut(&mut self, now: Mono) {
         self.channels.cut(now);
         self.movement.cut(now);

@@ -50,6 +50,8 @@ pub(crate) struct World {
     pub(crate) poller_hz: u64,
     pub(crate) read_bps: u64,
     pub(crate) state: char,
+    /// Child processes that a signal has stopped.
+    pub(crate) stopped: Vec<u32>,
     pub(crate) process: bool,
     /// What the tree holds on the card, where that is known.
     pub(crate) held: Option<Bytes>,
@@ -80,6 +82,7 @@ impl Default for World {
             poller_hz: 5,
             read_bps: 0,
             state: 'S',
+            stopped: Vec::new(),
             process: true,
             held: None,
             card: true,
@@ -628,6 +631,7 @@ impl Sim {
             processes: 1,
             threads: 2,
             state: Metric::Fresh(w.state),
+            stopped: w.stopped.clone(),
             cpu_ns: Metric::Fresh(worker.0 + poller.0),
             minor_faults: Metric::Fresh(0),
             major_faults: Metric::Fresh(0),

@@ -144,6 +144,28 @@ fn a_stopped_child_is_paused_and_judged_afresh_afterwards() {
     assert!(sim.hung(VerdictId::SilentHang).is_some());
 }
 
+/// The job waits for a child that is stopped: one pause, until the child runs or the job goes on.
+#[test]
+fn a_job_that_rests_for_a_stopped_child_stays_paused() {
+    let mut sim = Sim::running_in(plan(), Phase::Save);
+    sim.world = World {
+        stopped: vec![300],
+        ..World::silent()
+    };
+    sim.run_for(secs(3600));
+    assert_eq!(sim.state.snapshot().verdict.id, VerdictId::Paused);
+    let told = |id| {
+        let all = sim.stream.iter();
+        all.filter(|e| matches!(&e.event, Event::Verdict(v) if v.id == id))
+            .count()
+    };
+    assert_eq!(told(VerdictId::Paused), 1);
+    assert_eq!(sim.kills(), 0);
+    sim.step_bar(1.0);
+    sim.run_for(secs(3));
+    assert_ne!(sim.state.snapshot().verdict.id, VerdictId::Paused);
+}
+
 #[test]
 fn a_spin_is_called_a_spin_and_an_open_find_a_stall() {
     let spin = World {
