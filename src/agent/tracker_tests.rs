@@ -175,7 +175,7 @@ fn silence_is_told_once_where_python_runs() {
     assert_eq!(w.tick(20_000, true, false), Vec::<String>::new());
     // a shell that takes its time before it starts Python is no complaint
     assert_eq!(w.tick(500, true, true), Vec::<String>::new());
-    // nor does a Python that lives for a moment
+    // nor is a Python that lives for a moment
     assert_eq!(w.tick(500, true, false), Vec::<String>::new());
     assert_eq!(w.tick(3000, true, true), Vec::<String>::new());
     assert_eq!(w.tick(3000, true, true), Vec::<String>::new());

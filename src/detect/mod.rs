@@ -465,10 +465,11 @@ impl Detector {
         self.pause.lasts()
     }
 
-    /// For how long the workload has been stopped or traced, with a sentence of who does it and
-    /// what ends it; absent: it is not.
-    pub fn paused(&self, now: Mono) -> Option<(std::time::Duration, String)> {
-        self.pause.span(now).zip(self.pause.sentence(now))
+    /// Who stops or traces the workload and what ends that, once it has lasted for `least`; absent:
+    /// it has not.
+    pub fn paused_for(&self, least: std::time::Duration, now: Mono) -> Option<String> {
+        self.pause.span(now).filter(|span| *span >= least)?;
+        self.pause.sentence(now)
     }
 
     /// What the supervised card reads at rest, as far as known.

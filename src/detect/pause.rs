@@ -69,8 +69,8 @@ impl Pause {
         }
     }
 
-    /// While evidence is taken a collector may stop and trace the program; that is no pause of
-    /// the user's.
+    /// While evidence is taken a collector may stop and trace the program; the user does not
+    /// pause it then.
     pub(super) const fn ignore_tracer(&mut self, ignore: bool) {
         self.tracer_is_ours = ignore;
     }

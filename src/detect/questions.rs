@@ -41,46 +41,28 @@ impl Detector {
             Job::Ended => (Answer::Done, job.since),
             Job::Unknown => (Answer::Unknown, job.since),
         };
-        Answered {
-            answer,
-            source: job.source.to_owned(),
-            since_s: Some(seconds(since)),
-        }
+        Answered::new(answer, job.source, Some(seconds(since)))
     }
 
     fn answer_moves(&self, now: Mono) -> Answered {
         let (at, source) = self.movement.last();
         let facts = self.view(now);
         if let Some(why) = facts.channels.blind(now, &self.thresholds) {
-            return Answered {
-                answer: Answer::Unknown,
-                source: why.to_owned(),
-                since_s: None,
-            };
+            return Answered::new(Answer::Unknown, why, None);
         }
         if now.since(at) < secs(self.thresholds.silence_sign_s) {
-            return Answered {
-                answer: Answer::Yes,
-                source: source.words().to_owned(),
-                since_s: Some(seconds(at)),
-            };
+            return Answered::new(Answer::Yes, source.words(), Some(seconds(at)));
         }
         if self.peer_is_uncounted(now) {
-            return Answered {
-                answer: Answer::Unknown,
-                source: "bytes of the peer that the job waits for cannot be counted".to_owned(),
-                since_s: Some(seconds(at)),
-            };
+            let why = "bytes of the peer that the job waits for cannot be counted";
+            return Answered::new(Answer::Unknown, why, Some(seconds(at)));
         }
-        Answered {
-            answer: Answer::No,
-            source: format!(
-                "nothing of the job for {}; before that {}",
-                rule::span(now.since(at)),
-                source.words()
-            ),
-            since_s: Some(seconds(at)),
-        }
+        let still = format!(
+            "nothing of the job for {}; before that {}",
+            rule::span(now.since(at)),
+            source.words()
+        );
+        Answered::new(Answer::No, still, Some(seconds(at)))
     }
 
     /// Whether the holder waits for a peer whose bytes have no count.

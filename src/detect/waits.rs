@@ -19,7 +19,7 @@ const DEEPEST: usize = 8;
 const SAME_TIME: Duration = Duration::from_secs(10);
 
 /// The share of a core below which a thread that was met running does not spin.
-const LEAST_LOAD: f64 = 0.2;
+const SPINNING_LOAD: f64 = 0.2;
 
 /// What is known of the holder beside the probe.
 #[derive(Debug, Clone, Copy)]
@@ -42,13 +42,14 @@ pub(crate) fn waits(
     threads: &ThreadTracker,
 ) -> Waits {
     let waited = probes.waited(now, holder.id);
+    let load = probes.load(holder.id);
     let ask = |probe| {
         let look = Look {
             now,
             probe,
             holder,
             waited,
-            load: probes.load(holder.id),
+            load,
             threads,
         };
         look.follow(holder.id, &mut Vec::new())
@@ -160,7 +161,7 @@ impl Look<'_> {
                 (WaitsFor::Kernel, channel.or(call), None)
             }
             // who only wakes up for a moment was met by chance
-            Wait::Running if load.is_some_and(|load| load < LEAST_LOAD) => {
+            Wait::Running if load.is_some_and(|load| load < SPINNING_LOAD) => {
                 (WaitsFor::Unknown, Some("running"), None)
             }
             Wait::Running => (WaitsFor::Itself, Some("running"), None),

@@ -74,17 +74,12 @@ fn verdict(id: VerdictId, health: Health, at: u64) -> Verdict {
 }
 
 fn questions() -> Questions {
-    let answered = |answer, source: &str, since_s| Answered {
-        answer,
-        source: source.to_owned(),
-        since_s: Some(since_s),
-    };
     Questions {
-        job: answered(Answer::Yes, "a bar of steps", 12.0),
-        moves: answered(
+        job: Answered::new(Answer::Yes, "a bar of steps", Some(12.0)),
+        moves: Answered::new(
             Answer::No,
             "a step 45 s ago, and nothing of the job since",
-            20.5,
+            Some(20.5),
         ),
         waits: Waits {
             answer: WaitsFor::Card,

@@ -28,6 +28,17 @@ pub struct Answered {
     pub since_s: Option<f64>,
 }
 
+impl Answered {
+    /// An answer with what says so and, where known, since when.
+    pub fn new(answer: Answer, source: impl Into<String>, since_s: Option<f64>) -> Self {
+        Self {
+            answer,
+            source: source.into(),
+            since_s,
+        }
+    }
+}
+
 /// An answer to the first two questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

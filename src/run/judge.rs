@@ -96,11 +96,8 @@ impl RunState {
 
     /// A pause that somebody has forgotten is named again, with who causes it.
     fn remind_of_pause(&mut self, out: &mut Vec<Effect>) {
-        let Some((span, sentence)) = self.detector.paused(self.now) else {
-            return;
-        };
         let due = PAUSE_REMINDERS.get(self.pause_reminders);
-        if due.is_some_and(|due| span >= *due) {
+        if let Some(sentence) = due.and_then(|due| self.detector.paused_for(*due, self.now)) {
             self.pause_reminders += 1;
             out.push(emit(Event::Notice {
                 level: Level::Warn,

@@ -75,7 +75,7 @@ impl Page {
             self.row("ended", ended);
         }
         for q in report.questions.iter().flat_map(asked) {
-            self.row(q.name, &format!("{}; {}", q.answer, q.source));
+            self.row(q.name, &q.words());
         }
         if let Some(find) = &report.find {
             let solver = find.solver.as_deref().unwrap_or("not named yet");

@@ -217,7 +217,7 @@ pub(super) fn lines(v: &Verdict, declared: Mono, ours: bool) -> Vec<(&'static st
     )];
     out.push(("reason", v.sentence.clone()));
     for q in v.questions.iter().flat_map(|q| asked(q)) {
-        out.push((q.name, format!("{}; {}", q.answer, q.source)));
+        out.push((q.name, q.words()));
     }
     for f in &v.findings {
         let times = match f.count {

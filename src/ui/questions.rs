@@ -19,6 +19,13 @@ pub(super) struct Asked {
     pub(super) source: String,
 }
 
+impl Asked {
+    /// `yes; a bar of steps`.
+    pub(super) fn words(&self) -> String {
+        format!("{}; {}", self.answer, self.source)
+    }
+}
+
 /// All three in their order.
 pub(super) fn asked(q: &Questions) -> [Asked; 3] {
     let [job, moves] = [("job", &q.job), ("moves", &q.moves)].map(|(name, a)| Asked {
@@ -77,14 +84,9 @@ mod tests {
     use crate::model::Answer;
 
     fn questions(waits: Waits) -> Questions {
-        let answered = |answer, source: &str, since_s| Answered {
-            answer,
-            source: source.to_owned(),
-            since_s,
-        };
         Questions {
-            job: answered(Answer::Yes, "a bar of steps", Some(72.4)),
-            moves: answered(
+            job: Answered::new(Answer::Yes, "a bar of steps", Some(72.4)),
+            moves: Answered::new(
                 Answer::No,
                 "a step 49 s ago, and nothing of the job since",
                 Some(80.0),

@@ -6,7 +6,6 @@
 Four harmless activities beside a hang, with the agent and without: declared within twice the limit of its phase. Three honest
 programs that work on the card for long without a word: left alone. What keeps the card busy runs one after the other.
 """
-import dataclasses
 import pathlib
 import sys
 
@@ -25,12 +24,12 @@ def hanging_cell(name, has_agent, options):
     expect = Expectation("declared", ("silent_hang", "find_stall"), phases, within)
     beside = name == "beside_another_job"
     helpers = [Helper([options.python, str(PROGRAM), "compute"], "FPT_OTHER")] if beside else []
-    return Cell("nvidia/" + name, [options.python, str(PROGRAM), name], expect, has_agent, "none", {}, helpers,
+    return Cell("nvidia/" + name, [options.python, str(PROGRAM), name], expect, has_agent, "real", {}, helpers,
                 wall_s=within + 180, alone=beside)
 
 
 def honest_cell(name, has_agent, options):
-    return Cell("nvidia/" + name, [options.python, str(PROGRAM), name], Expectation("alone"), has_agent, "none",
+    return Cell("nvidia/" + name, [options.python, str(PROGRAM), name], Expectation("alone"), has_agent, "real",
                 {"FPT_SECONDS": str(HONEST_S)}, wall_s=3 * HONEST_S / limits.time_scale() + 120, alone=True)
 
 
@@ -39,8 +38,7 @@ def read_cells(options):
     for has_agent in (True, False):
         cells += [hanging_cell(name, has_agent, options) for name in HANGS]
         cells += [honest_cell(name, has_agent, options) for name in HONEST]
-    # the card is real
-    return [dataclasses.replace(cell, card="real") for cell in cells]
+    return cells
 
 
 def main():

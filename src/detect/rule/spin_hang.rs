@@ -78,9 +78,9 @@ fn works_on_many_cores(f: &Facts<'_>) -> bool {
     f.now.since(many.active) < secs(f.t.spin_just_now_s) && many.seen.is_some()
 }
 
-/// Whether the operation in flight works on the CPU by right. PyTorch uses all cores for one: of
-/// a program that holds memory of a card and does not say that it computes without it, a single
-/// busy core is none.
+/// Whether the operation in flight works on the CPU by right. PyTorch uses all cores for one, so a
+/// single busy core does not show one in a program that holds memory of a card and does not say
+/// that it computes without it.
 fn computes_on_cpu(f: &Facts<'_>) -> bool {
     let Some((op, _)) = f.agent.op(f.now) else {
         return false;

@@ -91,14 +91,9 @@ pub(super) fn verdict(confidence: f64) -> Event {
 }
 
 fn questions() -> Questions {
-    let answered = |answer, source: &str, since_s| Answered {
-        answer,
-        source: source.to_owned(),
-        since_s,
-    };
     Questions {
-        job: answered(Answer::Yes, "a bar of steps", Some(12.0)),
-        moves: answered(Answer::No, "no thread of the job ran", Some(61.5)),
+        job: Answered::new(Answer::Yes, "a bar of steps", Some(12.0)),
+        moves: Answered::new(Answer::No, "no thread of the job ran", Some(61.5)),
         waits: Waits {
             answer: WaitsFor::Card,
             pid: Some(7),

@@ -385,10 +385,6 @@ fn wait_channel(
     }
 }
 
-#[cfg(test)]
-#[path = "source_tests.rs"]
-mod tests;
-
 /// Processes besides the root that do not run because of a signal or a tracer.
 fn stopped_besides(root: u32, members: &BTreeMap<u32, MemberReading>) -> Vec<u32> {
     let stopped = members
@@ -397,3 +393,7 @@ fn stopped_besides(root: u32, members: &BTreeMap<u32, MemberReading>) -> Vec<u32
     let pids = stopped.map(|(pid, _)| *pid).filter(|pid| *pid != root);
     pids.take(NAMES).collect()
 }
+
+#[cfg(test)]
+#[path = "source_tests.rs"]
+mod tests;

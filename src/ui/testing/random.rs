@@ -230,10 +230,10 @@ impl Dice {
     }
 
     fn questions(&mut self) -> Questions {
-        let answered = |d: &mut Self| Answered {
-            answer: d.pick(&[Answer::Yes, Answer::No, Answer::Unknown, Answer::Done]),
-            source: d.text(),
-            since_s: d.some(|d| d.pick(&[0.0, 71.5, 1e300, -1.0, f64::NAN])),
+        let answered = |d: &mut Self| {
+            let answer = d.pick(&[Answer::Yes, Answer::No, Answer::Unknown, Answer::Done]);
+            let since_s = d.some(|d| d.pick(&[0.0, 71.5, 1e300, -1.0, f64::NAN]));
+            Answered::new(answer, d.text(), since_s)
         };
         Questions {
             job: answered(self),

@@ -271,16 +271,12 @@ pub(super) fn oom_finding(at: Mono) -> Finding {
 pub(super) fn stuck(onset: Mono, silent_s: u64) -> Questions {
     let since_s = Some(Duration::from_millis(onset.0).as_secs_f64());
     Questions {
-        job: Answered {
-            answer: Answer::Yes,
-            source: "the agent reports a job".to_owned(),
-            since_s: Some(34.0),
-        },
-        moves: Answered {
-            answer: Answer::No,
-            source: format!("a step {silent_s} s ago, and nothing of the job since"),
+        job: Answered::new(Answer::Yes, "the agent reports a job", Some(34.0)),
+        moves: Answered::new(
+            Answer::No,
+            format!("a step {silent_s} s ago, and nothing of the job since"),
             since_s,
-        },
+        ),
         waits: Waits {
             answer: WaitsFor::Card,
             pid: Some(4711),

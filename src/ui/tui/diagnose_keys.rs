@@ -83,7 +83,7 @@ impl UiState {
                 format!("{}, no event behind it: {}", rule.verdict, rule.why)
             }
             Some(Item::Question(asked)) => {
-                format!("{} {}: {}", asked.name, asked.answer, asked.source)
+                format!("{}: {}", asked.name, asked.words())
             }
             Some(_) => "no event is behind this row".to_owned(),
         };

@@ -246,7 +246,7 @@ def check_ended_by_us(reader):
 
 def check_alone(cell, work, reader, _onset, result):
     wrong = check_ended_by_us(reader)
-    # that a program ended with an error is no alarm where that is its right end
+    # where a program ends with an error by right, its failure does not count as an alarm
     ends_badly = cell.expect.exit_status not in (0, None)
     alarms = [v for v in reader.verdicts if v["health"] in HUNG and v["id"] not in cell.expect.verdicts
               and not (ends_badly and v["health"] == "failed")]
