@@ -15,18 +15,20 @@
 //! | --- | --- | --- |
 //! | `model` | std, serde | anything of ours, clocks, I/O |
 //! | `forecast` | `model` | anything else of ours, I/O, clocks, threads |
-//! | `detect`, `policy` | `model`, `forecast` (`policy` also `profile`'s types) | each other, I/O, clocks, threads |
+//! | `causes` | `model` | anything else of ours, I/O, clocks, threads |
+//! | `detect`, `policy` | `model`, `forecast`, `causes` (`policy` also `profile`'s types) | each other, I/O, clocks, threads |
 //! | `profile` | `model` | clocks; I/O only in `catalog` |
-//! | `run` | `model`, `forecast`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
+//! | `run` | `model`, `forecast`, `causes`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |
 //! | `agent` | `model`, `profile` | anything else of ours |
-//! | `telemetry`, `workload`, `supervise`, `record`, `doctor`, `vault` | `model`, `profile`; `supervise` also `workload` | `run`, `ui`, `detect`, `policy` |
-//! | `ui` | `model`, `forecast`'s views, `run::snapshot`, `profile`, the reports of `doctor` and `diagnose` | `telemetry`, `workload`, `supervise` |
+//! | `telemetry`, `workload`, `supervise`, `record`, `doctor`, `vault` | `model`, `profile`; `supervise` also `workload`, `doctor` its `AdapterKind` | `run`, `ui`, `detect`, `policy` |
+//! | `ui` | `model`, `forecast`'s views, `run::snapshot`, `profile`, the reports of `doctor` and `diagnose`, the names of programs in `workload::adapter` | `telemetry`, `supervise`, the rest of `workload` |
 //! | `diagnose` | all but `ui`, `cli` | |
 //! | `cli` | all | |
 //!
 //! `tests/layering.rs` enforces the table.
 
 pub mod agent;
+pub mod causes;
 pub mod cli;
 pub mod detect;
 pub mod diagnose;

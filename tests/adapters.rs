@@ -1,6 +1,9 @@
 //! Adapters over captured logs (tests/logs: tiny runs of real diffusers classes on a
 //! CPU, both streams in one file) and over short logs of the programs' wordings.
 
+#[path = "adapters/programs.rs"]
+mod programs;
+
 use std::time::Instant;
 
 use framepack_tui::model::{Event, FindMark, JobChange, Line, PhaseChange, Stream};

@@ -269,6 +269,7 @@ async fn a_flood_neither_blocks_signals_nor_grows() {
         .iter()
         .map(|e| match e {
             ChildEvent::DroppedLines(n) => *n,
+            ChildEvent::Flood(flood) => flood.lines,
             _ => 0,
         })
         .sum();

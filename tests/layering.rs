@@ -30,15 +30,16 @@ mod tests {
     }
 
     /// The table of `src/lib.rs`. `a::b`: only that part of the layer.
-    const LAYERS: [Layer; 16] = [
+    const LAYERS: [Layer; 17] = [
         layer("model", &[], true),
         layer("forecast", &["model"], true),
-        layer("detect", &["model", "forecast"], true),
-        layer("policy", &["model", "forecast", "profile"], true),
+        layer("causes", &["model"], true),
+        layer("detect", &["model", "forecast", "causes"], true),
+        layer("policy", &["model", "forecast", "causes", "profile"], true),
         layer("profile", &["model"], true),
         layer(
             "run",
-            &["model", "forecast", "detect", "policy", "profile"],
+            &["model", "forecast", "causes", "detect", "policy", "profile"],
             true,
         ),
         layer("agent", &["model", "profile"], false),
@@ -46,7 +47,11 @@ mod tests {
         layer("workload", &["model", "profile"], false),
         layer("supervise", &["model", "profile", "workload"], false),
         layer("record", &["model", "profile"], false),
-        layer("doctor", &["model", "profile"], false),
+        layer(
+            "doctor",
+            &["model", "profile", "workload::adapter::AdapterKind"],
+            false,
+        ),
         layer("vault", &["model", "profile"], false),
         layer(
             "ui",
@@ -60,13 +65,16 @@ mod tests {
                 "doctor::report",
                 "doctor::facts",
                 "diagnose::report",
+                // what a program is called, and how its queue goes on
+                "workload::adapter::title_of",
+                "workload::adapter::queue_waits_for_user",
             ],
             false,
         ),
         layer(
             "diagnose",
             &[
-                "model", "detect", "policy", "run", "profile", "workload", "record",
+                "model", "causes", "detect", "policy", "run", "profile", "workload", "record",
             ],
             false,
         ),

@@ -232,6 +232,146 @@ fn settings_of_the_agent_are_judged_when_a_profile_is_read() {
     );
 }
 
+#[test]
+fn a_list_of_sd_next_is_judged_name_by_name() {
+    let list: Vec<(&str, &str)> = include_str!("profile/sdnext.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_once('=').unwrap())
+        .collect();
+    assert_eq!(list.len(), 61);
+    let set = list.iter().filter(|(_, value)| !value.is_empty());
+    let lines: Vec<String> = set.map(|(n, v)| format!("{n} = \"{v}\"")).collect();
+    let found = problems_of(&format!("[env.set]\n{}\n", lines.join("\n")));
+    let code = |code: &str| -> Vec<&String> {
+        let with = |p: &&String| p.contains(&format!(": {code}: "));
+        found.iter().filter(with).collect()
+    };
+    for errors in ["K101", "K103"] {
+        assert_eq!(code(errors), Vec::<&String>::new());
+    }
+    let idle = code("K102");
+    for name in [
+        "MIOPEN_CONVOLUTION_MAX_WORKSPACE",
+        "MIOPEN_DEBUG_ENABLE",
+        "PYTORCH_ROCM_USE_ROCBLAS",
+        "PYTORCH_HIPBLASLT_DISABLE",
+        "PYTORCH_TUNABLEOP_CACHE_DIR",
+    ] {
+        let with = idle.iter().filter(|p| p.contains(&format!("`{name}`")));
+        assert_eq!(with.count(), 1, "{name}: {idle:?}");
+    }
+    assert_eq!(idle.len(), 5, "{idle:?}");
+    for (name, _) in list.iter().filter(|(_, value)| value.is_empty()) {
+        assert!(knob::knob(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn what_other_recipes_set_is_known() {
+    for name in [
+        "ROCBLAS_USE_HIPBLASLT",
+        "FLASH_ATTENTION_TRITON_AMD_ENABLE",
+        "HIPBLASLT_LOG_MASK",
+        "HIPBLASLT_LOG_FILE",
+        "TRITON_CACHE_DIR",
+    ] {
+        assert!(knob::knob(name).is_some_and(|k| !k.no_effect), "{name}");
+    }
+    assert!(knob::knob("MIOPEN_WORKSPACE_MAX").is_some_and(|k| k.no_effect));
+}
+
+#[test]
+fn a_variable_that_came_later_than_the_tested_rocm_is_a_warning() {
+    let with = |rocm: &str| {
+        problems_of(&format!(
+            "[tested]\nrocm = \"{rocm}\"\n[env.set]\nMIOPEN_NAIVE_DISABLE_IF_ALT = \"1\"\n"
+        ))
+    };
+    let found = with("7.11.0");
+    assert!(
+        found.len() == 1
+            && found[0].contains(
+                "K102: `MIOPEN_NAIVE_DISABLE_IF_ALT` is read from ROCm 7.14 on; [tested] names ROCm 7.11.0"
+            ),
+        "{found:?}"
+    );
+    for rocm in ["7.14", "10.0.0", "unknown"] {
+        assert_eq!(with(rocm), Vec::<String>::new(), "{rocm}");
+    }
+}
+
+#[test]
+fn memory_that_a_card_of_24_gb_does_not_have_is_a_warning() {
+    let card = "[match]\nvram_max = \"25 GiB\"\n";
+    let framepack = |kept: &str| {
+        problems_of(&format!(
+            "{card}[workload]\nadapter = \"framepack\"\n[workload.settings]\npreserved_memory = \"{kept}\"\n"
+        ))
+    };
+    for kept in ["12 GiB", "15.5 GiB", "6 GiB"] {
+        let found = framepack(kept);
+        assert!(
+            found.len() == 1 && found[0].contains("K105: FramePack keeps only"),
+            "{kept}: {found:?}"
+        );
+    }
+    for kept in ["16 GiB", "18 GiB", "19 GiB", "+1 GiB"] {
+        assert_eq!(framepack(kept), Vec::<String>::new(), "{kept}");
+    }
+    let other = format!(
+        "{card}[workload]\nadapter = \"comfyui\"\n[workload.settings]\npreserved_memory = \"2 GiB\"\n"
+    );
+    assert_eq!(problems_of(&other), Vec::<String>::new(), "ComfyUI's own");
+    let high = |most: &str| {
+        problems_of(&format!(
+            "[match]\nvram_max = \"{most}\"\n[workload]\nadapter = \"comfyui\"\nargs = [\"--highvram\"]\n"
+        ))
+    };
+    let found = high("25 GiB");
+    assert!(
+        found.len() == 1 && found[0].contains("K105: `--highvram` keeps every model on a card"),
+        "{found:?}"
+    );
+    assert_eq!(high("49 GiB"), Vec::<String>::new());
+}
+
+#[test]
+fn ck_is_switched_off_only_where_miopen_has_it() {
+    let profile = catalog().get("generic-amd").unwrap();
+    let place = |id: &str| profile.ladder.iter().position(|r| r.id.value == id);
+    let rung = &profile.ladder[place("ck_off").unwrap()];
+    assert_eq!(rung.rocm_min.as_ref().map(|at| at.value), Some([7, 11]));
+    let gfx: Vec<&str> = rung.gfx.iter().flatten().map(|g| &*g.value).collect();
+    assert!(gfx.contains(&"gfx1100") && gfx.contains(&"gfx1201"));
+    assert!(!gfx.contains(&"gfx1103"), "left out by MIOpen's list");
+    assert!(place("ck_off") < place("tiled_vae"));
+    let found = problems_of("[[ladder]]\nid = \"ck_off\"\nrocm_min = \"new\"\n");
+    assert!(
+        found.len() == 1 && found[0].contains("P105: `new` is not a release of ROCm"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn the_safe_profile_keeps_what_the_notes_found() {
+    let profile = catalog().get("rx7900xtx-safe").unwrap();
+    let kept = &profile.workload.settings["preserved_memory"].value;
+    assert_eq!(kept, "18 GiB");
+    // ComfyUI reserves by the same setting
+    let adapter = profile.workload.adapter.as_ref();
+    assert_eq!(adapter.map(|a| &*a.value), Some("framepack"));
+    let conf = &profile.env.set["PYTORCH_HIP_ALLOC_CONF"].value.value;
+    assert_eq!(
+        conf,
+        "garbage_collection_threshold:0.8,max_split_size_mb:64"
+    );
+    let rung = profile.ladder.iter();
+    let lower = rung.clone().find(|r| r.id.value == "lower_settings");
+    let more = &lower.unwrap().settings["preserved_memory"].value;
+    assert_eq!(more, "+1 GiB", "22 GiB moved the transformer out");
+}
+
 /// Reads, judges and shows a text; none of it may panic.
 fn digest(text: String) {
     let source = Arc::new(Source {

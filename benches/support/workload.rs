@@ -199,6 +199,7 @@ impl Workload {
             total: Some(25.0),
             seconds_per_step: Some(6.01),
             sampling: true,
+            closed: false,
         }));
     }
 
@@ -372,6 +373,7 @@ fn rung(id: &str, action: ActionId, tier: Tier, unavailable: Option<&str>) -> Ru
         source: None,
         alters_result: None,
         unavailable: unavailable.map(str::to_owned),
+        acts: framepack_tui::model::Acts::default(),
     }
 }
 

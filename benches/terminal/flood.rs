@@ -118,6 +118,10 @@ impl Lines {
             match envelope.event {
                 Event::Line(l) if l.text.starts_with(printer::MARK) => lines.recorded += 1,
                 Event::Dropped { what, n } => *lines.dropped.entry(what).or_default() += n,
+                Event::Flood(flood) => {
+                    lines.recorded += flood.lines - flood.lost();
+                    *lines.dropped.entry("lines".to_owned()).or_default() += flood.lost();
+                }
                 _ => {}
             }
         }

@@ -16,13 +16,8 @@ fuzz_target!(|data: &[u8]| {
         splitter.feed(piece, now, &mut lines);
     }
     splitter.flush(&mut lines);
-    for kind in [
-        AdapterKind::Framepack,
-        AdapterKind::Comfyui,
-        AdapterKind::Diffusers,
-        AdapterKind::Generic,
-    ] {
-        let mut adapter = new(kind, &LaunchInfo::default());
+    for kind in AdapterKind::ALL {
+        let mut adapter = new(*kind, &LaunchInfo::default());
         adapter.start();
         for line in &lines {
             assert!(line.text.len() <= MAX_TEXT);

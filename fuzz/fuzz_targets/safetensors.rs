@@ -12,7 +12,8 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     // one file a process, written over
-    let path = std::env::temp_dir().join(format!("framepack-fuzz-{}.safetensors", std::process::id()));
+    let path =
+        std::env::temp_dir().join(format!("framepack-fuzz-{}.safetensors", std::process::id()));
     if std::fs::write(&path, data).is_err() {
         return;
     }

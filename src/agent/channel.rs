@@ -20,7 +20,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::install::private_dirs;
+use crate::profile::catalog::private_folder;
+
 use super::protocol::{LONGEST_ANSWER, LONGEST_LINE, Message, Said, parse};
 
 /// Messages that wait in the inbox at most.
@@ -217,7 +218,7 @@ impl Bound {
             source,
         };
         remove_dead(place);
-        let folder = private_folder(place).map_err(failed)?;
+        let folder = new_folder(place).map_err(failed)?;
         let path = folder.join("s");
         let place = Place { folder, path };
         let listener = bind(&place.path).map_err(failed)?;
@@ -265,7 +266,10 @@ impl Channel {
         if path.symlink_metadata().is_ok() {
             return;
         }
-        let made = private_dirs(folder);
+        let made = match (folder.parent(), folder.file_name()) {
+            (Some(place), Some(name)) => private_folder::make(place, Path::new(name)).map(drop),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        };
         let Ok(listener) = made.and_then(|()| UnixListener::from_std(bind(path)?)) else {
             return;
         };
@@ -294,13 +298,21 @@ fn bind(path: &Path) -> io::Result<StdListener> {
 const PREFIX: &str = "fpt-";
 
 /// A new folder that nobody else can look into, named after our process.
-fn private_folder(place: &Path) -> io::Result<PathBuf> {
+fn new_folder(place: &Path) -> io::Result<PathBuf> {
     let mut tries = 0_u32;
     loop {
-        let folder = place.join(format!("{PREFIX}{}-{tries}", std::process::id()));
+        let name = format!("{PREFIX}{}-{tries}", std::process::id());
+        let folder = place.join(&name);
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && tries < 1000 => tries += 1,
-            made => return made.map(|()| folder),
+            Err(e) => return Err(e),
+            Ok(()) => {
+                let checked = private_folder::check(place, Path::new(&name));
+                if checked.is_err() {
+                    let _ = fs::remove_dir(&folder);
+                }
+                return checked.map(|_there| folder);
+            }
         }
     }
 }

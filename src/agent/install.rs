@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::profile::catalog::private_folder;
 use crate::profile::folders::Base;
 
 // `FILES`: (path below the folder, content) of each file of src/agent/python
@@ -82,7 +83,11 @@ fn cache() -> Result<PathBuf, InstallError> {
         path: PathBuf::from("$XDG_CACHE_HOME"),
         source: io::Error::other(e),
     })?;
-    Ok(cache.join("framepack-tui").join("agent"))
+    let below = Path::new("framepack-tui/agent");
+    private_folder::make(&cache, below).map_err(|source| InstallError {
+        path: cache.join(below),
+        source,
+    })
 }
 
 /// Unpacks the agent below `dir`, unless it is there already.
@@ -152,12 +157,17 @@ pub(crate) fn private_dirs(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Where Python keeps what it compiled.
+const COMPILED: &str = "__pycache__";
+
 fn unpack(folder: &Path) -> io::Result<()> {
     private_dirs(folder)?;
     for (path, content) in FILES {
         let to = folder.join(path);
         if let Some(parent) = to.parent() {
             private_dirs(parent)?;
+            // Python would make it as the user's umask says
+            private_dirs(&parent.join(COMPILED))?;
         }
         let mut file = OpenOptions::new()
             .write(true)
@@ -172,12 +182,6 @@ fn unpack(folder: &Path) -> io::Result<()> {
 /// Whether the folder is ours alone and holds every file as the binary has it, and no
 /// other Python. (Python's own `__pycache__` may be there.)
 fn is_intact(folder: &Path) -> bool {
-    let ours = |path: &Path| {
-        path.symlink_metadata().is_ok_and(|m| {
-            let own = m.uid() == rustix::process::geteuid().as_raw();
-            own && !m.is_symlink() && m.mode() & 0o022 == 0
-        })
-    };
     let content = |(path, content): &(&str, &[u8])| {
         let path = folder.join(path);
         ours(&path) && fs::read(&path).is_ok_and(|c| c == *content)
@@ -185,16 +189,36 @@ fn is_intact(folder: &Path) -> bool {
     ours(folder) && FILES.iter().all(content) && sources(folder) == Some(FILES.len())
 }
 
-/// Files in a folder and below, without what Python compiled.
+/// Whether nobody else can change it.
+fn ours(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|m| {
+        let own = m.uid() == rustix::process::geteuid().as_raw();
+        own && !m.is_symlink() && m.mode() & 0o022 == 0
+    })
+}
+
+/// Whether what Python compiled is ours alone: it is run instead of the source.
+fn is_compiled_by_us(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    ours(folder) && entries.flatten().all(|entry| ours(&entry.path()))
+}
+
+/// Files in a folder and below, without what Python compiled; `None`: somebody else can
+/// change what is in it.
 fn sources(folder: &Path) -> Option<usize> {
     let mut n = 0;
     for entry in fs::read_dir(folder).ok()? {
         let entry = entry.ok()?;
-        if entry.file_name() == "__pycache__" {
+        if entry.file_name() == COMPILED {
+            if !is_compiled_by_us(&entry.path()) {
+                return None;
+            }
             continue;
         }
         n += match entry.file_type().ok()? {
-            t if t.is_dir() => sources(&entry.path())?,
+            t if t.is_dir() => sources(&entry.path()).filter(|_| ours(&entry.path()))?,
             _ => 1,
         };
     }
@@ -273,12 +297,19 @@ mod tests {
         let file = folder.join("fpt_agent/link.py");
         assert_eq!(mode(&file), 0o600);
         let begun = fs::metadata(&file).unwrap().ino();
-        fs::create_dir(folder.join("__pycache__")).unwrap();
-        fs::write(folder.join("__pycache__/x.pyc"), "x").unwrap();
+        let compiled = folder.join("__pycache__/x.pyc");
+        assert_eq!(mode(compiled.parent().unwrap()), 0o700);
+        fs::write(&compiled, "x").unwrap();
         assert_eq!(install_in(&dir).unwrap(), folder);
         assert_eq!(fs::metadata(&file).unwrap().ino(), begun, "used again");
 
         for harm in [
+            |f: &Path| {
+                // Python would run it in the place of the source
+                let planted = f.join("fpt_agent/__pycache__/link.pyc");
+                fs::write(&planted, "x").unwrap();
+                fs::set_permissions(planted, fs::Permissions::from_mode(0o666)).unwrap();
+            },
             |f: &Path| fs::write(f.join("fpt_agent/link.py"), "import os").unwrap(),
             |f: &Path| fs::write(f.join("torch.py"), "import os").unwrap(),
             |f: &Path| fs::remove_file(f.join("sitecustomize.py")).unwrap(),

@@ -100,7 +100,7 @@ pub enum Said {
         result: Result<Value, String>,
     },
     /// The process ends by itself.
-    Bye,
+    Bye(Box<AgentBeat>),
     /// A type, or a word in it, that this version does not know.
     Unknown {
         /// The type.
@@ -163,7 +163,7 @@ fn said(kind: &str, m: &Fields<'_>) -> Option<Said> {
                 _ => Err(job_error().unwrap_or_else(|| "no reason was given".to_owned())),
             },
         },
-        "bye" => Said::Bye,
+        "bye" => Said::Bye(Box::new(beat(m))),
         other => Said::Note(note(other, m)?),
     })
 }
@@ -226,6 +226,7 @@ fn note(kind: &str, m: &Fields<'_>) -> Option<AgentWord> {
             version: m.word("version"),
             hip: m.text("hip", WORD),
             cuda: m.text("cuda", WORD),
+            find_dbs: m.words("find_dbs"),
         },
         "dropped" => AgentWord::Dropped { n: m.whole("n")? },
         _ => return None,
@@ -305,6 +306,15 @@ impl Fields<'_> {
 
     fn word(&self, key: &str) -> String {
         self.text(key, WORD).unwrap_or_default()
+    }
+
+    fn words(&self, key: &str) -> Option<Vec<String>> {
+        let list = self.0.get(key)?.as_array()?.iter().take(MEMBERS);
+        Some(
+            list.filter_map(Value::as_str)
+                .map(|w| cut(w, WORD))
+                .collect(),
+        )
     }
 
     fn sentence(&self, key: &str) -> String {

@@ -223,9 +223,13 @@ impl Tracker {
                 }
                 out.push(note(pid, word));
             }
-            Said::Bye => {
+            Said::Bye(last) => {
                 if let Some(p) = self.processes.get_mut(&pid) {
                     p.said_bye = true;
+                }
+                // the counts since the last heartbeat that was passed on
+                if last.tiers.keys().any(|name| !name.contains(".native.")) {
+                    out.push(note(pid, AgentWord::Beat(last)));
                 }
             }
             Said::Hello(_) | Said::Reply { .. } | Said::Unknown { .. } => {}
@@ -281,6 +285,7 @@ impl Tracker {
             total,
             seconds_per_step: None,
             sampling: matches!(phase, Some(Phase::Sampling | Phase::Delight)),
+            closed: false,
         };
         let news = p.bar.as_ref().is_none_or(|(at, told)| {
             let same = told.what == bar.what && told.total == bar.total;

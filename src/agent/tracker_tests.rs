@@ -471,3 +471,15 @@ fn a_phase_whose_message_was_lost_is_known_by_the_heartbeats() {
     assert_eq!(w.say(7, &unknown), ["agent phase"]);
     assert_eq!(w.say(7, &unknown), Vec::<String>::new());
 }
+
+#[test]
+fn the_last_counts_of_lower_tiers_come_with_the_goodbye() {
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    let native = r#"{"type":"bye","calls":9,"tiers":{"conv3d.native.ok":9}}"#;
+    assert_eq!(w.say(7, native), Vec::<String>::new());
+    let mut w = World::new(false);
+    w.say(7, HELLO);
+    let lower = r#"{"type":"bye","calls":9,"tiers":{"conv3d.native.ok":5,"conv3d.cpu.ok":4}}"#;
+    assert_eq!(w.say(7, lower), ["7 beat"]);
+}

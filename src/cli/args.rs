@@ -108,7 +108,7 @@ pub(super) struct RunArgs {
     #[arg(skip)]
     pub(super) own: Option<OwnWorker>,
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required = true, value_name = "CMD", value_parser = command_word())]
     pub(super) command: Vec<String>,
 }
 
@@ -220,9 +220,37 @@ pub(super) struct ExportArgs {
     /// Replace a file of that name
     #[arg(long, short)]
     pub(super) force: bool,
-    /// Leave prompts in
-    #[arg(long)]
+    /// Add console lines, arguments, values of variables, paths, names, stacks and other
+    /// evidence, less what looks like a secret or a prompt; `--with-text=all` leaves prompts in
+    #[arg(
+        long,
+        value_name = "WHICH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "searched"
+    )]
+    pub(super) with_text: Option<WithText>,
+    /// Do not ask whether the text may go out
+    #[arg(long, requires = "with_text")]
+    pub(super) yes: bool,
+    /// The former name of `--with-text=all`
+    #[arg(long, hide = true)]
     pub(super) with_prompt: bool,
+}
+
+/// A word of a command, which may be any bytes.
+fn command_word() -> impl clap::builder::TypedValueParser<Value = String> {
+    use clap::builder::TypedValueParser;
+    clap::builder::OsStringValueParser::new().map(|word| crate::model::os_text::from_os(&word))
+}
+
+/// Which free text goes into an exported file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum WithText {
+    /// All but what looks like a secret or a prompt
+    Searched,
+    /// The same with prompts
+    All,
 }
 
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -329,8 +357,8 @@ pub(super) struct DiagnoseArgs {
 }
 
 const DIAGNOSE_HELP: &str = "\
-A record and a case are judged to their end by today's rules. Text without times shows
-only what it says: a hang cannot be seen in it.
+A record and a case are judged to their end by today's rules. A pasted text shows
+only what it says: a hang shows in it where its lines have times.
 
 Exit codes: 0 judged, whatever the verdict; 64 usage, 65 a file is broken, of another
 version or no text, 66 no such run or file.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use framepack_engine::worker as engine;
+use rustix::io::Errno;
 
 use crate::diagnose::InputError;
 use crate::model::Bytes;
@@ -17,6 +18,8 @@ use super::worker::CudaError;
 
 /// Exit code of a usage error.
 pub(super) const USAGE: u8 = 64;
+/// Exit code where the system has no room for what every program needs.
+pub(super) const SHORTAGE: u8 = 71;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +41,14 @@ pub enum CliError {
         /// What there is.
         there: String,
     },
+    /// The former option for prompts.
+    #[error("--with-prompt is gone: free text, prompts among it, goes out with --with-text=all")]
+    WithPrompt,
+    /// Free text may go out only on a person's word.
+    #[error(
+        "no file was written: free text goes out only once you agree; add --yes to agree, or leave --with-text away"
+    )]
+    TextNotConfirmed,
     /// The cap is larger than the card.
     #[error(
         "the VRAM cap of {cap} ({origin}) is above the card's {total}; give a smaller one with --cap"
@@ -169,9 +180,6 @@ pub enum CliError {
     /// The vault holds no latents.
     #[error("there are no whole latents in the vault; `framepack-tui vault` lists what is there")]
     NoLatents,
-    /// A name that cannot stand in a record.
-    #[error("the name {} is no UTF-8 text: give the file another one", .0.display())]
-    NotText(PathBuf),
     /// The start screen has nothing to be drawn on.
     #[error(
         "the start screen needs a terminal; use --plain to print what is there, or `framepack-tui run -- COMMAND` to start a generation"
@@ -198,9 +206,21 @@ fn lines(problems: &[Problem]) -> String {
     all.join("\n")
 }
 
+/// Whether there is no room for one more file, process or piece of memory.
+pub(super) fn is_shortage(e: &std::io::Error) -> bool {
+    let errno = Errno::from_io_error(e);
+    matches!(
+        errno,
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN)
+    )
+}
+
 impl CliError {
     /// The exit code, part of the contract.
     pub fn exit_code(&self) -> u8 {
+        if self.is_shortage() {
+            return SHORTAGE;
+        }
         match self {
             Self::Profile(e) => e.exit_code(),
             Self::Watch(e) => e.exit_code(),
@@ -225,12 +245,32 @@ impl CliError {
             | Self::NoSuchEntry(_)
             | Self::NoLatents
             | Self::NoRuns => 66,
-            Self::NoTerminal | Self::NotText(_) | Self::Export(_) | Self::TimeScale { .. } => USAGE,
+            Self::NoTerminal
+            | Self::Export(_)
+            | Self::WithPrompt
+            | Self::TextNotConfirmed
+            | Self::TimeScale { .. } => USAGE,
             Self::CapAboveCard { .. } | Self::NoRoom { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,
             Self::Store(_) | Self::Vault(_) | Self::System { .. } => 70,
         }
+    }
+
+    /// Whether the system has no room for one more of what every program needs: open files,
+    /// processes, memory.
+    fn is_shortage(&self) -> bool {
+        if let Self::System { why, .. } = self {
+            return is_shortage(why);
+        }
+        let mut error: Option<&dyn std::error::Error> = Some(self);
+        while let Some(e) = error {
+            if e.downcast_ref::<std::io::Error>().is_some_and(is_shortage) {
+                return true;
+            }
+            error = e.source();
+        }
+        false
     }
 
     /// The message as it is printed: a profile's problems with their source lines.

@@ -5,7 +5,6 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jiff::Zoned;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -20,6 +19,7 @@ use crate::ui::plain::cards_text;
 
 use super::CliError;
 use super::args::GpusArgs;
+use super::clock;
 use super::run::machine;
 
 /// Longest wait for the first answer of every source: a second opinion comes from a
@@ -103,7 +103,7 @@ impl Look {
 
     /// The readings of now, to be printed. `again`: others were printed before.
     fn now(&self, again: bool) -> String {
-        let now = Zoned::now();
+        let now = clock::now();
         let sample = ours(self.sampler.sample(), self.only.as_ref());
         if self.json {
             let wall_clock = now.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string();

@@ -1,6 +1,7 @@
 //! The command line: the composition root.
 
 mod args;
+mod clock;
 mod diagnose;
 mod doctor;
 mod error;
@@ -37,6 +38,13 @@ pub fn main() -> ExitCode {
         Ok(args) => args,
         Err(e) => return usage(&e),
     };
+    if let Err(why) = have_descriptors() {
+        let _ = writeln!(
+            io::stderr(),
+            "failed to open {DESCRIPTORS} files at once: {why}; allow more of them (`ulimit -n`)"
+        );
+        return ExitCode::from(error::SHORTAGE);
+    }
     let done = match args.command {
         None => start::main(args.start),
         Some(Subcommand::Run(run)) => run::main(*run),
@@ -72,6 +80,22 @@ fn survive_file_limits() {
     let came = Arc::new(AtomicBool::new(false));
     // whatever forbids it, nothing else is lost
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, came);
+}
+
+/// Files that are open at once in a run with a screen.
+const DESCRIPTORS: usize = 48;
+
+/// Whether there is room for what a run opens: with a full table the first thing that fails
+/// may be one that cannot say so.
+fn have_descriptors() -> io::Result<()> {
+    let opened: io::Result<Vec<_>> = (0..DESCRIPTORS)
+        .map(|_| std::fs::File::open("/dev/null"))
+        .collect();
+    match opened {
+        Err(e) if error::is_shortage(&e) => Err(e),
+        // a machine without /dev/null has other worries
+        _ => Ok(()),
+    }
 }
 
 /// Help and version go to stdout with 0; anything else is a usage error.

@@ -92,7 +92,20 @@ impl Alarm {
         recovered
     }
 
-    const fn suspect(signs: Signs, confirmed: u8, last: Option<Mono>, now: Mono) -> Self {
+    /// The signs of what is suspected or sure.
+    pub(super) const fn signs(&self) -> Option<&Signs> {
+        match self {
+            Self::Quiet => None,
+            Self::Suspect { signs, .. } | Self::Hung { signs, .. } => Some(signs),
+        }
+    }
+
+    pub(super) const fn suspect(
+        signs: Signs,
+        confirmed: u8,
+        last: Option<Mono>,
+        now: Mono,
+    ) -> Self {
         Self::Suspect {
             signs,
             confirmed,

@@ -99,27 +99,4 @@ impl Detector {
         self.alarm = Alarm::Quiet;
         self.warning = Warning::default();
     }
-
-    /// The user says that the present alarm is false: the rule's limit rises.
-    pub fn false_alarm(&mut self, now: Mono) {
-        let verdict = match &self.alarm {
-            Alarm::Hung { signs, .. } => Some(signs.verdict),
-            Alarm::Suspect { signs, .. } if !self.warning.is_fault() => Some(signs.verdict),
-            _ => self.warning.signs().map(|s| s.verdict),
-        };
-        if let Some(v) = verdict {
-            self.raise_limit(v);
-        }
-        self.grant(now);
-    }
-
-    /// Begins every window anew: the user wants to wait.
-    pub fn grant(&mut self, now: Mono) {
-        self.cut(now);
-        if let Some(find) = &mut self.context.find {
-            find.state.advanced = now;
-        }
-        self.granted = now;
-        self.calm_down();
-    }
 }

@@ -7,6 +7,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::causes::Evidence;
 use crate::model::{
     AgentWord, Cite, CiteKind, Event, GpuId, GpuSample, MiopenRelease, Mono, Phase, PhaseChange,
     ProcSample, Progress, Speaker,
@@ -14,6 +15,7 @@ use crate::model::{
 
 use self::words::{event_cite, line_cite};
 use super::after_bar::AfterBar;
+use super::chain::Chain;
 use super::errors::Errors;
 use super::facts::OpenFind;
 use super::job::Job;
@@ -67,7 +69,15 @@ pub(super) struct Context {
     /// Where a result was first said to be no valid one.
     pub(super) spoilt_in: Option<(Phase, Option<u32>)>,
     errors: Errors,
+    /// What the lines show of causes.
+    pub(super) evidence: Evidence,
     frames: Frames,
+    /// The exceptions of the failure at hand, the first first.
+    pub(super) chain: Chain,
+    /// A line at the level of an error that nothing has outlived, and how many came after it.
+    level_error: Option<(Cite, u32)>,
+    /// The program reported a result, and no step of another job came since.
+    delivered: bool,
     cards: Cards,
     pub(super) trouble: Trouble,
     /// A model was only moved off the card in part, not taken off.
@@ -116,7 +126,11 @@ impl Context {
             printed: None,
             spoilt_in: None,
             errors: Errors::default(),
+            evidence: Evidence::default(),
             frames: Frames::default(),
+            chain: Chain::default(),
+            level_error: None,
+            delivered: false,
             cards: Cards::default(),
             trouble: Trouble::default(),
             kept_on_card: None,
@@ -188,15 +202,18 @@ impl Context {
             Event::Progress(p) => self.observe_progress(now, from, p),
             Event::Artefact(_) if !self.may_be_of_before(now, from) && !self.has_failed() => {
                 self.errors.survived();
+                self.evidence.survived();
             }
             // another tier did it: what MIOpen or torch printed about the one before is past
-            Event::Agent(note) => {
-                if let AgentWord::Conv(conv) = &note.word
-                    && conv.what == "chosen"
-                {
+            Event::Agent(note) => match &note.word {
+                AgentWord::Conv(conv) if conv.what == "chosen" => {
                     self.survived(now, Some(Speaker::Agent));
                 }
-            }
+                AgentWord::Torch { hip: Some(hip), .. } => {
+                    self.release.learn(MiopenRelease::of_hip(hip));
+                }
+                _ => {}
+            },
             Event::Job(change) => self.observe_job(now, seq, from, change),
             Event::Find(mark) => self.observe_find(now, seq, mark),
             Event::Kernel { text } => {
@@ -205,6 +222,7 @@ impl Context {
                     ..event_cite(now, seq, text)
                 };
                 self.trouble.line(&cite, &self.cards, &self.pids);
+                self.evidence.observe(text, &cite, |_| true);
             }
             _ => {}
         }
@@ -221,6 +239,11 @@ impl Context {
     }
 
     fn observe_phase(&mut self, now: Mono, from: Option<Speaker>, p: &PhaseChange) {
+        // the phase that the line of the result begins comes after it
+        self.delivered &= matches!(
+            p.phase,
+            Phase::Save | Phase::Done | Phase::Idle | Phase::Unknown
+        );
         let after = matches!(p.phase, Phase::VaeDecode | Phase::Idle);
         self.after_bar = self.after_bar.filter(|_| after);
         if p.phase != self.phase || p.section != self.section {
@@ -240,7 +263,7 @@ impl Context {
             self.compiling &=
                 self.phase == Phase::Unknown || prepares(self.phase) || prepares(p.phase);
             if self.job.in_flight() {
-                self.errors.outlived(now);
+                self.step_ended(now);
             }
         }
         let falls_back = p.on_cpu && !self.announced_cpu;
@@ -258,6 +281,7 @@ impl Context {
 
     fn observe_progress(&mut self, now: Mono, from: Option<Speaker>, p: &Progress) {
         self.find = None;
+        self.delivered = false;
         let total = p.total.filter(|t| p.sampling && *t > 0.0);
         self.bar_ended = total.filter(|t| p.done >= *t).map(|_| now);
         // the job went on after an error: the error was survived. A repaint of the same count

@@ -31,13 +31,21 @@ impl Detector {
             Some(_) => c.seen_at_end(now),
             None => c.seen(now),
         };
+        // a job that nobody declared failed has no words but what was printed
+        let words = c
+            .words_of_failure()
+            .or_else(|| c.printed.as_ref().filter(|_| status.is_none()))
+            .or_else(|| c.level_error());
+        let (exception, followed) = match words.and_then(|w| c.chain.of(w)) {
+            Some((first, later)) => (Some(first), later),
+            None => (words, &[][..]),
+        };
         let end = rule::judge_end(&EndFacts {
             status,
             seen,
-            // a job that nobody declared failed has no words but what was printed
-            exception: c
-                .words_of_failure()
-                .or_else(|| c.printed.as_ref().filter(|_| status.is_none())),
+            exception,
+            followed,
+            cpu_only: c.cpu_only.as_ref().filter(|_| c.job.in_flight()),
             oom_killer: c.trouble.oom(now, killed),
             spoilt: c.spoilt(),
         });

@@ -11,7 +11,7 @@ use super::signature::{Rank, Reported};
 /// Kinds of errors kept at a time.
 const MOST: usize = 16;
 /// Text of optional parts explains a failure only where it comes with it.
-const WITH: Duration = Duration::from_secs(2);
+pub(super) const WITH: Duration = Duration::from_secs(2);
 /// An error this long before an exception that does not speak of it is another story.
 const SAME_STORY: Duration = Duration::from_secs(10);
 /// An end this long after an error is another story, once the program has gone on.
@@ -53,9 +53,13 @@ impl Entry {
         self.rank = self.rank.max(rank);
     }
 
-    /// Higher explains more; of equal ranks the earlier.
-    fn weight(&self) -> (Rank, std::cmp::Reverse<u64>) {
-        (self.rank, std::cmp::Reverse(self.seen.first.seq))
+    /// Higher explains more; of equal ranks what is more than an error of the program, then what
+    /// cannot be said of an optional part, then the earlier.
+    fn weight(&self) -> (Rank, bool, bool, std::cmp::Reverse<u64>) {
+        let names = self.seen.verdict != VerdictId::AppError;
+        let seq = std::cmp::Reverse(self.seen.first.seq);
+        // an extension that does not load is survived, lack of memory is not
+        (self.rank, names, !self.is_weak(), seq)
     }
 
     /// What may be said of an optional part, or of a result that is saved all the same.
@@ -189,6 +193,9 @@ impl Errors {
         let failed = self.exception_at.unwrap_or(now);
         self.entries.iter().filter(move |e| {
             let before = failed.since(e.seen.last.at);
+            if e.rank == Rank::Warning && self.exception_at.is_none() {
+                return false;
+            }
             if e.is_weak() {
                 return before <= WITH
                     && (e.seen.verdict != VerdictId::NanOutput || e.rank >= Rank::Specific);
@@ -204,7 +211,9 @@ impl Errors {
     /// talking does not explain it.
     pub(super) fn causes_of_end(&self, now: Mono) -> impl Iterator<Item = &Entry> {
         let after = self.after;
+        let warned = self.entries.iter().filter(|e| e.rank == Rank::Warning);
         self.causes(now)
+            .chain(warned.filter(|_| self.exception_at.is_none()))
             .filter(move |e| after <= AFTERMATH || now.since(e.seen.last.at) <= LONG_BEFORE)
     }
 

@@ -12,6 +12,7 @@ use super::agent::Agent;
 use super::channels::Channels;
 use super::context::Stays;
 pub(crate) use super::find::OpenFind;
+use super::grant::Grant;
 use super::helpers::Helpers;
 use super::job::JobAnswer;
 use super::learn::Learned;
@@ -78,6 +79,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) card_meant: bool,
     /// When the user last granted more time.
     pub(crate) granted: Mono,
+    /// What that was, where the job does not move.
+    pub(crate) grant: Grant,
     /// Raised limits, rule by rule (R6).
     pub(crate) ratchets: &'a BTreeMap<VerdictId, f64>,
     pub(crate) limits: &'a Limits,
@@ -119,6 +122,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) only_loaded: bool,
     /// The holder waits for a lock of a process that does not live.
     pub(crate) lock_is_orphaned: bool,
+    /// Nothing of the job is open, so that it may be over.
+    pub(crate) between_phases: bool,
     /// The bytes of the peer that the holder waits for have no count.
     pub(crate) peer_is_uncounted: bool,
     /// When the attempt began.

@@ -5,11 +5,16 @@
 //! and end one. An operation, a job or a phase that the agent of any process reports
 //! contradicts "no job".
 
+use std::time::Duration;
+
 use crate::model::{Mono, Phase, ProcSample, Sample, WaitsFor};
 
 use super::Detector;
 use super::probes::Probes;
 use super::thresholds::secs;
+
+/// A bar that becomes full this soon after the result was written counted up to it.
+const SAME_END: Duration = Duration::from_secs(2);
 
 /// Whether a job is in flight, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +153,7 @@ impl Detector {
         if let Some(job) = self.agent.job() {
             return answer(Job::InFlight(job.since), job.source);
         }
-        let open = self.is_anything_open();
+        let open = self.is_anything_open(now);
         match self.context.job {
             Job::InFlight(_) if !open && self.serves_idle(now) => answer(
                 Job::Waiting(now),
@@ -202,10 +207,30 @@ impl Detector {
     }
 
     /// Whether a phase, a bar or a search is open by the words of the program.
-    pub(super) fn is_anything_open(&self) -> bool {
+    pub(super) fn is_anything_open(&self, now: Mono) -> bool {
         let c = &self.context;
-        let phase = c.phase.says_something() && !matches!(c.phase, Phase::Idle | Phase::Done);
-        phase || c.find.is_some() || self.pace.is_unfilled()
+        let phase = self.phase_in_flight(now);
+        let phase = phase.says_something() && !matches!(phase, Phase::Idle | Phase::Done);
+        phase || c.find.is_some() || (self.pace.is_unfilled() && !self.was_left(now))
+    }
+
+    /// Whether nothing of the job is open: by its words and readings alone it may be over.
+    pub(super) fn is_between_phases(&self, now: Mono) -> bool {
+        self.agent.job().is_none() && !self.is_anything_open(now)
+    }
+
+    /// Whether the steps of a server were left before their bar was full: its user cancelled
+    /// the job. A script whose loop ends early goes on with the same job.
+    fn was_left(&self, now: Mono) -> bool {
+        self.pace.is_closed() && (self.program.serves || self.probes.listens(now))
+    }
+
+    /// The phase, but for steps that were left: what follows them is not known.
+    pub(super) fn phase_in_flight(&self, now: Mono) -> Phase {
+        match self.context.phase {
+            Phase::Sampling if self.was_left(now) => Phase::Unknown,
+            phase => phase,
+        }
     }
 
     /// Whether the tree is a server that waits for a client: the thread of the job, or that
@@ -244,7 +269,8 @@ impl Detector {
         let sections = c.section.zip(c.sections);
         let all = sections.is_none_or(|(done, total)| done >= total);
         let counter = self.movement.at(super::movement::Source::Counter);
-        all && written >= counter && self.probes.written(now).is_none()
+        // the last count of the bar and the file come by two ways
+        all && counter.since(written) <= SAME_END && self.probes.written(now).is_none()
     }
 
     /// Whether a server whose jobs have no words of their own works: its card has worked for

@@ -8,13 +8,16 @@ mod agent;
 mod alarm;
 mod assess;
 mod card;
+mod chain;
 mod channels;
 mod context;
 mod core_busy;
 mod end;
 mod errors;
+mod explain;
 mod facts;
 mod find;
+mod grant;
 mod helpers;
 mod job;
 mod kernel;
@@ -48,7 +51,7 @@ use std::collections::BTreeMap;
 use crate::forecast::Card;
 use crate::model::{
     AgentBeat, AgentOp, Baselines, BusyTrust, Envelope, Event, GpuId, IdleBaseline, JobChange,
-    Limits, Mono, Speaker, Vendor, VerdictId, Waits,
+    Limits, MiopenRelease, Mono, Speaker, Vendor, VerdictId, Waits,
 };
 
 use agent::Agent;
@@ -58,6 +61,7 @@ use card::CardLevels;
 use channels::Channels;
 use context::Context;
 use facts::Facts;
+use grant::Grant;
 use helpers::Helpers;
 pub use job::Job;
 use job::{JobAnswer, Signs};
@@ -70,9 +74,11 @@ use pause::Pause;
 use placement::Placement;
 use pressure::Pressure;
 use probes::Probes;
+pub(crate) use rule::span;
 pub use threads::Working;
 use thresholds::secs;
 pub use thresholds::{Field, Thresholds};
+pub use trouble::says_that_the_card_comes_back;
 use trust::Doing;
 use warning::Warning;
 
@@ -134,8 +140,8 @@ pub struct Detector {
     ratchets: BTreeMap<VerdictId, f64>,
     alarm: Alarm,
     warning: Warning,
-    /// The user granted more time.
-    granted: Mono,
+    /// What the user granted last.
+    grant: Grant,
     /// `seq` of the envelope with the last activity, and of the last envelope.
     active_seq: u64,
     last_seq: u64,
@@ -174,7 +180,7 @@ impl Detector {
             ratchets: BTreeMap::new(),
             alarm: Alarm::Quiet,
             warning: Warning::default(),
-            granted: Mono::ZERO,
+            grant: Grant::default(),
             active_seq: 0,
             last_seq: 0,
             last_at: Mono::ZERO,
@@ -226,6 +232,7 @@ impl Detector {
         self.placement = self.placement.begin();
         self.learned.begin(now);
         self.attempt_since = now;
+        self.grant = Grant::default();
         self.life = Life::Running;
         self.helpers = Helpers::None;
         self.pause.end();
@@ -326,7 +333,7 @@ impl Detector {
             self.context.failed_by_agent(now, why);
         }
         self.observe_movement(env, says_something);
-        if !matches!(env.event, Event::Line(_) | Event::Tick) {
+        if !matches!(env.event, Event::Line(_) | Event::Flood(_) | Event::Tick) {
             self.answer_job(now);
         }
         let active = self.movement.last().0;
@@ -460,6 +467,11 @@ impl Detector {
         self.agent.op(now)
     }
 
+    /// Which ROCm and MIOpen, as far as the program told.
+    pub const fn release(&self) -> MiopenRelease {
+        self.context.release
+    }
+
     /// Whether the workload is stopped or traced at present.
     pub const fn is_paused(&self) -> bool {
         self.pause.lasts()
@@ -504,10 +516,6 @@ impl Detector {
         self.channels.working()
     }
 
-    fn raise_limit(&mut self, verdict: VerdictId) {
-        *self.ratchets.entry(verdict).or_insert(1.0) *= self.thresholds.ratchet_factor;
-    }
-
     /// The view that the rules are asked with. What the holder waits for is asked only once
     /// the job does not move.
     fn facts(&self, now: Mono) -> Facts<'_> {
@@ -518,6 +526,7 @@ impl Detector {
             facts.only_loaded = self.is_only_loaded(&facts.waits);
             facts.peer_is_uncounted = self.peer_is_uncounted(now);
             let holder = self.holder(now).and_then(|id| self.probes.thread(now, id));
+            facts.between_phases = self.is_between_phases(now);
             facts.lock_is_orphaned = holder.is_some_and(|(_, t)| waits::lock_is_orphaned(&t.wait));
         }
         facts
@@ -542,7 +551,8 @@ impl Detector {
             placement: &self.placement,
             learned: &self.learned,
             card_meant: self.gpu.is_some(),
-            granted: self.granted,
+            granted: self.grant.at(),
+            grant: self.grant,
             ratchets: &self.ratchets,
             limits: &self.limits,
             t: &self.thresholds,
@@ -566,6 +576,7 @@ impl Detector {
             probed: false,
             only_loaded: false,
             lock_is_orphaned: false,
+            between_phases: false,
             peer_is_uncounted: false,
             attempt_since: self.attempt_since,
         }

@@ -255,6 +255,7 @@ mod tests {
             total: Some(total),
             seconds_per_step: None,
             sampling: true,
+            closed: false,
         }
     }
 

@@ -12,6 +12,8 @@ use super::waits::{self, HolderContext};
 
 /// Mean load, 100 = one core, below which a thread only helps, however crowded the machine.
 const LEAST_LOAD: f64 = 30.0;
+/// The same above which a thread takes over the job of one that has ended.
+const TAKES_OVER: f64 = 20.0;
 /// Probes are taken all the time for this long after the job was last seen to move, in
 /// seconds; later on for a few seconds out of every half minute, because a server may wait
 /// for days.
@@ -124,7 +126,9 @@ impl Detector {
         let round = self.rounds.replace(now).unwrap_or(now);
         let holder = self.holder(now);
         let worked = holder.and_then(|id| threads.worked(id));
-        if worked == Some(now) {
+        // a poll of a thread that has ended may take a moment longer on a busy machine
+        let polls = self.is_bereft(now) && !threads.busy(TAKES_OVER).any(|id| Some(id) == holder);
+        if worked == Some(now) && !polls {
             self.movement.stamp(Source::Cpu, now);
         }
         let helps = threads
@@ -265,16 +269,28 @@ impl Detector {
         let Some(id) = self.holder(now) else {
             return Waits::UNKNOWN;
         };
-        let phase = self.context.phase;
+        let phase = self.phase_in_flight(now);
         let operates = self.agent.op(now).is_some() || self.agent.stopped(now).is_some();
+        let works =
+            phase.says_something() && !matches!(phase, Phase::Idle | Phase::Done | Phase::Download);
         let holder = HolderContext {
             id,
             operates,
-            works: phase.says_something()
-                && !matches!(phase, Phase::Idle | Phase::Done | Phase::Download),
+            works,
+            between: !works && !operates && self.is_between_phases(now),
+            bereft: self.is_bereft(now),
             limit: self.view(now).silence_limit(),
         };
         waits::waits(now, holder, &self.probes, &self.channels.threads)
+    }
+
+    /// Whether the thread that did the job has ended before its bar was full, in a program
+    /// that serves nobody.
+    fn is_bereft(&self, now: Mono) -> bool {
+        self.channels.threads.job_thread_ended()
+            && self.pace.is_unfilled()
+            && !self.pace.is_closed()
+            && !self.probes.listens(now)
     }
 
     /// Whether a loaded model is all that there is of a job: no step and no pipeline call

@@ -100,6 +100,8 @@ pub(crate) struct Bar {
     total: Option<f64>,
     /// It counts steps of a generation.
     sampling: bool,
+    /// The program left its loop before it was full.
+    closed: bool,
     phase: Phase,
     /// When its first state came.
     pub(crate) began: Mono,
@@ -151,6 +153,11 @@ impl Pace {
         bar.is_some_and(|b| b.sampling && b.total.is_some_and(|t| b.done < t))
     }
 
+    /// Whether its loop was left before it was full.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.bar.as_ref().is_some_and(|b| b.closed)
+    }
+
     /// What was usual in the bar before this one, if that was of the same kind.
     pub(crate) fn before(&self) -> Option<Usual> {
         let (what, total, usual) = self.before.as_ref()?;
@@ -184,6 +191,7 @@ impl Pace {
         let bar = self.bar.as_mut()?;
         // a line that names the phase may come behind the first state of the bar
         bar.phase = phase;
+        bar.closed = p.closed;
         let took = bar.advance(now, p.done, t);
         if bar.total.is_some_and(|total| p.done >= total) {
             // what follows are no steps of it
@@ -295,6 +303,7 @@ impl Bar {
             what: p.what.clone(),
             total: p.total,
             sampling: p.sampling,
+            closed: p.closed,
             began: now,
             done: p.done,
             last: now,
@@ -496,6 +505,7 @@ mod tests {
             total: Some(total),
             seconds_per_step: None,
             sampling: true,
+            closed: false,
         }
     }
 

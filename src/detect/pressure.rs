@@ -57,6 +57,8 @@ pub(crate) struct Pressure {
     /// In use when the attempt began, MiB.
     vram_before: Option<f64>,
     gtt_before: Option<f64>,
+    /// When all but nothing of the VRAM was last free.
+    pub(crate) vram_full_at: Option<Mono>,
     /// Watts.
     pub(crate) cap: Option<f64>,
     pub(crate) temp: Option<f64>,
@@ -113,6 +115,9 @@ impl Pressure {
         };
         self.vram = pool(&card.vram_used, &card.vram_total);
         self.vram_total = card.vram_total.last().map(|b| mib(b.0));
+        if self.vram.is_some_and(|p| p.share() >= t.full_share) {
+            self.vram_full_at = Some(now);
+        }
         self.gtt = pool(&card.gtt_used, &card.gtt_total);
         self.vram_before = self.vram_before.or(self.vram.map(|p| p.used));
         self.gtt_before = self.gtt_before.or(self.gtt.map(|p| p.used));

@@ -1,7 +1,7 @@
 //! What the probes of an attempt say: bytes and faults of single threads, bytes to and from
 //! peers, and signs that a generation is under way.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,10 @@ pub(crate) struct Probes {
     ever: bool,
     /// Since when the holder has been seen in the same wait, and its run time then.
     wait: Option<(ThreadId, Wait, u64, Mono)>,
+    /// The longest time limit of that wait.
+    limit: Option<Duration>,
+    /// The wait of the main thread of each process, and its longest time limit.
+    mains: BTreeMap<u32, (Wait, Option<Duration>)>,
 }
 
 impl Probes {
@@ -46,6 +50,7 @@ impl Probes {
             }
             None => self.traffic.clear(),
         }
+        self.follow_mains(probe);
         self.before = self.last.take();
         self.last = Some((now, Arc::new(probe.clone())));
         self.ever = true;
@@ -96,6 +101,23 @@ impl Probes {
         self.rate(id, |t| Some(t.run_ns)).map(|ns| ns / 1e9)
     }
 
+    /// Remembers the longest limits of the waits of main threads.
+    fn follow_mains(&mut self, probe: &Probe) {
+        let before = std::mem::take(&mut self.mains);
+        for process in &probe.processes {
+            let Some(main) = process.main() else { continue };
+            let same = before.get(&process.pid);
+            let same = same.filter(|(wait, _)| same_call(wait, &main.wait));
+            let limit = limit_of(&main.wait).max(same.and_then(|(_, limit)| *limit));
+            self.mains.insert(process.pid, (main.wait.clone(), limit));
+        }
+    }
+
+    /// The longest time limit that was seen in the wait of the main thread of a process.
+    pub(crate) fn main_limit(&self, pid: u32) -> Option<Duration> {
+        self.mains.get(&pid)?.1
+    }
+
     /// Remembers since when the holder has been in its wait.
     pub(super) fn follow(&mut self, now: Mono, id: ThreadId) {
         let thread = self.thread(now, id);
@@ -107,9 +129,19 @@ impl Probes {
         let same = |was: &(ThreadId, Wait, u64, Mono)| {
             was.0 == id && same_call(&was.1, &wait) && (!is_sleep(&wait) || was.2 == run_ns)
         };
-        if !self.wait.as_ref().is_some_and(same) {
+        let limit = limit_of(&wait);
+        if self.wait.as_ref().is_some_and(same) {
+            self.limit = self.limit.max(limit);
+        } else {
+            self.limit = limit;
             self.wait = Some((id, wait, run_ns, now));
         }
+    }
+
+    /// The longest time limit that was seen in that wait: what is left of one gets less.
+    pub(crate) fn limit(&self, id: ThreadId) -> Option<Duration> {
+        let (of, ..) = self.wait.as_ref()?;
+        self.limit.filter(|_| *of == id)
     }
 
     /// How long that has been so.
@@ -187,9 +219,10 @@ impl Probes {
         probe.is_some_and(|p| p.processes.iter().any(|p| !p.listens.is_empty()))
     }
 
-    /// A thread of the process that waits on a listening socket of it.
+    /// A thread of the process that waits on a listening socket of it for clients.
     pub(crate) fn server_thread(process: &ProbedProcess) -> Option<&ProbedThread> {
-        let serves = |t: &&ProbedThread| waits_for_client(&t.wait);
+        let serves =
+            |t: &&ProbedThread| waits_for_client(&t.wait) && !connects_ranks(process.pid, t);
         process.threads.iter().find(serves)
     }
 }
@@ -212,6 +245,27 @@ pub(crate) fn waits_for_client(wait: &Wait) -> bool {
     }
 }
 
+/// Whether a thread listens so that the processes of one job find each other: by the name
+/// that PyTorch and NCCL give it, or since it waits for its listener together with a
+/// connection that it made itself to another process of the tree (an event loop has one to
+/// its own process, by which it is woken).
+fn connects_ranks(own: u32, thread: &ProbedThread) -> bool {
+    const NAMES: [&str; 4] = ["gloo", "pt_tcpstore", "pt_gloo", "nccl"];
+    let name = thread.name.to_ascii_lowercase();
+    let made = |t: &WaitTarget| {
+        matches!(
+            t,
+            WaitTarget::Peer {
+                inside: Some(pid),
+                accepted: false,
+                ..
+            } if *pid != own
+        )
+    };
+    let joins = matches!(&thread.wait, Wait::Call { on, .. } if on.iter().any(made));
+    joins || NAMES.iter().any(|n| name.starts_with(n))
+}
+
 /// Whether a wait ends by itself after some time.
 fn is_sleep(wait: &Wait) -> bool {
     match wait {
@@ -222,6 +276,14 @@ fn is_sleep(wait: &Wait) -> bool {
             channel.as_deref().is_some_and(|c| c.contains("nanosleep"))
         }
         Wait::Running | Wait::Blocked { .. } => false,
+    }
+}
+
+/// The time limit of a wait.
+fn limit_of(wait: &Wait) -> Option<Duration> {
+    match wait {
+        Wait::Call { timeout_ms, .. } => timeout_ms.map(Duration::from_millis),
+        Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => None,
     }
 }
 
@@ -293,6 +355,39 @@ mod tests {
         assert_eq!(p.network_bps(&t), None);
         assert!(p.came() && p.recent(Mono::from_secs(60)).is_none());
         assert!(!p.is_fresh(Mono::from_secs(30)));
+    }
+
+    #[test]
+    fn a_listener_between_the_ranks_of_a_job_serves_no_client() {
+        let thread = |name: &str, peer: Option<(Option<u32>, bool)>| {
+            let mut on = vec![WaitTarget::Listener {
+                address: "tcp 127.0.0.1:38125".to_owned(),
+            }];
+            on.extend(peer.map(|(inside, accepted)| WaitTarget::Peer {
+                network: "tcp".to_owned(),
+                address: "127.0.0.1:38965".to_owned(),
+                inside,
+                accepted,
+            }));
+            let mut process = probe(0, 0).processes.remove(0);
+            process.threads[0].name = name.to_owned();
+            process.threads[0].wait = Wait::Call {
+                call: "epoll_wait".to_owned(),
+                on,
+                timeout_ms: None,
+                channel: None,
+            };
+            Probes::server_thread(&process).is_some()
+        };
+        assert!(thread("uvicorn", None));
+        assert!(thread("uvicorn", Some((None, true))));
+        // its client is a process of the tree, or it asks another machine
+        assert!(thread("uvicorn", Some((Some(8), true))));
+        assert!(thread("uvicorn", Some((None, false))));
+        assert!(thread("uvicorn", Some((Some(7), false))), "it wakes itself");
+        assert!(!thread("python", Some((Some(8), false))));
+        assert!(!thread("gloo_tcp_loop", None));
+        assert!(!thread("pt_tcpstore_uv", Some((Some(8), true))));
     }
 
     #[test]

@@ -93,6 +93,9 @@ pub(crate) struct ThreadTracker {
     last_round: Option<Mono>,
     /// Rounds in which the job moved and a thread worked.
     credited_rounds: u32,
+    /// The thread of the job has ended while its process lives, and nobody has moved the job
+    /// since.
+    ended: bool,
     working: Option<Working>,
 }
 
@@ -145,6 +148,11 @@ impl ThreadTracker {
         self.known.get(&id)?.ran
     }
 
+    /// Whether the thread of the job has ended, and no other one has taken over since.
+    pub(crate) const fn job_thread_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Name of a thread.
     pub(crate) fn name(&self, id: ThreadId) -> Option<&str> {
         Some(self.known.get(&id)?.name.as_str())
@@ -194,13 +202,15 @@ impl ThreadTracker {
             k.switches = t.switches;
             next.insert(key, k);
         }
-        self.known = next;
+        let vanished = std::mem::replace(&mut self.known, next);
         if before.is_none() {
             return CpuActivity::NoRound;
         }
         if credit == Credit::Job && !ran.is_empty() {
             self.credited_rounds = self.credited_rounds.saturating_add(1);
+            self.ended = false;
         }
+        self.ended |= self.credited_rounds >= ENOUGH_ROUNDS && self.worked_less_than(&vanished);
         self.working = Some(Working {
             at: now,
             threads: shares(names, dt),
@@ -216,6 +226,16 @@ impl ThreadTracker {
         } else {
             CpuActivity::Quiet
         }
+    }
+
+    /// Whether one of these threads of living processes did more of the job than any that is
+    /// left.
+    fn worked_less_than(&self, vanished: &HashMap<ThreadId, Known>) -> bool {
+        let lives = |pid: u32| self.known.keys().any(|(p, _)| *p == pid);
+        let gone = vanished.iter().filter(|((pid, _), _)| lives(*pid));
+        let most = gone.map(|(_, k)| k.credited_ns).max().unwrap_or(0);
+        let left = self.known.values().map(|k| k.credited_ns).max();
+        most > left.unwrap_or(0)
     }
 }
 
@@ -445,6 +465,35 @@ mod tests {
     fn a_job_of_moments_leaves_its_thread_to_what_was_imported() {
         assert_eq!(holder_after(1), Some((1, 1)));
         assert_eq!(holder_after(3), Some((1, 3)));
+    }
+
+    /// Thread 2 does the job for `moving` rounds beside the main thread, then ends; after that
+    /// the main thread moves the job for `taken_over` rounds.
+    fn ended_after(moving: u64, taken_over: u64) -> bool {
+        let mut tracker = ThreadTracker::default();
+        for n in 0..moving {
+            let both = [thread(1, n * MS, n), thread(2, n * 3000 * MS, n)];
+            tracker.observe(Mono::from_secs(5 * n), &both, Credit::Job);
+        }
+        assert!(!tracker.job_thread_ended());
+        for n in moving..moving + 1 + taken_over {
+            let more = (n - moving) * 3000 * MS;
+            let credit = if n > moving {
+                Credit::Job
+            } else {
+                Credit::None
+            };
+            let main = [thread(1, moving * MS + more, n)];
+            tracker.observe(Mono::from_secs(5 * n), &main, credit);
+        }
+        tracker.job_thread_ended()
+    }
+
+    #[test]
+    fn the_end_of_the_jobs_thread_is_seen_until_another_takes_over() {
+        assert!(ended_after(8, 0));
+        assert!(!ended_after(8, 1));
+        assert!(!ended_after(2, 0), "too little was seen");
     }
 
     #[test]

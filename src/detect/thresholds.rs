@@ -298,6 +298,10 @@ thresholds! {
     /// `gtt_exhausted`: share of the mapped memory's limit above which the rule is said to
     /// have signs; only the program's own words make it a verdict.
     gtt_full_share = 0.97,
+    /// A launch that fails with this share of the VRAM in use failed for want of it.
+    full_share = 0.985,
+    /// And it was in use this shortly before, in seconds.
+    full_before_s = 10.0,
     /// `offload_risk`: cards of at most this much VRAM (24 GiB, and what drivers add).
     offload_vram_mib = 24_700.0,
     /// And less than this share of it is free when the VAE comes: what the advice leaves.

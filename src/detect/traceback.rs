@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::VerdictId;
+use crate::model::{VerdictId, exception};
 
 use super::signature::{Rank, Reported};
 
@@ -18,7 +18,7 @@ static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 /// The last line of a traceback, behind what a logger or ComfyUI writes before it.
 static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^(?:\S{0,40}[\]:!] ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Exhausted|Killed)(?:$|: |\()|^!!! Exception during processing|^[A-Za-z_][\w.]*: \S").ok()
+    Regex::new(r"^(?:\S{0,40}[\]:!] ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Exhausted|Killed)(?:$|:$|: |\()|^!!! Exception during processing|^[A-Za-z_][\w.]*: \S").ok()
 });
 
 /// Follows the tracebacks of a console.
@@ -29,11 +29,27 @@ pub(super) struct Frames {
     indent: usize,
     /// The innermost frame so far locks pages.
     pins: bool,
+    /// A frame is that of a web server at a request.
+    serves: bool,
 }
+
+/// Files of servers that answer a request.
+const SERVERS: [&str; 9] = [
+    "/socketserver.py",
+    "/http/server.py",
+    "/uvicorn/",
+    "/starlette/",
+    "/gradio/",
+    "/aiohttp/",
+    "/hypercorn/",
+    "/werkzeug/",
+    "/websockets/",
+];
 
 impl Frames {
     /// A line without what its traceback is indented by.
     pub(super) fn dedent<'t>(&self, text: &'t str) -> &'t str {
+        let text = without_rank(text);
         if !self.open || self.indent == 0 {
             return text;
         }
@@ -42,22 +58,27 @@ impl Frames {
 
     /// Takes a line. Whether it is the end of a traceback, or what looks like one.
     pub(super) fn line(&mut self, text: &str) -> bool {
+        let text = without_rank(text);
         if text.contains("Traceback (most recent call last)") {
             *self = Self {
                 open: true,
                 indent: indent(text),
-                pins: false,
+                ..Self::default()
             };
             return false;
         }
         let text = self.dedent(text);
         if self.open && text.starts_with([' ', '|', '+']) {
             let hit = PINS.as_ref().is_some_and(|r| r.is_match(text));
-            self.pins = hit || (self.pins && !text.trim_start().starts_with("File "));
+            let frame = text.trim_start().starts_with("File ");
+            self.pins = hit || (self.pins && !frame);
+            self.serves |= frame && SERVERS.iter().any(|s| text.contains(s));
             return false;
         }
         let ends = EXCEPTION.as_ref().is_some_and(|r| r.is_match(text));
-        let looks = ends && (self.open || is_named(text));
+        let ended_by_a_person =
+            exception::is_interrupt(text) || self.serves && exception::is_client_gone(text);
+        let looks = ends && (self.open || is_named(text)) && !ended_by_a_person;
         self.open &= !ends;
         looks
     }
@@ -81,6 +102,18 @@ impl Frames {
     }
 }
 
+/// A line without the name of the process that wrote it, where several share a console:
+/// torchrun's `[rank1]: `, `[default0]:`.
+fn without_rank(text: &str) -> &str {
+    static RANK: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^\[(?:rank|default)\d{1,3}\]: ?").ok());
+    if !text.starts_with('[') {
+        return text;
+    }
+    let found = RANK.as_ref().and_then(|r| r.find(text));
+    found.map_or(text, |m| &text[m.end()..])
+}
+
 /// Blanks at the beginning.
 fn indent(text: &str) -> usize {
     text.len() - text.trim_start_matches(' ').len()
@@ -89,6 +122,8 @@ fn indent(text: &str) -> usize {
 /// Outside a traceback a line is an exception only by its name.
 fn is_named(text: &str) -> bool {
     let head = text.split(": ").next().unwrap_or(text);
+    // an exception without a message
+    let head = head.strip_suffix(':').unwrap_or(head);
     head.ends_with("Error") || head.ends_with("Exception") || text.starts_with("!!! Exception")
 }
 
@@ -96,6 +131,25 @@ fn is_named(text: &str) -> bool {
 mod tests {
     use super::*;
     use crate::detect::signature;
+
+    #[test]
+    fn a_cancelled_job_and_a_client_that_left_are_no_error() {
+        let ends = |frame: &str, exception: &str| {
+            let mut f = Frames::default();
+            f.line("Traceback (most recent call last):");
+            f.line(&format!("  File \"{frame}\", line 3, in f"));
+            f.line(exception)
+        };
+        let (server, script) = ("/usr/lib/python3.11/socketserver.py", "/srv/run.py");
+        let gone = "BrokenPipeError: [Errno 32] Broken pipe";
+        assert!(!ends(server, gone));
+        // an encoder of the program's own that died
+        assert!(ends(script, gone));
+        for frame in [server, script] {
+            assert!(!ends(frame, "asyncio.exceptions.CancelledError: x"));
+            assert!(ends(frame, "RuntimeError: x"));
+        }
+    }
 
     fn means(lines: &[&str]) -> (Option<VerdictId>, bool) {
         let mut f = Frames::default();
@@ -136,6 +190,7 @@ mod tests {
             "torch.OutOfMemoryError: HIP out of memory",
             "MemoryError",
             "h11._util.LocalProtocolError: Too little data",
+            "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
         ] {
             assert!(means(&[tb, text]).1, "{text}");
         }

@@ -27,6 +27,11 @@ static COMES_BACK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"\bGPU reset succeeded, trying to resume\b|\btimeout, but soft recovered\b").ok()
 });
 
+/// Whether a line of the kernel says that the card comes back after a reset.
+pub fn says_that_the_card_comes_back(text: &str) -> bool {
+    COMES_BACK.as_ref().is_some_and(|r| r.is_match(text))
+}
+
 /// What the supervised card is, and which others there are.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cards {
@@ -125,7 +130,7 @@ impl Trouble {
         } else if let Some((_, pid, _)) = kernel::culprit(text) {
             self.culprit(now, pids.contains(&pid));
         }
-        if COMES_BACK.as_ref().is_some_and(|r| r.is_match(text)) {
+        if says_that_the_card_comes_back(text) {
             self.recovered = Some(true);
         }
     }

@@ -34,9 +34,10 @@ impl Detector {
         };
         let mut v = self.verdict_of(id, health, &sentence, facts.now);
         if facts.judged() {
+            let since = self.movement.last().0;
             v.next = Some(NextStep {
                 what: format!("silence limit in {}", self.context.phase),
-                at: self.movement.last().0 + facts.silence_limit(),
+                at: self.grant.deadline(since, since + facts.silence_limit()),
             });
         }
         v
@@ -101,6 +102,7 @@ impl Detector {
             considered: Vec::new(),
             remedy: None,
             action: ActionId::None,
+            cause: None,
             next: None,
             questions: None,
         }

@@ -5,13 +5,17 @@
 
 use std::time::Duration;
 
+use crate::model::agent::THREAD_NAME as AGENT_THREAD;
 use crate::model::{Mono, Probe, ProbedProcess, ProbedThread, Wait, WaitTarget, Waits, WaitsFor};
 
-use super::probes::{Probes, thread_of};
+use super::probes::{Probes, thread_of, waits_for_client};
 use super::threads::{ThreadId, ThreadTracker};
 
 /// A sleep that is shorter repeats: it is a poll, which ends by itself.
 const SHORT_SLEEP: Duration = Duration::from_secs(10);
+/// A sleep with an end that is no further away is a pause: a card cools down, a request is
+/// tried again. A stand-in for *for ever* is longer.
+const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 /// How many processes a wait is followed through.
 const DEEPEST: usize = 8;
 /// The thread that a futex waits for stopped about when the waiting one did: one that
@@ -22,6 +26,10 @@ const SAME_TIME: Duration = Duration::from_secs(10);
 const SPINNING_LOAD: f64 = 0.2;
 
 /// What is known of the holder beside the probe.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "answers of the other questions, of which several may hold"
+)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HolderContext {
     /// The holder.
@@ -30,6 +38,10 @@ pub(crate) struct HolderContext {
     pub(crate) operates: bool,
     /// The phase is one in which something is computed or moved.
     pub(crate) works: bool,
+    /// No such phase, no job of the agent, no bar, search or operation is open.
+    pub(crate) between: bool,
+    /// The thread that did the job has ended before its bar was full: the holder is another.
+    pub(crate) bereft: bool,
     /// The limit of silence of the phase.
     pub(crate) limit: Duration,
 }
@@ -43,12 +55,16 @@ pub(crate) fn waits(
 ) -> Waits {
     let waited = probes.waited(now, holder.id);
     let load = probes.load(holder.id);
+    let limit = probes.limit(holder.id);
+    let main_limit = probes.main_limit(holder.id.0);
     let ask = |probe| {
         let look = Look {
             now,
             probe,
             holder,
             waited,
+            limit,
+            main_limit,
             load,
             threads,
         };
@@ -90,6 +106,10 @@ struct Look<'a> {
     holder: HolderContext,
     /// How long the holder has been in its wait.
     waited: Option<Duration>,
+    /// The longest time limit that was seen in it.
+    limit: Option<Duration>,
+    /// The same of the main thread of its process.
+    main_limit: Option<Duration>,
     /// The share of a core that the holder uses.
     load: Option<f64>,
     threads: &'a ThreadTracker,
@@ -106,38 +126,84 @@ impl Look<'_> {
         if own.answer != WaitsFor::Process || asked.len() >= DEEPEST {
             return own;
         }
-        let mut next = processes_behind(&thread.wait)
-            .filter_map(|pid| self.holder_of(pid))
-            .filter(|id| !asked.contains(id));
-        if let Some(next) = next.next() {
-            let there = self.follow(next, asked);
-            // a process that waits for this one in turn says nothing
-            if there.answer != WaitsFor::Process {
-                return there;
-            }
-            return own;
+        let children = |pid| {
+            let all = self.probe.processes.iter();
+            all.filter(move |p| p.parent == pid).map(|p| p.pid)
+        };
+        let any_child = waits_for_any_child(&thread.wait).then(|| children(process.pid));
+        let behind: Vec<u32> = processes_behind(&thread.wait)
+            .chain(any_child.into_iter().flatten())
+            .collect();
+        let connected = connected_processes(&thread.wait);
+        let there: Vec<Waits> = behind
+            .into_iter()
+            .flat_map(|pid| self.stand_ins(pid, connected.contains(&pid)))
+            .filter(|id| !asked.contains(id))
+            .map(|id| self.follow(id, &mut asked.clone()))
+            .collect();
+        if !there.is_empty() {
+            // who is waited for by several is busy with the one that others hold up; a
+            // process that waits for this one in turn says nothing
+            let harmless = there.iter().find(|w| is_harmless(w.answer));
+            let told = harmless.or_else(|| there.iter().find(|w| w.answer != WaitsFor::Process));
+            return told.cloned().unwrap_or(own);
         }
         self.thread_behind(id, asked).unwrap_or(own)
     }
 
     /// The thread of the same process that a futex may wait for: one that stopped when this
-    /// one did and whose wait names somebody outside.
+    /// one did and whose wait names somebody outside, or, between phases, ends by its own
+    /// limit. Between phases it need not have stopped: a thread at its queue waits for orders
+    /// that another one takes from outside.
     fn thread_behind(self, id: ThreadId, asked: &[ThreadId]) -> Option<Waits> {
-        let stopped = self.threads.ran(id)?;
         let (process, _) = thread_of(self.probe, id)?;
-        let others = process.threads.iter().map(|t| ((process.pid, t.tid), t));
-        let mut outside = others
+        let between = self.holder.between;
+        let takes_orders = between && self.holder.id == id;
+        let others = threads_but_the_agents(process).map(|t| ((process.pid, t.tid), t));
+        let mut behind = others
             .filter(|(other, _)| !asked.contains(other))
-            .filter(|(other, _)| {
-                let ran = self.threads.ran(*other);
-                ran.is_some_and(|at| {
-                    let together = at.since(stopped) <= SAME_TIME && stopped.since(at) <= SAME_TIME;
-                    together && self.now.since(at) >= SAME_TIME
-                })
-            })
-            .map(|(_, t)| self.answer(process, t))
-            .filter(|w| matches!(w.answer, WaitsFor::Peer | WaitsFor::Lock | WaitsFor::Person));
-        outside.next()
+            .filter_map(|(other, thread)| {
+                let stopped = self.stopped_together(id, other);
+                let waits = (stopped || takes_orders).then(|| self.answer(process, thread))?;
+                let is_main = other == (self.holder.id.0, self.holder.id.0);
+                let is_behind = match waits.answer {
+                    WaitsFor::Peer | WaitsFor::Lock | WaitsFor::Person => true,
+                    WaitsFor::Client => between,
+                    // another that wakes now and then beside the job would excuse it for ever
+                    WaitsFor::Time => between && (stopped || is_main && self.main_pauses()),
+                    _ => false,
+                };
+                is_behind.then_some(waits)
+            });
+        behind.next()
+    }
+
+    /// Whether the main thread of the holder's process is in a pause, not in a poll: an event
+    /// loop that waits until its next step while the thread that computed rests.
+    fn main_pauses(self) -> bool {
+        is_pause(self.holder, self.main_limit)
+    }
+
+    /// Whether two threads stopped at about the same time, and neither has run since.
+    fn stopped_together(self, id: ThreadId, other: ThreadId) -> bool {
+        let both = self.threads.ran(other).zip(self.threads.ran(id));
+        both.is_some_and(|(at, stopped)| {
+            let apart = at.since(stopped).max(stopped.since(at));
+            apart <= SAME_TIME && self.now.since(at) >= SAME_TIME
+        })
+    }
+
+    /// The threads that stand for a process. Behind a connection to a server they are those
+    /// that may answer a request: not the one that takes new clients.
+    fn stand_ins(self, pid: u32, connected: bool) -> Vec<ThreadId> {
+        let process = self.probe.process(pid).filter(|_| connected);
+        let threads = process.into_iter().flat_map(threads_but_the_agents);
+        let answering = threads.filter(|t| !waits_for_client(&t.wait) || asks_outside(&t.wait));
+        let answering: Vec<ThreadId> = answering.map(|t| (pid, t.tid)).collect();
+        if answering.is_empty() {
+            return self.holder_of(pid).into_iter().collect();
+        }
+        answering
     }
 
     /// The thread that stands for a process: the one that worked last, else its main thread.
@@ -155,11 +221,19 @@ impl Look<'_> {
         let is_holder = self.holder.id == (process.pid, thread.tid);
         let waited = self.waited.filter(|_| is_holder);
         let load = self.load.filter(|_| is_holder);
+        let is_main = thread.tid == process.pid && process.pid == self.holder.id.0;
+        let longest = match is_main {
+            _ if is_holder => self.limit,
+            true => self.main_limit,
+            false => None,
+        };
         let (answer, within, detail) = match &thread.wait {
             _ if thread.state == 'D' => {
                 let (call, channel) = names(&thread.wait);
                 (WaitsFor::Kernel, channel.or(call), None)
             }
+            // of another one only its work is known, which is read elsewhere
+            Wait::Running if !is_holder => (WaitsFor::Unknown, Some("running"), None),
             // who only wakes up for a moment was met by chance
             Wait::Running if load.is_some_and(|load| load < SPINNING_LOAD) => {
                 (WaitsFor::Unknown, Some("running"), None)
@@ -178,7 +252,10 @@ impl Look<'_> {
                 channel,
             } => {
                 let channel = channel.as_deref();
-                let (answer, detail) = by_call(self.holder, call, *timeout_ms, on, channel, waited);
+                let left = timeout_ms.map(Duration::from_millis);
+                let timeout = left.map(|t| t.max(longest.unwrap_or(t)));
+                let (answer, detail) =
+                    by_call(self.holder, call, timeout, on, channel, self.probe, waited);
                 (answer, Some(call.as_str()), detail)
             }
         };
@@ -193,6 +270,11 @@ impl Look<'_> {
     }
 }
 
+/// The threads of a process without that of our agent, which waits for us.
+fn threads_but_the_agents(process: &ProbedProcess) -> impl Iterator<Item = &ProbedThread> {
+    process.threads.iter().filter(|t| t.name != AGENT_THREAD)
+}
+
 /// Processes of the tree that a wait names.
 fn processes_behind(wait: &Wait) -> impl Iterator<Item = u32> {
     let on: &[WaitTarget] = match wait {
@@ -203,8 +285,46 @@ fn processes_behind(wait: &Wait) -> impl Iterator<Item = u32> {
         WaitTarget::Pipe { ends } => ends.clone(),
         WaitTarget::Peer { inside, .. } => inside.iter().copied().collect(),
         WaitTarget::Process { pid } => pid.iter().copied().collect(),
+        WaitTarget::Lock { holder, .. } => holder.iter().copied().collect(),
         _ => Vec::new(),
     })
+}
+
+/// Processes of the tree to which a wait has a connection.
+fn connected_processes(wait: &Wait) -> Vec<u32> {
+    let Wait::Call { on, .. } = wait else {
+        return Vec::new();
+    };
+    let inside = on.iter().filter_map(|target| match target {
+        WaitTarget::Peer { inside, .. } => *inside,
+        _ => None,
+    });
+    inside.collect()
+}
+
+/// Whether a wait also ends with the answer of a server outside the tree.
+fn asks_outside(wait: &Wait) -> bool {
+    let outside = |target: &WaitTarget| {
+        matches!(
+            target,
+            WaitTarget::Peer {
+                inside: None,
+                accepted: false,
+                ..
+            }
+        )
+    };
+    matches!(wait, Wait::Call { on, .. } if on.iter().any(outside))
+}
+
+/// Whether a wait ends with any child of the process.
+fn waits_for_any_child(wait: &Wait) -> bool {
+    match wait {
+        Wait::Call { on, .. } => on
+            .iter()
+            .any(|t| matches!(t, WaitTarget::Process { pid: None })),
+        Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => false,
+    }
 }
 
 fn names(wait: &Wait) -> (Option<&str>, Option<&str>) {
@@ -218,25 +338,46 @@ fn names(wait: &Wait) -> (Option<&str>, Option<&str>) {
 fn by_call(
     holder: HolderContext,
     call: &str,
-    timeout_ms: Option<u64>,
+    timeout: Option<Duration>,
     on: &[WaitTarget],
     channel: Option<&str>,
+    tree: &Probe,
     waited: Option<Duration>,
 ) -> (WaitsFor, Option<String>) {
-    let timeout = timeout_ms.map(Duration::from_millis);
     match call {
         "accept" | "accept4" => (WaitsFor::Client, on.first().map(describe)),
+        "rt_sigtimedwait" if holder.between => (WaitsFor::Client, Some("a signal".to_owned())),
         "pause" | "rt_sigsuspend" | "rt_sigtimedwait" => {
             (WaitsFor::Card, Some("nothing ends this wait".to_owned()))
         }
-        "futex" | "futex_waitv" => (futex(holder), None),
+        "msgrcv" | "mq_timedreceive" if holder.between => (
+            WaitsFor::Client,
+            Some("a message of another program".to_owned()),
+        ),
+        // others of the job, where one of its phases goes on
+        "semop" | "semtimedop" | "open" | "openat" | "openat2" if holder.works => {
+            (WaitsFor::Process, None)
+        }
+        // only a named pipe keeps it, until somebody opens the other end
+        "open" | "openat" | "openat2" if holder.between => (
+            WaitsFor::Client,
+            Some("the other end of a named pipe".to_owned()),
+        ),
+        "futex" | "futex_waitv" => (
+            if is_pause(holder, timeout) {
+                WaitsFor::Time
+            } else {
+                futex(holder)
+            },
+            None,
+        ),
         "nanosleep" | "clock_nanosleep" => (sleep(holder, timeout, waited), None),
         "wait4" | "waitid" => (WaitsFor::Process, on.first().map(describe)),
         "sched_yield" => (WaitsFor::Itself, None),
         "fsync" | "fdatasync" | "msync" | "sync_file_range" | "io_getevents" => {
             (WaitsFor::Kernel, on.first().map(describe))
         }
-        _ if !on.is_empty() => by_target(holder, timeout, on, waited),
+        _ if !on.is_empty() => by_target(holder, timeout, on, tree, waited),
         // a select or poll of no descriptor is a sleep
         "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait"
         | "epoll_pwait2"
@@ -260,9 +401,24 @@ const fn futex(holder: HolderContext) -> WaitsFor {
     }
 }
 
-/// A short sleep repeats and is a poll. One that is longer than the limit ends by itself,
-/// too, but not within an operation or a phase that computes.
+/// Whether a wait between phases ends by its own time limit: one of more than a poll, and
+/// within some minutes.
+fn is_pause(holder: HolderContext, timeout: Option<Duration>) -> bool {
+    holder.between && timeout.is_some_and(|t| t > SHORT_SLEEP && t <= LONGEST_PAUSE)
+}
+
+/// A short sleep repeats and is a poll, and one whose end is known and near is a pause. Any
+/// other that is longer than the limit ends by itself, too, but not within an operation or a
+/// phase that computes.
 fn sleep(holder: HolderContext, timeout: Option<Duration>, waited: Option<Duration>) -> WaitsFor {
+    if holder.bereft && timeout.is_some_and(|t| t < SHORT_SLEEP) {
+        // a poll of what that thread was to do
+        return WaitsFor::Process;
+    }
+    let near = timeout.is_some_and(|t| (SHORT_SLEEP..=LONGEST_PAUSE).contains(&t));
+    if near && !holder.operates {
+        return WaitsFor::Time;
+    }
     let long = waited.is_some_and(|w| w >= holder.limit.max(SHORT_SLEEP))
         || timeout.is_some_and(|t| t >= holder.limit.max(SHORT_SLEEP));
     if long && (holder.operates || holder.works) {
@@ -277,6 +433,7 @@ fn by_target(
     holder: HolderContext,
     timeout: Option<Duration>,
     on: &[WaitTarget],
+    tree: &Probe,
     waited: Option<Duration>,
 ) -> (WaitsFor, Option<String>) {
     let rank = |target: &WaitTarget| match target {
@@ -299,6 +456,10 @@ fn by_target(
         return (WaitsFor::Unknown, None);
     };
     let answer = match target {
+        // held in the tree: asked on there, or, where it holds it itself, for ever
+        WaitTarget::Lock {
+            holder: Some(pid), ..
+        } if tree.process(*pid).is_some() => WaitsFor::Process,
         WaitTarget::Lock { .. } => WaitsFor::Lock,
         WaitTarget::Listener { .. }
         | WaitTarget::Peer {
@@ -311,19 +472,35 @@ fn by_target(
         WaitTarget::Terminal => WaitsFor::Person,
         // the other end lies outside the tree: that of our own pipe, or of a shell's
         WaitTarget::Pipe { ends } if ends.is_empty() => WaitsFor::Unknown,
+        // an event loop that sleeps until its next task
+        WaitTarget::Pipe { .. } | WaitTarget::Peer { .. } if is_pause(holder, timeout) => {
+            WaitsFor::Time
+        }
         WaitTarget::Pipe { .. } | WaitTarget::Peer { .. } | WaitTarget::Process { .. } => {
             WaitsFor::Process
         }
         WaitTarget::File { .. } => WaitsFor::Kernel,
         WaitTarget::Event { what } if what.starts_with("timer") => WaitsFor::Time,
+        // between phases: what others do with files, or a signal of theirs, is the next order
+        WaitTarget::Event { what } if holder.between && is_order(what) => WaitsFor::Client,
         // an event is set by another thread; with a time limit it is a poll as well
         WaitTarget::Event { .. } if timeout.is_some_and(|t| t < SHORT_SLEEP) => {
             sleep(holder, timeout, waited)
         }
+        WaitTarget::Event { .. } if is_pause(holder, timeout) => WaitsFor::Time,
         WaitTarget::Event { .. } => futex(holder),
+        // a datagram from anybody
+        WaitTarget::Other { what } if holder.between && what.ends_with("socket without a peer") => {
+            WaitsFor::Client
+        }
         WaitTarget::Other { .. } => WaitsFor::Unknown,
     };
     (answer, Some(describe(target)))
+}
+
+/// Whether an event comes from outside the process: `eventfd` and `timerfd` do not.
+fn is_order(what: &str) -> bool {
+    matches!(what, "inotify" | "fanotify" | "signalfd")
 }
 
 /// A target in words.
@@ -349,6 +526,9 @@ fn describe(target: &WaitTarget) -> String {
         WaitTarget::Process { pid: Some(pid) } => format!("process {pid}"),
         WaitTarget::Process { pid: None } => "a child process".to_owned(),
         WaitTarget::File { path } => path.clone(),
+        WaitTarget::Event { what } if what.ends_with("notify") => {
+            format!("changes of files ({what})")
+        }
         WaitTarget::Event { what } | WaitTarget::Other { what } => what.clone(),
     }
 }

@@ -35,19 +35,30 @@ fn process(pid: u32, threads: Vec<ProbedThread>) -> ProbedProcess {
     }
 }
 
-/// The answer for thread 7 of process 7 after `seconds` of probes.
-fn asked(processes: &[ProbedProcess], operates: bool, works: bool, seconds: u64) -> Waits {
-    let holder = HolderContext {
-        id: (7, 7),
+/// A holder in an operation, in a phase that works, or in neither: between phases.
+fn holder(id: ThreadId, operates: bool, works: bool) -> HolderContext {
+    HolderContext {
+        id,
         operates,
         works,
+        between: !works && !operates,
+        bereft: false,
         limit: LIMIT,
-    };
-    let probe = Probe {
+    }
+}
+
+/// A probe of these processes.
+fn probe(processes: &[ProbedProcess]) -> Probe {
+    Probe {
         processes: processes.to_vec(),
         network: Metric::Unsupported,
         ..Probe::default()
-    };
+    }
+}
+
+/// The answer for thread 7 of process 7 after `seconds` of probes.
+fn asked(processes: &[ProbedProcess], operates: bool, works: bool, seconds: u64) -> Waits {
+    let (holder, probe) = (holder((7, 7), operates, works), probe(processes));
     let (mut probes, mut threads) = (Probes::default(), ThreadTracker::default());
     let samples: Vec<ThreadSample> = probe
         .threads()
@@ -269,6 +280,8 @@ fn asked_in_turn(looks: &[(Wait, u64)], then_s: u64) -> Waits {
         id: (7, 7),
         operates: false,
         works: true,
+        between: false,
+        bereft: false,
         limit: LIMIT,
     };
     let later = now + Duration::from_secs(then_s);
@@ -301,4 +314,263 @@ fn an_answer_holds_until_the_next_looks_half_a_minute_later() {
     let looks = [(peer(), 0), (peer(), 0)];
     assert_eq!(asked_in_turn(&looks, 30).answer, WaitsFor::Peer);
     assert_eq!(asked_in_turn(&looks, 60).answer, WaitsFor::Unknown);
+}
+
+/// Between phases what comes from outside the tree is the next order; within one that
+/// computes nothing is expected from there.
+#[test]
+fn an_order_from_outside_is_awaited_between_phases_alone() {
+    let event = |what: &str| WaitTarget::Event {
+        what: what.to_owned(),
+    };
+    let datagram = WaitTarget::Other {
+        what: "udp socket without a peer".to_owned(),
+    };
+    for wait in [
+        call("read", None, vec![event("inotify")]),
+        call("poll", None, vec![event("fanotify"), event("eventfd")]),
+        call("read", None, vec![event("signalfd")]),
+        call("recvfrom", None, vec![datagram]),
+        call("rt_sigtimedwait", None, vec![]),
+        call("msgrcv", None, vec![]),
+        call("mq_timedreceive", None, vec![]),
+        call("openat", None, vec![]),
+    ] {
+        let tree = [process(7, vec![thread(7, wait.clone())])];
+        let between = asked(&tree, false, false, 4).answer;
+        assert_eq!(between, WaitsFor::Client, "{wait:?}");
+        let within = asked(&tree, false, true, 4).answer;
+        assert!(!is_harmless(within), "{wait:?}: {within:?}");
+    }
+    for wait in ["openat", "semop"] {
+        let tree = [process(7, vec![thread(7, call(wait, None, vec![]))])];
+        assert_eq!(asked(&tree, false, true, 4).answer, WaitsFor::Process);
+    }
+    // a pause is what a library does that has lost its signal
+    let pause = [process(7, vec![thread(7, call("pause", None, vec![]))])];
+    assert_eq!(asked(&pause, false, false, 4).answer, WaitsFor::Card);
+}
+
+#[test]
+fn a_lock_of_the_tree_is_asked_for_at_its_holder() {
+    let lock = |holder: Option<u32>| {
+        let lock = WaitTarget::Lock {
+            path: "/x/the.lock".to_owned(),
+            holder,
+            holder_is_dead: false,
+        };
+        call("flock", None, vec![lock])
+    };
+    let answer = |holder, child: Wait| {
+        let tree = [
+            process(7, vec![thread(7, lock(holder))]),
+            process(8, vec![thread(8, child)]),
+        ];
+        asked(&tree, false, true, 4).answer
+    };
+    let forever = || call("pause", None, vec![]);
+    assert_eq!(answer(Some(9), forever()), WaitsFor::Lock, "outside");
+    assert_eq!(answer(None, forever()), WaitsFor::Lock);
+    assert_eq!(answer(Some(8), forever()), WaitsFor::Card);
+    let upload = call("recvfrom", None, vec![peer("tcp", None, false)]);
+    assert_eq!(answer(Some(8), upload), WaitsFor::Peer);
+    assert_eq!(answer(Some(7), forever()), WaitsFor::Process, "by itself");
+}
+
+#[test]
+fn between_phases_a_thread_that_takes_orders_stands_for_a_worker() {
+    let worker = || thread(7, call("futex", None, vec![]));
+    let answer = |other: Wait, works: bool| {
+        let tree = [process(7, vec![worker(), thread(8, other)])];
+        asked(&tree, false, works, 4).answer
+    };
+    let listener = || WaitTarget::Listener {
+        address: "tcp 127.0.0.1:8000".to_owned(),
+    };
+    let minutes = Some(280_000);
+    // libraries have timers of their own
+    assert_eq!(
+        answer(call("futex", minutes, vec![]), false),
+        WaitsFor::Process
+    );
+    assert_eq!(
+        answer(call("accept4", None, vec![listener()]), false),
+        WaitsFor::Client
+    );
+    let ping = call("recvfrom", None, vec![peer("tcp", None, false)]);
+    assert_eq!(answer(ping.clone(), false), WaitsFor::Peer);
+    // the thread that repaints bars, and another one at a queue
+    assert_eq!(
+        answer(call("futex", Some(9_000), vec![]), false),
+        WaitsFor::Process
+    );
+    assert_eq!(
+        answer(call("futex", None, vec![]), false),
+        WaitsFor::Process
+    );
+    for other in [call("futex", minutes, vec![]), ping] {
+        assert_eq!(answer(other, true), WaitsFor::Process, "mid-phase");
+    }
+    // a poll that begins again and again is no pause
+    let polls = [process(
+        7,
+        vec![thread(7, call("futex", Some(5_000), vec![]))],
+    )];
+    assert_eq!(asked(&polls, false, false, 4).answer, WaitsFor::Process);
+    let event_loop = call("epoll_wait", minutes, vec![peer("unix", Some(7), false)]);
+    let asleep = |works| {
+        asked(
+            &[process(7, vec![thread(7, event_loop.clone())])],
+            false,
+            works,
+            4,
+        )
+    };
+    assert_eq!(asleep(false).answer, WaitsFor::Time);
+    assert_eq!(asleep(true).answer, WaitsFor::Process);
+}
+
+/// An event loop rests in the main thread while the thread that computed for it waits for work.
+#[test]
+fn between_phases_the_pause_of_the_main_thread_counts() {
+    let answer = |limit_ms: Option<u64>, works: bool| {
+        let tree = process(
+            7,
+            vec![
+                thread(
+                    7,
+                    call("epoll_wait", limit_ms, vec![peer("unix", Some(7), false)]),
+                ),
+                thread(8, call("futex", None, vec![])),
+            ],
+        );
+        let (holder, probe) = (holder((7, 8), false, works), probe(&[tree]));
+        let mut probes = Probes::default();
+        for s in [0, 2, 4] {
+            probes.observe(Mono::from_secs(s), &probe);
+            probes.follow(Mono::from_secs(s), holder.id);
+        }
+        waits(
+            Mono::from_secs(4),
+            holder,
+            &probes,
+            &ThreadTracker::default(),
+        )
+        .answer
+    };
+    assert_eq!(answer(Some(67_000), false), WaitsFor::Time);
+    assert_eq!(answer(Some(67_000), true), WaitsFor::Process, "mid-phase");
+    for poll in [None, Some(1_000), Some(3_600_000)] {
+        assert_eq!(answer(poll, false), WaitsFor::Process, "{poll:?}");
+    }
+}
+
+/// A timer starts as the job rests, and ends the rest; one that has gone on beside the job is
+/// a library's.
+#[test]
+fn between_phases_a_limit_counts_of_a_thread_that_stopped_with_the_holder() {
+    let answer = |timer_ran_s: u64, works: bool| {
+        let tree = process(
+            7,
+            vec![
+                thread(7, call("futex", None, vec![])),
+                thread(8, call("futex", Some(280_000), vec![])),
+            ],
+        );
+        let (holder, probe) = (holder((7, 7), false, works), probe(&[tree]));
+        let (mut probes, mut threads) = (Probes::default(), ThreadTracker::default());
+        for s in (0..=60).step_by(2) {
+            let sample = |tid: u32, until_s: u64| ThreadSample {
+                pid: 7,
+                tid,
+                name: format!("thread {tid}"),
+                state: 'S',
+                run_ns: s.min(until_s) * 1_000_000_000,
+                switches: s.min(until_s),
+                wchan: None,
+            };
+            let round = [sample(7, 30), sample(8, timer_ran_s)];
+            threads.observe(Mono::from_secs(s), &round, Credit::None);
+            probes.observe(Mono::from_secs(s), &probe);
+            probes.follow(Mono::from_secs(s), (7, 7));
+        }
+        waits(Mono::from_secs(60), holder, &probes, &threads).answer
+    };
+    assert_eq!(answer(30, false), WaitsFor::Time);
+    for beside in [4, 58] {
+        assert_eq!(answer(beside, false), WaitsFor::Process, "{beside}");
+    }
+    assert_eq!(answer(30, true), WaitsFor::Process, "mid-phase");
+}
+
+#[test]
+fn of_several_that_are_waited_for_one_may_be_harmless() {
+    let any = || call("wait4", None, vec![WaitTarget::Process { pid: None }]);
+    let child = |pid: u32, wait: Wait| ProbedProcess {
+        parent: 7,
+        ..process(pid, vec![thread(pid, wait)])
+    };
+    let answer = |children: Vec<ProbedProcess>| {
+        let mut tree = vec![process(7, vec![thread(7, any())])];
+        tree.extend(children);
+        asked(&tree, false, true, 4).answer
+    };
+    let forever = || call("pause", None, vec![]);
+    let nap = || call("clock_nanosleep", Some(45_000), vec![]);
+    assert_eq!(answer(vec![child(8, forever())]), WaitsFor::Card);
+    assert_eq!(
+        answer(vec![child(8, forever()), child(9, nap())]),
+        WaitsFor::Time
+    );
+    assert_eq!(answer(vec![child(8, Wait::Running)]), WaitsFor::Unknown);
+    assert_eq!(answer(vec![]), WaitsFor::Process);
+}
+
+#[test]
+fn a_request_to_a_server_of_the_tree_is_asked_at_the_thread_that_answers_it() {
+    let listener = || WaitTarget::Listener {
+        address: "tcp 127.0.0.1:9000".to_owned(),
+    };
+    let asks = process(
+        7,
+        vec![thread(
+            7,
+            call("recvfrom", None, vec![peer("tcp", Some(8), false)]),
+        )],
+    );
+    let answer = |handler: Wait, takes: Vec<WaitTarget>| {
+        let taker = thread(8, call("poll", Some(500), takes));
+        let mut agents = thread(10, call("recvfrom", None, vec![peer("unix", None, false)]));
+        agents.name = AGENT_THREAD.to_owned();
+        let server = process(8, vec![taker, thread(9, handler), agents]);
+        asked(&[asks.clone(), server], false, true, 4).answer
+    };
+    let stuck = || call("futex", None, vec![]);
+    assert_eq!(answer(stuck(), vec![listener()]), WaitsFor::Process);
+    let outside = || peer("tcp", None, false);
+    let remote = call("recvfrom", None, vec![outside()]);
+    assert_eq!(answer(remote, vec![listener()]), WaitsFor::Peer);
+    // one event loop for both
+    assert_eq!(
+        answer(stuck(), vec![listener(), outside()]),
+        WaitsFor::Client
+    );
+}
+
+#[test]
+fn a_poll_of_a_thread_that_has_ended_is_no_pause() {
+    let answer = |bereft, timeout| {
+        let holder = HolderContext {
+            id: (7, 7),
+            operates: false,
+            works: true,
+            between: false,
+            bereft,
+            limit: LIMIT,
+        };
+        sleep(holder, Some(Duration::from_millis(timeout)), None)
+    };
+    assert_eq!(answer(false, 500), WaitsFor::Time);
+    assert_eq!(answer(true, 500), WaitsFor::Process);
+    assert_eq!(answer(true, 60_000), WaitsFor::Time, "its end is known");
 }

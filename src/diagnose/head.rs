@@ -15,7 +15,7 @@ use super::readings::CARD;
 /// The family that a recording's command line suggests.
 pub fn kind(meta: &Meta) -> AdapterKind {
     let (cwd, names) = folder(meta);
-    AdapterKind::detect(&meta.argv, cwd, |folder| {
+    AdapterKind::detect(&meta.argv, &cwd, |folder| {
         if folder == cwd {
             names.clone()
         } else {
@@ -25,14 +25,14 @@ pub fn kind(meta: &Meta) -> AdapterKind {
 }
 
 /// The working directory that the program's name suggests, and what lies there.
-fn folder(meta: &Meta) -> (&'static str, Vec<String>) {
-    if meta.app.starts_with("comfyui") {
-        ("/home/user/ComfyUI", Vec::new())
-    } else if meta.app.starts_with("framepack") {
-        ("/home/user/app", vec!["diffusers_helper".to_owned()])
-    } else {
-        ("/home/user/app", Vec::new())
-    }
+fn folder(meta: &Meta) -> (String, Vec<String>) {
+    let all = AdapterKind::ALL.iter();
+    let named = all.filter(|kind| meta.app.starts_with(kind.as_str()));
+    // of `framepack` and a fork of it the name that says more
+    let kind = named.max_by_key(|kind| kind.as_str().len());
+    let (name, beside) = kind.unwrap_or(&AdapterKind::Generic).home();
+    let beside = beside.iter().map(|name| (*name).to_owned());
+    (format!("/home/user/{name}"), beside.collect())
 }
 
 /// The head, with the plan of the profile that fits; limits are the built-in ones where
@@ -53,7 +53,7 @@ pub(super) fn started(meta: &Meta, kind: AdapterKind) -> RunStarted {
         run: "recording".to_owned(),
         wall_clock: String::new(),
         argv: meta.argv.clone(),
-        cwd: folder(meta).0.to_owned(),
+        cwd: folder(meta).0,
         profile,
         profile_why,
         adapter: kind.to_string(),

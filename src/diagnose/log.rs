@@ -1,28 +1,33 @@
-//! The text of a console without times: what it says is all there is, and a hang says
-//! nothing.
+//! The text of a console without readings: what it says is all there is. A hang says nothing;
+//! only the times that a log has before its lines may show one.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::Instant;
 
-use crate::detect::{Detector, kernel_fault};
+use crate::causes::Known;
+use crate::detect::{Detector, kernel_fault, says_that_the_card_comes_back};
 use crate::model::{
     ActionId, Cite, CiteKind, Considered, Envelope, Event, ExitStatus, Health, JobChange, Limits,
-    Line, Mono, Phase, Stream, Verdict, VerdictId,
+    Line, Mono, Phase, Remedy, Stream, Verdict, VerdictId,
 };
-use crate::policy::{RemedyFacts, remedy};
+use crate::policy::{RemedyFacts, explained};
 use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
 use crate::workload::lines::{LineSplitter, MAX_TEXT};
 
 use super::input::{InputError, not_text};
 use super::meta::Meta;
 use super::notes::Notes;
+use super::paste::Paste;
 use super::prefix::Prefixes;
 use super::report::{Cited, Report, SourceKind, Stats};
+use super::standstill::where_it_stands;
 use super::story::{Names, Story};
 use super::tail::Tail;
-use super::{case, head, player, shell};
+use super::times::{Before, Times};
+use super::{case, head, player, prompt, shell, standstill};
 
 /// Bytes by which the program and the prefixes are known.
 const HEAD: u64 = 256 * 1024;
@@ -32,7 +37,7 @@ const PORTION: usize = 64 * 1024;
 const LAST_LINES: u64 = 60;
 
 /// Why no rule about a job at work is asked.
-const NO_READINGS: &str = "a text has neither times nor readings";
+const NO_READINGS: &str = "a text has no readings";
 
 /// What is said where nothing is found.
 const NO_FAULT: &str = "the text alone shows no fault; a hang cannot be seen in a pasted log";
@@ -76,9 +81,8 @@ pub(super) fn of_case(
 
 /// The family of programs that a console's beginning shows.
 pub(super) fn kind_of(beginning: &[u8]) -> AdapterKind {
-    let text = String::from_utf8_lossy(beginning);
-    let lines: Vec<&str> = text.split(['\n', '\r']).collect();
-    let prefixes = Prefixes::of(lines.iter().copied());
+    let lines = Paste::first_log(&String::from_utf8_lossy(beginning));
+    let prefixes = Prefixes::of(lines.iter().map(String::as_str));
     AdapterKind::detect_lines(lines.iter().map(|l| prefixes.strip(l)))
 }
 
@@ -126,10 +130,20 @@ fn of(
     Ok(reader.report(name, notes, meta, exit))
 }
 
+/// Whether the verdict itself rests on something that the text says, not only what was
+/// noticed beside it.
+fn rests_on_words(verdict: &Verdict) -> bool {
+    verdict
+        .findings
+        .first()
+        .is_some_and(|f| !f.cites.is_empty())
+}
+
 struct Reader {
     splitter: LineSplitter,
     clock: Instant,
     prefixes: Prefixes,
+    paste: Paste,
     adapter: Box<dyn Adapter + Send>,
     detector: Detector,
     tail: Tail,
@@ -137,6 +151,8 @@ struct Reader {
     kernel_lines: u64,
     /// Line of the last traceback.
     traceback: Option<u64>,
+    /// A node of ComfyUI failed.
+    node_failed: bool,
     /// How the program ended by the words of its shell, and where they stand; nothing
     /// has moved since.
     ended: Option<(ExitStatus, Cite)>,
@@ -149,12 +165,18 @@ struct Reader {
     earlier: Vec<Verdict>,
     /// Lines of which the middle was cut.
     cut: u64,
+    prompt: prompt::Prompt,
+    times: Times,
+    /// Where the last traceback was, if its frames tell.
+    frame: Option<Phase>,
 }
 
 impl Reader {
     fn new(beginning: &[u8], meta: &Meta) -> Self {
         let text = String::from_utf8_lossy(beginning);
-        let prefixes = Prefixes::of(text.split(['\n', '\r']));
+        let lines = Paste::first_log(&text);
+        let prefixes = Prefixes::of(lines.iter().map(String::as_str));
+        let paste = Paste::of(text.lines());
         let kind = if meta.argv.is_empty() {
             kind_of(beginning)
         } else {
@@ -168,23 +190,26 @@ impl Reader {
             splitter: LineSplitter::new(1, Stream::Stderr),
             clock: Instant::now(),
             prefixes,
+            paste,
             adapter: adapter::new(kind, &launch),
             detector: Detector::new(Limits::default(), None),
             tail: Tail::default(),
             seq: 0,
             kernel_lines: 0,
             traceback: None,
+            node_failed: false,
             ended: None,
             row: 0,
             failed: false,
             began: false,
             earlier: Vec::new(),
             cut: 0,
+            prompt: prompt::Prompt::default(),
+            times: Times::default(),
+            frame: None,
         };
         reader.detector.begin_attempt(Mono::ZERO, false);
-        for event in reader.adapter.start() {
-            reader.post(event);
-        }
+        reader.post_start();
         reader
     }
 
@@ -196,16 +221,33 @@ impl Reader {
 
     fn lines(&mut self, lines: Vec<Line>) {
         for mut line in lines {
+            self.times.line(line.row, &line.text, self.before());
             if self.prefixes.are_there() {
                 let text = std::mem::take(&mut line.text);
                 self.prefixes.strip(&text).clone_into(&mut line.text);
             }
             self.row = line.row;
             self.cut += u64::from(line.truncated);
+            let said = self.paste.read(line.row, &line.text).map(Cow::into_owned);
+            let Some(said) = said else {
+                continue;
+            };
+            line.text = said;
+            if let Some(kind) = self.paste.other_program(line.row, &line.text) {
+                self.other_program(kind);
+            }
             if line.text.contains("Traceback (most recent call last)") {
                 self.traceback = Some(line.row);
+                self.frame = None;
             }
-            let kernel = kernel_fault(&line.text).map(|_| line.text.clone());
+            self.frame = standstill::phase_of_frame(&line.text).or(self.frame);
+            self.node_failed |= line.text.contains("!!! Exception during processing");
+            let (seq, row) = (self.seq, self.row);
+            self.prompt
+                .observe(&line.text, || cite(seq, row, &line.text));
+            let of_kernel =
+                kernel_fault(&line.text).is_some() || says_that_the_card_comes_back(&line.text);
+            let kernel = of_kernel.then(|| line.text.clone());
             let end = shell::end(&line.text);
             let events = self.adapter.feed(&line);
             let text = end.map(|_| line.text.clone());
@@ -214,6 +256,7 @@ impl Reader {
                 self.ends(status, &text);
             }
             for event in events {
+                self.times.observe(&event);
                 self.goes_on(&event);
                 if let Event::Job(change) = &event {
                     self.next_job(change);
@@ -229,14 +272,9 @@ impl Reader {
     /// The line at hand says how the program ended. Of several such lines the first tells
     /// most: Python's or the C library's comes before the shell's.
     fn ends(&mut self, status: ExitStatus, text: &str) {
-        let cite = Cite {
-            seq: self.seq,
-            at: Mono::ZERO,
-            kind: CiteKind::Console,
-            line: Some(self.row),
-            text: text.trim().chars().take(Cite::MOST).collect(),
-        };
-        self.ended.get_or_insert((status, cite));
+        let (seq, row) = (self.seq, self.row);
+        self.ended
+            .get_or_insert_with(|| (status, cite(seq, row, text)));
     }
 
     /// A program that was started again has not ended.
@@ -270,11 +308,11 @@ impl Reader {
         };
         // a text that begins within a traceback has no word of the job but its end
         let headless =
-            !self.began && self.traceback.is_none() && self.detector.has_just_failed(Mono::ZERO);
+            !self.began && self.fails_in_a_job() && self.detector.has_just_failed(Mono::ZERO);
         self.began |= matches!(change, JobChange::Started);
         if over || headless {
             let verdict = self.detector.end(None, Mono::ZERO);
-            let told = verdict.findings.iter().any(|f| !f.cites.is_empty());
+            let told = rests_on_words(&verdict);
             let known = self.earlier.iter().any(|v| v.id == verdict.id);
             if told && !known && !verdict.id.is_no_fault() {
                 self.earlier.push(self.prescribed(verdict));
@@ -282,18 +320,67 @@ impl Reader {
         }
     }
 
-    /// With what is to be done about it, by all that the text has told so far.
-    fn prescribed(&self, mut verdict: Verdict) -> Verdict {
+    /// Whether what failed was a job though its beginning is cut off: no traceback of a start
+    /// is there, or ComfyUI's words for the failure of a node are.
+    const fn fails_in_a_job(&self) -> bool {
+        self.traceback.is_none() || self.node_failed
+    }
+
+    /// The log of another program begins: what the one before told is judged, and nothing of
+    /// it is known to the next.
+    fn other_program(&mut self, kind: AdapterKind) {
+        let exit = self.ended.take().map(|(status, _)| status);
+        if exit.is_some() || self.traceback.is_some() {
+            for event in self.adapter.finish(exit == Some(ExitStatus::Code(0))) {
+                self.post(event);
+            }
+        }
+        let verdict = self.detector.end(exit, Mono::ZERO);
+        let told = rests_on_words(&verdict);
+        if told && !verdict.id.is_no_fault() {
+            self.earlier.push(self.prescribed(verdict));
+        }
+        self.adapter = adapter::new(kind, &LaunchInfo::default());
+        self.detector = Detector::new(Limits::default(), None);
+        self.detector.begin_attempt(Mono::ZERO, false);
+        (self.traceback, self.failed, self.began) = (None, false, false);
+        self.post_start();
+    }
+
+    fn post_start(&mut self) {
+        for event in self.adapter.start() {
+            self.post(event);
+        }
+    }
+
+    /// What is to be done about it, by all that the text has told so far.
+    fn remedy(&self, verdict: &mut Verdict) -> Remedy {
         let facts = RemedyFacts {
             recovered: self.detector.card_recovered(),
             naive: self.detector.runs_naive(),
             copies: self.detector.was_copying(),
+            cause: self.detector.explain(verdict, &self.known()),
+            in_force: self.detector.actions_in_force(&self.known()),
             ..RemedyFacts::default()
         };
-        let remedy = remedy(&verdict, &facts);
+        explained(verdict, &facts)
+    }
+
+    /// A verdict with what is to be done about it.
+    fn prescribed(&self, mut verdict: Verdict) -> Verdict {
+        let remedy = self.remedy(&mut verdict);
         verdict.action = remedy.action;
         verdict.remedy = Some(remedy);
         verdict
+    }
+
+    /// What is known beside the words.
+    fn known(&self) -> Known<'_> {
+        Known {
+            container: self.prefixes.are_of_a_container(),
+            program: Some(self.adapter.kind().as_str()),
+            ..Known::default()
+        }
     }
 
     /// A kernel log that was pasted with the rest.
@@ -325,6 +412,39 @@ impl Reader {
         matches!(self.tail.job, Some(JobChange::Started))
     }
 
+    /// Whether a job is at work: a script is one from its first phase on.
+    fn is_at_work(&self) -> bool {
+        self.in_flight() || self.tail.job.is_none() && standstill::is_work(self.tail.phase)
+    }
+
+    fn before(&self) -> Before {
+        Before {
+            in_flight: self.is_at_work(),
+            phase: self.tail.phase,
+            searches: self.tail.find.is_some(),
+        }
+    }
+
+    /// The hang that the log's own times show; where somebody ended the program it is the reason.
+    fn stood(&self, fault: Option<&Verdict>) -> Option<Verdict> {
+        let stood = self.times.stood()?;
+        if fault.is_some_and(|f| f.id != VerdictId::Killed) {
+            return None;
+        }
+        let blank = self.detector.end(Some(ExitStatus::Code(0)), Mono::ZERO);
+        let mut verdict = self.prescribed(standstill::verdict(blank, stood));
+        verdict.remedy = verdict
+            .remedy
+            .map(|r| standstill::with_tiles(r, stood.phase));
+        Some(verdict)
+    }
+
+    /// What to do if the program stands still where the text ends.
+    fn if_it_stands(&self, tail: &Tail) -> Option<&'static str> {
+        let in_force = self.detector.actions_in_force(&self.known());
+        standstill::advice(tail, self.detector.backend_in_text(), &in_force)
+    }
+
     /// The judgement over the whole text; none: it shows no fault.
     fn judge(&mut self, exit: Option<ExitStatus>) -> Option<Verdict> {
         let mut lines = Vec::new();
@@ -344,7 +464,7 @@ impl Reader {
         if let Some((status, cite)) = &by_shell {
             tell_shell(&mut verdict, *status, cite);
         }
-        let told = verdict.findings.iter().any(|f| !f.cites.is_empty());
+        let told = rests_on_words(&verdict);
         (exit.is_some() || told).then_some(verdict)
     }
 
@@ -357,7 +477,13 @@ impl Reader {
     ) -> Report {
         let before = self.tail.clone();
         let ends = exit.is_some() || self.ended.is_some();
-        let fault = self.judge(exit).map(not_asked);
+        let mut fault = self.judge(exit).or_else(|| self.silent_end());
+        if let Some(stood) = self.stood(fault.as_ref()) {
+            self.earlier.extend(fault.replace(stood));
+        } else if let Some(ended) = fault.as_mut().filter(|f| f.id == VerdictId::Killed) {
+            self.explain_interrupt(ended, &before);
+        }
+        let fault = fault.map(not_asked);
         let names = InLog { name };
         let same = |v: &Verdict| fault.as_ref().is_some_and(|f| f.id == v.id);
         let mut earlier = std::mem::take(&mut self.earlier);
@@ -375,9 +501,9 @@ impl Reader {
             ));
         }
         notes.say(
-            "text without times: when something happened, silence and slowness cannot be told, and no reading of the card was judged",
+            "text without readings: no reading of the card was judged; silence shows only where the lines have times, and slowness does not",
         );
-        if !ends {
+        if !ends && fault.is_none() {
             notes.say("whether and how the program ended is not known");
         }
         let end = fault.unwrap_or_else(|| self.nothing(&before));
@@ -393,6 +519,7 @@ impl Reader {
         name.clone_into(&mut report.path);
         report.find.clone_from(&self.tail.find);
         report.last_words = self.tail.words();
+        report.read = self.paste.parts(self.adapter.kind().as_str());
         report.workload = case::workload(meta, self.adapter.kind());
         report.stats = Stats {
             lines: self.tail.lines,
@@ -402,6 +529,34 @@ impl Reader {
             duration_s: None,
         };
         report
+    }
+
+    /// A server that ended by itself without a word.
+    fn silent_end(&self) -> Option<Verdict> {
+        let cite = self
+            .prompt
+            .ended_alone()
+            .filter(|_| self.adapter.is_server())?;
+        let verdict = self.detector.end(Some(ExitStatus::Unknown), Mono::ZERO);
+        let verdict = prompt::silent_end(verdict, &self.tail, cite)?;
+        Some(self.prescribed(verdict))
+    }
+
+    /// Somebody who interrupts a job may have waited for it in vain.
+    fn explain_interrupt(&self, ended: &mut Verdict, before: &Tail) {
+        let mut at = before.clone();
+        if let Some(phase) = self.frame {
+            (at.phase, at.job) = (phase, Some(JobChange::Started));
+            ended.phase = phase;
+        }
+        let remedy = ended.remedy.as_mut();
+        let Some(remedy) = remedy.filter(|r| r.action == ActionId::None) else {
+            return;
+        };
+        if let Some(advice) = self.if_it_stands(&at) {
+            ended.phase = at.phase;
+            remedy.why = format!("{}. If it stood still there: {advice}", remedy.why);
+        }
     }
 
     /// What is said where the text shows no fault.
@@ -417,12 +572,28 @@ impl Reader {
         verdict.phase = tail.phase;
         verdict.findings.clear();
         verdict.sentence = format!("{NO_FAULT}; {}", where_it_stands(tail));
+        if let Some(advice) = self.if_it_stands(tail) {
+            verdict.remedy = Some(standstill::nothing_but(format!(
+                "nothing, as far as the text tells. If it stands still there for more than some minutes: {advice}"
+            )));
+        }
         let mut verdict = not_asked(verdict);
         if let Some(own) = verdict.considered.first_mut() {
             own.verdict = id;
             own.why.clone_from(&verdict.sentence);
         }
         verdict
+    }
+}
+
+/// A line as evidence.
+pub(super) fn cite(seq: u64, row: u64, text: &str) -> Cite {
+    Cite {
+        seq,
+        at: Mono::ZERO,
+        kind: CiteKind::Console,
+        line: Some(row),
+        text: text.trim().chars().take(Cite::MOST).collect(),
     }
 }
 
@@ -439,10 +610,11 @@ fn not_asked(mut verdict: Verdict) -> Verdict {
 fn tell_shell(verdict: &mut Verdict, status: ExitStatus, cite: &Cite) {
     let words = format!("\"{}\"", cite.text);
     let killed = matches!(status, ExitStatus::Signal(9));
-    if verdict.id == VerdictId::Killed && killed {
-        verdict.sentence = format!(
-            "{words}: the program was ended from outside. Want of host memory is the usual reason for a bare \"Killed\", but nothing in the text proves it: see the kernel log (journalctl -k) for \"Out of memory\""
-        );
+    if verdict.id == VerdictId::Killed && verdict.cause.is_some() {
+        verdict.sentence = format!("{} Its last words: {words}", verdict.sentence);
+    } else if verdict.id == VerdictId::Killed && killed {
+        verdict.sentence =
+            format!("{words}: the program was killed from outside; the text does not say by whom");
     } else if verdict.id == VerdictId::Killed && matches!(status, ExitStatus::Signal(2)) {
         verdict.sentence = format!("{words}: the user interrupted the program (Ctrl-C)");
         verdict.action = ActionId::None;
@@ -454,7 +626,10 @@ fn tell_shell(verdict: &mut Verdict, status: ExitStatus, cite: &Cite) {
     } else if verdict.id == VerdictId::Killed {
         verdict.sentence =
             format!("{words}: the program was ended from outside; by whom is not known");
-    } else if verdict.id == VerdictId::CrashSegv {
+    } else if verdict.id == VerdictId::CrashSegv
+        && verdict.cause.is_none()
+        && matches!(status, ExitStatus::Signal(_))
+    {
         verdict.sentence = format!("{words}: the program crashed, without a word about why");
     }
     if let Some(first) = verdict.findings.first_mut()
@@ -463,30 +638,6 @@ fn tell_shell(verdict: &mut Verdict, status: ExitStatus, cite: &Cite) {
         first.text.clone_from(&verdict.sentence);
         first.seqs = vec![cite.seq];
         first.cites = vec![cite.clone()];
-    }
-}
-
-/// The last that the text tells.
-fn where_it_stands(tail: &Tail) -> String {
-    if let Some(find) = &tail.find {
-        let solver = find
-            .solver
-            .as_ref()
-            .map_or_else(String::new, |s| format!(", with the solver {s}"));
-        return format!(
-            "it ends within a search of MIOpen for {}{solver}, in {}",
-            find.key, tail.phase
-        );
-    }
-    let steps = tail.progress.as_ref().and_then(|p| {
-        let total = p.total?;
-        Some(format!(" at {:.0} of {total:.0}", p.done))
-    });
-    match (&tail.job, tail.phase) {
-        (Some(JobChange::Waiting), _) => "it ends with a server that waits for its user".to_owned(),
-        (Some(JobChange::Done), _) => "its last job came to its end".to_owned(),
-        (_, Phase::Unknown) => "it does not tell what the program was doing".to_owned(),
-        (_, phase) => format!("it ends in {phase}{}", steps.unwrap_or_default()),
     }
 }
 

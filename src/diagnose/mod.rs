@@ -7,7 +7,8 @@
 //! | `case` | the files of a case, read side by side |
 //! | [`player`] | a recording through the parts that a run is made of |
 //! | `record` | the record of a run or a bundle of it, judged anew |
-//! | `log` | the text of a console without times |
+//! | `log`, `paste` | the text of a console without readings, and what of a paste that is |
+//! | `times`, `standstill` | a hang by the log's own times, and what to do if it stands |
 //! | `story`, [`report`] | what was told, put together |
 //!
 //! A recording is judged to its end by today's rules ([`crate::run::rejudge`]): nothing
@@ -21,18 +22,22 @@ mod lines;
 mod log;
 pub mod meta;
 mod notes;
+mod paste;
 pub mod player;
 mod prefix;
+mod prompt;
 pub mod readings;
 mod record;
 mod remedy;
 pub mod report;
 mod shell;
+mod standstill;
 mod story;
 mod table;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod times;
 
 pub use case::play;
 pub use input::{InputError, Source};

@@ -11,6 +11,9 @@ const SHARE: usize = 80;
 /// Prefixes within each other.
 const DEEPEST: usize = 4;
 
+/// What docker compose writes before a line.
+const COMPOSE: &str = r"^[A-Za-z][\w.-]{0,60}\s*\| ?";
+
 static KNOWN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
         // journalctl -o short-iso; before the next, which is its beginning
@@ -22,7 +25,7 @@ static KNOWN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // ts: Feb 11 10:22:31
         r"^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ",
         // docker compose: service-1  |
-        r"^[A-Za-z][\w.-]{0,60}\s*\| ?",
+        COMPOSE,
         // a logger's or ts's: [2026-02-11 10:22:31.123], 2026-02-11 10:22:31, [10:22:31]
         r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ?",
         r"^\[\d\d:\d\d:\d\d(?:[.,]\d+)?\] ?",
@@ -61,6 +64,11 @@ impl Prefixes {
     /// A line without them.
     pub(super) fn strip<'a>(&self, line: &'a str) -> &'a str {
         self.0.iter().fold(line, |line, prefix| cut(prefix, line))
+    }
+
+    /// Whether containers write them.
+    pub(super) fn are_of_a_container(&self) -> bool {
+        self.0.iter().any(|p| p.as_str() == COMPOSE)
     }
 
     /// Whether there are any.

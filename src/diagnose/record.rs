@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::model::event::RunStarted;
-use crate::model::{Cite, CiteKind, Envelope, Event, Health, Mono, Verdict};
+use crate::model::{Cite, CiteKind, Envelope, Event, Health, Mono, Verdict, gap_words};
 use crate::record::reader::Events;
 use crate::record::store::PLAIN_EVENTS;
 use crate::record::{ReadError, Warning, bundle};
@@ -70,6 +70,7 @@ fn read(
         ));
     }
     let mut play = Play {
+        floods: (0, 0, Mono::ZERO, Mono::ZERO),
         path: path.display().to_string(),
         state: RunState::new(&started),
         started,
@@ -101,6 +102,8 @@ struct Play {
     story: Story,
     tail: Tail,
     stats: Stats,
+    /// Floods: lines, those that are lost, first and last time.
+    floods: (u64, u64, Mono, Mono),
     /// Number and time of the last event.
     last: (u64, Mono),
     /// Faults that were told when it ran, the first of each verdict.
@@ -115,6 +118,15 @@ impl Play {
             Event::Verdict(v) if self.is_news(v) => self.then.push((**v).clone()),
             Event::Sample(_) => self.stats.rows += 1,
             Event::Kernel { .. } => self.stats.kernel_lines += 1,
+            Event::Flood(flood) => {
+                let (lines, lost, from, to) = &mut self.floods;
+                if *lines == 0 {
+                    *from = env.at;
+                }
+                *to = env.at;
+                *lines = lines.saturating_add(flood.lines);
+                *lost = lost.saturating_add(flood.lost());
+            }
             Event::Dropped { n, .. } => self.stats.dropped = self.stats.dropped.saturating_add(*n),
             Event::RunFinished {
                 summary, exit_code, ..
@@ -190,6 +202,14 @@ impl Play {
         if more > 0 {
             self.notes
                 .say(format!("the record: {more} further warnings"));
+        }
+        let (lines, lost, from, to) = self.floods;
+        if lines > 0 {
+            let (from, to) = (from.clock(), to.clock());
+            self.notes.say(format!(
+                "a flood of lines from {from} to {to} was not judged line by line: {}",
+                gap_words(lines, lost)
+            ));
         }
         if self.stats.dropped > 0 {
             self.notes.say(format!(

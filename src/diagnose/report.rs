@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::{ActionId, CiteKind, Considered, Health, Phase, Questions, Severity, VerdictId};
+use crate::model::{
+    ActionId, Cause, CiteKind, Considered, Health, Phase, Questions, Severity, VerdictId,
+};
 
 /// Version of the JSON form: major.minor, as in `docs/diagnose.md`.
-pub const SCHEMA: &str = "1.3";
+pub const SCHEMA: &str = "1.4";
 
 /// What was diagnosed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -19,7 +21,7 @@ pub enum SourceKind {
     Record,
     /// A file that was exported from a record.
     Bundle,
-    /// Text of a console without times: what it says is all there is.
+    /// Text of a console without readings: what it says is all there is.
     Log,
 }
 
@@ -130,6 +132,18 @@ pub struct Words {
     pub text: String,
 }
 
+/// A part of a text that was read as the log of one program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReadPart {
+    /// Its first line, from 1.
+    pub from_line: u64,
+    /// Its last line.
+    pub to_line: u64,
+    /// The program whose log it is, as far as its lines tell; else the wording that it was
+    /// read by.
+    pub program: String,
+}
+
 /// How much was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Stats {
@@ -181,6 +195,8 @@ pub struct Report {
     pub ended: Option<String>,
     /// What to do.
     pub action: Action,
+    /// Why it happened; absent: the evidence does not say.
+    pub cause: Option<Cause>,
     /// What it rests on, the main verdict's first.
     pub findings: Vec<Found>,
     /// The three questions and their answers at the main verdict; absent: nothing ran, or the
@@ -198,6 +214,8 @@ pub struct Report {
     pub find: Option<OpenSearch>,
     /// The last lines of the console, oldest first.
     pub last_words: Vec<Words>,
+    /// Which lines of a pasted text were read; empty of anything else.
+    pub read: Vec<ReadPart>,
     /// Program and machine.
     pub workload: Workload,
     /// What was missing, repaired, or could not be judged.

@@ -1,19 +1,24 @@
-//! How a program ended, in the words that shells, Python, the C library, containers and
-//! service managers leave behind in a pasted console.
+//! How a program ended, in the words that shells, Python, the C library, Windows, containers
+//! and service managers leave behind in a pasted console.
 //!
 //! `Killed` and `Aborted` are ordinary words of ordinary logs: a shell's stand alone on
-//! their line, or in the form of its report.
+//! their line, or in the form of its report. A small exit code counts only in the words of
+//! a layer around the program: programs call others and survive their ends.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::ExitStatus;
+use crate::model::{ExitStatus, windows};
 
 /// What may stand before the words: a bar whose line the program did not end.
 const BEGIN: &str = r"^(?:.*\|.*(?:it/s|s/it)[^\]]*\])?\s*";
 /// A signal in a shell's words; sh and bash write the first letter as a capital one.
 const WORDS: &str = r"(?P<what>Killed|Terminated|Segmentation fault|Aborted|Abort|Bus error|Illegal (?:hardware )?instruction|Floating[- ]point exception|Trace/breakpoint trap)(?:\s\(core dumped\))?";
+
+/// Numbers that only a signal or a crash under Windows has as its exit code.
+const TELLING: &str =
+    r"13[2-9]|143|-10737\d{5}|32212\d{5}|0xC0[0-9a-f]{6}|-529697949|3765269347|0xE06D7363";
 
 static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let forms = [
@@ -30,8 +35,28 @@ static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"^(?:\^C)*KeyboardInterrupt:?\s*$(?P<interrupt>)".to_owned(),
         // fish, GNU time, torchrun, subprocess, systemd, editors
         r"\b(?:terminated by signal|died with <Signals\.|exited, code=(?:killed|dumped), status=\d+/|interrupted by signal \d+:) ?(?P<what>[A-Z]{3,7}|\d{1,2})\b".to_owned(),
-        // 128 + the signal: containers, editors
-        r"(?i)\b(?:exited with code|finished with exit code|exit status|exit code:?) (?P<code>13[2-9]|143)\b".to_owned(),
+        // 128 + the signal, or a status of Windows, in whatever words
+        format!(r"(?i)\b(?:exited with(?: exit)? code|finished with exit code|exit status|exit ?code|return ?code|returned|exited)\W{{1,8}}(?P<code>{TELLING})\b"),
+        // docker compose, its events and lists, Kubernetes, systemd, Comfy Desktop, editors
+        r"^[A-Za-z][\w.-]{0,60} exited with code (?P<code>\d{1,3})(?: \(restarting\))?\s*$".to_owned(),
+        r"^\s*Exit Code:\s+(?P<code>\d{1,3})\s*$".to_owned(),
+        r#"^\s*"ExitCode": (?P<code>\d{1,3}),?\s*$"#.to_owned(),
+        r"\bExited \((?P<code>\d{1,3})\) (?:\w+ ){1,3}ago\b".to_owned(),
+        // systemd: the unit of a program of this kind, as its journal holds those of all
+        r"(?i)^\S*(?:comfy|framepack|wan2?gp|sdnext|invoke|forge|webui|diffusion|musubi)\S*\.service: Main process exited, code=exited, status=(?P<code>\d{1,3})/".to_owned(),
+        r"(?i)^(?:\[\w+\]\s*)?(?:the )?(?:ComfyUI|python|terminal|backend|server|webui)? ?process(?: \d+)? (?:exited|finished|terminated|ended|stopped)\b.{0,80}?\b(?:exit )?code:? (?P<code>-?\d{1,10})\b".to_owned(),
+        r"^\[process exited with code (?P<code>\d{1,10})\b".to_owned(),
+        // supervisord, pm2
+        r"\bexited: \S+ \(exit status (?P<code>\d{1,3}); not expected\)".to_owned(),
+        r"\bexited: \S+ \(terminated by (?P<what>SIG[A-Z]+)\b".to_owned(),
+        r"\bApp \[[^\]]+\] exited with code \[(?P<code>\d{1,3})\]".to_owned(),
+        // bash in other languages
+        r"^\s*(?:(?P<foreign>Speicherzugriffsfehler|Erreur de segmentation|Violación de segmento|段错误|Ошибка сегментирования|Getötet|Processus arrêté|Tué|已杀死|Убито)(?: \(.{1,40}\))?|(?P<foreign2>Abgebrochen|Abandon|Abortado|已放弃|Аварийный останов) \(.{1,40}\))\s*$".to_owned(),
+        // `echo %ERRORLEVEL%`, `$LASTEXITCODE`
+        r"^(?P<code>-10737\d{5}|32212\d{5})(?: \(0x[0-9a-fA-F]{8}\b.{0,60}\))?\s*$".to_owned(),
+        // Windows: Python's fault handler, the crash handler of the C++ runtime, the event log
+        r"^Windows fatal exception: (?:code )?(?P<windows>access violation|stack overflow|int divide by zero|float divide by zero|0x[0-9a-fA-F]{8})".to_owned(),
+        r"^Exception [Cc]ode: ?(?P<code>0x[cC0][0-9a-fA-F]{7,15})\b".to_owned(),
         // the last words of the C library and of the C++ runtime
         r"^(?:\S+: )?(?:double free or corruption|free\(\): invalid |malloc\(\): |realloc\(\): |munmap_chunk\(\): |corrupted (?:size vs\. prev_size|double-linked list)|\*\*\* stack smashing detected|terminate called (?:after throwing|without an active))(?P<abort>)".to_owned(),
     ];
@@ -41,9 +66,19 @@ static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 /// How the program ended, if this line says so.
 pub(super) fn end(text: &str) -> Option<ExitStatus> {
     let captures = FORMS.iter().find_map(|form| form.captures(text))?;
-    let signal = if let Some(code) = captures.name("code") {
-        code.as_str().parse::<i32>().ok()? - 128
-    } else if captures.name("abort").is_some() {
+    if let Some(code) = captures.name("code") {
+        return of_code(code.as_str());
+    }
+    if let Some(what) = captures.name("windows") {
+        return of_exception(what.as_str());
+    }
+    if let Some(words) = captures.name("foreign") {
+        return Some(ExitStatus::Signal(foreign(words.as_str())));
+    }
+    if captures.name("foreign2").is_some() {
+        return Some(ExitStatus::Signal(6));
+    }
+    let signal = if captures.name("abort").is_some() {
         6
     } else if captures.name("interrupt").is_some() {
         2
@@ -51,6 +86,48 @@ pub(super) fn end(text: &str) -> Option<ExitStatus> {
         number(captures.name("what")?.as_str())?
     };
     Some(ExitStatus::Signal(signal))
+}
+
+/// The end that an exit code means; `None`: success, or the user's own Ctrl-C.
+fn of_code(text: &str) -> Option<ExitStatus> {
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let code = match hex {
+        // a log of 64 bits has zeros before the 32 of the code
+        Some(hex) => i64::from_str_radix(hex, 16).ok()?,
+        None => text.parse().ok()?,
+    };
+    // a negative number and its 32 bits without a sign are the same status of Windows
+    let code = match u32::try_from(code) {
+        Ok(bits) => i32::from_ne_bytes(bits.to_ne_bytes()),
+        Err(_) => i32::try_from(code).ok()?,
+    };
+    match code {
+        // the user's own Ctrl-C is no failure
+        0 | 130 | windows::INTERRUPTED => None,
+        // a shell's 128 + the signal
+        132..=139 | 143 => Some(ExitStatus::Signal(code - 128)),
+        _ => Some(ExitStatus::Code(code)),
+    }
+}
+
+/// The signal of a shell's words in another language than English.
+fn foreign(words: &str) -> i32 {
+    let killed = ["Getötet", "Processus arrêté", "Tué", "已杀死", "Убито"];
+    if killed.contains(&words) { 9 } else { 11 }
+}
+
+/// What Python's fault handler calls an exception of Windows; none: one that programs catch
+/// and go on after, such as a connection of COM that was lost.
+fn of_exception(what: &str) -> Option<ExitStatus> {
+    let code = match what {
+        "access violation" => "0xC0000005",
+        "stack overflow" => "0xC00000FD",
+        "int divide by zero" => "0xC0000094",
+        "float divide by zero" => "0xC000008E",
+        code if code.to_ascii_lowercase().starts_with("0xc") => code,
+        _ => return None,
+    };
+    of_code(code)
 }
 
 /// The signal of these words, of a name with or without `SIG`, or of its digits.
@@ -78,7 +155,7 @@ mod tests {
 
     #[test]
     fn words_of_shells_and_others() {
-        assert_eq!(FORMS.len(), 9);
+        assert_eq!(FORMS.len(), 23);
         for (text, want) in [
             ("Segmentation fault", 11),
             ("KeyboardInterrupt", 2),
@@ -132,8 +209,72 @@ mod tests {
             ),
             ("double free or corruption (!prev)", 6),
             ("free(): invalid pointer", 6),
+            ("Speicherzugriffsfehler (Speicherabzug geschrieben)", 11),
+            ("段错误 (核心已转储)", 11),
+            ("Getötet", 9),
+            ("Abgebrochen (Speicherabzug geschrieben)", 6),
+            ("exited: comfyui (terminated by SIGSEGV; not expected)", 11),
+            ("      Exit Code:    137", 9),
+            ("            \"ExitCode\": 137,", 9),
+            (
+                "4f2a  comfy  \"python main.py\"  Exited (137) 2 minutes ago",
+                9,
+            ),
         ] {
             assert_eq!(end(text), Some(ExitStatus::Signal(want)), "{text}");
+        }
+    }
+
+    #[test]
+    fn exit_codes_of_windows_and_of_layers_around_the_program() {
+        let violation = -1_073_741_819;
+        for (text, want) in [
+            ("Windows fatal exception: access violation", violation),
+            ("ComfyUI process exited (exit code 3221225477).", violation),
+            (
+                "ComfyUI process exited with code 3221225477 and signal null",
+                violation,
+            ),
+            (
+                "Process finished with exit code -1073741819 (0xC0000005)",
+                violation,
+            ),
+            ("Exception Code: 0xC0000005", violation),
+            ("Exception code: 0xc0000005", violation),
+            ("3221225477", violation),
+            ("-1073741819", violation),
+            ("-1073741819 (0xC0000005, Access Violation)", violation),
+            ("Windows fatal exception: code 0xc0000374", -1_073_740_940),
+            ("Windows fatal exception: stack overflow", -1_073_741_571),
+            (
+                "subprocess.CalledProcessError: Command 'x' returned non-zero exit status 3221225501.",
+                -1_073_741_795,
+            ),
+            ("python.exe exited with code -1073740791", -1_073_740_791),
+            // a layer around the program reports the program's own failure
+            ("comfy-1 exited with code 1", 1),
+            (
+                "comfyui.service: Main process exited, code=exited, status=1/FAILURE",
+                1,
+            ),
+            (
+                "[info] ComfyUI process exited with code 1 and signal null",
+                1,
+            ),
+            ("      Exit Code:    1", 1),
+            ("exited: comfyui (exit status 1; not expected)", 1),
+            ("[process exited with code 1 (0x00000001)]", 1),
+            ("The terminal process terminated with exit code: 1", 1),
+            ("c0ffee  comfy  \"python\"  Exited (1) 5 seconds ago", 1),
+        ] {
+            assert_eq!(end(text), Some(ExitStatus::Code(want)), "{text}");
+        }
+        // COM's lost connection and a C++ exception are caught by whoever raised them
+        for text in [
+            "Windows fatal exception: code 0x80010108",
+            "Windows fatal exception: code 0xe06d7363",
+        ] {
+            assert_eq!(end(text), None, "{text}");
         }
     }
 
@@ -151,6 +292,15 @@ mod tests {
             "If you get Segmentation fault (core dumped) lower the size",
             "exit code 0",
             "exited with code 1",
+            "git pull exited with code 1, going on with the old version",
+            "comfy-1 exited with code 0",
+            "Exit Code:    0",
+            "comfy-1 exited with code 130",
+            "bluetooth.service: Main process exited, code=exited, status=1/FAILURE",
+            "comfyui.service: Main process exited, code=exited, status=0/SUCCESS",
+            "ComfyUI process exited with code 3221225786 and signal null",
+            "python3 -m pip returned 1",
+            "tile 3221225477 of many",
             "Aborted! 3 of 4 done",
             "[12] killed it",
         ] {

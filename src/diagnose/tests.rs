@@ -60,6 +60,7 @@ fn verdict(id: VerdictId, health: Health, at: u64) -> Verdict {
             state: RuleState::Clear,
             why: "no swap".to_owned(),
         }],
+        cause: None,
         action: crate::model::ActionId::FastFind,
         remedy: Some(Remedy {
             action: crate::model::ActionId::FastFind,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::model::sample::SourceState;
 use crate::model::visible::Visible;
 use crate::model::{Bytes, GpuId, GpuSample, HostSample, Vendor};
+use crate::profile::knob::release;
 
 /// Something that was looked at: known, or why it is not.
 ///
@@ -138,6 +139,18 @@ impl Facts {
         const FEWEST: usize = 3;
         let library = self.libraries.known()?.miopen.as_ref()?.known()?;
         (library.names.len() >= FEWEST).then(|| library.names.contains(name))
+    }
+
+    /// ROCm that torch is built for, by its version of HIP.
+    pub(super) fn rocm(&self) -> Option<[u32; 2]> {
+        release(self.torch()?.hip.as_deref()?)
+    }
+
+    /// Whether the loaded MIOpen has a shipped find database for this architecture; absent:
+    /// not known.
+    pub(super) fn has_find_db(&self, arch: &str) -> Option<bool> {
+        let dbs = self.libraries.known()?.find_dbs.as_ref()?;
+        Some(dbs.archs.contains(arch))
     }
 
     /// Whether this is WSL2.
@@ -324,6 +337,17 @@ pub struct Libraries {
     pub rocblas_archs: Option<BTreeSet<String>>,
     /// That folder.
     pub rocblas_path: Option<String>,
+    /// Find databases that come with the first MIOpen; absent: their folder was not found.
+    pub find_dbs: Option<FindDbs>,
+}
+
+/// Find databases that come with MIOpen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FindDbs {
+    /// Their folder.
+    pub path: String,
+    /// Architectures in the names of the files.
+    pub archs: BTreeSet<String>,
 }
 
 /// A file of MIOpen.

@@ -145,6 +145,10 @@ ids! {
         TorchWrongBuild = "torch_wrong_build",
         /// The libraries of torch have no kernels for the card.
         TorchLacksArch = "torch_lacks_arch",
+        /// torch is older than what video models need.
+        TorchOld = "torch_old",
+        /// ROCm is older than what video models, or this card, need.
+        RocmOld = "rocm_old",
     }
     /// MIOpen.
     Miopen = "miopen" {
@@ -160,6 +164,12 @@ ids! {
         MiopenNameIgnored = "miopen_name_ignored",
         /// The profile sets a variable that the library does not contain.
         ProfileNameIgnored = "profile_name_ignored",
+        /// A search times the naive kernel: newer versions leave it out.
+        MiopenSearchLong = "miopen_search_long",
+        /// Whether a find database for the card comes with it.
+        MiopenFindDb = "miopen_find_db",
+        /// Fast find saves little with this version and database.
+        FastFindNeedless = "fast_find_needless",
     }
     /// The environment.
     Environment = "environment" {

@@ -3,6 +3,7 @@
 use crate::model::{ActionId, ConvLayout, FindState, MiopenRelease};
 
 use super::im2col::{Smaller, smaller};
+use super::release::since_7_14;
 use super::{Card, Forecast, forecast, size};
 
 /// What helps, and why.
@@ -83,6 +84,9 @@ pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
     }
     let fits = forecast.as_ref().is_some_and(Forecast::gemm_fits);
     let naive = find.is_naive();
+    if naive && since_7_14(release) == Some(true) {
+        return alone();
+    }
     let (text, why) = match (&forecast, naive) {
         (Some(f), true) if fits => (
             "fast find prefers GEMM to the naive kernel and times neither",
@@ -90,7 +94,7 @@ pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
         ),
         (_, true) => (
             "fast find does not time the naive kernel; smaller tiles make each launch shorter",
-            Some("a launch may take minutes".to_owned()),
+            Some("a launch may take minutes before ROCm 7.14, whose Find leaves that kernel out where another is left".to_owned()),
         ),
         (_, false) => ("fast find takes a solver by estimate and times none", None),
     };
@@ -108,6 +112,15 @@ pub fn cure(find: &FindState, release: MiopenRelease, card: &Card) -> Cure {
         text,
         why,
     }
+}
+
+/// The naive kernel in a Find of ROCm 7.14 or later.
+fn alone() -> Cure {
+    Cure::new(
+        ActionId::TiledVae,
+        "smaller tiles make each launch shorter".to_owned(),
+        Some("from ROCm 7.14 on a Find times the naive kernel only where no other solver succeeded, or where MIOPEN_NAIVE_DISABLE_IF_ALT=0 or MIOPEN_NAIVE_TIMEOUT=0 is set (see whether one is)".to_owned()),
+    )
 }
 
 /// MIOpen's GEMM takes no channels-last tensors; torch passes them on only where it is

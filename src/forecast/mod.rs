@@ -69,6 +69,8 @@ pub struct Forecast {
     pub workspace: Option<u128>,
     /// For the version in use; for both ranges where it is not known.
     pub outlooks: Vec<Outlook>,
+    /// Whether a Find times the naive kernel, as MIOpen is set by default.
+    pub times_naive: Answer,
 }
 
 /// Works a convolution out.
@@ -83,9 +85,21 @@ pub fn forecast(conv: &Convolution, release: MiopenRelease, card: &Card) -> Fore
             families,
         }
     };
+    let outlooks: Vec<Outlook> = release::eras(release).iter().map(outlook).collect();
     Forecast {
         workspace: workspace(conv),
-        outlooks: release::eras(release).iter().map(outlook).collect(),
+        times_naive: times_naive(&outlooks, release),
+        outlooks,
+    }
+}
+
+/// Before ROCm 7.14 always. From then on only where no other solver is left.
+fn times_naive(outlooks: &[Outlook], release: MiopenRelease) -> Answer {
+    match release::since_7_14(release) {
+        Some(false) => Answer::Yes,
+        Some(true) if outlooks.iter().all(|o| o.only_naive == Answer::No) => Answer::No,
+        Some(true) if outlooks.iter().all(|o| o.only_naive == Answer::Yes) => Answer::Yes,
+        Some(true) | None => Answer::Unknown,
     }
 }
 
@@ -118,6 +132,16 @@ impl Forecast {
 
     /// In a sentence: `im2col 7.7 GiB of at most 6.8 GiB: …`.
     pub fn words(&self) -> String {
+        let families = self.words_of_families();
+        match self.times_naive {
+            Answer::No => {
+                format!("{families}; the naive kernel is not timed (ROCm 7.14 and later)")
+            }
+            Answer::Yes | Answer::Unknown => families,
+        }
+    }
+
+    fn words_of_families(&self) -> String {
         let needs = match self.workspace {
             Some(0) => "GEMM needs no im2col".to_owned(),
             Some(bytes) => format!("im2col {}", size(bytes)),

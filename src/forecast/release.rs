@@ -56,6 +56,13 @@ pub(super) fn since_7_2(release: MiopenRelease) -> Option<bool> {
     at_least(release, [7, 2], [3, 5, 1], [3, 5, 1])
 }
 
+/// Whether a Find leaves the naive kernel out where another solver succeeded, as from ROCm
+/// 7.14 on (MIOpen 3.5.2, rocm-libraries#7949; later ones give it a short time in its place,
+/// #9513). Builds between the releases are called 3.5.2 as well, with and without it.
+pub(super) fn since_7_14(release: MiopenRelease) -> Option<bool> {
+    at_least(release, [7, 14], [3, 5, 2], [3, 5, 2])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +89,16 @@ mod tests {
         assert_eq!(since_6_2(miopen([3, 1, 0])), Some(false));
         assert_eq!(since_6_2(MiopenRelease::default()), None);
         assert_eq!(since_7_2(rocm(7, 1)), Some(false));
+        for (release, known) in [
+            (rocm(7, 13), Some(false)),
+            (rocm(7, 14), Some(true)),
+            (rocm(10, 0), Some(true)),
+            (miopen([3, 5, 1]), Some(false)),
+            (miopen([3, 5, 2]), None),
+            (miopen([3, 6, 0]), Some(true)),
+            (MiopenRelease::default(), None),
+        ] {
+            assert_eq!(since_7_14(release), known, "{release:?}");
+        }
     }
 }

@@ -241,6 +241,42 @@ fn the_cure_is_the_one_that_follows() {
     );
 }
 
+#[test]
+fn from_7_14_on_the_naive_kernel_is_timed_only_where_it_is_alone() {
+    let of = |release, arch: &str| forecast(&reported(), release, &card(arch)).times_naive;
+    assert_eq!(of(rocm(7, 13), "gfx1100"), Answer::Yes);
+    assert_eq!(of(rocm(7, 14), "gfx1100"), Answer::No);
+    assert_eq!(of(rocm(10, 0), "gfx1201"), Answer::No);
+    assert_eq!(of(MiopenRelease::default(), "gfx1100"), Answer::Unknown);
+    let mut last = reported();
+    (last.layout, last.dtype) = (ConvLayout::ChannelsLast, ConvType::Fp32);
+    let alone = forecast(&last, rocm(7, 14), &card("gfx1103"));
+    assert_eq!(alone.times_naive, Answer::Yes, "no CK on gfx1103");
+    let words = forecast(&reported(), rocm(7, 14), &card("gfx1100")).words();
+    assert_eq!(
+        words,
+        "im2col 7.7 GiB, at most 24.0 GiB: GEMM fits; the naive kernel is not timed (ROCm 7.14 and later)"
+    );
+}
+
+#[test]
+fn fast_find_is_no_cure_of_a_naive_kernel_that_is_alone() {
+    let naive = "ConvDirectNaiveConvFwd";
+    let of = |release| cure(&find(Some(hunyuan()), naive), release, &card("gfx1100"));
+    assert_eq!(of(rocm(7, 13)).action, ActionId::FastFind);
+    let c = of(rocm(7, 14));
+    assert_eq!((c.action, c.env), (ActionId::TiledVae, None));
+    let why = c.why.unwrap();
+    assert!(why.contains("MIOPEN_NAIVE_DISABLE_IF_ALT=0"), "{why}");
+    let c = cure(
+        &find(None, naive),
+        MiopenRelease::default(),
+        &card("gfx1100"),
+    );
+    assert_eq!(c.action, ActionId::FastFind);
+    assert!(c.why.unwrap().contains("before ROCm 7.14"));
+}
+
 proptest! {
     #[test]
     fn no_figures_break_it(

@@ -108,6 +108,10 @@ pub enum AgentWord {
         hip: Option<String>,
         /// CUDA that it was built for.
         cuda: Option<String>,
+        /// Architectures of which the MIOpen that is loaded has a shipped find database;
+        /// absent: not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        find_dbs: Option<Vec<String>>,
     },
     /// Messages that were lost on the way.
     Dropped {

@@ -109,6 +109,9 @@ pub enum ExitStatus {
 impl fmt::Display for ExitStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Code(c) if super::windows::is_failure(*c) => {
+                write!(f, "exit code 0x{c:08X}")
+            }
             Self::Code(c) => write!(f, "exit code {c}"),
             Self::Signal(s) => write!(f, "signal {s}{}", signal_name(*s)),
             Self::Unknown => f.write_str("an unknown end"),

@@ -21,6 +21,14 @@ impl Backend {
     /// (stable-diffusion.cpp) begins.
     pub fn of_line(line: &str) -> Option<Self> {
         let line = line.trim_start();
+        // newer versions say it through a logger, which puts level and place before it
+        let line = match line.split_once(" - ") {
+            Some((place, said)) if place.starts_with('[') => said,
+            _ => line,
+        };
+        if line.starts_with("loading CPU backend") || line.starts_with("Using CPU backend") {
+            return Some(Self::Cpu);
+        }
         if line.starts_with("ggml_vulkan: Found ") {
             return Some(Self::Vulkan);
         }
@@ -65,6 +73,15 @@ mod tests {
             ),
             ("ggml_cuda_init: found 1 ROCm devices:", Some(Backend::Hip)),
             ("ggml_cuda_init: found 2 CUDA devices:", Some(Backend::Cuda)),
+            (
+                "[INFO ] ggml_extend.hpp:65   - ggml_vulkan: Found 1 Vulkan devices:",
+                Some(Backend::Vulkan),
+            ),
+            (
+                "[WARN ] ggml_extend_backend.cpp:585  - loading CPU backend",
+                Some(Backend::Cpu),
+            ),
+            ("VAE Autoencoder: Using CPU backend", None),
             ("ggml_vulkan: No devices found.", None),
             ("see ggml_vulkan: Found 1", None),
             ("", None),

@@ -23,7 +23,7 @@ use super::units::Bytes;
 use super::vocab::VerdictId;
 
 /// Version of the event stream: major.minor. Readers refuse another major.
-pub const SCHEMA: &str = "1.5";
+pub const SCHEMA: &str = "1.8";
 /// Milliseconds of one turn of the supervisor's clock: a sample is taken at every second
 /// turn, and a tick told at the others.
 pub const TURN_MS: u64 = 250;
@@ -469,6 +469,8 @@ pub enum Event {
         /// For how long.
         for_ms: u64,
     },
+    /// Lines of a flood, in the place of as many [`Event::Line`].
+    Flood(Box<super::flood::Flood>),
     /// Something was not kept.
     Dropped {
         /// `lines`, `samples`, `events`.

@@ -57,6 +57,16 @@ pub struct MiopenRelease {
 }
 
 impl MiopenRelease {
+    /// By the version of HIP, whose first two numbers are those of ROCm: `7.1.25424`.
+    pub fn of_hip(version: &str) -> Self {
+        let mut numbers = version.split('.').map(|n| n.parse().ok());
+        let rocm = numbers.next().flatten().zip(numbers.next().flatten());
+        Self {
+            rocm: rocm.map(|(major, minor)| [major, minor]),
+            miopen: None,
+        }
+    }
+
     /// Takes over what another line told.
     pub fn learn(&mut self, told: Self) {
         self.rocm = told.rocm.or(self.rocm);

@@ -163,6 +163,16 @@ impl Considered {
     }
 }
 
+/// Why a failure happened: an entry of `docs/causes.md`. Its words are the verdict's sentence
+/// and its remedy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// Its name.
+    pub id: String,
+    /// The public thread or page that tells of it.
+    pub source: String,
+}
+
 /// What follows from a verdict by itself, before any ladder is asked: the default table
 /// of the vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,6 +230,9 @@ pub struct Verdict {
     /// a record before 1.3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
+    /// Why it happened, where that is known. Absent: it is not, or a record before 1.6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Box<Cause>>,
     /// The next limit, if one is running.
     pub next: Option<NextStep>,
     /// The three questions and their answers. Absent: a record before 1.5, or nothing is judged.

@@ -12,12 +12,15 @@ pub mod baselines;
 pub mod convolution;
 pub mod effect;
 pub mod event;
+pub mod exception;
 pub mod fault;
 pub mod find;
+pub mod flood;
 pub mod found;
 pub mod gpu;
 pub mod health;
 pub mod line;
+pub mod os_text;
 pub mod plan;
 pub mod probe;
 pub mod progress;
@@ -31,6 +34,7 @@ pub mod trust;
 pub mod units;
 pub mod visible;
 pub mod vocab;
+pub mod windows;
 pub mod worker;
 
 pub use agent::{AgentBeat, AgentNote, AgentOp, AgentRank, AgentWay, AgentWord};
@@ -45,15 +49,16 @@ pub use effect::{Effect, Scope, Signal};
 pub use event::{Attached, Command, Envelope, Event, Speaker};
 pub use fault::{FaultKind, KernelFault};
 pub use find::{FindFigures, FindState, MiopenRelease, Workspace};
+pub use flood::{Flood, Repeated, gap_words};
 pub use found::{CardMemory, FoundProcess};
 pub use gpu::{
     Disagreement, GpuId, GpuSample, Link, Opinion, Resets, ThrottleReason, Vendor, is_suspended,
 };
 pub use health::{
-    Cite, CiteKind, Considered, Finding, Health, NextStep, Remedy, RuleState, Verdict,
+    Cause, Cite, CiteKind, Considered, Finding, Health, NextStep, Remedy, RuleState, Verdict,
 };
 pub use line::{Line, Stream};
-pub use plan::{Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};
+pub use plan::{Acts, Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};
 pub use probe::{PeerTraffic, Probe, ProbedProcess, ProbedThread, Tracer, Wait, WaitTarget};
 pub use progress::{FindMark, JobChange, PhaseChange, Progress};
 pub use questions::{Answer, Answered, Questions, Waits, WaitsFor};

@@ -146,6 +146,27 @@ pub struct Rung {
     pub alters_result: Option<String>,
     /// Why this workload cannot take it; absent: it can.
     pub unavailable: Option<String>,
+    /// Where its change acts.
+    #[serde(default, skip_serializing_if = "Acts::is_anywhere")]
+    pub acts: Acts,
+}
+
+/// Where the change of a rung acts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acts {
+    /// First ROCm: `[7, 11]`; absent: every one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rocm: Option<[u32; 2]>,
+    /// Architectures, or beginnings of them (`gfx11`); empty: every one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gfx: Vec<String>,
+}
+
+impl Acts {
+    /// Whether it acts on every version and card.
+    pub fn is_anywhere(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Rung {
@@ -207,6 +228,10 @@ pub struct Plan {
     /// A server (Gradio, ComfyUI): judged only while a job runs, and a restart
     /// waits for its user.
     pub server: bool,
+    /// What is said before a restart that loses the job of this server; absent: what is said
+    /// for any server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_job: Option<String>,
     /// A process that stays after its result was written is ended (`--end-after-result`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end_after_result: bool,

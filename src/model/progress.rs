@@ -33,6 +33,10 @@ pub struct Progress {
     pub seconds_per_step: Option<f64>,
     /// Whether these are denoising steps (not a loading or download bar).
     pub sampling: bool,
+    /// The program ended the line of a bar that rewrites itself before the bar was full: its
+    /// loop was left. Since 1.7.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
 }
 
 /// Whether a job is in flight. Silence counts only while one is.

@@ -106,6 +106,7 @@ mod tests {
             action: ActionId::FastFind,
             next: None,
             questions: None,
+            cause: None,
         }
     }
 
@@ -129,6 +130,7 @@ mod tests {
                 source: None,
                 alters_result: None,
                 unavailable: None,
+                acts: crate::model::Acts::default(),
             }],
             ..Plan::default()
         };

@@ -154,11 +154,11 @@ fn no_rung(
     why
 }
 
-/// A remedy in few words. Where memory is short, what frees it differs from program to program: there the remedy's own
-/// sentence says it.
+/// A remedy in few words. Where memory is short, what frees it differs from program to program, and what a user must
+/// change differs from cause to cause: there the remedy's own sentence says it.
 pub(super) fn counsel(remedy: &Remedy) -> &str {
     match remedy.action {
-        ActionId::FreeMemory => &remedy.why,
+        ActionId::FreeMemory | ActionId::FixEnvironment => &remedy.why,
         action => advice(action),
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a rung changes the operation in flight.
 
-use crate::model::{AgentOp, Backend, Rung, VerdictId};
+use crate::model::{ActionId, Acts, AgentOp, Backend, MiopenRelease, Rung, VerdictId};
 
 /// Tiers of a convolution, from the library's own to the CPU.
 const TIERS: [&str; 4] = ["native", "split", "nocudnn", "cpu"];
@@ -25,12 +25,76 @@ pub struct InFlight {
     pub op: Option<AgentOp>,
     /// What the program computes with.
     pub backend: Backend,
+    /// Which ROCm, as far as the program told.
+    pub release: MiopenRelease,
+    /// Architecture of the supervised card; absent: not known.
+    pub arch: Option<String>,
+    /// Architectures of which the loaded MIOpen has a shipped find database; absent: not told.
+    pub find_dbs: Option<Vec<String>>,
 }
+
+/// First ROCm whose Find leaves the naive kernel out where another solver succeeded.
+const SHORT_FIND: [u32; 2] = [7, 14];
 
 impl InFlight {
     /// Why this rung changes nothing about what runs; absent: it does, or nothing says that it
     /// does not. A rung without changes starts the same once more and always fits.
     pub fn misfit(&self, rung: &Rung, verdict: VerdictId) -> Option<String> {
+        self.misfit_of_changes(rung, verdict)
+            .or_else(|| self.misfit_of_place(&rung.acts))
+            .or_else(|| self.needless_find(rung, verdict))
+    }
+
+    /// The architecture without its features: `gfx942` of `gfx942:sramecc+:xnack-`.
+    fn arch(&self) -> Option<&str> {
+        self.arch.as_deref()?.split(':').next()
+    }
+
+    /// Why the change acts on another version or card.
+    fn misfit_of_place(&self, acts: &Acts) -> Option<String> {
+        let arch = self.arch();
+        if !acts.gfx.is_empty() {
+            match arch {
+                Some(arch) if acts.gfx.iter().any(|g| g == arch) => {}
+                Some(arch) => return Some(format!("it changes nothing on {arch}")),
+                None => {
+                    return Some(format!(
+                        "it acts on {} alone, and the architecture of this card is not known: see `rocminfo | grep gfx`",
+                        acts.gfx.join(", ")
+                    ));
+                }
+            }
+        }
+        let [major, minor] = acts.rocm?;
+        match self.release.rocm {
+            Some(rocm) if rocm >= [major, minor] => None,
+            Some([a, b]) => Some(format!(
+                "it acts from ROCm {major}.{minor} on; the program runs on ROCm {a}.{b}"
+            )),
+            None => Some(format!(
+                "it acts from ROCm {major}.{minor} on, and the program did not tell its version: see `python -c 'import torch; print(torch.version.hip)'`"
+            )),
+        }
+    }
+
+    /// Why fast find saves little. A search that stalls by MIOpen's own lines is another
+    /// matter: its shape stands in no database.
+    fn needless_find(&self, rung: &Rung, verdict: VerdictId) -> Option<String> {
+        let guessed = matches!(verdict, VerdictId::SilentHang | VerdictId::SpinHang);
+        if rung.action != ActionId::FastFind || !guessed {
+            return None;
+        }
+        let [major, minor] = self.release.rocm.filter(|rocm| *rocm >= SHORT_FIND)?;
+        let arch = self.arch()?;
+        let shipped = self.find_dbs.as_ref()?.iter().any(|db| db == arch);
+        shipped.then(|| {
+            format!(
+                "MIOpen has a shipped find database for {arch}, and ROCm {major}.{minor} leaves the naive kernel out of a search: fast find would save little"
+            )
+        })
+    }
+
+    fn misfit_of_changes(&self, rung: &Rung, verdict: VerdictId) -> Option<String> {
         if !rung.args.is_empty() {
             return None;
         }
@@ -128,6 +192,7 @@ mod tests {
             source: None,
             alters_result: None,
             unavailable: None,
+            acts: Acts::default(),
         }
     }
 
@@ -144,11 +209,78 @@ mod tests {
                 age_ms: 60_000,
             }),
             backend: Backend::Hip,
+            ..InFlight::default()
         }
     }
 
     fn on(backend: Backend) -> InFlight {
-        InFlight { op: None, backend }
+        InFlight {
+            backend,
+            ..InFlight::default()
+        }
+    }
+
+    fn on_rocm(rocm: Option<[u32; 2]>, arch: Option<&str>, find_dbs: &[&str]) -> InFlight {
+        InFlight {
+            backend: Backend::Hip,
+            release: MiopenRelease { rocm, miopen: None },
+            arch: arch.map(str::to_owned),
+            find_dbs: Some(find_dbs.iter().map(|a| (*a).to_owned()).collect()),
+            ..InFlight::default()
+        }
+    }
+
+    #[test]
+    fn a_rung_is_taken_where_its_change_acts() {
+        let mut ck_off = rung(&["MIOPEN_DEBUG_CONV_IMPLICIT_GEMM"], &[]);
+        ck_off.acts = Acts {
+            rocm: Some([7, 11]),
+            gfx: vec!["gfx1100".to_owned(), "gfx1201".to_owned()],
+        };
+        for (rocm, arch, words) in [
+            (Some([7, 11]), Some("gfx1100"), None),
+            (Some([10, 0]), Some("gfx1201:xnack-"), None),
+            (
+                Some([7, 2]),
+                Some("gfx1100"),
+                Some("from ROCm 7.11 on; the program runs on ROCm 7.2"),
+            ),
+            (
+                None,
+                Some("gfx1100"),
+                Some("did not tell its version: see `python -c"),
+            ),
+            (
+                Some([7, 14]),
+                Some("gfx1030"),
+                Some("changes nothing on gfx1030"),
+            ),
+            (Some([7, 14]), None, Some("see `rocminfo | grep gfx`")),
+        ] {
+            let got = on_rocm(rocm, arch, &[]).misfit(&ck_off, VerdictId::SilentHang);
+            match (got.as_deref(), words) {
+                (None, None) => {}
+                (Some(got), Some(words)) => assert!(got.contains(words), "{got}"),
+                (got, _) => panic!("{rocm:?} {arch:?}: {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn fast_find_is_not_advised_where_a_search_is_short_already() {
+        let mut fast = rung(&["MIOPEN_FIND_MODE", "MIOPEN_FIND_ENFORCE"], &[]);
+        fast.action = ActionId::FastFind;
+        let misfit = |rocm, dbs: &[&str], verdict| {
+            on_rocm(rocm, Some("gfx1201"), dbs).misfit(&fast, verdict)
+        };
+        let hang = VerdictId::SilentHang;
+        let why = misfit(Some([7, 14]), &["gfx1201", "gfx942"], hang).unwrap();
+        assert!(why.contains("find database for gfx1201"), "{why}");
+        assert_eq!(misfit(Some([7, 13]), &["gfx1201"], hang), None);
+        assert_eq!(misfit(None, &["gfx1201"], hang), None, "not claimed");
+        assert_eq!(misfit(Some([7, 14]), &["gfx942"], hang), None);
+        let stall = VerdictId::FindStall;
+        assert_eq!(misfit(Some([7, 14]), &["gfx1201"], stall), None);
     }
 
     #[test]

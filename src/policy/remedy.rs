@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::causes::Explanation;
 use crate::model::worker::OwnWork;
 use crate::model::{
-    ActionId, Backend, Bytes, Cite, Health, Phase, Remedy, Vendor, Verdict, VerdictId,
+    ActionId, Backend, Bytes, Cause, Cite, Health, Phase, Remedy, Vendor, Verdict, VerdictId,
 };
 
 /// What a remedy depends on besides the verdict.
@@ -31,6 +32,10 @@ pub struct RemedyFacts {
     pub vendor: Option<Vendor>,
     /// What the program computes with: MIOpen's variables answer nothing beside ROCm.
     pub backend: Backend,
+    /// Actions that change nothing, because the program does so already.
+    pub in_force: Vec<ActionId>,
+    /// Why it happened, where that is known: its cure comes before the table's.
+    pub cause: Option<Explanation>,
     /// What our own worker makes, where it is the program: it has no text encoder, and other
     /// settings than a generation.
     pub own: Option<OwnWork>,
@@ -54,12 +59,20 @@ const COPYING: &str = "a model was being moved between host and card as everythi
 
 /// The remedy of a verdict.
 pub fn remedy(verdict: &Verdict, facts: &RemedyFacts) -> Remedy {
-    let steps = steps(verdict.id, verdict.phase, facts);
+    let all = steps(verdict.id, verdict.phase, facts);
+    let new = all.iter().filter(|(id, _)| !facts.in_force.contains(id));
+    let new: Vec<Step> = new.copied().collect();
+    // where every step is taken already, the last is the best that is known
+    let steps = if new.is_empty() { all } else { new.as_slice() };
     let tries = usize::try_from(facts.tries).unwrap_or(usize::MAX);
     let (action, tier) = steps
         .get(tries.min(steps.len().saturating_sub(1)))
         .copied()
         .unwrap_or((ActionId::None, 0));
+    // what was tried in vain is not advised again: the table's next step is
+    if let Some(cause) = facts.cause.as_ref().filter(|_| tries == 0) {
+        return cured(verdict, facts, cause, (action, tier));
+    }
     // one restart with nothing changed is enough to tell chance from a cause
     let again = action == ActionId::RetrySame && tries > 0;
     let env = environment(action);
@@ -71,6 +84,60 @@ pub fn remedy(verdict: &Verdict, facts: &RemedyFacts) -> Remedy {
             && !again,
         why: sentence(verdict, facts, action, &env),
         env,
+    }
+}
+
+/// The same, with the words of the cause in the verdict.
+pub fn explained(verdict: &mut Verdict, facts: &RemedyFacts) -> Remedy {
+    if let Some(cause) = &facts.cause {
+        if let Some(sentence) = &cause.sentence {
+            verdict.sentence.clone_from(sentence);
+        }
+        verdict.cause = Some(Box::new(Cause {
+            id: cause.id.clone(),
+            source: cause.source.clone(),
+        }));
+    }
+    remedy(verdict, facts)
+}
+
+/// The remedy that the cause names, with the table's action where it names none.
+fn cured(verdict: &Verdict, facts: &RemedyFacts, cause: &Explanation, by_table: Step) -> Remedy {
+    let (action, tier) = cause.action.map_or(by_table, |id| (id, tier_of(id)));
+    let unasked = may_restart(verdict, facts.recovered) || facts.kept;
+    let by_user = tier_of(action) == 4;
+    Remedy {
+        action,
+        tier,
+        auto_restart: unasked && !by_user,
+        env: if cause.env.is_empty() {
+            environment(action)
+        } else {
+            cause.env.clone()
+        },
+        why: cause.cure.clone(),
+    }
+}
+
+/// What an action gives up.
+const fn tier_of(action: ActionId) -> u8 {
+    match action {
+        ActionId::None | ActionId::Wait | ActionId::CoolDown => 0,
+        ActionId::RetrySame
+        | ActionId::FastFind
+        | ActionId::FullUnload
+        | ActionId::FixDevicePlacement
+        | ActionId::DisablePinned
+        | ActionId::EnvToggle
+        | ActionId::ResetMiopenDb
+        | ActionId::ResumeDownload
+        | ActionId::ImmediateNaive => 1,
+        ActionId::TiledVae
+        | ActionId::LowerSettings
+        | ActionId::Fp32Upcast
+        | ActionId::FreeMemory => 2,
+        ActionId::VaeCpu => 3,
+        ActionId::FixEnvironment | ActionId::RebootHost => 4,
     }
 }
 
@@ -133,7 +200,7 @@ const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'stati
         | VerdictId::BlasError
         | VerdictId::Killed => RETRY,
         VerdictId::GpuReset if matches!(facts.recovered, Some(true)) => &[(ActionId::RetrySame, 2)],
-        VerdictId::GpuReset | VerdictId::GpuUnavailable => &[(ActionId::RebootHost, 4)],
+        VerdictId::GpuReset => &[(ActionId::RebootHost, 4)],
         VerdictId::NoAlgorithm => SMALLER_DECODE,
         VerdictId::GpuOom | VerdictId::VramSpill if decode => SMALLER_DECODE,
         VerdictId::GpuOom | VerdictId::VramSpill => &[(ActionId::LowerSettings, 2)],
@@ -149,6 +216,7 @@ const fn steps(verdict: VerdictId, phase: Phase, facts: &RemedyFacts) -> &'stati
         }
         VerdictId::Throttled => &[(ActionId::CoolDown, 0)],
         VerdictId::GttExhausted
+        | VerdictId::GpuUnavailable
         | VerdictId::PermissionKfd
         | VerdictId::NoKernelImage
         | VerdictId::PortInUse
@@ -221,15 +289,15 @@ fn words(verdict: &Verdict, facts: &RemedyFacts, action: ActionId) -> String {
             "the driver does not say that the card came back: only a reboot helps for certain".to_owned()
         }
         VerdictId::GpuUnavailable => {
-            "the driver offers no card: reload it or reboot; where driver and libraries differ in version, a reboot after an update puts that right".to_owned()
+            "the runtime finds no card: see whether `rocminfo` (NVIDIA: `nvidia-smi`) lists it; if not, look at the driver and at the groups of the user (render, video), in a container at --device /dev/kfd --device /dev/dri (NVIDIA: --gpus all); if it does, look at HIP_VISIBLE_DEVICES and at the build of PyTorch".to_owned()
         }
         VerdictId::BlockAllocator | VerdictId::OffloadRisk => format!(
             "unload the transformer completely before the VAE is loaded{}",
             preserve(facts.vram)
         ),
         VerdictId::GpuOom | VerdictId::VramSpill if action == ActionId::LowerSettings => format!(
-            "leave more memory free{}, then fewer frames or a smaller size",
-            preserve(facts.vram)
+            "make the job smaller: fewer frames, a smaller size or a quantised model{}; close what else uses the card",
+            preserve(facts.vram).replacen(", ", "; in FramePack ", 1)
         ),
         VerdictId::NoAlgorithm => {
             "no solver of MIOpen fits this convolution: smaller tiles make one fit; the CPU comes last".to_owned()
@@ -244,8 +312,8 @@ fn words(verdict: &Verdict, facts: &RemedyFacts, action: ActionId) -> String {
             "start with a fresh folder for MIOpen's databases (MIOPEN_USER_DB_PATH, MIOPEN_CUSTOM_CACHE_DIR); nothing is deleted".to_owned()
         }
         VerdictId::NoKernelImage => format!(
-            "this build has no code for {}: install one that has; a restart cannot help",
-            facts.arch.as_deref().unwrap_or("this card")
+            "install a build with code for {} (PyTorch: uninstall torch, torchvision and torchaudio, then all three from one index that lists that number; `rocminfo | grep gfx` shows it); a restart cannot help",
+            facts.arch.as_deref().unwrap_or("this card's gfx number")
         ),
         VerdictId::PermissionKfd => {
             "add the user to the groups that own /dev/kfd and /dev/dri/renderD* (mostly render and video), then log in again".to_owned()
@@ -260,24 +328,24 @@ fn words(verdict: &Verdict, facts: &RemedyFacts, action: ActionId) -> String {
         VerdictId::CorruptModel => {
             "a weight file is damaged or not whole: fetch it again and compare its size".to_owned()
         }
-        VerdictId::DiskFull => "make room where the program writes".to_owned(),
+        VerdictId::DiskFull => "make room where the program writes (`df -h` shows which disk is full; outputs, caches and temporary files may lie on different ones)".to_owned(),
         VerdictId::CpuFallback => {
             "the program runs on the CPU: install a build of PyTorch for this card, or remove what makes it choose the CPU".to_owned()
         }
         VerdictId::CrashSegv => {
-            "the program crashed in native code: look at its libraries and versions; a restart is no cure".to_owned()
+            "start it without extensions or custom nodes (ComfyUI: --disable-all-custom-nodes, SD.Next: --safe); if it still crashes, reinstall torch, torchvision and torchaudio for this card from one index; a restart alone is no cure".to_owned()
         }
         VerdictId::AppError => {
-            "see the program's last lines and change what they name".to_owned()
+            "no known cause has these words: search for them together with the program's name; where the last files of a traceback lie under custom_nodes or extensions, update that pack or switch it off".to_owned()
         }
         VerdictId::Killed => {
-            "something outside ended it: start it again if that was not meant".to_owned()
+            "look at `sudo dmesg | grep -i 'killed process'`: if it names the program, the host's memory was short (smaller models, more swap); if not, somebody ended it, and it can be started again".to_owned()
         }
         VerdictId::NanOutput => {
             "the result is not valid: use float32 for the VAE or for attention".to_owned()
         }
         VerdictId::MemoryFault => {
-            "start once more, without page-locked memory and asynchronous copies if it comes back; a second fault needs you".to_owned()
+            "restart the program and run the job once more; if it comes back, leave out page-locked memory (ComfyUI: --disable-pinned-memory), and install the newest torch and driver for this card".to_owned()
         }
         VerdictId::Throttled => "let it run, improve the cooling".to_owned(),
         VerdictId::SilentHang if action == ActionId::EnvToggle => COPYING.to_owned(),

@@ -21,6 +21,7 @@ fn verdict(id: VerdictId, phase: Phase, health: Health) -> Verdict {
         remedy: None,
         next: None,
         questions: None,
+        cause: None,
     }
 }
 
@@ -90,7 +91,7 @@ const TABLE: &[Row] = &[
     (
         GpuUnavailable,
         Phase::Startup,
-        ActionId::RebootHost,
+        ActionId::FixEnvironment,
         4,
         false,
     ),
@@ -253,6 +254,24 @@ fn what_did_not_help_is_followed_by_the_next_tier() {
 }
 
 #[test]
+fn a_step_that_the_program_takes_already_is_left_out() {
+    let after = |in_force: &[ActionId]| {
+        let v = verdict(VerdictId::GpuOom, Phase::VaeDecode, Health::Failed);
+        let facts = RemedyFacts {
+            in_force: in_force.to_vec(),
+            ..RemedyFacts::default()
+        };
+        remedy(&v, &facts).action
+    };
+    assert_eq!(after(&[]), ActionId::TiledVae);
+    assert_eq!(after(&[ActionId::TiledVae]), ActionId::VaeCpu);
+    assert_eq!(after(&[ActionId::VaeCpu]), ActionId::TiledVae);
+    // where nothing is left, the table stands
+    let all = [ActionId::TiledVae, ActionId::VaeCpu];
+    assert_eq!(after(&all), ActionId::TiledVae);
+}
+
+#[test]
 fn env_and_words_follow_from_the_evidence() {
     let r = of(VerdictId::SilentHang, Phase::VaeDecode);
     assert_eq!(r.env["MIOPEN_FIND_MODE"], "FAST");
@@ -359,6 +378,7 @@ fn any_rung() -> Rung {
         source: None,
         alters_result: None,
         unavailable: None,
+        acts: crate::model::Acts::default(),
     }
 }
 

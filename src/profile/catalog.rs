@@ -14,12 +14,16 @@ use super::place::{Owner, Source};
 use super::problem::{Problem, ProfileError, near};
 use super::schema::Profile;
 
+pub mod private_folder;
 mod save;
 
 pub use save::SaveError;
 
 /// A profile may have a parent, which may have one, and so on: this many files at most.
 const MAX_DEPTH: usize = 4;
+
+/// The user's own profiles, below the folder for settings.
+const OWN: &str = "framepack-tui/profiles";
 
 const SHIPPED: &[(&str, &str)] = &[
     (
@@ -57,6 +61,8 @@ pub struct Catalog {
     entries: BTreeMap<String, Entry>,
     /// The folder of the user's own files.
     folder: Option<PathBuf>,
+    /// Why that folder is not used.
+    refused: Option<String>,
 }
 
 impl Catalog {
@@ -65,8 +71,28 @@ impl Catalog {
     ///
     /// A file that cannot be read does not fail the others: [`Catalog::get`] says
     /// what is wrong with it when it is asked for.
+    ///
+    /// Nor is a folder used that somebody else may write to: a profile says what is run.
     pub fn load() -> Self {
-        Self::with_folder(own_folder().as_deref())
+        let below = Path::new(OWN);
+        let Ok(config) = Base::Config.folder() else {
+            return Self::with_folder(None);
+        };
+        let folder = config.join(below);
+        let Err(e) = private_folder::check(&config, below) else {
+            return Self::with_folder(Some(&folder));
+        };
+        let mut catalog = Self::with_folder(None);
+        for path in toml_files(&folder) {
+            let broken = Entry::Broken(ProfileError::Unreadable {
+                path: path.display().to_string(),
+                why: e.to_string(),
+            });
+            catalog.entries.entry(stem(&path)).or_insert(broken);
+        }
+        catalog.refused = Some(e.to_string());
+        catalog.folder = Some(folder);
+        catalog
     }
 
     /// The shipped profiles and those of `folder`, if there is one.
@@ -74,6 +100,7 @@ impl Catalog {
         let mut catalog = Self {
             entries: BTreeMap::new(),
             folder: folder.map(Path::to_path_buf),
+            refused: None,
         };
         for (name, text) in SHIPPED {
             catalog.add(Source {
@@ -188,6 +215,9 @@ impl Catalog {
     ///
     /// See [`SaveError`].
     pub fn save_own(&self, id: &str, text: &str, overwrite: bool) -> Result<PathBuf, SaveError> {
+        if let Some(why) = &self.refused {
+            return Err(SaveError::NotOurs(why.clone()));
+        }
         let path = self.own_path(id).ok_or(SaveError::NoHome)?;
         let known = self
             .written(id)
@@ -272,8 +302,7 @@ impl Catalog {
 
 /// `$XDG_CONFIG_HOME/framepack-tui/profiles`, or its default; absent where there is no home.
 pub fn own_folder() -> Option<PathBuf> {
-    let config = Base::Config.folder().ok()?;
-    Some(config.join("framepack-tui").join("profiles"))
+    Some(Base::Config.folder().ok()?.join(OWN))
 }
 
 /// The `*.toml` files of a folder, by name; none if there is no such folder.

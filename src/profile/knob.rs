@@ -82,6 +82,9 @@ pub struct Knob {
     /// What to use in its place.
     #[serde(default)]
     pub instead: Option<String>,
+    /// First ROCm whose library reads it: `7.14`; absent: not known.
+    #[serde(default)]
+    pub since: Option<String>,
     /// Values known to mislead.
     #[serde(default)]
     pub bad: Vec<BadValue>,
@@ -223,6 +226,11 @@ pub fn same_value(name: &str, a: &str, b: &str) -> bool {
 }
 
 impl Knob {
+    /// First ROCm whose library reads it; absent: not known.
+    pub fn first_rocm(&self) -> Option<[u32; 2]> {
+        release(self.since.as_deref()?)
+    }
+
     fn check(&self, value: &str) -> Result<(), KnobProblem> {
         let known_bad = self
             .bad
@@ -346,6 +354,15 @@ impl Knob {
     }
 }
 
+/// Major and minor number of a release of ROCm: `7.14`, `7.14.0`, `6.4.43482`.
+pub fn release(text: &str) -> Option<[u32; 2]> {
+    let mut parts = text.trim().split('.');
+    let major = parts.next()?.parse().ok()?;
+    let minor = parts.next()?;
+    let end = minor.find(|c: char| !c.is_ascii_digit());
+    Some([major, minor[..end.unwrap_or(minor.len())].parse().ok()?])
+}
+
 /// The spelling that its makers use.
 fn library_name(library: &str) -> &'static str {
     match library {
@@ -355,6 +372,9 @@ fn library_name(library: &str) -> &'static str {
         "hsa" => "the ROCm run time",
         "comfyui" => "ComfyUI",
         "huggingface" => "the Hugging Face library",
+        "hipblaslt" => "rocBLAS or hipBLASLt",
+        "flash_attention" => "flash-attn",
+        "triton" => "Triton",
         _ => "its library",
     }
 }
@@ -401,6 +421,12 @@ mod tests {
                 "{}",
                 k.name
             );
+            let said = k
+                .effect
+                .rsplit_once("Since ROCm ")
+                .map(|(_, v)| v.trim_end_matches('.'));
+            let said = said.filter(|v| release(v).is_some() && !v.contains(' '));
+            assert_eq!(said, k.since.as_deref(), "{}", k.name);
             for bad in &k.bad {
                 assert_eq!(code(&k.name, &bad.value), Some("K103"), "{}", k.name);
             }

@@ -8,6 +8,7 @@ use crate::model::plan::SILENCE_FLOOR;
 
 use super::knob::{Domain, KnobProblem, check_value, knob};
 use super::lint_ladder;
+use super::lint_release;
 use super::lint_settings;
 use super::parse::sorted;
 use super::place::{At, Place};
@@ -32,6 +33,7 @@ pub fn lint(profile: &Profile) -> Vec<Problem> {
     tested(profile, &mut out);
     claims(profile, &mut out);
     lint_settings::check(profile, &mut out);
+    lint_release::check(profile, &mut out);
     lint_ladder::check(profile, &mut out);
     sorted(out)
 }

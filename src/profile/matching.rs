@@ -123,6 +123,13 @@ pub fn best(profiles: &[Profile], machine: &Machine) -> Option<Choice> {
     })
 }
 
+/// Whether what names an adapter is meant for another: for the same, and for a fork, whose
+/// name begins with it (`framepack-studio` is a `framepack`).
+pub(super) fn is_meant_for(wanted: &str, adapter: &str) -> bool {
+    let rest = adapter.strip_prefix(wanted);
+    !wanted.is_empty() && rest.is_some_and(|r| r.is_empty() || r.starts_with('-'))
+}
+
 /// Compares every condition. Of several cards the first that meets all of them
 /// counts, else the one that misses fewest.
 pub(super) fn judge<'m>(m: &Match, machine: &'m Machine) -> Judged<'m> {
@@ -138,7 +145,9 @@ pub(super) fn judge<'m>(m: &Match, machine: &'m Machine) -> Judged<'m> {
     }
     if let Some(list) = &m.workload {
         let have = Some(machine.adapter.clone()).filter(|a| !a.is_empty());
-        let holds = list.iter().any(|v| v.value == machine.adapter);
+        let holds = list
+            .iter()
+            .any(|v| is_meant_for(&v.value, &machine.adapter));
         conditions.push(Condition::of("workload", either(list), have, holds));
     }
     let no_gpu = matches!(&m.vendor, Some(v) if v.value == MatchVendor::NoGpu);
@@ -316,6 +325,20 @@ mod tests {
             vram: Some(Bytes::gib(gib)),
             unified,
             ..Card::default()
+        }
+    }
+
+    #[test]
+    fn a_fork_takes_what_is_meant_for_its_origin() {
+        for (wanted, adapter, holds) in [
+            ("framepack", "framepack", true),
+            ("framepack", "framepack-studio", true),
+            ("framepack-studio", "framepack", false),
+            ("comfyui", "framepack", false),
+            ("diff", "diffusers", false),
+            ("", "", false),
+        ] {
+            assert_eq!(is_meant_for(wanted, adapter), holds, "{wanted} {adapter}");
         }
     }
 

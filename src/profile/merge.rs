@@ -143,6 +143,8 @@ fn rung_over(parent: RungSpec, child: RungSpec) -> RungSpec {
         || child.answers.is_some()
         || child.phases.is_some()
         || child.args.is_some()
+        || child.rocm_min.is_some()
+        || child.gfx.is_some()
         || !child.env.is_empty()
         || !child.settings.is_empty();
     RungSpec {
@@ -158,6 +160,8 @@ fn rung_over(parent: RungSpec, child: RungSpec) -> RungSpec {
         cost: child.cost.or(parent.cost),
         source: child.source.or(parent.source),
         alters_result: child.alters_result.or(parent.alters_result),
+        rocm_min: child.rocm_min.or(parent.rocm_min),
+        gfx: child.gfx.or(parent.gfx),
         remove: false,
         place: if says_something {
             child.place

@@ -15,6 +15,7 @@ pub mod folders;
 pub mod knob;
 pub mod lint;
 mod lint_ladder;
+mod lint_release;
 mod lint_settings;
 pub mod matching;
 mod merge;

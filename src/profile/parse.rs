@@ -62,11 +62,46 @@ pub fn parse(source: &Arc<Source>) -> Result<Profile, Vec<Problem>> {
         name: "",
         entries: document.get_ref(),
     };
+    zero_bytes(&mut reader, document.get_ref());
     let profile = file(&mut reader, top, source);
     match profile {
         Some(p) if reader.problems.is_empty() => Ok(p),
         _ => Err(sorted(reader.problems)),
     }
+}
+
+/// A zero byte ends a text for the system: nothing that holds one can be an argument, a
+/// variable or a path.
+fn zero_bytes(r: &mut Reader, table: &DeTable<'_>) {
+    for (key, value) in table {
+        if key.get_ref().contains('\0') {
+            zero_byte(r, key.span());
+        }
+        zero_bytes_of(r, value.get_ref(), value.span());
+    }
+}
+
+fn zero_bytes_of(r: &mut Reader, value: &DeValue<'_>, span: Range<usize>) {
+    match value {
+        DeValue::String(text) if text.contains('\0') => zero_byte(r, span),
+        DeValue::Array(list) => {
+            for item in list {
+                zero_bytes_of(r, item.get_ref(), item.span());
+            }
+        }
+        DeValue::Table(table) => zero_bytes(r, table),
+        _ => {}
+    }
+}
+
+fn zero_byte(r: &mut Reader, span: Range<usize>) {
+    r.error(
+        "S601",
+        span,
+        "a zero byte, which no argument, variable or path can hold".to_owned(),
+        "here",
+        "leave it out".to_owned(),
+    );
 }
 
 pub(super) fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {

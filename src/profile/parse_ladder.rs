@@ -6,6 +6,7 @@ use toml::de::DeValue;
 
 use crate::model::{ActionId, Tier, VerdictId};
 
+use super::knob::release;
 use super::parse::{env_values, first_line, phase_words};
 use super::place::At;
 use super::reader::{Reader, Table};
@@ -24,6 +25,8 @@ const KEYS: &[&str] = &[
     "cost",
     "source",
     "alters_result",
+    "rocm_min",
+    "gfx",
     "remove",
 ];
 
@@ -88,6 +91,8 @@ fn rung(r: &mut Reader, t: Table<'_, '_>, header: std::ops::Range<usize>) -> Opt
         cost: r.plain(t, "cost"),
         source: r.word_at(t, "source", RungSource::WORDS),
         alters_result: r.plain(t, "alters_result"),
+        rocm_min: rocm_min(r, t),
+        gfx: r.strings(t, "gfx"),
         remove: r.bool(t, "remove").is_some_and(|b| b.value),
         place: r.place(header),
         id: r.string(t, "id").filter(|id| check_id(r, id))?,
@@ -163,6 +168,21 @@ fn tier(r: &mut Reader, t: Table<'_, '_>) -> Option<At<Tier>> {
         }
     };
     Some(number.with(tier))
+}
+
+fn rocm_min(r: &mut Reader, t: Table<'_, '_>) -> Option<At<[u32; 2]>> {
+    let text = r.string(t, "rocm_min")?;
+    let Some(rocm) = release(&text.value) else {
+        r.error(
+            "P105",
+            text.place.span.clone(),
+            format!("`{}` is not a release of ROCm", text.value),
+            "not a release",
+            String::from("write major and minor number, such as `\"7.11\"`"),
+        );
+        return None;
+    };
+    Some(text.with(rocm))
 }
 
 fn answers(r: &mut Reader, t: Table<'_, '_>) -> Option<Vec<At<Answer>>> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::model::setting::{FIND_ENFORCE, FIND_MODE};
 use crate::model::{
-    AgentWay, Answers, Baselines, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId, KillPlan,
-    Limits, PhaseLimits, Plan, Rung, RungId, Setting, TimeScale, VerdictId,
+    Acts, AgentWay, Answers, Baselines, Budget, Bytes, Chosens, EnvChange, EnvOrigin, GpuId,
+    KillPlan, Limits, PhaseLimits, Plan, Rung, RungId, Setting, TimeScale, VerdictId,
 };
 
 use super::knob::same_value;
@@ -158,6 +158,7 @@ pub fn resolve(profile: &Profile, inputs: &Inputs<'_>) -> Resolved {
             .server
             .as_ref()
             .map_or(inputs.server, |s| s.value),
+        lost_job: None,
         end_after_result: false,
         countdown: inputs.countdown,
         time_scale: TimeScale::REAL,
@@ -352,6 +353,10 @@ fn rung(spec: &RungSpec, told: &mut Told<'_>, in_force: &BTreeMap<String, String
         source: spec.source.as_ref().map(|s| s.value.as_str().to_owned()),
         alters_result: spec.alters_result.clone(),
         unavailable,
+        acts: Acts {
+            rocm: spec.rocm_min.as_ref().map(|at| at.value),
+            gfx: values(spec.gfx.as_deref()),
+        },
     }
 }
 

@@ -376,6 +376,10 @@ pub struct RungSpec {
     pub source: Option<At<RungSource>>,
     /// How the result differs.
     pub alters_result: Option<String>,
+    /// First ROCm on which its change acts.
+    pub rocm_min: Option<At<[u32; 2]>>,
+    /// Architectures on which it acts; absent: every one.
+    pub gfx: Option<Vec<At<String>>>,
     /// Takes the parent's rung of this id out of the ladder.
     pub remove: bool,
     /// The table's header.

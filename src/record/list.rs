@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::model::{Envelope, Event, Outcome};
 
+use super::reader::read_small;
 use super::retention::last_lines;
 use super::store::{LOCK, MANIFEST, Manifest, Store, events_file};
 
@@ -47,9 +48,7 @@ pub struct RunEntry {
 impl RunEntry {
     /// Looks at one folder; `None`: it is no run's.
     pub fn at(path: &Path) -> Option<Self> {
-        let text = open_file(&path.join(MANIFEST))
-            .and_then(io::read_to_string)
-            .ok();
+        let text = read_small(&path.join(MANIFEST)).ok();
         if text.is_none() && !events_file(path).is_file() {
             return None;
         }

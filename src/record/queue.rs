@@ -21,7 +21,7 @@ impl Class {
     /// The class of an event.
     pub const fn of(event: &Event) -> Self {
         match event {
-            Event::Tick | Event::Sample(_) | Event::Line(_) => Self::Expendable,
+            Event::Tick | Event::Sample(_) | Event::Line(_) | Event::Flood(_) => Self::Expendable,
             Event::RunStarted(_)
             | Event::AttemptStarted(_)
             | Event::Spawned { .. }
@@ -64,7 +64,7 @@ const fn counted_as(event: &Event) -> &'static str {
     match event {
         Event::Tick => "ticks",
         Event::Sample(_) => "samples",
-        Event::Line(_) => "lines",
+        Event::Line(_) | Event::Flood(_) => "lines",
         _ => "events",
     }
 }
@@ -106,6 +106,7 @@ fn weight(envelope: &Envelope) -> usize {
     const BASE: usize = 256;
     BASE + match &envelope.event {
         Event::Line(line) => line.text.len(),
+        Event::Flood(flood) => flood.kept.iter().map(|line| line.text.len() + 48).sum(),
         Event::Sample(s) => {
             let threads = s.process.as_ref().map_or(0, |p| p.per_thread.len());
             1024 + s.gpus.len() * 1024 + threads * 192 + s.sources.len() * 128
@@ -138,7 +139,11 @@ impl Queue {
         let (envelopes, bytes) = limits.share(Class::of(&envelope.event));
         let weight = weight(&envelope);
         if self.waiting.len() >= envelopes || self.bytes.saturating_add(weight) > bytes {
-            *self.dropped.entry(counted_as(&envelope.event)).or_default() += 1;
+            let lines = match &envelope.event {
+                Event::Flood(flood) => flood.lines,
+                _ => 1,
+            };
+            *self.dropped.entry(counted_as(&envelope.event)).or_default() += lines;
             return;
         }
         self.bytes += weight;

@@ -13,6 +13,10 @@ use super::store::{FORMAT, MANIFEST, Manifest, events_file, is_readable};
 
 /// Longest line that is read; longer ones are skipped with a warning.
 pub(super) const MAX_LINE: u64 = 16 << 20;
+/// Bytes of a longer line that are skipped.
+const SKIPPED: usize = 64 << 20;
+/// Longest manifest: a command may have 2 MiB.
+const MAX_MANIFEST: u64 = 16 << 20;
 /// Warnings that are kept one by one; the rest is counted.
 const MAX_WARNINGS: usize = 100;
 
@@ -246,8 +250,16 @@ impl Events {
         }
         let whole = self.line.last() == Some(&b'\n');
         if !whole && self.line.len() as u64 == MAX_LINE {
-            skip_line(&mut self.lines).map_err(|e| self.failed(e))?;
+            let more = skip_line(&mut self.lines).map_err(|e| self.failed(e))?;
             self.warn(Some(self.number), format!("longer than {MAX_LINE} bytes"));
+            if !more {
+                let text = format!(
+                    "no end of a line in {} MiB: what comes behind is not read",
+                    SKIPPED >> 20
+                );
+                self.warn(Some(self.number), text);
+                self.end();
+            }
             return Ok(None);
         }
         Ok(self.parse(whole))
@@ -332,9 +344,18 @@ impl Events {
     }
 }
 
+/// A manifest, or another file that is as short.
+pub(super) fn read_small(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_file(path)?
+        .take(MAX_MANIFEST)
+        .read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// The manifest, or why there is none that can be used.
 fn read_manifest(path: &Path) -> Result<Result<Manifest, String>, ReadError> {
-    let text = match open_file(path).and_then(io::read_to_string) {
+    let text = match read_small(path) {
         Ok(text) => text,
         Err(e) => return Ok(Err(format!("no manifest: {e}"))),
     };
@@ -390,7 +411,10 @@ impl Record {
     }
 }
 
-pub(super) fn skip_line(lines: &mut impl BufRead) -> io::Result<()> {
+/// Goes behind the end of the line; `false`: it has none within a bound, as in a file that
+/// is a hole.
+pub(super) fn skip_line(lines: &mut impl BufRead) -> io::Result<bool> {
+    let mut left = SKIPPED;
     loop {
         let buffer = lines.fill_buf()?;
         let (skip, end) = match buffer.iter().position(|b| *b == b'\n') {
@@ -399,8 +423,12 @@ pub(super) fn skip_line(lines: &mut impl BufRead) -> io::Result<()> {
         };
         lines.consume(skip);
         if end {
-            return Ok(());
+            return Ok(true);
         }
+        let Some(rest) = left.checked_sub(skip) else {
+            return Ok(false);
+        };
+        left = rest;
     }
 }
 

@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::recorder::Recorder;
+use crate::profile::catalog::private_folder;
 use crate::profile::folders::Base;
 
 /// Version of the folder's format: major.minor. Readers refuse a major that they do not
@@ -64,7 +65,7 @@ pub enum StoreError {
 }
 
 /// Names a run: local date, time and four hexadecimal digits, such as
-/// `20261127-2231-7f3a`. Sorts by time.
+/// `20261127-2231-7f3a`. Sorts by time, to the millisecond.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
@@ -75,12 +76,13 @@ pub struct RunId(String);
 pub struct ParseRunIdError(String);
 
 impl RunId {
+    /// The last four digits are the milliseconds of the minute, so that ids of one minute sort
+    /// by time as well; `nth`: those before are taken.
     fn new(now: &Zoned, nth: u32) -> Self {
-        let nanos = now.timestamp().as_nanosecond();
-        let seed = format!("{} {nanos} {nth}", std::process::id());
-        let hash = blake3::hash(seed.as_bytes());
-        let [a, b, ..] = hash.as_bytes();
-        Self(format!("{}-{a:02x}{b:02x}", now.strftime("%Y%m%d-%H%M")))
+        let second = u32::try_from(now.second()).unwrap_or_default();
+        let milli = u32::try_from(now.millisecond()).unwrap_or_default();
+        let digits = second * 1000 + milli + nth;
+        Self(format!("{}-{digits:04x}", now.strftime("%Y%m%d-%H%M")))
     }
 
     /// The id as text.
@@ -154,24 +156,56 @@ pub struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     root: PathBuf,
+    /// The folder above the first one with our name; absent: somebody named the root, and
+    /// answers for it.
+    base: Option<PathBuf>,
 }
 
 impl Store {
     /// `$XDG_STATE_HOME/framepack-tui/runs`, by default below `~/.local/state`.
     pub fn open_default() -> Result<Self, StoreError> {
-        Ok(Self::at(state_dir()?.join("runs")))
+        let base = Base::State.folder().map_err(StoreError::NoHome)?;
+        let store = Self::below(base, "framepack-tui/runs");
+        store
+            .is_there()
+            .map_err(|e| failed("use", &store.root, e))?;
+        Ok(store)
     }
 
     /// Where records lie when the state folder cannot be written:
     /// `framepack-tui-UID/runs` in the folder for temporary files.
     pub fn fallback() -> Self {
         let uid = rustix::process::geteuid().as_raw();
-        Self::at(std::env::temp_dir().join(format!("framepack-tui-{uid}/runs")))
+        Self::below(std::env::temp_dir(), &format!("framepack-tui-{uid}/runs"))
+    }
+
+    fn below(base: PathBuf, folder: &str) -> Self {
+        Self {
+            root: base.join(folder),
+            base: Some(base),
+        }
+    }
+
+    /// Whether its folder is there; an error: somebody else may have put something into it.
+    pub fn is_there(&self) -> io::Result<bool> {
+        match self.below_base() {
+            Some((base, below)) => private_folder::check(base, below),
+            None => Ok(self.root.is_dir()),
+        }
+    }
+
+    /// The folder above the first one with our name, and the way from there.
+    fn below_base(&self) -> Option<(&Path, &Path)> {
+        let base = self.base.as_deref()?;
+        Some((base, self.root.strip_prefix(base).ok()?))
     }
 
     /// The store in this folder, which need not exist yet.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self {
+            root: root.into(),
+            base: None,
+        }
     }
 
     /// Where it is.
@@ -192,7 +226,12 @@ impl Store {
         now: &Zoned,
         watch: Option<u32>,
     ) -> Result<RunDir, StoreError> {
-        private_dirs(&self.root)?;
+        match self.below_base() {
+            Some((base, below)) => private_folder::make(base, below)
+                .map(drop)
+                .map_err(|e| failed("create", &self.root, e))?,
+            None => private_dirs(&self.root)?,
+        }
         let (id, path) = self.fresh_folder(now)?;
         let lock_path = path.join(LOCK);
         let lock = private_file(&lock_path)?;
@@ -231,12 +270,6 @@ impl Store {
             }
         }
     }
-}
-
-/// `$XDG_STATE_HOME/framepack-tui`.
-fn state_dir() -> Result<PathBuf, StoreError> {
-    let state = Base::State.folder().map_err(StoreError::NoHome)?;
-    Ok(state.join("framepack-tui"))
 }
 
 /// The folder of the run that is going on.
@@ -361,6 +394,26 @@ mod tests {
         assert_eq!(manifest.format, FORMAT);
         assert_eq!(manifest.argv, argv);
         assert_eq!(run.evidence_dir(7), run.path().join("evidence/007"));
+    }
+
+    #[test]
+    fn ids_of_one_second_sort_by_time() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = Store::at(tmp.path());
+        let mut now: Zoned = "2026-11-27T22:31:58.990+01:00[+01:00]".parse().unwrap();
+        let mut ids = Vec::new();
+        for _ in 0..20 {
+            // the same moment twice: the second one waits behind the first
+            for _ in 0..2 {
+                ids.push(store.create(&[], &now).unwrap().id().clone());
+            }
+            now += jiff::Span::new().milliseconds(3);
+        }
+        let in_order = ids.clone();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids, in_order);
+        assert!(ids.iter().all(|id| id.as_str().parse::<RunId>().is_ok()));
     }
 
     #[test]

@@ -172,6 +172,7 @@ fn words(event: &Event) -> Option<(&'static str, String)> {
         Event::Kernel { text } => ("kernel", text.clone()),
         Event::Artefact(a) => ("result", format!("{} ({})", a.path, a.extent())),
         Event::Command(command) => ("command", command_word(command)?),
+        Event::Flood(flood) => ("flood", flood.words()),
         Event::Dropped { what, n } => ("dropped", format!("{n} {what}")),
         _ => return None,
     })

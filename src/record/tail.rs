@@ -15,6 +15,8 @@ use super::reader::{MAX_LINE, same_major};
 
 /// Packed bytes a look: the first of a long record come while the rest is still read.
 const CHUNK: usize = 16 << 10;
+/// Looks a call.
+const LOOKS: u32 = 1024;
 
 /// Why a record cannot be followed (any further).
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +114,7 @@ impl Tail {
     /// version does not know are left out.
     pub fn poll(&mut self) -> Result<Vec<Envelope>, TailError> {
         let mut found = Vec::new();
+        let mut looked = 0;
         loop {
             let mut bytes = Vec::new();
             let n = (&mut self.file)
@@ -119,13 +122,16 @@ impl Tail {
                 .read_to_end(&mut bytes)
                 .map_err(|source| self.failed(source))?;
             self.read += n as u64;
+            let searched = self.partial.len();
             self.unpacker.feed(&bytes, &mut self.partial);
-            self.take_lines(&mut found)?;
+            self.take_lines(searched, &mut found)?;
             if self.unpacker.damages() > 0 {
                 self.line += 1;
                 return Err(self.wrong("the file is damaged here".to_owned()));
             }
-            if !found.is_empty() {
+            looked += 1;
+            // of blank lines and unknown kinds there may be any number
+            if !found.is_empty() || looked == LOOKS && n > 0 {
                 return Ok(found);
             }
             if n == 0 {
@@ -160,22 +166,30 @@ impl Tail {
         }
     }
 
-    fn take_lines(&mut self, found: &mut Vec<Envelope>) -> Result<(), TailError> {
-        let bytes = std::mem::take(&mut self.partial);
-        let mut rest = bytes.as_slice();
-        while let Some(end) = rest.iter().position(|b| *b == b'\n') {
+    /// `searched`: bytes at the beginning of what is there that have no end of a line.
+    fn take_lines(&mut self, searched: usize, found: &mut Vec<Envelope>) -> Result<(), TailError> {
+        let mut bytes = std::mem::take(&mut self.partial);
+        let (mut from, mut searched) = (0, searched);
+        while let Some(end) = bytes[searched..].iter().position(|b| *b == b'\n') {
             self.line += 1;
-            let line = rest[..end].trim_ascii();
-            rest = &rest[end + 1..];
+            let line = bytes[from..searched + end].trim_ascii();
             if !line.is_empty() {
                 found.extend(self.parse(line)?);
             }
+            (from, searched) = (searched + end + 1, searched + end + 1);
         }
-        if rest.len() as u64 > MAX_LINE {
+        bytes.drain(..from);
+        // no text has it: a hole, which may be as long as a disk
+        let hole = bytes[searched - from..].contains(&0);
+        if hole || bytes.len() as u64 > MAX_LINE {
             self.line += 1;
-            return Err(self.wrong(format!("the line is longer than {MAX_LINE} bytes")));
+            return Err(self.wrong(if hole {
+                "not an event: zero bytes, as of a file that was never written".to_owned()
+            } else {
+                format!("the line is longer than {MAX_LINE} bytes")
+            }));
         }
-        self.partial = rest.to_vec();
+        self.partial = bytes;
         Ok(())
     }
 
@@ -291,6 +305,31 @@ mod tests {
         assert!(!cut.poll().unwrap().is_empty());
         File::create(&path).unwrap();
         assert!(matches!(end(&mut cut), TailError::Replaced { .. }));
+    }
+
+    /// A hole as long as a disk is no record that goes on.
+    #[test]
+    fn a_hole_is_no_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        for text in [Vec::new(), stream()] {
+            fs::write(&path, &text).unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_len(1 << 40).unwrap();
+            let mut tail = Tail::open(&path).unwrap();
+            let error = loop {
+                match tail.poll() {
+                    Ok(more) => assert!(!more.is_empty(), "the hole was not told"),
+                    Err(e) => break e.to_string(),
+                }
+            };
+            assert!(error.contains("zero bytes"), "{error}");
+            assert!(tail.read <= text.len() as u64 + 2 * CHUNK as u64);
+            let mut events = super::super::reader::Events::open(&path).unwrap();
+            while events.next().unwrap().is_some() {}
+            let said: Vec<_> = events.warnings().iter().map(ToString::to_string).collect();
+            assert!(said.concat().contains("is not read"), "{said:?}");
+        }
     }
 
     #[test]

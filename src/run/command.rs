@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use crate::detect::span;
 use crate::model::event::{Choice, Decision};
 use crate::model::{Command, Effect, Event};
 
 use super::reduce::emit;
 use super::state::{Purpose, RunState, Stage, Step};
+
+/// What the user grants by asking to wait.
+const GRANTED: Duration = Duration::from_mins(1);
 
 impl RunState {
     /// One command.
@@ -16,13 +20,11 @@ impl RunState {
             Command::Release => self.set_held(false, out),
             Command::Wait => {
                 if !self.extend_countdown() {
-                    self.detector.grant(self.now);
+                    self.detector.grant(self.now, GRANTED);
+                    self.judge_again(out);
                 }
             }
-            Command::FalseAlarm => {
-                self.detector.false_alarm(self.now);
-                self.spare("you called it a false alarm; the limit is raised", out);
-            }
+            Command::FalseAlarm => self.false_alarm(out),
             Command::Evidence => {
                 self.capture(out);
             }
@@ -52,6 +54,22 @@ impl RunState {
         }
     }
 
+    /// The alarm is called off and stays so: what was declared is judged again before
+    /// anything can be decided about it.
+    fn false_alarm(&mut self, out: &mut Vec<Effect>) {
+        let why = match self.detector.false_alarm(self.now) {
+            Some((from, to)) => format!(
+                "you called it a false alarm; the limit of {} is raised from {} to {}, from now on",
+                self.verdict.id,
+                span(from),
+                span(to)
+            ),
+            None => "you called it a false alarm; the limit is raised".to_owned(),
+        };
+        self.spare(&why, out);
+        self.judge_again(out);
+    }
+
     /// A minute more before an announced kill; `false`: none is announced.
     pub(super) fn extend_countdown(&mut self) -> bool {
         let Stage::Ending {
@@ -61,7 +79,7 @@ impl RunState {
         else {
             return false;
         };
-        *kill_at = (*kill_at).max(self.now) + Duration::from_mins(1);
+        *kill_at = (*kill_at).max(self.now) + GRANTED;
         true
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::detect::Job;
+use crate::detect::{Job, Presence};
 use crate::model::event::{Choice, Level};
-use crate::model::{AgentWord, Backend, Effect, Event, JobChange, Vendor};
+use crate::model::{AgentWay, AgentWord, Backend, Effect, Event, JobChange, Vendor};
 use crate::policy::{Answer, InFlight};
 
 use super::reduce::emit;
@@ -25,6 +25,17 @@ impl RunState {
             self.job_shown.in_attempt = true;
             self.job_shown.in_run = true;
         }
+        if let Event::Agent(note) = event {
+            self.tiers.note(note);
+        }
+        if let Event::Agent(note) = event
+            && let AgentWord::Torch {
+                find_dbs: Some(told),
+                ..
+            } = &note.word
+        {
+            self.find_dbs = Some(told.clone());
+        }
         let backend = match event {
             Event::Line(line) => Backend::of_line(&line.text),
             Event::Agent(note) => match &note.word {
@@ -43,6 +54,9 @@ impl RunState {
         InFlight {
             op: self.detector.op(self.now).map(|(op, _)| op.clone()),
             backend: self.backend(),
+            release: self.detector.release(),
+            arch: self.card().and_then(|card| card.arch.clone()),
+            find_dbs: self.find_dbs.clone(),
         }
     }
 
@@ -76,6 +90,26 @@ impl RunState {
         answer
     }
 
+    /// Says at the first job of the run that no latent of it is kept, where no agent is in the
+    /// program. An agent that knows no decoder of the program says so itself.
+    pub(super) fn warn_of_nothing_kept(&self, out: &mut Vec<Effect>) {
+        let silent = self.detector.presence() == Presence::Silent;
+        let why = match &self.plan.agent {
+            AgentWay::Off { why } => why.as_str(),
+            AgentWay::On if silent => "the agent is not connected",
+            AgentWay::On | AgentWay::Unknown => return,
+        };
+        if self.is_attached() {
+            return;
+        }
+        out.push(emit(Event::Notice {
+            level: Level::Info,
+            text: format!(
+                "nothing of this run can be kept: {why}; a restart begins from the start"
+            ),
+        }));
+    }
+
     /// Says before a restart that it does not complete the job, and leaves more time to hold it.
     pub(super) fn warn_of_lost_job(&self, answer: &mut Answer, out: &mut Vec<Effect>) {
         let Choice::Restart { kill_at, .. } = &mut answer.decision.choice else {
@@ -85,7 +119,8 @@ impl RunState {
             return;
         }
         *kill_at = self.now + self.restart_countdown();
-        answer.decision.why = format!("{}; {CANNOT_SEND}", answer.decision.why);
+        let warning = self.plan.lost_job.as_deref().unwrap_or(CANNOT_SEND);
+        answer.decision.why = format!("{}; {warning}", answer.decision.why);
         let offer = if self.plan.countdown.is_zero() {
             ""
         } else {
@@ -93,7 +128,7 @@ impl RunState {
         };
         out.push(emit(Event::Notice {
             level: Level::Warn,
-            text: format!("{CANNOT_SEND}{offer}"),
+            text: format!("{warning}{offer}"),
         }));
     }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::causes::Known;
 use crate::detect::Job;
 use crate::model::event::{Level, Standstill};
 use crate::model::worker::own_work;
 use crate::model::{Effect, Event, GpuSample, Health, Mono, Questions, RungId, Verdict, VerdictId};
-use crate::policy::{RemedyFacts, Standing, advise, decide, remedy};
+use crate::policy::{RemedyFacts, Standing, advise, decide, explained};
 
 use super::reduce::emit;
 use super::state::{Next, Purpose, RunState, Shown, Stage, Step};
@@ -73,6 +74,18 @@ impl RunState {
             }
             _ => {}
         }
+    }
+
+    /// The judgement after a word of the user, who waits for no calming down.
+    pub(super) fn judge_again(&mut self, out: &mut Vec<Effect>) {
+        let undecided = self.job_failed.is_some() || self.latched.is_some();
+        if !self.is_watched() || undecided {
+            return;
+        }
+        let mut verdict = self.detector.assess(self.now);
+        self.without_job(&mut verdict);
+        self.shown = None;
+        self.show(verdict, out);
     }
 
     /// R7: the record says for how long nothing was judged.
@@ -217,8 +230,24 @@ impl RunState {
             vendor: card.map(|c| c.vendor),
             backend: self.backend(),
             own: own_work(&self.started.argv),
+            ..RemedyFacts::default()
         };
-        let mut remedy = remedy(verdict, &facts);
+        let known = Known {
+            backend: facts.backend,
+            card_memory: facts.vram,
+            arch: facts.arch.as_deref(),
+            program: Some(&self.started.adapter),
+            argv: &self.started.argv,
+            ..Known::default()
+        };
+        let cause = self.detector.explain(verdict, &known);
+        let in_force = self.detector.actions_in_force(&known);
+        let facts = RemedyFacts {
+            in_force,
+            cause,
+            ..facts
+        };
+        let mut remedy = explained(verdict, &facts);
         // what is not ours is never started again by itself
         remedy.auto_restart &= !self.is_attached();
         verdict.action = remedy.action;

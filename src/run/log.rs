@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::detect::kernel_fault;
 use crate::model::event::{Choice, Decision};
 use crate::model::{
-    AttemptSpec, EnvOrigin, Event, Health, Line, Mono, Phase, SourceState, SourceStatus, Stream,
-    Verdict, VerdictId,
+    AttemptSpec, EnvOrigin, Event, Flood, Health, Line, Mono, Phase, SourceState, SourceStatus,
+    Stream, Verdict, VerdictId, gap_words,
 };
 
 use super::launcher::name_processes;
@@ -23,6 +23,8 @@ pub(super) struct Log {
     pub(super) chatter: u64,
     /// Our word for the phase that the attempt is in.
     phase: Option<String>,
+    /// The gap that stands last: its stream, its lines, those that are lost.
+    gap: Option<(LogKind, u64, u64)>,
 }
 
 impl Log {
@@ -37,6 +39,7 @@ impl Log {
             Stream::Stdout => LogKind::Stdout,
             Stream::Stderr => LogKind::Stderr,
         };
+        self.gap = None;
         let lines = Arc::make_mut(&mut self.lines);
         // our own words may have come between two states of a bar
         let last = lines.iter().rposition(|l| l.kind != LogKind::Own);
@@ -71,6 +74,30 @@ impl Log {
         });
     }
 
+    /// Lines that are not shown, marked where they would stand. Stretches that follow each other
+    /// are one gap.
+    pub(super) fn gap(&mut self, at: Mono, phase: Phase, flood: &Flood) {
+        let kind = match flood.stream {
+            Stream::Stdout => LogKind::Stdout,
+            Stream::Stderr => LogKind::Stderr,
+        };
+        let (mut lines, mut lost) = (flood.lines, flood.lost());
+        if let Some((_, before, lost_before)) = self.gap.filter(|(of, ..)| *of == kind) {
+            lines = lines.saturating_add(before);
+            lost = lost.saturating_add(lost_before);
+            Arc::make_mut(&mut self.lines).pop_back();
+        }
+        self.push(LogLine {
+            at,
+            kind,
+            text: format!("... {}", gap_words(lines, lost)),
+            phase,
+            bar: false,
+            folded: 0,
+        });
+        self.gap = Some((kind, lines, lost));
+    }
+
     /// What is told of another event than a line. A phase that console and agent both tell of is told once.
     pub(super) fn event(&mut self, at: Mono, phase: Phase, event: &Event, text: String) {
         match event {
@@ -95,6 +122,7 @@ impl Log {
     }
 
     fn push(&mut self, line: LogLine) {
+        self.gap = None;
         let lines = Arc::make_mut(&mut self.lines);
         if lines.len() == KEPT {
             lines.pop_front();
@@ -157,6 +185,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
             _ => format!("-- {}", p.phase),
         },
         Event::Artefact(a) => format!("wrote {} ({})", a.path, a.extent()),
+        Event::Dropped { what, n } if what == "lines" => format!("... {}", gap_words(*n, *n)),
         Event::Kernel { text } => match kernel_fault(text) {
             Some(fault) => format!("kernel: {}: {text}", fault.words()),
             None => format!("kernel: {text}"),

@@ -21,6 +21,7 @@ mod resend;
 pub mod snapshot;
 mod state;
 pub mod ticks;
+mod tiers;
 mod trail;
 mod view;
 

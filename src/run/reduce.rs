@@ -54,6 +54,15 @@ impl RunState {
                 self.log.child(env.at, self.phase, line);
                 return;
             }
+            Event::Flood(flood) => {
+                self.last_output = Some(env.at);
+                self.log.gap(env.at, self.phase, flood);
+                let lost = flood.lost();
+                if lost > 0 {
+                    *self.dropped.entry("lines".to_owned()).or_default() += lost;
+                }
+                return;
+            }
             Event::Phase(p) => {
                 // a bar belongs to the phase in which it was drawn
                 if p.phase != self.phase {
@@ -103,7 +112,11 @@ impl RunState {
     /// What an event means for the course of the run.
     fn apply(&mut self, event: &Event, out: &mut Vec<Effect>) {
         let profile = self.started.profile.clone();
+        let job_before = self.job_shown.in_run;
         self.facts(event);
+        if self.job_shown.in_run && !job_before {
+            self.warn_of_nothing_kept(out);
+        }
         match event {
             Event::Replanned(r) if r.profile != profile => self.redecide(out),
             Event::SpawnFailed { not_found, why, .. } if self.stage == Stage::Launching => {
@@ -283,6 +296,10 @@ impl RunState {
             .refusal()
             .filter(|_| matches!(outcome, Outcome::Failed));
         let exit_code = refused.unwrap_or_else(|| outcome.exit_code());
+        let summary = match self.tiers.words() {
+            Some(tiers) => format!("{summary}; {tiers}"),
+            None => summary,
+        };
         self.stage = Stage::Over;
         self.detector.end_attempt();
         self.outcome = Some((outcome.clone(), exit_code, summary.clone()));

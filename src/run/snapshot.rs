@@ -374,6 +374,8 @@ pub struct Snapshot {
     pub survivors: Vec<Survivor>,
     /// Processes that the command left running when it returned: they are the attempt.
     pub left_running: Vec<Survivor>,
+    /// The program of the attempt has ended: what was judged of it last is not so any more.
+    pub ended: bool,
     /// Last whole result.
     pub result: Option<Artefact>,
     /// Results written in this run, each path once in a row.

@@ -18,6 +18,7 @@ use super::launcher::Launcher;
 use super::log::Log;
 use super::resend::Resending;
 use super::snapshot::Point;
+use super::tiers::TierCounts;
 use super::trail::Tracks;
 
 /// Chart points kept: ten minutes at two a second.
@@ -175,6 +176,10 @@ pub struct RunState {
     pub(super) not_ended_since: Option<Mono>,
     /// What the program computes with, by its own words.
     pub(super) backend: Backend,
+    /// Architectures of which the loaded MIOpen has a shipped find database; absent: not told.
+    pub(super) find_dbs: Option<Vec<String>>,
+    /// Tiers of the convolution fallback that the run has used.
+    pub(super) tiers: TierCounts,
     /// Whether a job was shown.
     pub(super) job_shown: JobShown,
     pub(super) followed: Followed,
@@ -280,6 +285,8 @@ impl RunState {
             launcher: Launcher::default(),
             not_ended_since: None,
             backend: Backend::default(),
+            find_dbs: None,
+            tiers: TierCounts::default(),
             job_shown: JobShown::default(),
             followed: Followed::default(),
             effective: Arc::new(plan.effective.clone()),

@@ -226,6 +226,8 @@ pub(super) struct Tracks {
     pub(super) trail: Trail,
     /// Which limit the last suspicion ran against.
     limit: Option<(VerdictId, Duration)>,
+    /// When the user last granted time: the deadline of a silence that began before is no limit.
+    granted: Option<Mono>,
     last_output: Option<Mono>,
 }
 
@@ -244,6 +246,7 @@ impl Tracks {
         match event {
             Event::Line(_) => self.output(at),
             Event::Verdict(verdict) => self.verdict(at, verdict),
+            Event::Command(Command::Wait) => self.granted = Some(at),
             Event::Command(Command::FalseAlarm) => self.false_alarm(at),
             Event::AttemptStarted(_) => {
                 self.last_output = None;
@@ -282,7 +285,8 @@ impl Tracks {
         let before = self.trail.states.back().map(|s| s.verdict.health);
         let doubted = |h: H| matches!(h, H::Suspect | H::Hung | H::Failing);
         let was = before.is_some_and(doubted);
-        if let (H::Suspect, Some(next)) = (verdict.health, &verdict.next) {
+        let granted = self.granted.is_some_and(|at| verdict.onset <= at);
+        if let (H::Suspect, Some(next), false) = (verdict.health, &verdict.next, granted) {
             self.limit = Some((verdict.id, next.at.since(verdict.onset)));
         }
         if let (true, false, Some(line)) = (doubted(verdict.health), was, self.last_output) {
@@ -309,6 +313,7 @@ impl Tracks {
     }
 
     fn false_alarm(&mut self, at: Mono) {
+        self.granted = Some(at);
         let alarmed = self.trail.states.back().map(|s| &s.verdict);
         let Some(verdict) = alarmed.filter(|v| matches!(v.health, Health::Suspect | Health::Hung))
         else {
@@ -317,6 +322,7 @@ impl Tracks {
         let id = verdict.id;
         let limit = self.limit.filter(|(of, _)| *of == id).map(|(_, d)| d);
         let limit = limit.map(|d| (d, d.mul_f64(Thresholds::DEFAULT.ratchet_factor)));
+        self.limit = limit.map(|(_, to)| (id, to)).or(self.limit);
         // a second time: from where it began
         let raised = &mut self.trail.raised;
         let first = raised.iter().position(|r| r.verdict == id);

@@ -69,10 +69,16 @@ impl RunState {
             evidence: self.evidence.clone(),
             survivors: self.survivors.clone(),
             left_running: self.left_running(),
+            ended: self.program_has_ended(),
             result: self.result.clone(),
             results: self.results,
             outcome: self.outcome.clone(),
         }
+    }
+
+    /// Whether the program of the attempt has ended. What a launcher left goes on with it.
+    fn program_has_ended(&self) -> bool {
+        self.flags.gone || (self.exited.is_some() && !self.launcher_returned())
     }
 
     /// Whether a job is in flight.

@@ -1,8 +1,8 @@
 //! One run a card: an advisory lock that dies with the process.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::GpuId;
 use crate::model::event::Survivor;
+use crate::profile::catalog::private_folder;
 use crate::profile::folders::Base;
 
 /// Why a card is not ours.
@@ -48,10 +49,12 @@ pub enum LockError {
         source: io::Error,
     },
     /// A folder in a shared place that another user made.
-    #[error("use {}: it belongs to another user; set XDG_RUNTIME_DIR to a folder of your own", path.display())]
+    #[error("use {}: {why}; set XDG_RUNTIME_DIR to a folder of your own", path.display())]
     NotOurs {
         /// Which.
         path: PathBuf,
+        /// What is wrong with it.
+        why: io::Error,
     },
 }
 
@@ -206,17 +209,13 @@ fn lock_dir() -> Result<PathBuf, LockError> {
     let from_env = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let run_user = PathBuf::from(format!("/run/user/{uid}"));
     let runtime = from_env.into_iter().chain([run_user]);
-    let state = Base::State.folder().ok();
-    let state = state.map(|dir| dir.join("framepack-tui"));
     let mut places: Vec<PathBuf> = runtime
         .filter(|p| p.is_absolute() && owned(p, uid))
-        .map(|p| p.join("framepack-tui"))
         .collect();
-    places.extend(state);
+    places.extend(Base::State.folder().ok());
     for place in places {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&place);
-        if made.is_ok() && owned(&place, uid) {
-            return Ok(place);
+        if let Ok(folder) = private_folder::make(&place, Path::new("framepack-tui")) {
+            return Ok(folder);
         }
     }
     shared_dir(&std::env::temp_dir(), uid)
@@ -228,20 +227,14 @@ fn owned(path: &Path, uid: u32) -> bool {
 
 /// A private folder in a place where everyone may write.
 fn shared_dir(tmp: &Path, uid: u32) -> Result<PathBuf, LockError> {
-    let path = tmp.join(format!("framepack-tui-{uid}"));
-    match DirBuilder::new().mode(0o700).create(&path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(LockError::Io { path, source: e });
+    let name = format!("framepack-tui-{uid}");
+    private_folder::make(tmp, Path::new(&name)).map_err(|source| {
+        let path = tmp.join(name);
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => LockError::NotOurs { path, why: source },
+            _ => LockError::Io { path, source },
         }
-        _ => {}
-    }
-    let private = fs::symlink_metadata(&path)
-        .is_ok_and(|m| m.is_dir() && m.uid() == uid && m.mode() & 0o777 == 0o700);
-    if private {
-        Ok(path)
-    } else {
-        Err(LockError::NotOurs { path })
-    }
+    })
 }
 
 #[cfg(test)]
@@ -344,9 +337,15 @@ mod tests {
         let dir = shared_dir(tmp.path(), uid).unwrap();
         assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(
-            shared_dir(tmp.path(), uid),
-            Err(LockError::NotOurs { .. })
-        ));
+        let refused = || matches!(shared_dir(tmp.path(), uid), Err(LockError::NotOurs { .. }));
+        assert!(refused());
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(!refused());
+        if getuid().is_root() {
+            std::os::unix::fs::chown(&dir, Some(4711), None).unwrap();
+            assert!(refused());
+        } else {
+            eprintln!("in part skipped: only root can make folders of another user");
+        }
     }
 }

@@ -8,7 +8,7 @@ use super::text::{clean, fit, pad};
 use super::words::unasked;
 use crate::diagnose::report::{Change, Cited, Found, Report, SourceKind, Words};
 use crate::model::time::clock;
-use crate::model::{Health, RuleState, Severity};
+use crate::model::{Considered, Health, RuleState, Severity};
 
 /// Width of the labels.
 const LABEL: usize = 12;
@@ -44,7 +44,9 @@ impl Page {
         self.value("", 2, &report.sentence);
         self.line("");
         let what = match (report.source, report.stats.duration_s) {
-            (SourceKind::Log, _) => format!("{} lines of text without times", report.stats.lines),
+            (SourceKind::Log, _) => {
+                format!("{} lines of text without readings", report.stats.lines)
+            }
             (kind, Some(s)) => format!(
                 "{} of {}, {} lines, {} readings",
                 kind.word(),
@@ -90,6 +92,8 @@ impl Page {
         let action = &report.action;
         let ours = report.workload.watch.is_none();
         let restart = match (action.auto_restart, action.tier) {
+            // nothing runs that could be restarted
+            _ if report.source == SourceKind::Log => String::new(),
             (false, 0) => String::new(),
             (auto, _) => format!("; {}", unasked(auto, ours)),
         };
@@ -104,6 +108,10 @@ impl Page {
         );
         if !action.why.is_empty() {
             self.row("", &action.why);
+        }
+        if let Some(cause) = &report.cause {
+            self.row("cause", &cause.id);
+            self.row("see", &cause.source);
         }
         if !action.env.is_empty() {
             // one line, whatever its length: it is to be copied
@@ -166,10 +174,12 @@ impl Page {
         let no = report.considered.iter().filter(|c| {
             c.state != RuleState::Match && !c.why.is_empty() && c.verdict != report.verdict
         });
+        let (unasked, asked): (Vec<_>, Vec<_>) = no.partition(|c| c.is_not_asked());
         // one reason may clear many
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for rule in no {
+        for rule in asked {
             match reasons.iter_mut().find(|(why, _)| *why == rule.why) {
+                Some((_, cleared)) if cleared.contains(&rule.verdict.as_str()) => {}
                 Some((_, cleared)) => cleared.push(rule.verdict.as_str()),
                 None => reasons.push((&rule.why, vec![rule.verdict.as_str()])),
             }
@@ -178,14 +188,18 @@ impl Page {
             .iter()
             .map(|(why, of)| format!("{}: {why}", of.join(", ")));
         let all: Vec<String> = report.ruled_out.iter().cloned().chain(considered).collect();
-        if all.is_empty() {
-            return;
+        if !all.is_empty() {
+            self.head("ruled out");
         }
-        self.head("ruled out");
         for text in all.iter().take(NOTES) {
             self.value("  - ", 4, text);
         }
         self.more(all.len(), NOTES, "more");
+        if let Some(first) = unasked.first() {
+            let why = first.why.trim_start_matches(Considered::NOT_ASKED);
+            self.head("not checked");
+            self.value("  - ", 4, &format!("{} rules: {why}", unasked.len()));
+        }
     }
 
     fn history(&mut self, history: &[Change]) {

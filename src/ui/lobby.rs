@@ -8,6 +8,7 @@ use crate::model::{
     Bytes, FoundProcess, GpuId, GpuSample, HostSample, Metric, Outcome, SourceState, SourceStatus,
 };
 use crate::profile::{Condition, Fit, Holds, NO_GPU, ShelfEntry};
+use crate::workload::adapter::title_of;
 
 use super::card;
 use super::text::{ago, number};
@@ -88,7 +89,7 @@ impl Lobby {
     }
 
     /// Whether the search for cards has not come to an answer yet.
-    fn looks_for_cards(&self) -> bool {
+    pub(crate) fn looks_for_cards(&self) -> bool {
         let search = |s: &&SourceStatus| s.name.starts_with("sysfs") || s.name == "nvml";
         let mut searches = self.sources.iter().filter(search).peekable();
         searches.peek().is_none() || searches.any(|s| s.state == SourceState::Starting)
@@ -97,13 +98,7 @@ impl Lobby {
 
 /// What a process looks like.
 pub fn kind_word(process: &FoundProcess) -> &str {
-    match process.kind.as_deref() {
-        Some("framepack") => "FramePack",
-        Some("comfyui") => "ComfyUI",
-        Some("diffusers") => "diffusers",
-        Some(other) => other,
-        None => "other",
-    }
+    process.kind.as_deref().map_or("other", title_of)
 }
 
 /// A command as people write it: without the folder of the program.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::model::{
-    AgentOp, Bytes, GpuSample, Health, Metric, Mono, NextStep, Progress, RungId, SourceState,
-    SourceStatus,
+    AgentOp, Bytes, GpuSample, Health, Metric, Mono, NextStep, Outcome, Progress, RungId,
+    SourceState, SourceStatus,
 };
 use crate::run::Snapshot;
 use crate::run::snapshot::{AgentState, JobState, LadderEntry, RungState, Stage};
@@ -124,6 +124,51 @@ pub(super) const fn health_tone(health: Health) -> Tone {
     }
 }
 
+/// The health of a run as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ShownHealth {
+    /// In capitals.
+    pub(super) word: &'static str,
+    /// Whose symbol stands before the word.
+    pub(super) symbol: Health,
+    /// How it is meant.
+    pub(super) tone: Tone,
+    /// It is the verdict's own word.
+    pub(super) judged: bool,
+}
+
+/// The health of a run: that of its verdict, but nothing that is said of a process holds for
+/// one that has ended.
+pub(super) fn health(s: &Snapshot) -> ShownHealth {
+    let health = s.verdict.health;
+    let over = s.ended || (s.outcome.is_some() && s.pid.is_none());
+    let names_the_end = matches!(
+        health,
+        Health::Hung | Health::Failing | Health::Failed | Health::Finished
+    );
+    if !over || names_the_end || s.is_foreign() {
+        return ShownHealth {
+            word: health.word(),
+            symbol: health,
+            tone: health_tone(health),
+            judged: true,
+        };
+    }
+    let restarts = matches!(s.stage, Stage::WaitingVram { .. } | Stage::Delay { .. });
+    let (word, tone) = match &s.outcome {
+        Some((Outcome::Interrupted { .. }, ..)) => ("STOPPED", Tone::Plain),
+        Some(_) => ("ENDED", Tone::Plain),
+        None if restarts => ("RESTARTING", Tone::Info),
+        None => ("ENDING", Tone::Info),
+    };
+    ShownHealth {
+        word,
+        symbol: Health::Starting,
+        tone,
+        judged: false,
+    }
+}
+
 /// How a source is doing, in a word and its reason.
 pub(super) fn source(status: &SourceStatus) -> (String, Tone) {
     let age = ago(Duration::from_millis(status.age_ms));
@@ -211,6 +256,25 @@ pub(super) fn limit(n: &NextStep, now: Mono, columns: usize) -> String {
     match n.what.split_once(" in ") {
         Some((what, _)) if width(&whole) > columns => format!("{when}: {what}"),
         _ => whole,
+    }
+}
+
+/// The next limit as [`limit`] says it; of a suspicion also what follows its verdict.
+pub(super) fn next_limit(s: &Snapshot, n: &NextStep, columns: usize) -> String {
+    let then = Some(s).filter(|s| s.verdict.health == Health::Suspect && !s.attached);
+    match then.and_then(follows) {
+        Some(then) => format!("{}, then {then}", limit(n, s.now, usize::MAX)),
+        None => limit(n, s.now, columns),
+    }
+}
+
+/// What would follow the verdict that is suspected; absent: the ladder does not say.
+fn follows(s: &Snapshot) -> Option<String> {
+    let next = s.ladder.iter().find(|e| e.state == RungState::Next);
+    match next {
+        _ if s.is_foreign() => None,
+        Some(e) if s.restarts_left > 0 => Some(after(&e.id)),
+        _ => Some(after(&RungId::give_up())),
     }
 }
 
@@ -443,6 +507,7 @@ mod tests {
             total: Some(25.0),
             seconds_per_step: Some(6.8),
             sampling: true,
+            closed: false,
         });
         assert_eq!(
             (p.done.as_str(), p.pace.as_deref()),
@@ -455,6 +520,7 @@ mod tests {
             total: None,
             seconds_per_step: None,
             sampling: false,
+            closed: false,
         });
         assert_eq!(
             (p.done.as_str(), p.percent, p.left),

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::profile::catalog::private_folder;
 use crate::profile::folders::Base;
 
 use super::entry::{Entry, Kind};
@@ -62,7 +63,23 @@ impl Vault {
     /// `$XDG_DATA_HOME/framepack-tui/vault`, which the agent is told to write to.
     pub fn open_default() -> Result<Self, VaultError> {
         let data = Base::Data.folder().map_err(VaultError::NoHome)?;
-        Ok(Self::at(data.join("framepack-tui/vault")))
+        let below = Path::new("framepack-tui/vault");
+        let vault = Self::at(data.join(below));
+        private_folder::check(&data, below).map_err(|source| VaultError::Io {
+            what: "use",
+            path: vault.root.clone(),
+            source,
+        })?;
+        Ok(vault)
+    }
+
+    /// The same for a run, which is going to write to it: its folder is made, so that nobody
+    /// else makes it. Where it cannot be made, who writes says why.
+    pub fn make_default() -> Result<Self, VaultError> {
+        let vault = Self::open_default()?;
+        let data = Base::Data.folder().map_err(VaultError::NoHome)?;
+        let _ = private_folder::make(&data, Path::new("framepack-tui/vault"));
+        Ok(vault)
     }
 
     /// The vault in this folder.

@@ -1,15 +1,13 @@
 //! Settings of a profile that a workload follows by its arguments.
 
 use super::adapter::AdapterKind;
-use crate::model::Bytes;
 use crate::profile::resolve::NoArgument;
 
 /// The arguments that make a workload follow a setting (`vae_device` = `cpu`), behind
 /// those that its command has already.
 ///
-/// ComfyUI's are those of its `comfy/cli_args.py`; `--disable-pinned-memory` exists since
-/// pull request 10656 of November 2025 (0.3.68). FramePack has no argument that concerns
-/// memory or the GPU, and of other programs we know none.
+/// Each program names its own (`adapter/program/`). FramePack has no argument that concerns
+/// memory or the GPU.
 ///
 /// # Errors
 /// The reason when a setting cannot be followed that way.
@@ -19,14 +17,11 @@ pub fn arguments(
     name: &str,
     value: &str,
 ) -> Result<Vec<String>, NoArgument> {
-    let argument = match kind {
-        AdapterKind::Comfyui => comfyui(name, value).map_err(NoArgument::Wrong)?,
-        _ => None,
-    };
+    let argument = kind.arguments(name, value).map_err(NoArgument::Wrong)?;
     let Some(argument) = argument else {
         return Err(NoArgument::None(unknown(kind, name)));
     };
-    match argument.first().and_then(|flag| rival(flag, command)) {
+    match argument.first().and_then(|flag| rival(kind, flag, command)) {
         Some(own) => Err(NoArgument::None(format!(
             "your command has {own}, and {} of {kind} takes only one of its kind",
             argument.join(" ")
@@ -36,77 +31,19 @@ pub fn arguments(
 }
 
 fn unknown(kind: AdapterKind, name: &str) -> String {
-    let whose = match kind {
-        AdapterKind::Comfyui => "ComfyUI has no argument for it",
-        AdapterKind::Framepack => "FramePack has no argument for it",
-        AdapterKind::Diffusers | AdapterKind::Generic => {
-            "no argument of this program is known for it"
-        }
+    let whose = if kind.is_guess() {
+        "no argument of this program is known for it".to_owned()
+    } else {
+        format!("{} has no argument for it", kind.title())
     };
     format!("{whose} (a profile may name one: [workload.arguments] {name})")
 }
 
-/// Flags of ComfyUI's `cli_args.py` of which a command may have one: argparse ends the
-/// program when it meets two.
-const RIVALS: [&[&str]; 2] = [
-    &["--fp16-vae", "--fp32-vae", "--bf16-vae"],
-    &[
-        "--gpu-only",
-        "--highvram",
-        "--normalvram",
-        "--lowvram",
-        "--novram",
-        "--cpu",
-    ],
-];
-
 /// A flag of the command that excludes `flag`.
-fn rival<'c>(flag: &str, command: &'c [String]) -> Option<&'c str> {
-    let group = RIVALS.iter().find(|g| g.contains(&flag))?;
+fn rival<'c>(kind: AdapterKind, flag: &str, command: &'c [String]) -> Option<&'c str> {
+    let group = kind.rival_flags().iter().find(|g| g.contains(&flag))?;
     let own = command.iter().map(String::as_str);
     own.into_iter().find(|c| *c != flag && group.contains(c))
-}
-
-/// Words for one setting of ComfyUI, none if it cannot follow, or what is wrong with the value.
-fn comfyui(name: &str, value: &str) -> Result<Option<Vec<String>>, String> {
-    let flag = |f: &str| Ok(Some(vec![f.to_owned()]));
-    let bad = |want: &str| Err(format!("`{name} = {value}`: write {want}"));
-    match (name, value) {
-        ("vae_device", "cpu") => flag("--cpu-vae"),
-        // What ComfyUI does anyway.
-        ("vae_device", "gpu" | "cuda")
-        | ("block_swap" | "lowvram", "0" | "off" | "false")
-        | ("pinned_memory", "on" | "true") => Ok(Some(Vec::new())),
-        ("vae_dtype", "float32") => flag("--fp32-vae"),
-        ("vae_dtype", "float16") => flag("--fp16-vae"),
-        ("vae_dtype", "bfloat16") => flag("--bf16-vae"),
-        ("preserved_memory", _) => match gib(value) {
-            Some(n) => Ok(Some(vec!["--reserve-vram".to_owned(), n])),
-            None => bad("a size, such as `6 GiB`"),
-        },
-        ("block_swap" | "lowvram", _) => flag("--lowvram"),
-        ("pinned_memory", "off" | "false") => flag("--disable-pinned-memory"),
-        ("vae_device", _) => bad("`cpu` or `gpu`"),
-        ("vae_dtype", _) => bad("`float32`, `float16` or `bfloat16`"),
-        ("pinned_memory", _) => bad("`on` or `off`"),
-        _ => Ok(None),
-    }
-}
-
-/// A size as a number of GiB, which is what `--reserve-vram` takes; a bare number is GiB.
-fn gib(value: &str) -> Option<String> {
-    let bytes = value.parse::<Bytes>().ok();
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "sizes of memory are far below 2^53 bytes"
-    )]
-    let from_bytes = bytes.map(|b| b.0 as f64 / Bytes::gib(1).0 as f64);
-    let n = from_bytes.or_else(|| value.trim().parse::<f64>().ok())?;
-    if !n.is_finite() || !(0.0..10_000.0).contains(&n) {
-        return None;
-    }
-    let text = format!("{n:.2}");
-    Some(text.trim_end_matches('0').trim_end_matches('.').to_owned())
 }
 
 #[cfg(test)]

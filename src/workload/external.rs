@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use super::protocol::{Empty, Request};
 use crate::model::event::Survivor;
+use crate::model::os_text;
 use crate::model::{EnvChange, ExitStatus, Line, Scope, Signal};
 
 mod attach;
@@ -70,6 +71,8 @@ pub enum LaunchError {
 /// What happens to a launched workload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChildEvent {
+    /// A stretch of a flood.
+    Flood(crate::model::Flood),
     /// The root process exists.
     Spawned {
         /// Its id.
@@ -167,7 +170,7 @@ pub fn launch(spec: LaunchSpec) -> Result<Running, LaunchError> {
     command
         .arg("guardian")
         .arg("--")
-        .args(&spec.argv)
+        .args(spec.argv.iter().map(|word| os_text::to_os(word)))
         .current_dir(&spec.cwd)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())

@@ -15,8 +15,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::process::{Pid, WaitOptions, WaitStatus};
@@ -25,6 +24,7 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
+use super::launch::spawn;
 use super::proctree;
 use super::protocol::{Empty, MAX_LINE, Report, Request, RootEnd, encode};
 use crate::model::{Scope, Signal};
@@ -80,9 +80,9 @@ async fn run(argv: &[OsString]) -> io::Result<ExitCode> {
                 pid: u32::try_from(pid).unwrap_or_default(),
             }
         }
-        Err(e) => Report::SpawnFailed {
-            not_found: e.kind() == io::ErrorKind::NotFound,
-            why: e.to_string(),
+        Err(failed) => Report::SpawnFailed {
+            not_found: failed.not_found,
+            why: failed.why,
         },
     };
     let failed = matches!(report, Report::SpawnFailed { .. });
@@ -258,29 +258,5 @@ fn release_output() {
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(&null);
         let _ = rustix::stdio::dup2_stderr(&null);
-    }
-}
-
-/// Starts the workload; its end is collected by [`Guardian::reap`] with all others.
-fn spawn(argv: &[OsString]) -> io::Result<i32> {
-    let (program, rest) = argv
-        .split_first()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no command was given"))?;
-    let child = Command::new(program)
-        .args(rest)
-        .stdin(Stdio::null())
-        .process_group(0)
-        .spawn()?;
-    i32::try_from(child.id()).map_err(io::Error::other)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_command_is_an_error() {
-        let e = spawn(&[]).unwrap_err();
-        assert_eq!(e.kind(), io::ErrorKind::InvalidInput);
     }
 }

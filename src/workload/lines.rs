@@ -120,9 +120,9 @@ impl LineSplitter {
         self.since = None;
     }
 
-    /// The stream ended: passes on what is left.
+    /// The stream ended: passes on what is left. A bar that was rewritten has not ended its line.
     pub fn flush(&mut self, out: &mut Vec<Line>) {
-        let bar = self.after_cr;
+        let bar = self.after_cr || self.rewrites;
         self.finish(bar, out);
         self.since = None;
     }

@@ -19,6 +19,7 @@ pub mod artefacts;
 pub mod capabilities;
 pub mod external;
 pub mod guardian;
+mod launch;
 pub mod lines;
 pub mod miopen;
 mod proctree;

@@ -1,6 +1,7 @@
 //! The descendants of a process, and signals to them.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read;
 
 use procfs::process::{Process, Stat};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
@@ -209,13 +210,19 @@ pub(super) fn group_survivors(pgid: Option<Pid>) -> Vec<Survivor> {
     describe(members)
 }
 
+/// A process can make its environment as long as its memory; what we set stands in the first
+/// part of it, which the kernel bounds.
+const MOST_ENVIRON: u64 = 8 << 20;
+
 /// Living processes with `mark` (`NAME=value`) in the environment they were started
 /// with, but for those of the group `besides` and ourselves.
 pub(super) fn marked(mark: &str, besides: Option<Pid>) -> Vec<Member> {
     let ours = rustix::process::getpid().as_raw_pid();
     let carries = |stat: &Stat| {
-        std::fs::read(format!("/proc/{}/environ", stat.pid))
-            .is_ok_and(|env| env.split(|b| *b == 0).any(|v| v == mark.as_bytes()))
+        let mut env = Vec::new();
+        std::fs::File::open(format!("/proc/{}/environ", stat.pid))
+            .and_then(|file| file.take(MOST_ENVIRON).read_to_end(&mut env))
+            .is_ok_and(|_| env.split(|b| *b == 0).any(|v| v == mark.as_bytes()))
     };
     procfs::process::all_processes()
         .into_iter()

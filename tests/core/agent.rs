@@ -90,6 +90,7 @@ fn guesses_from_the_console_do_not_count_while_the_agent_tells() {
             total: Some(9.0),
             seconds_per_step: None,
             sampling: true,
+            closed: false,
         })
     };
     sim.feed(phase(Phase::Save));
@@ -346,6 +347,7 @@ fn bars_count_as_the_console_reads_them_while_the_agent_knows_no_phase() {
             total: Some(9.0),
             seconds_per_step: None,
             sampling,
+            closed: false,
         })
     };
     let mut sim = decoding();
@@ -437,6 +439,7 @@ fn words_of_a_failed_job_name_its_error_though_a_late_bar_buried_the_line() {
             total: Some(4.0),
             seconds_per_step: Some(0.1),
             sampling: true,
+            closed: false,
         }),
     );
     sim.feed_from(

@@ -109,6 +109,7 @@ fn lines_and_repaints_of_a_helper_hide_no_hang() {
             total: Some(8.0),
             seconds_per_step: Some(f64::from(n)),
             sampling: true,
+            closed: false,
         }));
         sim.run_for(secs(10));
     }
@@ -317,5 +318,40 @@ fn short_sleeps_that_repeat_are_no_hang() {
     };
     let mut sim = stopped(&long);
     sim.run_for(mins(5));
+    assert!(sim.hung(VerdictId::SilentHang).is_some());
+}
+
+/// Steps of a page that stop at a third of their bar, whose thread then waits in a futex beside
+/// a thread that takes clients. `closed`: the loop was left.
+fn steps_of_a_page_stop(closed: bool) -> Sim {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.run_for(secs(20));
+    sim.feed(Event::Progress(Progress {
+        what: None,
+        done: 8.0,
+        total: Some(24.0),
+        seconds_per_step: Some(1.0),
+        sampling: true,
+        closed,
+    }));
+    let address = "tcp 127.0.0.1:7860".to_owned();
+    let listener = WaitTarget::Listener {
+        address: address.clone(),
+    };
+    let mut probe = waiting(&call("futex", Vec::new()));
+    probe.processes[0].threads[0].wait = call("poll", vec![listener]);
+    probe.processes[0].listens = vec![address];
+    sim.world = World::silent();
+    sim.probe = Some(probe);
+    sim.run_for(mins(30));
+    sim
+}
+
+#[test]
+fn steps_that_a_server_left_wait_for_the_next_order() {
+    let sim = steps_of_a_page_stop(true);
+    assert_eq!(sim.kills(), 0, "{:?}", verdict(&sim));
+    assert!(sim.hung(VerdictId::SilentHang).is_none());
+    let sim = steps_of_a_page_stop(false);
     assert!(sim.hung(VerdictId::SilentHang).is_some());
 }

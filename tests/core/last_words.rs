@@ -59,6 +59,7 @@ fn tell(sim: &mut Sim, told: Told<'_>) {
             total: Some(25.0),
             seconds_per_step: None,
             sampling: true,
+            closed: false,
         })),
     }
 }

@@ -69,6 +69,19 @@ fn a_job_that_cannot_be_sent_again_is_said_before_the_kill() {
 }
 
 #[test]
+fn what_is_said_is_the_programs_own() {
+    let mut plan = server(Duration::ZERO);
+    let own = "the tasks of this page cannot be sent again: add them anew";
+    plan.lost_job = Some(own.to_owned());
+    let sim = hung(plan.clone(), false);
+    assert!(decision(&sim).why.ends_with(own));
+    let notice = |e: &Event| matches!(e, Event::Notice { text, .. } if text == own);
+    assert!(sim.find(notice).is_some());
+    // a job that is kept is lost by no restart
+    assert!(!decision(&hung(plan, true)).why.contains(own));
+}
+
+#[test]
 fn a_person_gets_ten_seconds_more_for_it() {
     for (kept, seconds) in [(false, 13), (true, 3)] {
         let sim = hung(server(secs(3)), kept);
@@ -120,4 +133,23 @@ fn a_command_that_showed_a_job_is_started_again() {
     sim.run_for(secs(60));
     let second = sim.find(|e| matches!(e, Event::AttemptStarted(a) if a.number == 2));
     assert!(second.is_some(), "{:?}", decision(&sim));
+}
+
+#[test]
+fn without_an_agent_it_is_said_at_the_first_job_that_nothing_is_kept() {
+    let said = |way: AgentWay| {
+        let mut plan = plan();
+        plan.agent = way;
+        let mut sim = Sim::running_in(plan, Phase::Sampling);
+        sim.feed(Event::Job(JobChange::Started));
+        sim.run_for(secs(10));
+        let kept =
+            |e: &Event| matches!(e, Event::Notice { text, .. } if text.contains("can be kept"));
+        sim.stream.iter().filter(|e| kept(&e.event)).count()
+    };
+    let off = AgentWay::Off {
+        why: "--agent off".to_owned(),
+    };
+    assert_eq!(said(off), 1);
+    assert_eq!(said(AgentWay::On), 0);
 }

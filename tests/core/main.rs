@@ -13,10 +13,13 @@ mod launcher;
 mod live;
 #[cfg(test)]
 mod lost_job;
+mod patience;
 mod props;
 #[cfg(test)]
 mod replay;
 mod resend;
+#[cfg(test)]
+mod rocm;
 mod short;
 mod sim;
 mod story;

@@ -56,6 +56,8 @@ pub(crate) struct World {
     /// What the tree holds on the card, where that is known.
     pub(crate) held: Option<Bytes>,
     pub(crate) card: bool,
+    /// Its architecture; absent: not told.
+    pub(crate) arch: Option<&'static str>,
     /// What a first signal does; `None`: it is ignored.
     pub(crate) term_kills: bool,
     pub(crate) kill_kills: bool,
@@ -86,6 +88,7 @@ impl Default for World {
             process: true,
             held: None,
             card: true,
+            arch: None,
             term_kills: true,
             kill_kills: true,
             evidence_takes: Duration::from_secs(1),
@@ -176,6 +179,7 @@ pub(crate) fn rung(id: &str, action: ActionId, answers: &[VerdictId], phases: &[
         source: None,
         alters_result: None,
         unavailable: None,
+        acts: framepack_tui::model::Acts::default(),
     }
 }
 
@@ -282,6 +286,7 @@ pub(crate) fn plan() -> Plan {
         gpu: Some(GpuId(CARD.to_owned())),
         vram_cap: Some(Bytes::gib(20)),
         server: false,
+        lost_job: None,
         end_after_result: false,
         countdown: Duration::ZERO,
     }
@@ -404,6 +409,7 @@ impl Sim {
             total: Some(25.0),
             seconds_per_step: Some(1.0),
             sampling: true,
+            closed: false,
         }));
     }
 
@@ -572,6 +578,7 @@ impl Sim {
                 "card".to_owned(),
                 "script",
             );
+            g.arch = self.world.arch.map(str::to_owned);
             let resting = self.idle || !self.alive;
             g.busy = if resting {
                 Metric::Fresh(w.idle_busy)

@@ -167,7 +167,7 @@ def build():
     c.seg(0, 10, "startup", gpu=NA, power=NA)
     ends(c, 9, 70, code=1, mode="startup")
     cs.append(fault(c, "gpu_unavailable", "startup", 8, 13, [text("Error 803: system has unsupported display driver / cuda driver combination")], "driver and library differ until the machine is started again",
-                    earliest=3, must_not=["app_error", "cpu_fallback", "no_kernel_image"], checkpoints=[(50, ["gpu_unavailable"])]))
+                    action=("reboot_host", 4, False), earliest=3, must_not=["app_error", "cpu_fallback", "no_kernel_image"], checkpoints=[(50, ["gpu_unavailable"])]))
 
     c = Case("fp-7900xtx-no-hip-after-resume", "rx7900xtx", "framepack", 70, 32, argv=["python3", "demo_gradio.py"])
     c.out(1, "Currently enabled native sdp backends: ['flash', 'math', 'mem_efficient', 'cudnn']", "Xformers is not installed!", "Flash Attn is not installed!", "Sage Attn is not installed!")

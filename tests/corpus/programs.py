@@ -45,7 +45,7 @@ DEFAULT = {
     "miopen_db": ("reset_miopen_db", 1, True), "device_mismatch": ("fix_device_placement", 1, True),
     "dtype_mismatch": ("fp32_upcast", 2, True), "nan_output": ("fp32_upcast", 2, False),
     "download_stall": ("resume_download", 1, True), "crawl": ("wait", 0, False), "throttled": ("cool_down", 0, False),
-    "gpu_unavailable": ("reboot_host", 4, False), "killed": ("retry_same", 1, False),
+    "gpu_unavailable": ("fix_environment", 4, False), "killed": ("retry_same", 1, False),
 }
 for v in ("gtt_exhausted", "permission_kfd", "no_kernel_image", "port_in_use", "missing_dependency", "corrupt_model", "disk_full",
           "cpu_fallback", "crash_segv", "app_error"):

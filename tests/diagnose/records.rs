@@ -7,8 +7,9 @@ use framepack_tui::diagnose::report::{Report, SourceKind};
 use framepack_tui::diagnose::{InputError, Source, diagnose};
 use framepack_tui::model::event::RunStarted;
 use framepack_tui::model::{
-    ActionId, Attached, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, Health, JobChange,
-    Line, Mono, Phase, Plan, RungId, Scope, Signal, Stream, Tier, Verdict, VerdictId,
+    ActionId, Attached, AttemptSpec, Envelope, Event, ExitReport, ExitStatus, Flood, Health,
+    JobChange, Line, Mono, Phase, Plan, Repeated, RungId, Scope, Signal, Stream, Tier, Verdict,
+    VerdictId,
 };
 use tempfile::TempDir;
 
@@ -144,6 +145,7 @@ fn told(id: VerdictId, health: Health) -> Event {
         remedy: None,
         next: None,
         questions: None,
+        cause: None,
     }))
 }
 
@@ -218,6 +220,38 @@ fn a_record_that_is_cut_off_is_judged_as_far_as_it_goes() {
     // the head alone
     let got = judge(&format!("{}\n", whole[0])).unwrap();
     assert!(got.verdict.is_no_fault());
+}
+
+/// What was not judged line by line is said with its time, and what is lost with its count.
+#[test]
+fn a_flood_in_a_record_is_told() {
+    let flood = |row, lines, kept: &[(&str, u64)]| {
+        Event::Flood(Box::new(Flood {
+            attempt: 1,
+            stream: Stream::Stdout,
+            row,
+            lines,
+            kept: kept
+                .iter()
+                .map(|(text, times)| Repeated {
+                    text: (*text).to_owned(),
+                    times: *times,
+                })
+                .collect(),
+        }))
+    };
+    let mut events = vec![head("1.8")];
+    events.extend(attempt(1, &["begin", OOM], ExitStatus::Code(1), false));
+    events.insert(4, flood(2, 900, &[("again", 899), ("once", 1)]));
+    events.insert(5, flood(902, 60, &[]));
+    let got = judge(&(stream(events).join("\n") + "\n")).unwrap();
+    assert_eq!(got.verdict, VerdictId::GpuOom);
+    let said = got.notes.iter().find(|n| n.contains("flood")).unwrap();
+    assert!(
+        said.contains("from 00:00:02 to 00:00:02")
+            && said.contains("960 lines not shown; the record has all but 60"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -204,6 +204,9 @@ fn on_the_screen_it_ends_on_the_users_word_after_a_question() {
     terminal.wait_for("SIGKILL", SOON);
     assert!(theirs.lives());
     terminal.press("y");
+    // the last screen stays until a key
+    terminal.wait_for("ENDED", SOON);
+    terminal.press("q");
     terminal.assert_restored(130);
     assert!(wait_until(SOON, || !theirs.lives()), "it lives on");
 }

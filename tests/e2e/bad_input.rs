@@ -1,5 +1,8 @@
 //! Bad input: one clear message, its exit code, no child, no backtrace.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -65,6 +68,112 @@ fn command_not_found() {
         &start.start().finish(LIMIT),
         66,
         &["no-such-program-anywhere"],
+    );
+}
+
+/// What a shell says of a program that it cannot run: 66 where there is none, 20 where it is
+/// broken.
+#[test]
+fn commands_that_are_no_programs() {
+    let home = Home::new();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = home.path(name);
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    };
+    let folder = home.path("out").display().to_string();
+    let orphan = file("orphan", b"#!/nowhere/python3\nprint(1)\n");
+    let broken = file("broken", b"\x7fELF\x02\x01\x01\0 not a program");
+    for (word, code, said) in [
+        (&folder, 66, "it is a folder"),
+        (&orphan, 66, "/nowhere/python3"),
+        (&broken, 20, "damaged"),
+    ] {
+        let start = Start::new(&home).command(&[word]);
+        assert_refused(&start.start().finish(LIMIT), code, &[said]);
+    }
+}
+
+#[test]
+fn a_script_without_its_first_line_runs_as_in_a_shell() {
+    let home = Home::new();
+    let script = home.path("gen");
+    std::fs::write(&script, "echo \"one $1\"; exit 0\n").unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let start = Start::new(&home).command(&[script.to_str().unwrap(), "two words"]);
+    let mut run = start.start();
+    run.wait_for_line("one two words", LIMIT);
+    run.finish(LIMIT).assert_exit(0);
+}
+
+#[test]
+fn arguments_that_are_no_text_arrive_as_they_are() {
+    let home = Home::new();
+    let word = OsStr::from_bytes(b"caf\xe9-\xff.png");
+    let (python, code) = (
+        "python3",
+        "import os, sys; print(os.fsencode(sys.argv[1]).hex())",
+    );
+    let start =
+        Start::new(&home).command(&[OsStr::new(python), OsStr::new("-c"), OsStr::new(code), word]);
+    let mut run = start.start();
+    run.wait_for_line("636166e92dff2e706e67", LIMIT);
+    run.finish(LIMIT).assert_exit(0);
+}
+
+/// What `TZ` names is read to no end by whoever reads it without a bound.
+#[test]
+fn a_time_zone_without_an_end() {
+    let home = Home::new();
+    for (name, value) in [("TZ", ":/dev/zero"), ("TZ", "/dev/zero")] {
+        let limited = "ulimit -v 4000000; exec \"$@\"";
+        let mut command = Command::new("timeout");
+        command.args([
+            "30", "sh", "-c", limited, "sh", BINARY, "run", "--plain", "--", "true",
+        ]);
+        home.dress(&mut command);
+        let output = command.env(name, value).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+    }
+}
+
+/// With no descriptor left it is no bug of ours, and is never called one.
+#[test]
+fn a_full_table_of_descriptors() {
+    for limit in [4, 6, 10, 16, 24, 40, 50, 54, 60] {
+        let home = Home::new();
+        let limited = format!("ulimit -n {limit}; exec \"$@\"");
+        let mut command = Command::new("timeout");
+        command.args([
+            "30", "sh", "-c", &limited, "sh", BINARY, "run", "--plain", "--", "true",
+        ]);
+        home.dress(&mut command);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let code = output.status.code();
+        assert!(
+            !matches!(code, Some(70 | 101 | 124) | None),
+            "{limit}: {code:?} {said}"
+        );
+    }
+}
+
+#[test]
+fn a_profile_with_a_zero_byte() {
+    let home = Home::new();
+    let file = home.path("zero.toml");
+    let text = "schema = 1\n[profile]\nid = \"zero\"\nversion = \"1.0.0\"\ntitle = \"x\"\n\
+                [env.set]\nMIOPEN_USER_DB_PATH = \"{attempt_dir}/a\\u0000b\"\n";
+    std::fs::write(&file, text).unwrap();
+    let start = Start::new(&home)
+        .options(&["--profile", file.to_str().unwrap()])
+        .command(&["true"]);
+    assert_refused(
+        &start.start().finish(LIMIT),
+        65,
+        &["zero.toml", "zero byte"],
     );
 }
 

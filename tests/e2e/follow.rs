@@ -102,7 +102,7 @@ fn after_a_hang_up_the_run_is_followed_to_its_end() {
     assert!(wait_until(LIMIT, || run.try_wait().unwrap().is_some()));
     let (_, list, _) = output(&home, &["runs"]);
     assert!(list.contains("  finished  "), "{list}");
-    assert_none_left(&home, Duration::from_secs(5));
+    assert_none_left(&home);
 }
 
 /// Leaving the view leaves the run alone, and JSON lines are those of the run itself.
@@ -153,6 +153,8 @@ fn keys_of_a_follower_reach_the_run_as_signals() {
     terminal.wait_for("asked for evidence (SIGUSR2)", LIMIT);
     run.wait_for("evidence", LIMIT, |e| matches!(e, Event::EvidenceTaken(_)));
     terminal.press("s");
+    terminal.wait_for("Stop the run?", LIMIT);
+    terminal.press("y");
     terminal.wait_for("ended by the user", LIMIT);
     terminal.press("q");
     terminal.assert_restored(0);

@@ -40,6 +40,8 @@ mod hangs;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod keys;
+#[cfg(test)]
 mod launcher;
 #[cfg(test)]
 mod lost;
@@ -51,6 +53,8 @@ mod no_alarm;
 mod own_worker;
 #[cfg(test)]
 mod parts;
+#[cfg(test)]
+mod private_folders;
 #[cfg(test)]
 mod records;
 #[cfg(test)]

@@ -138,6 +138,11 @@ fn a_decode_that_is_stopped_on_the_screen_says_it_too() {
     assert!(wait_until(LIMIT, || has_state(&home)), "nothing was kept");
     terminal.wait_for("vae_decode", LIMIT);
     terminal.press("s");
+    terminal.wait_for("Stop the run?", LIMIT);
+    terminal.press("y");
+    // the last screen stays until a key
+    terminal.wait_for("ENDED 130", LIMIT);
+    terminal.press("q");
     terminal.wait_for("finished frames are kept in", LIMIT);
     terminal.assert_restored(130);
 }

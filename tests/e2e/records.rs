@@ -441,7 +441,7 @@ fn a_bundle_holds_none_of_the_planted_secrets() {
         "contents.json",
         "manifest.json",
         "events.jsonl",
-        "evidence/001/threads.txt",
+        "evidence/001/index.json",
     ] {
         assert!(names.contains(&name), "no {name} in {names:?}");
     }
@@ -466,10 +466,12 @@ fn a_bundle_holds_none_of_the_planted_secrets() {
     let original = Record::open(&home.record()).unwrap();
     assert_eq!(read.events().len(), original.envelopes.len());
     let contents = read.contents().unwrap();
-    assert!(
-        contents.redactions["token"] > 3 && contents.redactions["prompt"] > 3,
-        "{contents:?}"
-    );
+    // free text is out, whatever is in it, and said to be
+    assert!(contents.masked["console lines"] > 10, "{contents:?}");
+    assert!(!names.contains(&"evidence/001/threads.txt"), "{names:?}");
+    let left_out = |name: &str| contents.left_out.iter().any(|l| l.contains(name));
+    assert!(left_out("evidence/001/threads.txt"), "{contents:?}");
+    assert!(!String::from_utf8_lossy(&members_of(&members, "events.jsonl")).contains("last of it"));
     let readme = members
         .iter()
         .find(|(n, _)| n.ends_with("README.md"))
@@ -483,12 +485,29 @@ fn a_bundle_holds_none_of_the_planted_secrets() {
     is_replaced_on_request_only(&home, &export, &env, &out);
 }
 
+fn members_of(members: &BTreeMap<String, Vec<u8>>, name: &str) -> Vec<u8> {
+    let found = members.iter().find(|(n, _)| n.ends_with(name));
+    found.unwrap().1.clone()
+}
+
 /// Another export of the same run into the same file.
 fn is_replaced_on_request_only(home: &Home, export: &[&str], env: &[(&str, &str)], out: &Path) {
     let before = std::fs::read(out).unwrap();
-    let with = [export, &["--with-prompt"]].concat();
+    // the former option is gone, and says what takes its place
+    let (code, _, said) = program(home, &[export, &["--with-prompt"]].concat(), env);
+    assert!(code == Some(64) && said.contains("--with-text"), "{said}");
+    // free text goes out only on a person's word, which here nobody can give
+    let with = [export, &["--with-text=all"]].concat();
     let (code, told, said) = program(home, &with, env);
-    assert_eq!((code, told.as_str()), (Some(64), ""), "{said}");
+    assert!(code == Some(64) && said.contains("--yes"), "{said}");
+    assert!(
+        told.contains("console lines") && told.contains("arguments"),
+        "{told}"
+    );
+    assert_eq!(std::fs::read(out).unwrap(), before);
+    let with = [&with[..], &["--yes"]].concat();
+    let (code, _, said) = program(home, &with, env);
+    assert_eq!(code, Some(64), "{said}");
     assert!(
         said.contains("bundle.tgz: it is there already") && said.contains("--force"),
         "{said}"
@@ -497,9 +516,22 @@ fn is_replaced_on_request_only(home: &Home, export: &[&str], env: &[(&str, &str)
     let with = [&with[..], &["--force"]].concat();
     let (code, _, said) = program(home, &with, env);
     assert_eq!(code, Some(0), "{said}");
-    let events = bundle::open(out).unwrap();
-    let text = serde_json::to_string(events.events()).unwrap();
-    assert!(text.contains("crimson") && !text.contains(PASSWORD));
+    let text = || {
+        let events = bundle::open(out).unwrap();
+        serde_json::to_string(events.events()).unwrap()
+    };
+    assert!(text().contains("crimson") && !text().contains(PASSWORD));
+    // prompts go out only if they are asked for
+    let with = [export, &["--with-text", "--yes", "--force"]].concat();
+    let (code, _, said) = program(home, &with, env);
+    assert_eq!(code, Some(0), "{said}");
+    let searched = text();
+    assert!(searched.contains("last of it"), "{searched}");
+    for word in GONE.iter().chain([&PASSWORD, &TOKEN]) {
+        assert!(!searched.contains(word), "{word} is left");
+    }
+    let (code, told, said) = program(home, &["replay", out.to_str().unwrap()], &[]);
+    assert_eq!(code, Some(0), "{told}{said}");
     let names = std::fs::read_dir(home.path("out")).unwrap();
     let drafts: Vec<_> = names
         .map(|e| e.unwrap().file_name())

@@ -99,7 +99,7 @@ fn look_at_a_running_generation(size: (u16, u16)) {
     terminal.wait_for("Recent runs", LIMIT);
     terminal.press("q");
     terminal.assert_restored(0);
-    assert_none_left(&home, Duration::from_secs(5));
+    assert_none_left(&home);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn type_a_command(size: (u16, u16)) {
     terminal.assert_restored(20);
     let manifest = std::fs::read_to_string(home.record().join("manifest.json")).unwrap();
     assert!(manifest.contains("echo typed"), "{manifest}");
-    assert_none_left(&home, Duration::from_secs(5));
+    assert_none_left(&home);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_command_that_is_refused_comes_back_to_the_line() {
     terminal.wait_for("ENDED", LIMIT);
     terminal.press("q");
     terminal.assert_restored(0);
-    assert_none_left(&home, Duration::from_secs(5));
+    assert_none_left(&home);
 }
 
 /// What a screen reader is given, and what is said where there is nothing to draw on.

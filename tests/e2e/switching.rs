@@ -52,7 +52,7 @@ fn a_setting_is_switched_applied_and_saved(size: (u16, u16)) {
     terminal.wait_for("yours", SOON);
     terminal.press("\x03");
     terminal.assert_restored(130);
-    assert_none_left(&home, Duration::from_secs(5));
+    assert_none_left(&home);
     let saved = home.path("config/framepack-tui/profiles/generic-amd-mine.toml");
     let text = std::fs::read_to_string(saved).unwrap();
     for words in [
@@ -95,7 +95,7 @@ fn a_rung_is_chosen_and_follows() {
     terminal.wait_for("attempt 2 on fast_find", Duration::from_mins(1));
     terminal.press("\x03");
     terminal.assert_restored(130);
-    assert_none_left(&home, Duration::from_secs(5));
+    assert_none_left(&home);
 }
 
 const OWN: &str = r#"schema = 1
@@ -203,5 +203,5 @@ fn what_is_switched_reaches_the_program_and_the_own_profile() {
     );
     terminal.press("\x03");
     terminal.assert_restored(130);
-    assert_none_left(&home, Duration::from_secs(5));
+    assert_none_left(&home);
 }

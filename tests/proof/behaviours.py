@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs every behaviour of tests/workloads/behaviours under the real supervisor, in four combinations.
+"""Runs every behaviour of tests/workloads/behaviours under the real supervisor, in four combinations or, with --once, in one.
 
-    tests/proof/behaviours.py [--bin PROGRAM] [--jobs 6] [--only TEXT] [--combo with-agent,no-card] [--out FOLDER]
+    tests/proof/behaviours.py [--bin PROGRAM] [--jobs 6] [--only TEXT] [--combo with-agent,no-card] [--once] [--out FOLDER]
 
 Combinations: with the agent or `--agent off`; with an imitated RX 7900 XTX or without a card. Expectations are those of
 expected.toml. FPT_TIME_SCALE=4 divides the limits and the workloads' times by 4. A run that was interrupted goes on where
@@ -19,7 +19,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / "workloads" / "behaviours
 HONEST_S = 200
 #: `not_ended` after the result, `paused` after the stop: before the scale.
 STATE_WITHIN_S = {"not_ended": 240, "paused": 60}
-HONEST_FILES, HANGING_FILES = ("honest", "honest_more"), ("hang", "hang_more")
+HONEST_FILES, HANGING_FILES = ("honest", "honest_more", "honest_jobs"), ("hang", "hang_more", "hang_jobs")
 
 
 def read_cells(options):
@@ -50,6 +50,9 @@ def helpers(row, options):
         found.append(Helper([options.python, str(FOLDER / peer[row["peer"]]), "serve"], "FPT_PEER"))
     if "scrape" in row:
         found.append(Helper([options.python, str(FOLDER / "peer.py"), "scrape", "port", "1", row["scrape"]]))
+    if "user" in row:
+        user = {"waits": "order", "cancels": "cancel"}
+        found.append(Helper([options.python, str(FOLDER / "peer.py"), user[row["user"]], "port"]))
     if row.get("trace"):
         found.append(Helper([options.python, str(FOLDER / "peer.py"), "trace", "pid"]))
     return found
@@ -75,9 +78,25 @@ def hanging_cell(file, name, row, has_agent, has_card, options):
                 "held" if has_card else "none", {}, helpers(row, options), wall_s=expect.within_s + 300)
 
 
+def one_of_each(cells):
+    """Each behaviour in one combination: honest ones in turn, hangs with a card, where they are declared soonest."""
+    combinations = {}
+    for cell in cells:
+        combinations.setdefault(cell.name, []).append(cell)
+    chosen = []
+    for number, mine in enumerate(combinations.values()):
+        if mine[0].expect.kind != "alone":
+            mine = [c for c in mine if c.card != "none"]
+        chosen.append(mine[number % len(mine)])
+    return chosen
+
+
 def main():
-    options = batch.parser(__doc__, "outputs/proof/behaviours").parse_args()
-    return batch.run_batch(read_cells(options), options, "Behaviours")
+    p = batch.parser(__doc__, "outputs/proof/behaviours")
+    p.add_argument("--once", action="store_true", help="each behaviour in one combination")
+    options = p.parse_args()
+    cells = read_cells(options)
+    return batch.run_batch(one_of_each(cells) if options.once else cells, options, "Behaviours")
 
 
 if __name__ == "__main__":

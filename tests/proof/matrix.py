@@ -11,10 +11,10 @@ What stands in, because it is not installed: `uv` (a program of that name that s
 does on Unix) where PATH has none; `jupyter nbconvert --execute` (kernel.py, of the same shape) where the environment has no
 nbconvert; ComfyUI (comfy_shaped: same queue and lines, no websocket; scripts/real-comfyui runs the real one).
 """
-import functools
 import os
 import pathlib
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -62,7 +62,14 @@ class Ways:
         uv = shutil.which("uv") or str(write_uv_stand_in(self.tools))
         return [uv, "run", "--no-project", "--python", self.python, "python", str(MORE / "gen.py")]
 
-    @functools.cached_property
+    def torchrun(self):
+        """Two ranks. Each cell gets a port of its own: torchrun's default is one for the whole machine."""
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        return [self.python, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(port), str(MORE / "mp.py")]
+
+    @property
     def commands(self):
         quoted = "'%s' '%s'" % (self.python, MORE / "gen.py")
         return {
@@ -72,7 +79,7 @@ class Ways:
             "launcher": ["bash", "-c", quoted + " > gen.log 2>&1 & echo started"],
             "uv": self.uv(),
             "notebook": self.notebook(),
-            "torchrun": [self.python, "-m", "torch.distributed.run", "--nproc_per_node", "2", str(MORE / "mp.py")],
+            "torchrun": self.torchrun(),
             "spawned": self.script("spawned.py"),
             "gradio": self.script("app.py"),
             "gradio_spawned": self.script("app2.py"),
@@ -137,8 +144,11 @@ def expectation(way, fault, has_agent, has_card):
     scale = limits.time_scale()
     server = way in CLIENTS
     if fault in PHASES:
+        # a bar of the load may be the last line of a console: another rank's, or one that is freed late
+        late_bar = ["model_load"] if fault == "outside" else []
         phases = [*PHASES[fault], *([] if has_agent else ["unknown"])]
-        return Expectation("declared", ("silent_hang",), tuple(phases), limits.declared_within(phases, has_card))
+        within = limits.declared_within(phases, has_card)
+        return Expectation("declared", ("silent_hang",), (*phases, *late_bar), within)
     if server:
         own_error = ("app_error",) if fault == "error" else ()
         return Expectation("alone", own_error, idle_after_done_s=IDLE_S / scale)

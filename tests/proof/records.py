@@ -35,16 +35,17 @@ def save(results, records):
     records.mkdir(parents=True, exist_ok=True)
     for result in batch.read_results(results / "results.jsonl").values():
         name = result["cell"].replace(" ", "~").replace("/", "~")
-        stream = results / "cells" / name / "stream.jsonl"
-        if not result["right"] or result["scale"] != 1 or not stream.exists():
+        # the run's own record: unlike the stream of --headless it has the ticks upon which the rules judge
+        found = sorted((results / "cells" / name / "xdg-state" / "framepack-tui" / "runs").glob("*/events.jsonl.gz"))
+        if not result["right"] or result["scale"] != 1 or len(found) != 1:
             print("left out: %s" % result["cell"])
             continue
-        text = stream.read_text()
+        text = gzip.decompress(found[0].read_bytes()).decode()
         for found, word in words:
             text = re.sub(r"(?<![\w-])" + re.escape(found) + r"(?![\w-])", word, text)
         with open(records / (name + ".jsonl.gz"), "wb") as f:
             f.write(gzip.compress(text.encode(), 9, mtime=0))
-        if '"kind":"kernel"' in text:
+        if '"event":{"kind":"kernel"' in text:
             print("%s has lines of the kernel log: read them before they are published" % name)
 
 

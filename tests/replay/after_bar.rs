@@ -24,7 +24,7 @@ fn it_rests_whatever_a_helper_thread_or_a_stuck_counter_does() {
     s.act_with(900, Act::Idle, |r| r.cpu = Some(100.2));
     s.is_calm(&[], VerdictId::IdleWaiting);
 
-    let mut s = sampled(RX9070XT, "python3 wgp.py");
+    let mut s = sampled(RX9070XT, "python3 app.py");
     s.act(3, Act::Vae);
     s.act_with(900, Act::Idle, |r| {
         r.busy = Some(100.0);
@@ -36,7 +36,7 @@ fn it_rests_whatever_a_helper_thread_or_a_stuck_counter_does() {
     );
 
     // what works on the card after a rest is another program
-    let mut s = sampled(RTX4090, "python3 wgp.py");
+    let mut s = sampled(RTX4090, "python3 app.py");
     s.act(60, Act::Idle);
     s.act_with(600, Act::Sample, |r| r.cpu = Some(0.4));
     s.is_calm(&[], VerdictId::IdleWaiting);
@@ -50,6 +50,17 @@ fn it_decodes_for_minutes_without_a_word() {
     s.say("New video saved to Path: outputs/a.mp4");
     s.act(600, Act::Idle);
     s.is_calm(&[(decoding, VerdictId::Healthy)], VerdictId::IdleWaiting);
+}
+
+/// `WanGP` is no server of unknown make any more: it says where it wrote the result, and until
+/// then its job is in flight.
+#[test]
+fn wangp_without_its_result_is_not_at_rest() {
+    let mut s = sampled(RX9070XT, "python3 wgp.py");
+    s.act(3, Act::Vae);
+    let onset = s.now();
+    s.act(900, Act::Idle);
+    s.tells(VerdictId::SilentHang, onset, onset + 900.0);
 }
 
 #[test]

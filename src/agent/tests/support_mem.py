@@ -13,7 +13,7 @@ for path in (PYTHON, os.path.join(HERE, "shapes", "comfy_shaped")):
     if path not in sys.path:
         sys.path.insert(0, path)
 
-from fpt_agent import comfy, diffusers_hooks, framepack, hooks, memory, phases, placement, preflight, vae  # noqa: E402
+from fpt_agent import comfy, diffusers_hooks, framepack, hooks, memory, phases, placement, preflight, request, vae  # noqa: E402
 from fpt_agent.config import config  # noqa: E402
 from fpt_agent.state import link, state  # noqa: E402
 
@@ -26,9 +26,14 @@ class AgentTest(unittest.TestCase):
     """`settings` of the class or of `use()`; `messages` as they were sent."""
 
     settings = {}
+    #: Whether the loop in which unittest runs a test makes it a request, with which its last job ends.
+    in_request = False
 
     def setUp(self):
         self.messages = []
+        self._find = request.find
+        if not self.in_request:
+            request.find = lambda frame: None
         self._send, link.send = link.send, self.keep
         link.show = lambda bar, last, /, **fields: self.keep("progress", **fields)
         self._settings = config.settings
@@ -41,6 +46,8 @@ class AgentTest(unittest.TestCase):
     def tearDown(self):
         link.send = self._send
         del link.show
+        request.find = self._find
+        phases._open.clear()
         config.settings = self._settings
         memory._cache.clear()
         failed = [m for m in self.messages if m["type"] == "hook_failed"]

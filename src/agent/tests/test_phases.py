@@ -1,4 +1,5 @@
 """Spans, jobs and the hooks that need no library."""
+import threading
 import types
 import unittest
 
@@ -81,6 +82,66 @@ class Spans(AgentTest):
             thread.start()
             thread.join()
         self.assertEqual(inner, [[]])
+
+
+class Requests(AgentTest):
+    in_request = True
+
+    def test_a_job_ends_with_the_request_that_its_loop_runs(self):
+        seen = []
+
+        def pipeline(fails):
+            with phases.Job("clip"):
+                if fails:
+                    raise ValueError("boom")
+
+        def handle(fails):
+            try:
+                pipeline(fails)
+            except ValueError:
+                pass
+            phases.look()
+            seen.append([m["state"] for m in self.sent("job")])
+            with state.span("save"):
+                pass
+
+        phases._server = True
+        try:
+            for fails in (False, True, False):
+                handle(fails)
+            phases.look()
+        finally:
+            phases._server = False
+        # the second begins in the thread of the first, and its failure does not wait
+        self.assertEqual(seen, [["started"], ["started", "ended", "started", "failed"],
+                                ["started", "ended", "started", "failed", "started"]])
+        self.assertEqual([m["state"] for m in self.sent("job")][5:], ["ended"])
+        self.assertEqual(self.path()[-3:], ["save", "unknown", "idle"])
+
+    def test_a_server_that_starts_after_a_trial_run_has_no_job(self):
+        def pipeline():
+            with phases.Job("warm-up"):
+                pass
+
+        def trial():
+            pipeline()
+            phases.serving()
+            return [m["state"] for m in self.sent("job")]
+
+        try:
+            self.assertEqual([trial() for _ in range(1)], [["started", "ended"]])
+        finally:
+            phases._server = False
+
+    def test_without_a_loop_the_job_ends_with_its_pipeline(self):
+        def alone():
+            with phases.Job("clip"):
+                pass
+
+        thread = threading.Thread(target=alone)
+        thread.start()
+        thread.join()
+        self.assertEqual([m["state"] for m in self.sent("job")], ["started", "ended"])
 
 
 class Jobs(AgentTest):

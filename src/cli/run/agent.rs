@@ -85,7 +85,7 @@ pub(super) fn prepare(dir: &RunDir, notices: &mut Vec<String>) -> Result<Ready, 
     Ok(Ready {
         installed,
         bound,
-        vault: vault(Vault::open_default(), notices),
+        vault: vault(Vault::make_default(), notices),
     })
 }
 

@@ -59,6 +59,7 @@ impl Shell {
                 });
             }
             ChildEvent::Line(line) => self.line(line),
+            ChildEvent::Flood(flood) => self.post(Event::Flood(Box::new(flood))),
             ChildEvent::DroppedLines(n) => self.post(Event::Dropped {
                 what: "lines".to_owned(),
                 n,

@@ -1,17 +1,23 @@
 //! What runs of the same kind have learned, kept between them: one small JSON file a
 //! fingerprint. A file that cannot be read costs what was learned, nothing else.
 
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Baselines, Fingerprint, GpuSample, Plan};
+use crate::profile::catalog::private_folder;
 use crate::record::Store;
 
 /// Version of the files; others are not read.
 const FORMAT: &str = "framepack-tui baselines 1";
+/// Beside the folder of the runs.
+const FOLDER: &str = "baselines";
+/// No file is longer.
+const LONGEST: u64 = 4 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct File {
@@ -24,7 +30,8 @@ struct File {
 /// Where the baselines of one kind of run lie.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct Learned {
-    folder: PathBuf,
+    /// The folder with our name, in which that of the runs lies too.
+    ours: PathBuf,
     fingerprint: Fingerprint,
 }
 
@@ -37,20 +44,36 @@ impl Learned {
     }
 
     fn beside(runs: &Path, fingerprint: Fingerprint) -> Self {
-        let folder = runs.parent().unwrap_or(runs).join("baselines");
         Self {
-            folder,
+            ours: runs.parent().unwrap_or(runs).to_owned(),
             fingerprint,
         }
     }
 
+    /// The folder above ours, and the way from there: where another user may write, nothing
+    /// is learned.
+    fn way(&self) -> Option<(&Path, PathBuf)> {
+        let below = Path::new(self.ours.file_name()?).join(FOLDER);
+        Some((self.ours.parent()?, below))
+    }
+
     fn path(&self) -> PathBuf {
-        self.folder.join(format!("{}.json", self.fingerprint.key()))
+        let name = format!("{}.json", self.fingerprint.key());
+        self.ours.join(FOLDER).join(name)
     }
 
     /// What was learned; nothing where there is no file, or none that can be read.
     fn load(&self) -> Baselines {
-        let text = fs::read(self.path()).unwrap_or_default();
+        let way = self.way();
+        let private = way.map(|(base, below)| private_folder::check(base, &below));
+        if !matches!(private, Some(Ok(true))) {
+            return Baselines::default();
+        }
+        let mut text = Vec::new();
+        let read = fs::File::open(self.path()).and_then(|f| f.take(LONGEST).read_to_end(&mut text));
+        if read.is_err() {
+            return Baselines::default();
+        }
         serde_json::from_slice::<File>(&text)
             .ok()
             .filter(|f| f.format == FORMAT && f.fingerprint == self.fingerprint)
@@ -63,7 +86,8 @@ impl Learned {
         if baselines.is_empty() {
             return Ok(());
         }
-        fs::create_dir_all(&self.folder)?;
+        let (base, below) = self.way().ok_or(io::ErrorKind::NotFound)?;
+        private_folder::make(base, &below)?;
         let text = serde_json::to_vec(&File {
             format: FORMAT.to_owned(),
             fingerprint: self.fingerprint.clone(),
@@ -71,7 +95,13 @@ impl Learned {
         })?;
         let path = self.path();
         let fresh = path.with_extension(format!("{}.new", std::process::id()));
-        fs::write(&fresh, text)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&fresh)?;
+        file.write_all(&text)?;
         fs::rename(&fresh, &path)
     }
 }

@@ -9,7 +9,7 @@ use crate::model::Vendor;
 use crate::model::{AgentWay, Bytes, Chosens, GpuSample, Plan, Setting};
 use crate::profile::resolve::{Inputs, agent_off, env_names};
 use crate::profile::schema::AgentUse;
-use crate::profile::{Catalog, Problem, Profile, lint, resolve};
+use crate::profile::{Catalog, Owner, Problem, Profile, lint, resolve};
 use crate::workload::adapter::{self, AdapterKind, LaunchInfo};
 use crate::workload::capabilities;
 
@@ -76,11 +76,13 @@ impl Planner {
                 self.detected.as_str(),
             )?,
         };
-        let kind = match &profile.workload.adapter {
-            Some(name) => name.value.parse().unwrap_or(self.detected),
-            None => self.detected,
-        };
-        let guessed = profile.workload.adapter.is_none() && !self.diffusers;
+        // a profile of the user's own may name what is not detected; one that came with the
+        // program is meant for a card, and its adapter only says whose settings it holds
+        let named = profile.workload.adapter.as_ref();
+        let named = named.filter(|a| a.place.source.owner == Owner::User);
+        let kind = named.and_then(|name| name.value.parse().ok());
+        let guessed = kind.is_none() && !self.diffusers;
+        let kind = kind.unwrap_or(self.detected);
         let adapter = match kind {
             AdapterKind::Diffusers if guessed => AdapterKind::Generic,
             known => known,
@@ -103,6 +105,7 @@ impl Planner {
         };
         let mut resolved = resolve(&profile, &inputs);
         resolved.plan.end_after_result = self.end_after_result;
+        resolved.plan.lost_job = adapter.after_restart().warning.map(str::to_owned);
         notices.extend(resolved.notices);
         self.check_cap(&resolved.plan, &profile, chosen)?;
         Ok(Planned {

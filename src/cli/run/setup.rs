@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use jiff::Zoned;
 
-use crate::cli::CliError;
 use crate::cli::args::RunArgs;
 use crate::cli::show::Output;
+use crate::cli::{CliError, clock};
 use crate::model::event::{RunStarted, SCHEMA};
 use crate::model::sample::SourceState;
 use crate::model::visible::{self, Visible};
@@ -31,7 +31,7 @@ use super::machine;
 use super::planner::{Planned, Planner};
 
 /// Countdown before a kill when a person is at the keys.
-const COUNTDOWN: Duration = Duration::from_secs(3);
+const COUNTDOWN: Duration = Duration::from_secs(10);
 /// How fast the run's clock goes: a number from 1 to 4, for end-to-end tests alone.
 const TIME_SCALE: &str = "FPT_TIME_SCALE";
 
@@ -143,7 +143,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let warnings = card.and_then(|c| machine::mismatch(&cards, c, &shown(&plan.plan.env)));
 
     let place = cwd.display().to_string();
-    let record = record(&args.command, &Zoned::now(), None, &mut notices)?;
+    let record = record(&args.command, &clock::now(), None, &mut notices)?;
     let agent = put_ready(&record.1, &mut planner, &mut plan, &mut notices)?;
     let card = planner.card.as_ref();
     plan.plan.time_scale = scale;

@@ -78,6 +78,8 @@ pub(super) struct Shell {
     /// The root process ended a moment ago.
     pub(super) returned: Option<super::child::Returned>,
     pub(super) left_running: Option<super::child::LeftRunning>,
+    /// Who asked for the end of the run last.
+    ended_by: Option<Asked>,
     /// We have sent it a signal.
     pub(super) ending: bool,
     pub(super) adapter: Option<Box<dyn Adapter + Send>>,
@@ -152,12 +154,8 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
     let outputs = Outputs::open(front.shown, &setup.dir)?;
     outputs.show_profiles(&setup.planner);
     outputs.show_record(setup.dir.path());
-    let finder = Finder::new(
-        &setup.started.argv,
-        &setup.cwd,
-        setup.own.as_deref(),
-        look_to,
-    );
+    let argv = &setup.started.argv;
+    let finder = Finder::new(argv, &setup.cwd, setup.own.as_deref(), look_to);
     let shell = Shell {
         state: RunState::new(&setup.started),
         epoch: Instant::now(),
@@ -189,6 +187,7 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         exit_seen: false,
         returned: None,
         left_running: None,
+        ended_by: None,
         ending: false,
         adapter: None,
         finder,
@@ -315,6 +314,9 @@ impl Shell {
             None => command,
         };
         signals.note(&command);
+        if matches!(command, Command::Stop | Command::Kill | Command::Terminate) {
+            self.ended_by = Some(asked);
+        }
         if command == Command::TerminalLost && self.outputs.leave_screen() {
             self.say_goodbye();
         }
@@ -445,9 +447,13 @@ impl Shell {
         // the card is free for another run while the last screen stands
         self.lock = None;
         self.outputs.publish_last(&self.state);
-        // who ended the run knows how it ended, and may be a script or the system
+        // a signal may be of a script or of the system, which wait for our end; who pressed a
+        // key still reads
         let stays = match self.ended {
-            Some(Outcome::Interrupted { .. } | Outcome::Left) => Duration::ZERO,
+            Some(Outcome::Interrupted { .. }) if self.ended_by == Some(Asked::BySignal) => {
+                Duration::ZERO
+            }
+            Some(Outcome::Left) => Duration::ZERO,
             _ => LAST_SCREEN,
         };
         let until = Instant::now() + stays;

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::cli::run::machine;
-use crate::model::{FoundProcess, GpuSample, Metric, Sample, is_suspended};
+use crate::model::{FoundProcess, Metric, Sample, is_suspended};
+use crate::profile::Card;
 use crate::record::{RunEntry, RunStatus};
 use crate::telemetry::{Guess, Processes, ProcessesConfig, Sampler, SamplerConfig};
 use crate::ui::lobby::{Lobby, RunLine, RunState};
@@ -13,6 +14,9 @@ use super::records::{self, Records};
 
 /// Longest wait for every source's first answer, where the picture is taken once.
 const FIRST_ANSWERS: Duration = Duration::from_secs(3);
+
+/// A card whose memory cannot be read for so long is judged without it.
+const PATIENCE_MS: u64 = 5_000;
 
 /// The running sources.
 pub(super) struct Feed {
@@ -45,14 +49,17 @@ impl Feed {
         // nobody is watched here, so what watches a process has nothing to say
         sources.retain(|s| s.name != "proc");
         sources.push(status);
-        // an integrated card beside another is rarely meant
-        let card = machine::choose(&gpus, None).ok().flatten();
-        // a card whose memory was not read yet is not one without memory; one that
-        // sleeps may not be read for hours
-        let sleeps = |c: &GpuSample| c.state.last().is_some_and(|s| is_suspended(s));
-        let known = card.filter(|c| !matches!(c.vram_total, Metric::Failed { .. }) || sleeps(c));
-        self.records
-            .set_cards(known.as_ref().map(machine::as_card).into_iter().collect());
+        let lobby = Lobby {
+            gpus,
+            host,
+            sources,
+            found: self.processes.answered().then_some(found),
+            runs_at: self.runs_at.clone(),
+            ..Lobby::default()
+        };
+        if let Some(cards) = cards_to_judge_for(&lobby) {
+            self.records.set_cards(cards);
+        }
         let kept = self.records.kept();
         let runs = kept.runs.as_ref().map(|runs| {
             let lines: Vec<RunLine> = runs.iter().map(line).collect();
@@ -63,14 +70,10 @@ impl Feed {
         let supervisors = runs.iter().flatten().filter_map(|r| r.supervisor).collect();
         self.processes.set_supervisors(supervisors);
         Lobby {
-            gpus,
-            host,
-            sources,
-            found: self.processes.answered().then_some(found),
             runs,
-            runs_at: self.runs_at.clone(),
             runs_trouble,
             profiles,
+            ..lobby
         }
     }
 
@@ -103,6 +106,25 @@ impl Feed {
     }
 }
 
+/// The cards that profiles are judged for; absent: they are still being looked for, or the
+/// memory of the one that counts was not read yet. A profile that was judged without a card
+/// would be the wrong one a moment later.
+fn cards_to_judge_for(lobby: &Lobby) -> Option<Vec<Card>> {
+    if lobby.looks_for_cards() {
+        return None;
+    }
+    // an integrated card beside another is rarely meant
+    let Some(card) = machine::choose(&lobby.gpus, None).ok().flatten() else {
+        return Some(Vec::new());
+    };
+    // one that sleeps may not be read for hours
+    let sleeps = card.state.last().is_some_and(|s| is_suspended(s));
+    match &card.vram_total {
+        Metric::Failed { for_ms, .. } if *for_ms < PATIENCE_MS && !sleeps => None,
+        _ => Some(vec![machine::as_card(&card)]),
+    }
+}
+
 fn line(run: &RunEntry) -> RunLine {
     let manifest = run.manifest.as_ref();
     let running = run.status == RunStatus::Running;
@@ -122,14 +144,12 @@ fn line(run: &RunEntry) -> RunLine {
     }
 }
 
-/// What a command suggests. Only Python programs are generations: an editor that has
+/// What a command suggests. Only Python programs, and native ones that are known, are generations: an editor that has
 /// `demo_gradio.py` open does not count.
 fn classify(argv: &[String], cwd: &str, names: &[String]) -> Option<Guess> {
     let program = argv.first()?;
     let program = program.rsplit('/').next().unwrap_or(program);
-    if !(program.starts_with("python") || program.starts_with("pypy")) {
-        return None;
-    }
+    let python = program.starts_with("python") || program.starts_with("pypy");
     let kind = AdapterKind::detect(argv, cwd, |folder| {
         // the names of another folder are not at hand
         if folder == cwd {
@@ -138,9 +158,9 @@ fn classify(argv: &[String], cwd: &str, names: &[String]) -> Option<Guess> {
             Vec::new()
         }
     });
-    (kind != AdapterKind::Generic).then(|| Guess {
+    (kind.is_native() || (python && kind != AdapterKind::Generic)).then(|| Guess {
         kind: kind.as_str(),
-        sure: kind != AdapterKind::Diffusers,
+        sure: !kind.is_guess(),
     })
 }
 
@@ -163,9 +183,12 @@ mod tests {
         );
         assert_eq!(
             of("python studio.py", &["diffusers_helper"]),
-            Some(("framepack", true))
+            // a fork with a queue and a console of its own
+            Some(("framepack-studio", true))
         );
         assert_eq!(of("python train.py", &[]), Some(("diffusers", false)));
+        let native = of("sd-cli -m a.gguf", &[]);
+        assert_eq!(native, Some(("stable-diffusion.cpp", true)));
         assert_eq!(of("vim demo_gradio.py", &[]), None);
         assert_eq!(of("framepack-tui run -- python demo_gradio.py", &[]), None);
         assert_eq!(

@@ -5,13 +5,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use jiff::Zoned;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::sync::mpsc;
 
-use crate::cli::CliError;
 use crate::cli::follow::profiles::Profiles;
 use crate::cli::show::screen_options;
+use crate::cli::{CliError, clock};
 use crate::model::event::{Level, RunStarted, SCHEMA};
 use crate::model::{
     ActionId, AttemptSpec, Envelope, Event, FoundProcess, GpuId, GpuSample, Health, Mono, Phase,
@@ -114,7 +113,7 @@ impl Picture {
             schema: SCHEMA.to_owned(),
             program: env!("CARGO_PKG_VERSION").to_owned(),
             run: format!("pid {}", process.pid),
-            wall_clock: Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            wall_clock: clock::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
             argv: process.argv.clone(),
             cwd: String::new(),
             profile: String::new(),
@@ -180,6 +179,7 @@ impl Picture {
             action: ActionId::None,
             next: None,
             questions: None,
+            cause: None,
         })));
         self.post(Event::Notice {
             level: Level::Info,

@@ -24,9 +24,10 @@ pub(super) struct Kept {
     pub(super) trouble: Option<String>,
     /// Every profile with how it suits the cards.
     pub(super) profiles: Vec<ShelfEntry>,
-    /// The cards that the profiles were last judged for, and the present ones.
+    /// The cards that the profiles were last judged for, and the present ones; absent: not known
+    /// yet, and no profile is judged.
     judged: Option<Vec<Card>>,
-    cards: Vec<Card>,
+    cards: Option<Vec<Card>>,
 }
 
 /// The running reader; dropping it ends its thread.
@@ -80,8 +81,8 @@ impl Records {
     /// The cards that profiles are judged for; looks at once where they are others.
     pub(super) fn set_cards(&self, cards: Vec<Card>) {
         let mut kept = lock(&self.kept);
-        if kept.cards != cards {
-            kept.cards = cards;
+        if kept.cards.as_ref() != Some(&cards) {
+            kept.cards = Some(cards);
             drop(kept);
             self.wake();
         }
@@ -112,11 +113,13 @@ fn look_at(kept: &Mutex<Kept>, catalog: &Catalog) {
             }
             Err(e) => kept.trouble = Some(e.to_string()),
         }
-        if kept.judged.as_ref() == Some(&kept.cards) {
+        if kept.judged == kept.cards {
             return;
         }
     }
-    let cards = lock(kept).cards.clone();
+    let Some(cards) = lock(kept).cards.clone() else {
+        return;
+    };
     let machine = Machine {
         cards: cards.clone(),
         // what will be run is not known yet; FramePack is what this program is for

@@ -9,8 +9,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use jiff::Zoned;
-
 use crate::model::{Attached, Chosens, GpuSample};
 use crate::profile::Catalog;
 use crate::telemetry::{Sampler, SamplerConfig};
@@ -18,6 +16,7 @@ use crate::workload::adapter::AdapterKind;
 
 use super::CliError;
 use super::args::WatchArgs;
+use super::clock;
 use super::run::attach::Attachment;
 use super::run::planner::Planner;
 use super::run::setup::{self, Setup};
@@ -222,7 +221,7 @@ fn set_up(
         start: target.start,
     };
     let card = planner.card.as_ref();
-    let record = setup::record(&command, &Zoned::now(), Some(target.pid), &mut notices)?;
+    let record = setup::record(&command, &clock::now(), Some(target.pid), &mut notices)?;
     plan.plan.time_scale = scale;
     let begun = setup::begin(plan, &command, place, record, card, Some(attached));
     Ok(Setup {

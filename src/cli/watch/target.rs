@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -72,9 +72,9 @@ impl Target {
             group: u32::try_from(seen.pgrp).unwrap_or_default(),
             handle,
             name: seen.comm,
-            argv: words(&fs::read(dir.join("cmdline")).unwrap_or_default()),
+            argv: words(&read_some(&dir.join("cmdline")).unwrap_or_default()),
             cwd: fs::read_link(dir.join("cwd")).ok(),
-            environ: fs::read(dir.join("environ")).map(|bytes| variables(&bytes)),
+            environ: read_some(&dir.join("environ")).map(|bytes| variables(&bytes)),
         })
     }
 
@@ -101,6 +101,15 @@ impl Target {
             self.pid
         ))
     }
+}
+
+/// As much of a file of a process as anybody looks at: a process can make its own as long as
+/// its memory.
+fn read_some(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST: u64 = 8 << 20;
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn stat_of(pid: u32) -> Result<Stat, WatchError> {

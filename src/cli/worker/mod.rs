@@ -148,12 +148,9 @@ fn command(job: &Job) -> Result<Vec<String>, CliError> {
     })?;
     let words = [own.into_os_string(), "worker".into()];
     let words = words.into_iter().chain(job.words());
-    words
-        .map(|word| {
-            word.into_string()
-                .map_err(|word| CliError::NotText(PathBuf::from(word)))
-        })
-        .collect()
+    Ok(words
+        .map(|word| crate::model::os_text::from_os(&word))
+        .collect())
 }
 
 /// The worker itself; on the card it becomes the program that has it.

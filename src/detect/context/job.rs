@@ -6,6 +6,7 @@ use crate::model::{Cite, JobChange, Mono, Phase, Speaker};
 
 use super::Context;
 use crate::detect::after_bar::{AfterBar, Turn};
+use crate::detect::errors::WITH;
 use crate::detect::job::Job;
 use crate::detect::signature;
 
@@ -56,8 +57,17 @@ impl Context {
     /// A step of the job ended after whatever was reported.
     pub(super) fn outlived(&mut self) {
         self.errors.survived();
+        self.evidence.survived();
+        self.chain.clear();
+        self.level_error = None;
         self.exception = None;
         self.printed = None;
+    }
+
+    /// Another step of the job began: what was reported some time before is survived.
+    pub(super) fn step_ended(&mut self, now: Mono) {
+        self.errors.outlived(now);
+        self.evidence.outlived(now - WITH);
     }
 
     pub(super) fn observe_job(
@@ -74,9 +84,10 @@ impl Context {
             // the one that began with the program, told by its agent as well: by another way
             // than the console's lines, so that its last ones may be here before it
             JobChange::Started if self.job.in_flight() && self.in_its_first_phase() => {
-                self.errors.outlived(now);
+                self.step_ended(now);
             }
             JobChange::Started => {
+                self.delivered = false;
                 self.job = Job::InFlight(now);
                 self.begun_by_agent = from == Some(Speaker::Agent);
                 self.waits_by_ready_words = false;
@@ -86,6 +97,9 @@ impl Context {
                 // an error that speaks of the decode is what tells that the job went on
                 let resumes = self.after_bar.and(self.last_line.as_ref()).map(|l| l.seq);
                 self.errors.clear_but(resumes);
+                self.evidence.clear_but(resumes);
+                self.chain.clear();
+                self.level_error = None;
                 self.exception = None;
                 self.printed = None;
                 self.find = None;
@@ -96,6 +110,9 @@ impl Context {
                 if self.job == Job::Unknown {
                     // the server is up all the same
                     self.errors.clear();
+                    self.evidence.clear_but(None);
+                    self.chain.clear();
+                    self.level_error = None;
                     self.printed = None;
                 }
                 self.job = Job::Waiting(now);

@@ -6,6 +6,9 @@ use super::Context;
 use crate::detect::facts::OpenFind;
 use crate::detect::signature::{self, Hint, Reported};
 
+/// Lines after which an error that nothing followed from is no failure of the job.
+const LONG_AFTER: u32 = 25;
+
 impl Context {
     pub(super) fn observe_words(
         &mut self,
@@ -16,6 +19,14 @@ impl Context {
     ) {
         let text = line.text.as_str();
         self.same_words_again(now, seq, line);
+        let mut error = error;
+        if !line.bar && !line.chatter {
+            let cite = line_cite(now, seq, line);
+            let words = self.frames.dedent(text);
+            let reports = |start| signature::reports(words, start);
+            self.evidence.observe(words, &cite, reports);
+            error = signature::with_decided(words, error, self.evidence.decided(words));
+        }
         let said = self.frames.refine(text, error);
         let reported = self.of_our_card(text, said);
         match reported {
@@ -30,7 +41,12 @@ impl Context {
         }
         if self.frames.line(text) {
             self.errors.exception(now, reported.is_some());
-            self.printed = Some(line_cite(now, seq, line));
+            let cite = line_cite(now, seq, line);
+            self.chain.exception(&cite);
+            self.printed = Some(cite);
+        } else if !line.bar {
+            self.chain.line(|| line_cite(now, seq, line), text);
+            self.observe_level(now, seq, line);
         }
         match signature::hint(text) {
             Some(Hint::KeptOnCard) => self.kept_on_card = Some(line_cite(now, seq, line)),
@@ -41,6 +57,34 @@ impl Context {
             }
             None => {}
         }
+    }
+
+    /// A program without tracebacks tells of its failure by the level of a line.
+    fn observe_level(&mut self, now: Mono, seq: u64, line: &Line) {
+        if signature::is_result(&line.text) {
+            self.delivered = true;
+            self.level_error = None;
+        } else if signature::is_error(&line.text) {
+            if self.delivered {
+                // updates, statistics, thumbnails: no error of the job, whose result is there
+                return;
+            }
+            // the first of several is the cause
+            self.level_error
+                .get_or_insert_with(|| (line_cite(now, seq, line), 0));
+        } else if signature::is_success(&line.text) {
+            self.level_error = None;
+        } else if let Some((_, after)) = &mut self.level_error {
+            *after += 1;
+            if *after > LONG_AFTER {
+                self.level_error = None;
+            }
+        }
+    }
+
+    /// The line by whose level the program told of a failure, where it has no other words.
+    pub(in crate::detect) fn level_error(&self) -> Option<&Cite> {
+        self.level_error.as_ref().map(|(cite, _)| cite)
     }
 
     /// The line in which the program itself says what was heard from its agent before.

@@ -4,7 +4,7 @@
 //! termination, not its cause.
 
 use crate::detect::facts::Seen;
-use crate::model::{Cite, ExitStatus, Health, VerdictId};
+use crate::model::{Cite, ExitStatus, Health, VerdictId, windows};
 
 /// What is known at the end.
 pub(crate) struct EndFacts<'a> {
@@ -14,6 +14,10 @@ pub(crate) struct EndFacts<'a> {
     pub(crate) seen: Option<&'a Seen>,
     /// The program's own words about its failure.
     pub(crate) exception: Option<&'a Cite>,
+    /// Exceptions that followed from it.
+    pub(crate) followed: &'a [Cite],
+    /// The program runs on the CPU as a whole, by its own words, and a job is in flight.
+    pub(crate) cpu_only: Option<&'a Cite>,
     /// The kernel ended a process of ours for want of memory.
     pub(crate) oom_killer: Option<&'a Cite>,
     /// A result that is written but black.
@@ -38,8 +42,14 @@ impl End {
     }
 }
 
-pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
-    let failed = |verdict, sentence: String, cites, count, confidence| End {
+/// A failure: what it is, in words, by which lines.
+fn failed(
+    f: &EndFacts<'_>,
+    (verdict, confidence): (VerdictId, f64),
+    sentence: String,
+    cites: Vec<Cite>,
+) -> End {
+    End {
         verdict,
         health: if f.status.is_some() {
             Health::Failed
@@ -48,25 +58,26 @@ pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
         },
         sentence,
         cites,
-        count,
+        count: 1,
         confidence,
-    };
+    }
+}
+
+pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
     // a job that failed says so before it is judged; one that did not may be spoilt
     let well = f.status == Some(ExitStatus::Code(0));
     let failed_otherwise = f.seen.is_some() || f.exception.is_some();
     if let Some(seen) = f.spoilt
         && (well || (f.status.is_none() && !failed_otherwise))
     {
-        return failed(
-            VerdictId::NanOutput,
-            format!(
-                "the job came to its end, but its result is not valid: \"{}\"",
-                seen.first.text
-            ),
-            seen.cites(),
-            seen.count,
-            0.85,
+        let sentence = format!(
+            "the job came to its end, but its result is not valid: \"{}\"",
+            seen.first.text
         );
+        return End {
+            count: seen.count,
+            ..failed(f, (VerdictId::NanOutput, 0.85), sentence, seen.cites())
+        };
     }
     if well {
         return End {
@@ -82,53 +93,112 @@ pub(crate) fn judge_end(f: &EndFacts<'_>) -> End {
         || "the job ended with an error".to_owned(),
         |s| s.to_string(),
     );
+    by_words(f, &how).unwrap_or_else(|| {
+        let (verdict, sentence, confidence) = by_status(f.status, &how);
+        failed(f, (verdict, confidence), sentence, Vec::new())
+    })
+}
+
+/// The judgement by what the kernel and the program said; none: they said nothing.
+fn by_words(f: &EndFacts<'_>, how: &str) -> Option<End> {
     if let Some(line) = f.oom_killer {
-        return failed(
-            VerdictId::HostOom,
-            format!(
-                "the kernel ended the process for want of host memory: \"{}\"",
-                line.text
-            ),
-            vec![line.clone()],
-            1,
-            0.98,
+        let sentence = format!(
+            "the kernel ended the process for want of host memory: \"{}\"",
+            line.text
         );
+        let cites = vec![line.clone()];
+        return Some(failed(f, (VerdictId::HostOom, 0.98), sentence, cites));
     }
-    if let Some(seen) = f.seen {
-        return failed(
-            seen.verdict,
-            format!("{how} after \"{}\" ({} x)", seen.last.text, seen.count),
-            seen.cites(),
-            seen.count,
-            0.95,
+    // the program's own error does not send it a signal from outside
+    let from_outside = matches!(f.status, Some(ExitStatus::Signal(2 | 9 | 15)));
+    let explains = |s: &&Seen| !(from_outside && s.verdict == VerdictId::AppError);
+    if let Some(seen) = f.seen.filter(explains) {
+        let sentence = format!(
+            "{how}: {}. The first words of it: \"{}\"",
+            meaning(seen.verdict),
+            seen.first.text
         );
+        return Some(End {
+            count: seen.count,
+            ..failed(f, (seen.verdict, 0.95), sentence, seen.cites())
+        });
     }
     // an exception ends a program by its exit code; it explains no signal
     let by_signal = matches!(f.status, Some(ExitStatus::Signal(_)));
     if let Some(line) = f.exception.filter(|_| !by_signal) {
-        return failed(
-            VerdictId::AppError,
-            format!("{how}; the program's own words: \"{}\"", line.text),
-            vec![line.clone()],
-            1,
-            0.9,
-        );
+        let sentence = format!("{how}; {}", own_words(line, f.followed));
+        let cites = std::iter::once(line).chain(f.followed).cloned().collect();
+        return Some(failed(f, (VerdictId::AppError, 0.9), sentence, cites));
     }
-    let (verdict, sentence, confidence) = by_status(f.status, &how);
-    failed(verdict, sentence, Vec::new(), 1, confidence)
+    let line = f.cpu_only.filter(|_| f.status.is_none())?;
+    let sentence =
+        "the job runs on the processor as a whole, by the program's own words".to_owned();
+    let cites = vec![line.clone()];
+    Some(failed(f, (VerdictId::CpuFallback, 0.9), sentence, cites))
+}
+
+/// The program's words about its failure: the first cause, and what followed from it.
+fn own_words(first: &Cite, followed: &[Cite]) -> String {
+    let mut words = format!("the program's own words: \"{}\"", first.text);
+    let later: Vec<String> = followed.iter().map(|c| format!("\"{}\"", c.text)).collect();
+    if !later.is_empty() {
+        words.push_str(", from which followed ");
+        words.push_str(&later.join(", then "));
+    }
+    words
+}
+
+/// What an error means, in a few words.
+const fn meaning(verdict: VerdictId) -> &'static str {
+    match verdict {
+        VerdictId::GpuOom => "the card's memory ran out",
+        VerdictId::BlockAllocator => "ROCm's allocator found no room on the card",
+        VerdictId::GttExhausted => "the host memory that the card may use ran out",
+        VerdictId::HostOom => "the host's memory ran out",
+        VerdictId::PinnedMemory => "host memory could not be page-locked",
+        VerdictId::NoAlgorithm => "the library found no algorithm for a convolution",
+        VerdictId::MiopenDb => "a database of MIOpen cannot be used",
+        VerdictId::GpuReset => "the card was reset or lost",
+        VerdictId::MemoryFault => "the program touched memory of the card that it must not",
+        VerdictId::NoKernelImage => "the program has no code for this card",
+        VerdictId::GpuUnavailable => "no card can be used",
+        VerdictId::PermissionKfd => "the user is not allowed to open the card",
+        VerdictId::PortInUse => "the port is taken",
+        VerdictId::MissingDependency => "something that the program needs is not installed",
+        VerdictId::DtypeMismatch => "numbers of different precision were mixed",
+        VerdictId::DeviceMismatch => "tensors lie on different devices",
+        VerdictId::BlasError => "a call of the matrix library failed",
+        VerdictId::CorruptModel => "a file of weights is damaged or not whole",
+        VerdictId::DiskFull => "no room is left where the program writes",
+        VerdictId::NanOutput => "the result holds no valid numbers",
+        VerdictId::CpuFallback => "the program computes on the processor",
+        _ => "the program failed",
+    }
 }
 
 /// The way it ended is all there is.
 fn by_status(status: Option<ExitStatus>, how: &str) -> (VerdictId, String, f64) {
+    if let Some(ExitStatus::Code(code)) = status
+        && let Some(failure) = windows::failure(code)
+    {
+        return by_exception(failure, how);
+    }
     match status {
-        // SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: the process's own doing
-        Some(ExitStatus::Signal(4 | 5 | 6 | 7 | 8 | 11)) => (
+        Some(ExitStatus::Signal(4) | ExitStatus::Code(132)) => (
+            VerdictId::CrashSegv,
+            format!(
+                "the program ended by {how}: it met an instruction that this processor does not know"
+            ),
+            0.9,
+        ),
+        // SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: the process's own doing
+        Some(ExitStatus::Signal(5 | 6 | 7 | 8 | 11)) => (
             VerdictId::CrashSegv,
             format!("the program crashed with {how}, without a word about why"),
             0.9,
         ),
         // a shell reports its child's signal as 128 + number
-        Some(ExitStatus::Code(132..=136 | 139)) => (
+        Some(ExitStatus::Code(133..=136 | 139)) => (
             VerdictId::CrashSegv,
             format!("the program crashed ({how} stands for a signal)"),
             0.85,
@@ -153,6 +223,20 @@ fn by_status(status: Option<ExitStatus>, how: &str) -> (VerdictId, String, f64) 
     }
 }
 
+/// An exception of Windows that became the exit code.
+fn by_exception(failure: windows::Failure, how: &str) -> (VerdictId, String, f64) {
+    let (verdict, what, why) = match failure {
+        windows::Failure::Crash(why) => (VerdictId::CrashSegv, "crashed", why),
+        windows::Failure::Library(why) => (VerdictId::MissingDependency, "did not start", why),
+        windows::Failure::Memory(why) => (VerdictId::HostOom, "ended", why),
+    };
+    (
+        verdict,
+        format!("the program {what} with {how}: {why}"),
+        0.9,
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +257,8 @@ mod tests {
             status: Some(status),
             seen: seen.as_ref(),
             exception: None,
+            followed: &[],
+            cpu_only: None,
             oom_killer: None,
             spoilt: None,
         })
@@ -187,9 +273,24 @@ mod tests {
         assert_eq!(end(ExitStatus::Signal(9), None), VerdictId::Killed);
         assert_eq!(end(ExitStatus::Code(139), None), VerdictId::CrashSegv);
         assert_eq!(end(ExitStatus::Unknown, None), VerdictId::Killed);
+        let windows = |bits: u32| ExitStatus::Code(i32::from_ne_bytes(bits.to_ne_bytes()));
+        assert_eq!(end(windows(0xC000_0005), None), VerdictId::CrashSegv);
+        assert_eq!(
+            end(windows(0xC000_0135), None),
+            VerdictId::MissingDependency
+        );
+        assert_eq!(end(windows(0xC000_012D), None), VerdictId::HostOom);
         assert_eq!(
             end(ExitStatus::Signal(6), Some(VerdictId::BlockAllocator)),
             VerdictId::BlockAllocator
+        );
+        assert_eq!(
+            end(ExitStatus::Signal(9), Some(VerdictId::AppError)),
+            VerdictId::Killed
+        );
+        assert_eq!(
+            end(ExitStatus::Signal(6), Some(VerdictId::AppError)),
+            VerdictId::AppError
         );
         // an error that was survived is no fault
         assert_eq!(
@@ -204,6 +305,8 @@ mod tests {
             status: Some(ExitStatus::Signal(9)),
             seen: None,
             exception: None,
+            followed: &[],
+            cpu_only: None,
             oom_killer: Some(&cite(5)),
             spoilt: None,
         });

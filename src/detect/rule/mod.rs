@@ -88,7 +88,7 @@ pub(crate) struct Signs {
 
 impl Signs {
     /// `Match` once the limit is reached, else `NotYet`.
-    fn against_limit(self, now: Mono) -> Check {
+    pub(in crate::detect) fn against_limit(self, now: Mono) -> Check {
         if now.since(self.since) >= self.limit {
             Check::Match(self)
         } else {
@@ -99,7 +99,8 @@ impl Signs {
     /// The same for a rule about a job that lives: what the user waved through counts
     /// from then on.
     fn unless_granted(mut self, f: &Facts<'_>) -> Check {
-        if f.granted > self.since {
+        // that of a job that does not move is moved for all rules, see `Grant`
+        if self.grade != Grade::Hang && f.granted > self.since {
             self.since = f.granted;
             if self.limit.is_zero() {
                 return Check::NotYet(self);
@@ -170,6 +171,7 @@ pub(crate) fn ask(facts: &Facts<'_>) -> Vec<Asked> {
         } else {
             Check::clear("no job is in flight")
         };
+        check = facts.grant.extend(check, facts.now);
         if r.verdict == VerdictId::Crawl && explains_slowness(&asked) {
             check = Check::clear("another rule explains the pace");
         }

@@ -49,7 +49,7 @@ pub(super) fn check(f: &Facts<'_>) -> Check {
         confidence: confidence(f),
         cites: f.seen.map_or_else(|| f.beat_cites(), Seen::cites),
     }
-    .against_limit(f.now)
+    .unless_granted(f)
 }
 
 /// Whether the wait of the holder can be a hang; else what it waits for.
@@ -66,6 +66,11 @@ fn can_be_a_hang(f: &Facts<'_>, verdict: VerdictId) -> Result<Grade, String> {
     }
     match waits.answer {
         WaitsFor::Card | WaitsFor::Itself | WaitsFor::Kernel | WaitsFor::Process => Ok(Grade::Hang),
+        // read, but of nobody that is known: where all may be over it waits for its next order
+        WaitsFor::Unknown if f.between_phases && waits.within.is_some() => Err(format!(
+            "nothing of the job is open, and its thread waits in {} for something outside",
+            waits.within.as_deref().unwrap_or_default()
+        )),
         // a total at rest is evidence about each of its parts; one that moves is not
         WaitsFor::Unknown | WaitsFor::None => {
             let rest = f.totals_rest_for();

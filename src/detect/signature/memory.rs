@@ -92,7 +92,58 @@ pub(super) const ROWS: &[Row] = &[
         GpuOom,
         General,
     ),
-    Row(r"\bVK_ERROR_OUT_OF_DEVICE_MEMORY\b", GpuOom, General),
+    Row(
+        r"\bVK_ERROR_OUT_OF_DEVICE_MEMORY\b|\bErrorOutOfDeviceMemory\b.{0,40}\b(?:terminate|abort)|^(?:terminate called .{0,80}|  what\(\):  )vk::\S+ErrorOutOfDeviceMemory",
+        GpuOom,
+        General,
+    ),
+    // ggml under Vulkan; page-locked memory is refused with the same word, and done without
+    Row(
+        r"\ballocateMemory: ErrorOutOfDeviceMemory\b|\bggml_vulkan: Device memory allocation of size \d+ failed\b",
+        GpuOom,
+        General,
+    ),
+    Row(
+        r"(?i)\bfailed to allocate (?:Vulkan|CUDA|ROCm|HIP|SYCL|MUSA|OpenCL|Metal|MTL)\w* buffer of size\b",
+        GpuOom,
+        General,
+    ),
+    Row(
+        r"(?i)\bunable to allocate (?:Vulkan|CUDA|ROCm|HIP|SYCL|OpenCL)\w* buffer\b|\bfailed to allocate the compute buffer\b|\bfailed to allocate compute buffers\b|\balloc (?:params|runtime params|compute) (?:backend )?buffer failed\b",
+        GpuOom,
+        Aftermath,
+    ),
+    // DirectML, Direct3D, oneAPI, Metal, OpenCL, cuDNN, ONNX Runtime, JAX
+    Row(
+        r"(?i)\bnot enough GPU video memory available\b",
+        GpuOom,
+        Specific,
+    ),
+    Row(
+        r"(?i)\b(?:XPU|MPS backend|DML allocator|Metal)(?: ran)? out of memory\b|\b(?:in|un)sufficient (?:VRAM|video memory|GPU memory)\b|\bnot enough (?:VRAM|video memory|GPU memory)(?: available| left| to)\b",
+        GpuOom,
+        General,
+    ),
+    Row(
+        r"\b(?:UR_RESULT|ZE_RESULT|PI)_ERROR_OUT_OF_(?:DEVICE_MEMORY|RESOURCES)\b|\bCL_(?:MEM_OBJECT_ALLOCATION_FAILURE|OUT_OF_RESOURCES)\b|\bCUDNN_STATUS_(?:ALLOC_FAILED|INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)\b",
+        GpuOom,
+        General,
+    ),
+    Row(
+        r"(?i)\b(?:HIP|CUDA) (?:failure|error code) ?\d*: (?:out of memory|\w*MemoryAllocation)|\bFailed to allocate memory for requested buffer of size \d+|\bRESOURCE_EXHAUSTED: Out of memory\b|\bOOM when allocating tensor\b|\bOut of memory error on GPU \d|\bError out of memory at line \d|\bRequested amount of GPU memory\b.{0,40}\bcould not be allocated\b|\bExceeded max size of memory object allocation\b|\bvkAllocateMemory failed -2\b",
+        GpuOom,
+        General,
+    ),
+    Row(
+        r"(?i)\bfailed to allocate (?:CPU|host) buffer of size\b|\bggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate\b|\bErrorOutOfHostMemory\b|\bVK_ERROR_OUT_OF_HOST_MEMORY\b|\bCL_OUT_OF_HOST_MEMORY\b",
+        HostOom,
+        General,
+    ),
+    Row(
+        r"(?i)\bNot enough memory resources are available to (?:process|complete)\b|\bInsufficient system resources exist to complete\b|\[WinError (?:8|1450|1453)\]",
+        HostOom,
+        General,
+    ),
     // host memory: the C++ runtime, PyTorch, Python, NumPy, the C library, safetensors
     Row(r"\bstd::bad_alloc\b", HostOom, General),
     Row(

@@ -8,6 +8,7 @@
 
 mod card;
 mod hints;
+mod level;
 mod library;
 mod memory;
 mod noise;
@@ -17,14 +18,20 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
+use crate::causes::{Strength, catalogue};
 use crate::model::VerdictId;
 
 pub(crate) use hints::{Hint, announces_a_move, hint};
+use level::Level;
+pub(crate) use level::{is_error, is_result, is_success};
 
 /// How much a signature explains. Of several errors in one failure the highest counts,
 /// of equal ones the first: what follows is mostly its consequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
+    /// The program itself calls it a warning: it explains a failure for which there are no
+    /// better words, and is none by itself.
+    Warning,
     /// What any failure may leave behind: says that something failed, not what.
     Aftermath,
     /// A kind of error that has several causes.
@@ -82,7 +89,7 @@ fn build() -> Result<Signatures, regex::Error> {
 
 /// One of these words, or parts of words, is in every line that a row can match: most
 /// lines are told apart by them alone.
-const WORDS: &str = r"(?i-u)error|fail|memory|exception|hang|fault|unable|unspecified|unexpected|unknown|uncorrect|undefined|unpickl|undetermin|can'?t|cannot|could|\bnot\b|\bno\b|n'?t |invalid|illegal|corrupt|malformed|damaged|mismatch|denied|locked|same|requires|expected|missing|lost|bus\b|reset|nan|black|exhaust|alloc|mapped|register|status|hsa_|/dev/|enospc|errno|space|quota|in use|port in range|dtype|magic|eof|truncated|incomplete|ran out|timed|launch|available|not compiled|symbol|version `|too old|sm\d|sm_|gfx|tensile|member of|built for|unsupported|non supported|is full|limit|pin_|EADDR|Distribution|hash|checksum|sha256|filesystem|badzip|unsuccess|must be on|PTX";
+const WORDS: &str = r"(?i-u)error|fail|memory|exception|hang|fault|unable|unspecified|unexpected|unknown|uncorrect|undefined|unpickl|undetermin|can'?t|cannot|could|\bnot\b|\bno\b|n'?t |invalid|illegal|corrupt|malformed|damaged|mismatch|denied|locked|same|requires|expected|missing|lost|bus\b|reset|nan|black|exhaust|alloc|mapped|register|status|hsa_|/dev/|enospc|errno|space|quota|in use|port in range|dtype|magic|eof|truncated|incomplete|ran out|timed|launch|available|not compiled|symbol|version `|too old|sm\d|sm_|gfx|tensile|member of|built for|unsupported|non supported|is full|limit|pin_|EADDR|Distribution|hash|checksum|sha256|filesystem|badzip|unsuccess|sufficient|must be on|PTX";
 
 static GATE: LazyLock<Option<Regex>> =
     LazyLock::new(|| RegexBuilder::new(WORDS).unicode(false).build().ok());
@@ -92,6 +99,47 @@ const TABLES: [&[Row]; 4] = [memory::ROWS, card::ROWS, library::ROWS, program::R
 
 /// The error that a line reports, if it carries the signature of a known one.
 pub(crate) fn of_line(text: &str) -> Option<Reported> {
+    with_decided(text, of_tables(text), catalogue().decided(text))
+}
+
+/// The same with the verdicts that causes make of the line: of equal ranks theirs, for a
+/// cause knows more than the kind of the error.
+pub(crate) fn with_decided(
+    text: &str,
+    known: Option<Reported>,
+    decided: Vec<(VerdictId, Strength, usize)>,
+) -> Option<Reported> {
+    let reports = decided
+        .into_iter()
+        .filter(|(_, _, start)| reports(text, *start));
+    let by_cause = reports.map(|(verdict, strength, _)| Reported {
+        verdict,
+        rank: match strength {
+            Strength::General => Rank::General,
+            Strength::Specific => Rank::Specific,
+            Strength::Root => Rank::Root,
+        },
+    });
+    let most = match (known, by_cause.max_by_key(|r| r.rank)) {
+        (Some(k), Some(c)) if k.rank > c.rank => Some(k),
+        (known, by_cause) => by_cause.or(known),
+    };
+    most.map(|r| {
+        // a black picture is never more than a warning to the program
+        let warns = r.verdict != VerdictId::NanOutput && level::of(text) == Some(Level::Warning);
+        Reported {
+            rank: if warns { Rank::Warning } else { r.rank },
+            ..r
+        }
+    })
+}
+
+/// Whether the words at `start` of a line report an error.
+pub(crate) fn reports(text: &str, start: usize) -> bool {
+    !noise::is_no_report(text.as_bytes(), start)
+}
+
+fn of_tables(text: &str) -> Option<Reported> {
     let line = text.as_bytes();
     if !GATE.as_ref()?.is_match(line) {
         return None;

@@ -14,6 +14,9 @@ const BEFORE: &[&str] = &[
     // a condition
     r"(?i)\b(?:if|when|whenever|unless|in case(?: of)?|should) (?:you|it|this|these|that|the|there|an?|your|any|reserved|not|on|for|of|gets?|still|see\w*)\b",
     r"(?i)\bcould (?:be|cause|lead|result|run|happen|still|also|trigger|mean)\b",
+    // a question, and what others tell
+    r"(?i)^\W*(?:which|what|how|why|should|does|do|can i|could i|has (?:any|some)one|is (?:it|there)|are there)\b[^?]{1,300}\?",
+    r"(?i)\b(?:people|everyone|everybody|somebody|someone|others|many|they) (?:say|said|report|claim|write|get|see|tell)s?\b",
     // settings and help
     r"(?i)^\W*(?:tips?|hints?|notes?|advice|help|usage|suggestions?|recommend\w*|examples?|try|use|set|consider|see|see also|troubleshooting|faq|tldr|docs?)\b",
     r"(?i)\b(?:please|try|consider) (?:see|use|set|reduc\w+|lower\w*|run\w*|check|read)\b.{0,60}$",
@@ -60,12 +63,21 @@ static RAISES: LazyLock<Vec<Regex>> = LazyLock::new(|| set(&[RAISED]));
 /// advice to the very line that reports the error, so what follows it counts only where
 /// it says that the program answers.
 pub(super) fn is_no_report(line: &[u8], start: usize) -> bool {
+    if STATUS.iter().any(|r| r.is_match(line)) {
+        return false;
+    }
     let before = &line[..start.min(line.len())];
+    // ComfyUI's refusal of a workflow is no prompt of a user
+    let before = before.strip_prefix(b"invalid prompt: ").unwrap_or(before);
     is_quoted(line, before)
         || BEFORES.iter().any(|r| r.is_match(before))
         || (MIGHTS.iter().any(|r| r.is_match(before)) && !RAISES.iter().any(|r| r.is_match(line)))
         || ANSWERS.iter().any(|r| r.is_match(line))
 }
+
+/// A field of a container's status, which is indented as code is.
+static STATUS: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| set(&[r"^\s*\x22?(?:Reason|OOMKilled)\x22?:\s+\x22?(?:OOMKilled|true)\b"]));
 
 /// Words before a quotation that make it the message of an error.
 static MESSAGE: LazyLock<Vec<Regex>> =

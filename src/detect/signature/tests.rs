@@ -62,6 +62,8 @@ const REAL: &[(VerdictId, &[&str])] = &[
     (
         GpuOom,
         &[
+            "ggml_vulkan: Device memory allocation of size 4831838208 failed.",
+            "[ERROR] ggml_extend.hpp:72   - ggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory",
             "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.53 GiB. If reserved but unallocated memory is large try setting PYTORCH_HIP_ALLOC_CONF=expandable_segments:True to avoid fragmentation.",
             "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 15.98 GiB total capacity)",
             "!!! Exception during processing !!! Allocation on device 0 would exceed allowed memory. (out of memory)",
@@ -71,6 +73,13 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "ggml_backend_cuda_buffer_type_alloc_buffer: failed to allocate 512.00 MiB on device 0",
             "[2026-02-11 10:22:31.123] [ERROR] !!! Exception during processing !!! HIP out of memory. Tried to allocate 35.31 GiB.",
             "cudaMalloc failed: out of memory",
+            "[ERROR] ggml_extend.hpp:75   - ggml_gallocr_reserve_n: failed to allocate Vulkan0 buffer of size 9773256964",
+            "RuntimeError: Could not allocate tensor with 4915840 bytes. There is not enough GPU video memory available!",
+            "torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB.",
+            "RuntimeError: MPS backend out of memory (MPS allocated: 17.20 GB, max allowed: 18.13 GB).",
+            "RuntimeError: level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)",
+            "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Failed to allocate memory for requested buffer of size 1073741824",
+            "vkAllocateMemory failed -2",
         ],
     ),
     (
@@ -84,6 +93,8 @@ const REAL: &[(VerdictId, &[&str])] = &[
             "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 1.19 GiB for an array with shape (33, 544, 720)",
             "OSError: [Errno 12] Cannot allocate memory",
             "memory allocation of 4294967296 bytes failed",
+            "ggml_gallocr_reserve_n: failed to allocate CPU buffer of size 9773256964",
+            "OSError: [WinError 8] Not enough memory resources are available to process this command",
         ],
     ),
     (

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::{file, system};
-use crate::doctor::facts::{Libraries, LibraryFile, Look, MiopenLibrary, PythonAnswer};
+use crate::doctor::facts::{FindDbs, Libraries, LibraryFile, Look, MiopenLibrary, PythonAnswer};
 use crate::model::Bytes;
 
 /// Bytes that are read at a time.
@@ -66,11 +66,31 @@ pub(super) fn look(
         .map(|(folder, _)| folder.join("rocblas/library"))
         .find(|folder| folder.is_dir());
     Libraries {
-        found,
         miopen,
         rocblas_archs: rocblas.as_ref().map(|f| archs_in(f)),
         rocblas_path: rocblas.map(|f| f.display().to_string()),
+        find_dbs: find_dbs(&found, env),
+        found,
     }
+}
+
+/// The find databases beside the first library (MIOpen's `GetSystemDbPath`). Their names begin
+/// with the architecture: `gfx110060.HIP.fdb.txt`, `gfx1030_36.HIP.fdb.txt`.
+fn find_dbs(found: &[LibraryFile], env: &BTreeMap<String, String>) -> Option<FindDbs> {
+    let named = env.get("MIOPEN_SYSTEM_DB_PATH").filter(|v| !v.is_empty());
+    let folder = match named {
+        Some(named) => PathBuf::from(named),
+        None => Path::new(&found.first()?.path)
+            .parent()?
+            .parent()?
+            .join("share/miopen/db"),
+    };
+    let inside = folder.is_dir().then(|| file::names(&folder, MOST_FILES))?;
+    let dbs = inside.iter().filter(|name| name.ends_with(".fdb.txt"));
+    Some(FindDbs {
+        path: folder.display().to_string(),
+        archs: dbs.filter_map(|n| arch_of(n)).map(str::to_owned).collect(),
+    })
 }
 
 /// Folders of libraries, in the order in which torch finds its own.
@@ -198,6 +218,37 @@ pub(super) fn arch_of(name: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn find_databases_lie_beside_the_library_or_where_the_variable_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let lib = dir.path().join("lib");
+        let db = dir.path().join("share/miopen/db");
+        std::fs::create_dir_all(&lib).unwrap();
+        let found = [LibraryFile {
+            path: lib.join("libMIOpen.so.1").display().to_string(),
+            origin: "rocm".to_owned(),
+        }];
+        let none = BTreeMap::new();
+        assert_eq!(find_dbs(&found, &none), None, "no folder is not no file");
+        std::fs::create_dir_all(&db).unwrap();
+        for name in [
+            "gfx110060.HIP.fdb.txt",
+            "gfx1030_36.HIP.fdb.txt",
+            "gfx90a6e.HIP.fdb.txt",
+            "gfx120140.db.txt",
+            "gfx942130.kdb",
+        ] {
+            std::fs::write(db.join(name), "").unwrap();
+        }
+        let archs = |dbs: FindDbs| dbs.archs.into_iter().collect::<Vec<_>>();
+        let beside = find_dbs(&found, &none).unwrap();
+        assert_eq!(archs(beside), ["gfx1030", "gfx1100", "gfx90a"]);
+        let elsewhere = tempfile::tempdir().unwrap();
+        let path = elsewhere.path().display().to_string();
+        let named = BTreeMap::from([("MIOPEN_SYSTEM_DB_PATH".to_owned(), path)]);
+        assert!(archs(find_dbs(&found, &named).unwrap()).is_empty());
+    }
+
     use std::fs;
 
     use proptest::prelude::*;

@@ -89,6 +89,21 @@ fn searches(facts: &Facts, out: &mut Vec<Finding>) {
             .why("it forces the find mode NORMAL and can take hours for one network; it is no cure of a hang"),
         );
     }
+    let off = |v: &str| ["0", "OFF", "NO", "FALSE", "DISABLE", "DISABLED"].contains(&v);
+    for name in ["MIOPEN_NAIVE_DISABLE_IF_ALT", "MIOPEN_NAIVE_TIMEOUT"] {
+        // a library that lacks the name is told of with the library
+        let read = facts.miopen_knows(name) != Some(false);
+        if read && value(name).is_some_and(|v| off(&v)) {
+            out.push(
+                Finding::warning(
+                    Id::FindSlow,
+                    format!("{name} is off: a search times the naive kernel to its end"),
+                    format!("unset {name}"),
+                )
+                .why("one launch of that kernel takes seconds to minutes on the shapes of a video decode"),
+            );
+        }
+    }
     let on = |v: &str| ["1", "ON", "YES", "TRUE", "ENABLE", "ENABLED"].contains(&v);
     if value("MIOPEN_DISABLE_CACHE").is_some_and(|v| on(&v)) {
         out.push(

@@ -32,6 +32,7 @@ pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
         Some(Look::Known(library)) => {
             out.push(read(&first.path, &first.origin, library));
             ignored(facts, out);
+            out.extend(super::search::judge(facts));
         }
         Some(Look::Unknown(why)) => out.push(Finding::warning(
             Id::MiopenUnreadable,
@@ -75,7 +76,8 @@ fn ignored(facts: &Facts, out: &mut Vec<Finding>) {
     let why = "a name that does not stand in libMIOpen.so is never read; it belongs to an older or newer version, or is misspelt";
     let of_user: Vec<&String> = facts.environment.keys().filter(unknown).collect();
     if !of_user.is_empty() {
-        let names = super::list(of_user.iter().map(|n| n.as_str()), NAMED);
+        let names: Vec<String> = of_user.iter().map(|n| since(n)).collect();
+        let names = super::list(names.iter().map(String::as_str), NAMED);
         out.push(
             Finding::note(
                 Id::MiopenNameIgnored,
@@ -102,6 +104,15 @@ fn ignored(facts: &Facts, out: &mut Vec<Finding>) {
             .why(why),
         );
     }
+}
+
+/// A name, with the ROCm from which it is read where that is known.
+fn since(name: &str) -> String {
+    let first = knob(name).and_then(|k| k.since.as_deref());
+    first.map_or_else(
+        || name.to_owned(),
+        |rocm| format!("{name} (read from ROCm {rocm} on)"),
+    )
 }
 
 /// The loader may take another one.
@@ -143,7 +154,8 @@ mod tests {
         let mut facts = healthy().with("MIOPEN_SEARCH_CUTOFF", "1");
         let ignored = found(&facts, Id::MiopenNameIgnored);
         assert_eq!(ignored.severity, Severity::Note);
-        assert!(ignored.what.ends_with("MIOPEN_SEARCH_CUTOFF"));
+        let name = "MIOPEN_SEARCH_CUTOFF (read from ROCm 7.11 on)";
+        assert!(ignored.what.ends_with(name), "{}", ignored.what);
         if let Look::Known(profile) = &mut facts.profile {
             profile.sets.insert("MIOPEN_NAIVE_TIMEOUT".to_owned());
             profile.sets.insert("PYTHONUNBUFFERED".to_owned());

@@ -8,6 +8,7 @@ mod gfx;
 mod miopen;
 mod permissions;
 mod resources;
+mod search;
 mod sources;
 mod versions;
 mod workload;

@@ -178,6 +178,7 @@ fn libraries() -> Libraries {
         })),
         rocblas_archs: Some(["gfx1030", "gfx1100"].map(str::to_owned).into()),
         rocblas_path: Some("/home/ada/v/torch/lib/rocblas/library".to_owned()),
+        find_dbs: None,
     }
 }
 

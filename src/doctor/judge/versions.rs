@@ -9,7 +9,7 @@ use crate::model::GpuSample;
 use super::gfx;
 
 /// Where torch for ROCm lies.
-const ROCM: &str =
+const PYTORCH: &str =
     " --index-url https://download.pytorch.org/whl/rocm6.4   # or the newest rocm index there";
 
 pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
@@ -21,6 +21,7 @@ pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
         PythonOutcome::Answered(answer) => {
             out.push(answered(answer, shown, chosen_by));
             out.push(torch(facts, answer, shown));
+            out.extend(floors(facts, answer, shown));
             out.extend(archs(facts));
         }
         PythonOutcome::Missing(why) => out.push(
@@ -99,7 +100,7 @@ fn torch(facts: &Facts, answer: &PythonAnswer, shown: &str) -> Finding {
         (None, _) if amd && !nvidia => Finding::error(
             Id::TorchWrongBuild,
             format!("{what}; the card is AMD's"),
-            install(answer, shown, ROCM),
+            install(answer, shown, PYTORCH),
         )
         .why("pip installs the CUDA build unless it is given the index of ROCm; everything then runs on the CPU, or not at all"),
         (Some(_), _) if nvidia && !amd => Finding::error(
@@ -142,6 +143,63 @@ fn install(answer: &PythonAnswer, shown: &str, index: &str) -> String {
     } else {
         format!("{shown} -m pip install --force-reinstall torch torchvision{index}")
     }
+}
+
+/// First torch with `scaled_dot_product_attention` (its release notes); diffusers, FramePack
+/// and ComfyUI compute attention by it.
+const TORCH: (u32, u32) = (2, 0);
+/// First ROCm whose MIOpen (3.0) has solvers for 3-D convolutions besides the naive kernel and
+/// GEMM (changelog of MIOpen 3.0.0), and the first one that AMD names for these cards.
+const ROCM: [u32; 2] = [6, 0];
+const ROCM_OF_CARDS: [(&str, [u32; 2], &str); 2] = [
+    ("gfx1200", [6, 4], "system requirements of ROCm 6.4.1"),
+    ("gfx1201", [6, 4], "system requirements of ROCm 6.4.1"),
+];
+
+/// Versions below which a video model does not run, or not on this card.
+fn floors(facts: &Facts, answer: &PythonAnswer, shown: &str) -> Vec<Finding> {
+    let Some(torch) = &answer.torch else {
+        return Vec::new();
+    };
+    let index = if torch.hip.is_some() { PYTORCH } else { "" };
+    let mut out = Vec::new();
+    if let Some((major, minor)) = torch.release().filter(|r| *r < TORCH) {
+        out.push(
+            Finding::warning(
+                Id::TorchOld,
+                format!("torch {major}.{minor} is older than what video models need (2.0)"),
+                install(answer, shown, index),
+            )
+            .why("scaled_dot_product_attention, by which they compute attention, came with torch 2.0"),
+        );
+    }
+    let Some([major, minor]) = facts.rocm() else {
+        return out;
+    };
+    let arch = facts.supervised_amd().and_then(|card| card.arch.as_deref());
+    let of_card = ROCM_OF_CARDS.iter().find(|(of, ..)| Some(*of) == arch);
+    let floor = match of_card {
+        Some((of, rocm, source)) => (
+            *rocm,
+            format!("AMD names {of} as supported from then on ({source})"),
+        ),
+        None => (
+            ROCM,
+            "MIOpen 3.0 brought its 3-D convolutions (changelog of ROCm 6.0)".to_owned(),
+        ),
+    };
+    let ([a, b], why) = floor;
+    if [major, minor] < [a, b] {
+        out.push(
+            Finding::warning(
+                Id::RocmOld,
+                format!("torch is built for ROCm {major}.{minor}; the lowest that makes sense here is {a}.{b}"),
+                install(answer, shown, index),
+            )
+            .why(why),
+        );
+    }
+    out
 }
 
 /// Whether the kernels of the build fit the card. rocBLAS stands for all libraries: the
@@ -252,6 +310,33 @@ mod tests {
         none.cards.clear();
         none.system_mut().amd_devices.clear();
         assert!(absent(&none, Id::TorchWrongBuild));
+    }
+
+    #[test]
+    fn versions_below_the_floor_are_warned_of_with_their_source() {
+        let with = |torch: &str, hip: &str, arch: &str| {
+            let mut facts = with_torch(Some(hip), None);
+            let told = facts.answer_mut().torch.as_mut().unwrap();
+            told.version = torch.to_owned();
+            facts.cards[0].arch = Some(arch.to_owned());
+            facts
+        };
+        let old = found(&with("1.13.1", "5.2", "gfx1030"), Id::TorchOld);
+        assert!(old.why.unwrap().contains("scaled_dot_product_attention"));
+        let old = found(&with("2.3.0", "5.7.31921", "gfx1100"), Id::RocmOld);
+        assert!(old.what.contains("ROCm 5.7"), "{}", old.what);
+        assert!(old.why.unwrap().contains("changelog"));
+        let card = found(&with("2.6.0", "6.3", "gfx1201"), Id::RocmOld);
+        assert!(card.what.ends_with("is 6.4"), "{}", card.what);
+        for (torch, hip, arch) in [
+            ("2.0.1", "6.0", "gfx1100"),
+            ("2.9.1", "6.4.43484", "gfx1201"),
+            ("2.13.0+rocm7.14.0", "7.14.60850", "gfx1151"),
+        ] {
+            let facts = with(torch, hip, arch);
+            assert!(absent(&facts, Id::TorchOld), "{torch}");
+            assert!(absent(&facts, Id::RocmOld), "{torch} {arch}");
+        }
     }
 
     #[test]

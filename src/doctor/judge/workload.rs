@@ -2,6 +2,7 @@
 
 use crate::doctor::facts::{Facts, Look, TorchFacts};
 use crate::doctor::finding::{Finding, Id};
+use crate::workload::adapter::AdapterKind;
 
 use super::versions::pip;
 
@@ -40,33 +41,45 @@ pub(super) fn judge(facts: &Facts, out: &mut Vec<Finding>) {
             "give its path, or the folder it is in: framepack-tui doctor --cwd DIR -- CMD",
         ));
     }
-    comfyui(facts, out);
+    own_settings(facts, out);
     out.extend(video_writer(facts));
 }
 
-fn comfyui(facts: &Facts, out: &mut Vec<Finding>) {
-    if facts.workload.adapter != "comfyui" {
+/// First ROCm with which MIOpen in ComfyUI pays: its search is short (Comfy-Org/ComfyUI#11366),
+/// and users report about half the memory of a decode without it (#16062).
+const MIOPEN_PAYS: [u32; 2] = [7, 14];
+
+fn miopen_switch(facts: &Facts) -> Finding {
+    let off = Finding::note(
+        Id::ComfyuiMiopenOff,
+        "ComfyUI switches MIOpen off on AMD cards: no MIOPEN_ variable has an effect on it",
+    );
+    let because = "it sets torch.backends.cudnn.enabled = False (older versions on every card, newer ones on newer cards), because the first search of a decode took minutes";
+    match facts.rocm() {
+        Some(rocm) if rocm >= MIOPEN_PAYS => off
+            .why(format!("{because}; from ROCm 7.14 on that search is short, and users report that the decode takes about half the memory with MIOpen"))
+            .cure("try COMFYUI_ENABLE_MIOPEN=1, which switches it on in versions that know it"),
+        Some([major, minor]) => off
+            .why(format!("{because}; with ROCm {major}.{minor} it still may, from 7.14 on no longer"))
+            .cure("leave it off, or with ROCm 7.14 and later COMFYUI_ENABLE_MIOPEN=1"),
+        None => off
+            .why(format!("{because}; from ROCm 7.14 on that search is short, and the version of ROCm is not known"))
+            .cure("see `python -c 'import torch; print(torch.version.hip)'`: from 7.14 on COMFYUI_ENABLE_MIOPEN=1 is worth a try"),
+    }
+}
+
+fn own_settings(facts: &Facts, out: &mut Vec<Finding>) {
+    let Ok(program) = facts.workload.adapter.parse::<AdapterKind>() else {
         return;
-    }
-    let switch = facts.environment.get("COMFYUI_ENABLE_MIOPEN");
-    if facts.amd() && switch.is_none_or(|v| v != "1") {
-        out.push(
-            Finding::note(
-                Id::ComfyuiMiopenOff,
-                "ComfyUI switches MIOpen off on AMD cards: no MIOPEN_ variable has an effect on it",
-            )
-            .why("it sets torch.backends.cudnn.enabled = False (older versions on every card, newer ones on newer cards); convolutions then need no search")
-            .cure("COMFYUI_ENABLE_MIOPEN=1 switches it on in versions that know it"),
-        );
-    }
-    let words = &facts.workload.argv;
-    let fast = words.iter().position(|w| w == "--fast");
-    let autotune = fast.is_some_and(|at| {
-        let options = words[at + 1..].iter().take_while(|w| !w.starts_with('-'));
-        options.into_iter().any(|w| w == "autotune")
-            || words.get(at + 1).is_none_or(|w| w.starts_with('-'))
+    };
+    let off = program.miopen_switch().is_some_and(|switch| {
+        let set = facts.environment.get(switch);
+        set.is_none_or(|v| v != "1")
     });
-    if facts.amd() && autotune {
+    if facts.amd() && off {
+        out.push(miopen_switch(facts));
+    }
+    if facts.amd() && program.autotunes(&facts.workload.argv) {
         out.push(
             Finding::warning(
                 Id::AutotuneOn,
@@ -81,7 +94,8 @@ fn comfyui(facts: &Facts, out: &mut Vec<Finding>) {
 /// FramePack and many scripts hand the finished frames to torchvision.
 fn video_writer(facts: &Facts) -> Option<Finding> {
     let answer = facts.python.answer()?;
-    let framepack = facts.workload.adapter == "framepack";
+    let program = facts.workload.adapter.parse::<AdapterKind>();
+    let framepack = program.is_ok_and(AdapterKind::needs_torchvision);
     let python = facts.python.path.as_deref().unwrap_or("python");
     let (what, why, cure) = match answer.write_video {
         // without torch as well this is another Python than FramePack's, which is said
@@ -289,5 +303,24 @@ mod tests {
         facts.broken_profiles = vec!["x.toml".to_owned()];
         found(&facts, Id::CommandMissing);
         found(&facts, Id::ProfileBroken);
+    }
+
+    #[test]
+    fn comfyuis_switch_comes_with_its_reason_and_the_version_that_it_pays_from() {
+        let off = |hip: Option<&str>| {
+            let mut facts = healthy();
+            facts.workload.adapter = "comfyui".to_owned();
+            let torch = facts.answer_mut().torch.as_mut().unwrap();
+            torch.hip = hip.map(str::to_owned);
+            found(&facts, Id::ComfyuiMiopenOff)
+        };
+        let newer = off(Some("7.14.60850"));
+        assert!(newer.why.unwrap().contains("half the memory"));
+        assert!(newer.cure.unwrap().contains("COMFYUI_ENABLE_MIOPEN=1"));
+        let older = off(Some("7.2.26015"));
+        assert!(older.why.unwrap().contains("with ROCm 7.2 it still may"));
+        assert!(older.cure.unwrap().starts_with("leave it off"));
+        let unknown = off(None);
+        assert!(unknown.cure.unwrap().contains("torch.version.hip"));
     }
 }

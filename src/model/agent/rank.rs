@@ -89,6 +89,12 @@ impl AgentRank {
         !self.is_behind && self.phase.is_some_and(|(phase, _)| !is_vague(phase))
     }
 
+    /// Whether the agent's job in flight rules out what the console says: that a server waits
+    /// for its user, as it did before the job, or that all is done.
+    fn contradicts(&self, phase: Phase) -> bool {
+        matches!(phase, Phase::Idle | Phase::Done) && self.job == Some(true)
+    }
+
     /// What counts of an event, whoever told it; `None`: nothing.
     ///
     /// A phase of the agent is completed by what only the console knows of it (section, a
@@ -150,7 +156,8 @@ impl AgentRank {
         if p.phase.is_of_a_job() {
             self.worked = Some(p.phase);
         }
-        let guess = self.console.phase.as_ref();
+        let contradicts = |g: &&PhaseChange| self.contradicts(g.phase);
+        let guess = self.console.phase.as_ref().filter(|g| !contradicts(g));
         if is_vague(p.phase)
             && let Some(guess) = guess.filter(|g| !is_vague(g.phase))
         {
@@ -183,6 +190,7 @@ impl AgentRank {
         }
         let (phase, own_section) = match self.phase {
             Some(known) if self.knows() => known,
+            _ if self.contradicts(p.phase) => return None,
             _ => return Some(p.clone()),
         };
         if p.phase == phase && (p.section.is_some() || p.on_cpu) {
@@ -256,6 +264,22 @@ mod tests {
         assert!(run.hears(None, phase(Phase::Idle)));
         assert!(run.hears(AGENT, phase(Phase::Sampling)));
         assert!(!run.hears(None, phase(Phase::Save)));
+    }
+
+    #[test]
+    fn a_server_with_a_job_in_flight_is_not_idle() {
+        let mut run = Run::new();
+        assert!(run.hears(None, phase(Phase::Idle)), "it is up");
+        assert!(run.hears(AGENT, Event::Job(JobChange::Started)));
+        assert!(run.hears(AGENT, phase(Phase::VaeDecode)));
+        let unknown = run
+            .0
+            .heed(&envelope(AGENT, phase(Phase::Unknown)))
+            .map(|e| e.event.clone());
+        assert_eq!(unknown, Some(phase(Phase::Unknown)));
+        assert!(!run.hears(None, phase(Phase::Idle)), "a late line");
+        assert!(run.hears(AGENT, Event::Job(JobChange::Done)));
+        assert!(run.hears(None, phase(Phase::Idle)));
     }
 
     #[test]

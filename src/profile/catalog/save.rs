@@ -1,9 +1,13 @@
 //! Writing an own profile: complete or not at all.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::super::parse::MAX_LEN;
 
 /// Why an own profile was not written. What was there is still there. The reason stands
 /// before the path: a narrow screen cuts the end off.
@@ -12,6 +16,9 @@ pub enum SaveError {
     /// There is no folder for own profiles.
     #[error("there is no home folder for own profiles; set HOME or XDG_CONFIG_HOME")]
     NoHome,
+    /// Somebody else may write to that folder.
+    #[error("{0}")]
+    NotOurs(String),
     /// Another program changed the file since it was read.
     #[error("the file was changed by somebody else since it was read: `{}`", path.display())]
     Changed {
@@ -45,7 +52,7 @@ pub(super) fn own(
         path: path.to_owned(),
         why: why(e),
     };
-    let there = match fs::read(path) {
+    let there = match read_some(path) {
         Ok(bytes) => Some(bytes),
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
         Err(e) => return Err(fail(&e)),
@@ -68,9 +75,22 @@ pub(super) fn own(
     // A link, as dotfile managers make them, stays a link.
     let target = fs::canonicalize(path).unwrap_or_else(|_not_there| path.to_owned());
     if let Some(folder) = target.parent() {
-        fs::create_dir_all(folder).map_err(|e| fail(&e))?;
+        let mut private = fs::DirBuilder::new();
+        let made = private.recursive(true).mode(0o700).create(folder);
+        made.map_err(|e| fail(&e))?;
     }
     replace(&target, |file| file.write_all(text.as_bytes())).map_err(|e| fail(&e))
+}
+
+/// As much of the file as a profile can have, and a byte by which a longer one differs.
+fn read_some(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)?;
+    file.take(MAX_LEN as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Fills a file beside `target` and puts it in its place.

@@ -96,15 +96,16 @@ fn a_copy_differs_in_its_head_and_in_what_was_changed() {
     .unwrap();
     insta::assert_snapshot!(diff(&base.text, &edited.text), @r#"
     -id          = "rx7900xtx-safe"
+    -version     = "1.1.0"
     -title       = "RX 7900 XTX, 24 GB, completes first (untested)"
     -MIOPEN_FIND_MODE    = { value = "FAST", why = "benchmarking the naive 3-D kernel is what stalls on RDNA 3" }
     -vram_cap = "20 GiB"
     +id          = "mine"
+    +version     = "1.0.0"
     +title       = "Own copy of rx7900xtx-safe (untested)"
     +MIOPEN_FIND_MODE    = { value = "HYBRID", why = "benchmarking the naive 3-D kernel is what stalls on RDNA 3" }
+    +vae_tile         = 256
     +vram_cap = "21 GiB"
-    +[workload.settings]
-    +vae_tile = 256
     "#);
     let p = profile(&edited.text);
     assert_eq!(
@@ -166,7 +167,7 @@ fn what_a_parent_still_sets_is_said() {
     .unwrap();
     assert_eq!(
         edited.notes,
-        ["vram_cap stays 20 GiB: a parent sets it (profiles/rx7900xtx-safe.toml:26)"]
+        ["vram_cap stays 20 GiB: a parent sets it (profiles/rx7900xtx-safe.toml:36)"]
     );
     assert!(!edited.text.contains("22 GiB"));
 }

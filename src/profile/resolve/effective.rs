@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::setting::{FIND_ENFORCE, FIND_MODE, env_path, size_text, workload_path};
 use crate::model::{Effective, EnvChange, EnvOrigin, Origin, Plan, Setting};
+use crate::profile::matching::is_meant_for;
 use crate::profile::place::{At, Place};
 use crate::profile::schema::{Limit, Profile};
 
@@ -110,7 +111,7 @@ fn workload(
 ) {
     let w = &profile.workload;
     let adapter = w.adapter.as_ref();
-    match adapter.filter(|a| a.value == inputs.adapter) {
+    match adapter.filter(|a| is_meant_for(&a.value, &inputs.adapter)) {
         Some(at) => list.said("workload.adapter", Some(at), at.value.clone()),
         None => list.put(
             "workload.adapter",

@@ -98,6 +98,7 @@ fn the_user_wins_over_the_profile_and_is_told() {
         [
             "your MIOPEN_FIND_MODE=NORMAL shadows MIOPEN_FIND_MODE=FAST of profile rx7900xtx-safe",
             "your HSA_OVERRIDE_GFX_VERSION=11.0.0 stays in force, though profile rx7900xtx-safe asks for it to be unset",
+            "preserved_memory of profile rx7900xtx-safe: not in force, needs the agent",
         ]
     );
     let mode = env(&r.plan, "MIOPEN_FIND_MODE").unwrap();
@@ -254,6 +255,7 @@ fn generic_amd_follows_the_default_actions() {
     let stall = [
         "fast_find",
         "conv_split",
+        "ck_off",
         "tiled_vae",
         "immediate_naive",
         "vae_cpu",
@@ -519,10 +521,13 @@ fn every_effective_setting_says_who_set_it() {
     assert_eq!(origin("limits.vram_cap"), "command line");
     assert_eq!(
         of(&plan, "limits.vram_cap").overrides.as_deref(),
-        Some("20 GiB (profiles/rx7900xtx-safe.toml:26)")
+        Some("20 GiB (profiles/rx7900xtx-safe.toml:36)")
     );
     assert_eq!(origin("budget.restarts"), "default");
-    assert_eq!(origin("workload.adapter"), "detected");
+    assert_eq!(
+        origin("workload.adapter"),
+        "profiles/rx7900xtx-safe.toml:30"
+    );
     let mut keys: Vec<&String> = plan.effective.iter().map(|e| &e.key).collect();
     let sorted = keys.clone();
     keys.sort();

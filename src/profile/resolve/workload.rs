@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Bytes, Follow, Setting, agent_setting};
+use crate::profile::matching::is_meant_for;
 use crate::profile::place::At;
 use crate::profile::schema::{GIB, MIB, Profile, VALUE};
 
@@ -31,7 +32,9 @@ pub(super) struct Told<'a> {
 impl<'a> Told<'a> {
     pub(super) fn new(profile: &'a Profile, inputs: &'a Inputs<'a>) -> Self {
         let adapter = &profile.workload.adapter;
-        let meant = adapter.as_ref().is_none_or(|a| a.value == inputs.adapter);
+        let meant = adapter
+            .as_ref()
+            .is_none_or(|a| is_meant_for(&a.value, &inputs.adapter));
         Self {
             profile,
             inputs,

@@ -5,13 +5,17 @@
 //! `events.jsonl` and `evidence/NNN/…`. See `docs/events.md`.
 
 mod draft;
+mod evidence;
+mod spool;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use summary::looked_for;
-pub use write::{ExportError, Exported, Wanted, export};
+pub use write::{ExportError, Exported, Wanted, export, free_text};
 
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
@@ -26,15 +30,16 @@ use super::reader::{Events, ReadError, Record, Warning};
 use super::store::Manifest;
 
 /// Version of a bundle: major.minor. Readers refuse another major.
-pub const BUNDLE_FORMAT: &str = "1.0";
+pub const BUNDLE_FORMAT: &str = "1.1";
 /// Member that says what is in the bundle and what is not.
 pub(super) const CONTENTS: &str = "contents.json";
 /// Member with the stream.
 pub(super) const EVENTS_MEMBER: &str = "events.jsonl";
 /// Longest member that is read: a bundle comes from somebody else.
 const MAX_MEMBER: u64 = 256 << 20;
-/// Members that are looked at.
-const MAX_MEMBERS: usize = 10_000;
+/// Members of a bundle, and the bytes of all of them together with their headers.
+const MAX_MEMBERS: usize = 2_000;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Why a bundle cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +66,12 @@ pub enum BundleError {
         /// Member.
         member: String,
     },
+    /// More members than any bundle that is written.
+    #[error("read {}: it has more than {MAX_MEMBERS} members, and no bundle of `framepack-tui runs export` has", path.display())]
+    TooMany {
+        /// Which.
+        path: PathBuf,
+    },
     /// Made by a program whose format we do not know.
     #[error("read {}: bundle format {found} is not readable by this version, which reads {BUNDLE_FORMAT}; use a newer framepack-tui", path.display())]
     Version {
@@ -83,14 +94,32 @@ pub struct Contents {
     pub program: String,
     /// Run id.
     pub run: String,
-    /// Whether prompts were kept, because the user asked for it.
-    pub with_prompt: bool,
+    /// Which free text is in it.
+    #[serde(default)]
+    pub text: FreeText,
     /// Members with their length in bytes.
     pub members: Vec<Member>,
     /// What was left out, each with its reason, in words.
     pub left_out: Vec<String>,
     /// How often each kind of private text was replaced: `user`, `home`, `token`, …
-    pub redactions: std::collections::BTreeMap<String, u64>,
+    pub redactions: BTreeMap<String, u64>,
+    /// How many free texts of each kind were replaced: `console lines`, `arguments`, …
+    #[serde(default)]
+    pub masked: BTreeMap<String, u64>,
+}
+
+/// Free text, which anything may stand in: console lines, arguments, values of variables,
+/// paths, names, stacks and other evidence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FreeText {
+    /// None of it is in the bundle.
+    #[default]
+    Masked,
+    /// It is, without what looks like a secret, a name or a prompt.
+    Searched,
+    /// The same with prompts.
+    All,
 }
 
 /// One member of a bundle.
@@ -154,8 +183,16 @@ pub fn open(path: &Path) -> Result<Bundle, BundleError> {
     };
     let file = open_file(path).map_err(failed)?;
     let mut found = Found::default();
-    let mut archive = tar::Archive::new(MultiGzDecoder::new(file));
-    for entry in archive.entries().map_err(failed)?.take(MAX_MEMBERS) {
+    let mut archive = tar::Archive::new(Unpacked {
+        source: MultiGzDecoder::new(file),
+        left: MAX_BYTES,
+    });
+    for (n, entry) in archive.entries().map_err(failed)?.enumerate() {
+        if n == MAX_MEMBERS {
+            return Err(BundleError::TooMany {
+                path: path.to_owned(),
+            });
+        }
         let mut entry = entry.map_err(failed)?;
         let name = entry.path().map_err(failed)?.into_owned();
         // below the one folder that every bundle has
@@ -176,11 +213,25 @@ pub fn open(path: &Path) -> Result<Bundle, BundleError> {
     found.into_bundle(path)
 }
 
-fn read_member(
-    entry: &mut tar::Entry<'_, MultiGzDecoder<File>>,
-    bytes: &mut Vec<u8>,
-) -> io::Result<()> {
+fn read_member(entry: &mut impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
     entry.take(MAX_MEMBER).read_to_end(bytes).map(drop)
+}
+
+/// An archive that comes to an end: a small file can unpack to any length.
+struct Unpacked<R> {
+    source: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.source.read(buf)?;
+        self.left = self.left.checked_sub(n as u64).ok_or_else(|| {
+            let limit = MAX_BYTES >> 20;
+            io::Error::other(format!("it unpacks to more than {limit} MiB"))
+        })?;
+        Ok(n)
+    }
 }
 
 /// The members that are read.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::model::{ActionId, Bytes, EnvOrigin, Remedy};
 use crate::record::story::Story;
 
-use super::Contents;
+use super::{Contents, FreeText};
 
 /// Findings, cited lines and changes that are listed.
 const LISTED: usize = 40;
@@ -226,12 +226,15 @@ const fn origin(origin: EnvOrigin) -> &'static str {
     }
 }
 
-/// What the redaction looks for; prompts only where they are not kept.
-pub fn looked_for(with_prompt: bool) -> &'static str {
-    if with_prompt {
-        "tokens and passwords, names of accounts and machines, addresses, serial numbers"
-    } else {
-        "tokens and passwords, names of accounts and machines, addresses, serial numbers, prompts"
+/// What the redaction looks for; prompts only where they are not wanted.
+pub const fn looked_for(text: FreeText) -> &'static str {
+    match text {
+        FreeText::All => {
+            "tokens and passwords, names of accounts and machines, addresses, serial numbers"
+        }
+        FreeText::Masked | FreeText::Searched => {
+            "tokens and passwords, names of accounts and machines, addresses, serial numbers, prompts"
+        }
     }
 }
 
@@ -242,7 +245,7 @@ fn about(out: &mut String, story: &Story, contents: &Contents) -> std::fmt::Resu
         contents.program
     )?;
     if contents.redactions.is_empty() {
-        let what = looked_for(contents.with_prompt);
+        let what = looked_for(contents.text);
         writeln!(out, "Looked for {what}: none was found.")?;
     } else {
         writeln!(
@@ -251,15 +254,7 @@ fn about(out: &mut String, story: &Story, contents: &Contents) -> std::fmt::Resu
             counted(&contents.redactions)
         )?;
     }
-    let prompts = if contents.with_prompt {
-        "Prompts were kept on request."
-    } else {
-        "Prompts were taken out."
-    };
-    writeln!(
-        out,
-        "{prompts} What is private and looks like anything else cannot be told: look through it before you publish it.\n"
-    )?;
+    writeln!(out, "{}\n", text_note(contents))?;
     for what in &contents.left_out {
         writeln!(out, "- left out: {}", cell(what))?;
     }
@@ -277,6 +272,20 @@ fn about(out: &mut String, story: &Story, contents: &Contents) -> std::fmt::Resu
         }
     }
     Ok(())
+}
+
+fn text_note(contents: &Contents) -> String {
+    const LOOK: &str = "What is private and looks like anything else cannot be told: look through it before you publish it.";
+    match contents.text {
+        FreeText::Masked => format!(
+            "Free text is not in it: {} are placeholders, the same for the same text.",
+            counted(&contents.masked)
+        ),
+        FreeText::Searched => {
+            format!("Free text is in it on request; prompts were taken out. {LOOK}")
+        }
+        FreeText::All => format!("Free text is in it on request, prompts included. {LOOK}"),
+    }
 }
 
 fn counted(counts: &BTreeMap<String, u64>) -> String {

@@ -1,7 +1,8 @@
 //! Makes a bundle.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -9,28 +10,24 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::model::Envelope;
-use crate::record::list::open_file;
 use crate::record::queue::Class;
-use crate::record::reader::{Events, ReadError};
-use crate::record::redact::{Own, Redactor};
-use crate::record::store::MANIFEST;
+use crate::record::reader::{Events, ReadError, read_small};
+use crate::record::redact::{Mask, Own, Redactor};
+use crate::record::store::{MANIFEST, RunId};
 use crate::record::story::Story;
 
 use super::draft::Draft;
+use super::evidence::{FILES, as_json, each_line, evidence, evidence_files};
+use super::spool::{Filter, Spool};
 use super::summary;
-use super::{BUNDLE_FORMAT, CONTENTS, Contents, EVENTS_MEMBER, Member};
+use super::{BUNDLE_FORMAT, CONTENTS, Contents, EVENTS_MEMBER, FreeText};
 
 /// Member for people.
 const README: &str = "README.md";
 /// Text of events in a bundle. Packed it is a fraction of that: trackers take 25 MB.
 const EVENTS_TEXT: u64 = 96 << 20;
-/// Text of evidence in a bundle, and of one file of it.
-const EVIDENCE_TEXT: u64 = 48 << 20;
-const FILE_TEXT: u64 = 8 << 20;
-/// Longest line of evidence that is looked into.
-const LINE: u64 = 1 << 20;
-/// Files of evidence.
-const FILES: usize = 400;
+/// Number of the stream of lines that a file of evidence is; the console's have those before.
+const OF_FILES: usize = 2;
 
 /// Why no bundle was made.
 #[derive(Debug, thiserror::Error)]
@@ -67,8 +64,8 @@ pub struct Wanted<'a> {
     pub out: &'a Path,
     /// A file of that name is replaced.
     pub replace: bool,
-    /// Prompts stay in.
-    pub with_prompt: bool,
+    /// Which free text goes in.
+    pub text: FreeText,
 }
 
 impl Wanted<'_> {
@@ -102,11 +99,7 @@ pub fn export(
     own: &Own,
     wanted: Wanted<'_>,
 ) -> Result<Exported, ExportError> {
-    let Wanted {
-        out,
-        replace,
-        with_prompt,
-    } = wanted;
+    let Wanted { out, replace, text } = wanted;
     let wrote = |source: io::Error| match source.kind() {
         io::ErrorKind::AlreadyExists => ExportError::Exists {
             path: out.to_owned(),
@@ -117,10 +110,15 @@ pub fn export(
         },
     };
     wanted.check()?;
-    let mut redactor = Redactor::new(own, with_prompt);
+    let mut filter = Filter {
+        mask: (text == FreeText::Masked).then(Mask::new),
+        redactor: Redactor::new(own, text == FreeText::All),
+    };
     let files = evidence_files(run);
-    let lengths = learn(run, &files, &mut redactor)?;
-    redactor.seal();
+    let lengths = learn(run, &files, &mut filter.redactor)?;
+    filter.redactor.seal();
+    // the folder of a run may have any name
+    let id = id.parse::<RunId>().map_or("run", |_| id);
 
     let (draft, packed) = Draft::new(out, "part").map_err(wrote)?;
     let (_spool, spool) = Draft::new(out, "spool").map_err(wrote)?;
@@ -128,16 +126,21 @@ pub fn export(
     let mut contents = Contents {
         format: BUNDLE_FORMAT.to_owned(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        run: redactor.text(id),
-        with_prompt,
+        run: id.to_owned(),
+        text,
         members: Vec::new(),
         left_out: Vec::new(),
-        redactions: std::collections::BTreeMap::new(),
+        redactions: BTreeMap::new(),
+        masked: BTreeMap::new(),
     };
-    let story = events(run, out, lengths, &mut redactor, &mut spool, &mut contents)?;
-    manifest(run, &mut redactor, &mut spool).map_err(wrote)?;
-    evidence(run, &files, &mut redactor, &mut spool, &mut contents).map_err(wrote)?;
-    contents.redactions.clone_from(redactor.counts());
+    let story = events(run, out, lengths, &mut filter, &mut spool, &mut contents)?;
+    manifest(run, &mut filter, &mut spool).map_err(wrote)?;
+    evidence(run, &files, &mut filter, &mut spool, &mut contents).map_err(wrote)?;
+    contents.redactions.clone_from(filter.redactor.counts());
+    if let Some(mask) = &filter.mask {
+        let counts = mask.counts().iter();
+        contents.masked = counts.map(|(what, n)| ((*what).to_owned(), *n)).collect();
+    }
     contents.members = spool.members();
     let readme = summary::page(&story, &contents);
     let bytes = archive(packed, &contents, &readme, spool).map_err(wrote)?;
@@ -145,58 +148,29 @@ pub fn export(
     Ok(Exported { contents, bytes })
 }
 
-/// Members on disk, one after the other, until their lengths are known.
-struct Spool {
-    file: BufWriter<File>,
-    members: Vec<(String, u64)>,
-}
-
-impl Spool {
-    fn new(file: File) -> Self {
-        Self {
-            file: BufWriter::new(file),
-            members: Vec::new(),
+/// How much free text a bundle would let out, by its names for people. Files count once.
+pub fn free_text(run: &Path) -> Result<BTreeMap<&'static str, u64>, ExportError> {
+    let mut mask = Mask::new();
+    let mut events = Events::open(run)?;
+    while let Some((envelope, _)) = events.next()? {
+        if let Ok(value) = serde_json::to_value(&envelope) {
+            mask.json(&value);
         }
     }
-
-    fn begin(&mut self, name: String) {
-        self.members.push((name, 0));
+    events.require_any()?;
+    let mut counts = mask.counts().clone();
+    for path in evidence_files(run) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let what = if name.contains("stacks") {
+            "files of stacks"
+        } else if name.ends_with(".txt") {
+            "other files of evidence"
+        } else {
+            continue;
+        };
+        *counts.entry(what).or_default() += 1;
     }
-
-    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
-        if let Some(last) = self.members.last_mut() {
-            last.1 += bytes.len() as u64;
-        }
-        Ok(())
-    }
-
-    fn members(&self) -> Vec<Member> {
-        let each = self.members.iter();
-        each.map(|(name, bytes)| Member {
-            name: name.clone(),
-            bytes: *bytes,
-        })
-        .collect()
-    }
-}
-
-/// Files below `evidence/`, by their names within the run; what is no plain file is not
-/// followed.
-fn evidence_files(run: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![run.join("evidence")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() && folders.len() < FILES => folders.push(entry.path()),
-                Ok(kind) if kind.is_file() => found.push(entry.path()),
-                _ => {}
-            }
-        }
-    }
-    found.sort();
-    found
+    Ok(counts)
 }
 
 /// Reads everything once. Gives the bytes of all events, and of those that must stay.
@@ -220,14 +194,20 @@ fn learn(
         {
             redactor.learn_json(&value);
         }
+        if let crate::model::Event::Line(line) = &envelope.event {
+            redactor.learn_next(line.stream as usize, &line.text);
+        }
     }
     events.require_any()?;
     for path in files.iter().take(FILES) {
+        redactor.begin_stream(OF_FILES);
         // what cannot be read is told when it would be written
         let _ = each_line(path, &mut |line| {
-            match as_json(path, line) {
-                Some(value) => redactor.learn_json(&value),
-                None => redactor.learn(line),
+            if let Some(value) = as_json(path, line) {
+                redactor.learn_json(&value);
+            } else {
+                redactor.learn(line);
+                redactor.learn_next(OF_FILES, line);
             }
             Ok(true)
         });
@@ -239,7 +219,7 @@ fn events(
     run: &Path,
     out: &Path,
     (all, kept): (u64, u64),
-    redactor: &mut Redactor,
+    filter: &mut Filter,
     spool: &mut Spool,
     contents: &mut Contents,
 ) -> Result<Story, ExportError> {
@@ -258,7 +238,7 @@ fn events(
             thinned += 1;
             continue;
         }
-        let Some((redacted, text)) = redact(&envelope, line, redactor) else {
+        let Some((redacted, text)) = redact(&envelope, line, filter) else {
             unreadable += 1;
             continue;
         };
@@ -301,15 +281,19 @@ fn events(
         events
             .warnings()
             .iter()
-            .map(|w| redactor.text(&format!("the record: {w}"))),
+            .map(|w| filter.sentence(&format!("the record: {}", w.text))),
     );
     Ok(story)
 }
 
 /// The event without private texts, which is still one.
-fn redact(envelope: &Envelope, line: &[u8], redactor: &mut Redactor) -> Option<(Envelope, String)> {
-    let value: Value = serde_json::from_slice(line).ok()?;
-    let redacted = redactor.json(&value);
+fn redact(envelope: &Envelope, line: &[u8], filter: &mut Filter) -> Option<(Envelope, String)> {
+    // fields that this version does not know are not in it
+    let value = match filter.mask {
+        Some(_) => serde_json::to_value(envelope).ok()?,
+        None => serde_json::from_slice(line).ok()?,
+    };
+    let redacted = filter.json(&value);
     let mut text = serde_json::to_string(&redacted).ok()?;
     text.push('\n');
     if redacted == value {
@@ -319,99 +303,17 @@ fn redact(envelope: &Envelope, line: &[u8], redactor: &mut Redactor) -> Option<(
     Some((event, text))
 }
 
-fn manifest(run: &Path, redactor: &mut Redactor, spool: &mut Spool) -> io::Result<()> {
-    let Ok(text) = fs::read_to_string(run.join(MANIFEST)) else {
+fn manifest(run: &Path, filter: &mut Filter, spool: &mut Spool) -> io::Result<()> {
+    let Ok(text) = read_small(&run.join(MANIFEST)) else {
         return Ok(());
     };
     let Ok(value) = serde_json::from_str::<Value>(&text) else {
         return Ok(());
     };
-    let redacted = redactor.json(&value);
+    let redacted = filter.json(&value);
     spool.begin(MANIFEST.to_owned());
     spool.add(&serde_json::to_vec_pretty(&redacted)?)?;
     spool.add(b"\n")
-}
-
-fn evidence(
-    run: &Path,
-    files: &[PathBuf],
-    redactor: &mut Redactor,
-    spool: &mut Spool,
-    contents: &mut Contents,
-) -> io::Result<()> {
-    let mut room = EVIDENCE_TEXT;
-    for (n, path) in files.iter().enumerate() {
-        let name = path.strip_prefix(run).unwrap_or(path).display().to_string();
-        let name = redactor.text(&name);
-        if n >= FILES || room == 0 {
-            contents
-                .left_out
-                .push(format!("{name}: there is too much evidence"));
-            continue;
-        }
-        spool.begin(name.clone());
-        let mut left = room.min(FILE_TEXT);
-        let mut cut = false;
-        let mut wrote = Ok(());
-        let read = each_line(path, &mut |line| {
-            let mut text = match as_json(path, line) {
-                Some(value) => serde_json::to_string(&redactor.json(&value))?,
-                None => redactor.text(line),
-            };
-            text.push('\n');
-            if text.len() as u64 > left {
-                cut = true;
-                return Ok(false);
-            }
-            left -= text.len() as u64;
-            room -= text.len() as u64;
-            wrote = spool.add(text.as_bytes());
-            Ok(wrote.is_ok())
-        });
-        wrote?;
-        if let Err(e) = read {
-            let why = redactor.text(&e.to_string());
-            contents
-                .left_out
-                .push(format!("{name}, all or a part of it: {why}"));
-        } else if cut {
-            let mib = FILE_TEXT >> 20;
-            contents.left_out.push(format!(
-                "the rest of {name}: more than {mib} MiB, or too much evidence"
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn as_json(path: &Path, line: &str) -> Option<Value> {
-    let lines = path.extension().is_some_and(|e| e == "jsonl");
-    lines.then(|| serde_json::from_str(line).ok()).flatten()
-}
-
-/// Calls `with` for each line until it says `false`. A line that is too long is not looked
-/// into, and a note stands in its place.
-fn each_line(path: &Path, with: &mut dyn FnMut(&str) -> io::Result<bool>) -> io::Result<()> {
-    let mut lines = BufReader::new(open_file(path)?);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let n = (&mut lines).take(LINE).read_until(b'\n', &mut line)?;
-        if n == 0 {
-            return Ok(());
-        }
-        let whole = line.last() == Some(&b'\n');
-        let goes_on = if !whole && n as u64 == LINE {
-            crate::record::reader::skip_line(&mut lines)?;
-            with("[a line of more than 1 MiB was left out]")?
-        } else {
-            let text = String::from_utf8_lossy(&line);
-            with(text.trim_end_matches(['\n', '\r']))?
-        };
-        if !goes_on {
-            return Ok(());
-        }
-    }
 }
 
 /// Puts the archive together; gives its length.

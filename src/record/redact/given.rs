@@ -121,6 +121,17 @@ fn is_random(text: &str, least: usize) -> bool {
         })
 }
 
+/// Whether a long run of base64 holds a piece that nobody would think of; paths, kernels and
+/// names of layers have none.
+pub(super) fn is_random_base64(text: &str) -> bool {
+    let slashes = text.bytes().filter(|b| *b == b'/').count();
+    classes(text) == 3
+        && slashes <= 4
+        && text
+            .split(['+', '/', '_', '-', '='])
+            .any(|piece| classes(piece) == 3 && is_random(piece, 10))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::patterns::find;
@@ -172,7 +183,8 @@ mod tests {
         for text in [
             "key=0 key=value key=lambda sort(key=str.lower)",
             "key=model.diffusion_model.input_blocks.1.0.in_layers.0.weight",
-            "key=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            // long hexadecimal digits stay only where a word says that they are a digest
+            "sha256=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
             "Key: 4-16-16-3x3-4-16-16-1-1x1-1x1-1x1-0-NCHW-FP16-F",
             "MIOpen(HIP): Info [GetPerfDbRecord] key=256-64-64-3x3-256-64-64-1-1x1-1x1-1x1-0-NCHW-FP16-F",
             "MIOpen(HIP): Warning [FindSolution] auth ConvHipImplicitGemmGroupFwdXdlops2",

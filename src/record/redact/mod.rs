@@ -7,10 +7,12 @@
 //! looks private by itself (issued tokens, addresses) needs nobody to name it. The same
 //! text has the same placeholder everywhere.
 
+mod across;
 mod cut;
 mod encoded;
 mod given;
 mod issued;
+mod mask;
 mod own;
 mod patterns;
 mod prompts;
@@ -19,14 +21,17 @@ mod replace;
 #[cfg(test)]
 mod tests;
 mod view;
+mod vocabulary;
 
 use std::collections::{BTreeMap, HashMap};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::{Map, Value};
 
+use across::Across;
 use cut::Sorted;
 
+pub use mask::Mask;
 pub use own::Own;
 use own::is_generic;
 use prompts::Prompts;
@@ -92,6 +97,8 @@ pub struct Redactor {
     /// Secrets of several words.
     phrases: Prompts,
     matcher: Option<Matcher>,
+    /// What the lines before say of the next one, for each stream of lines.
+    across: HashMap<usize, Across>,
     numbers: HashMap<(Kind, String), usize>,
     counts: BTreeMap<String, u64>,
     cache: HashMap<String, Option<(String, Vec<Kind>)>>,
@@ -106,6 +113,7 @@ impl Redactor {
             prompts: Prompts::default(),
             phrases: Prompts::default(),
             matcher: None,
+            across: HashMap::new(),
             numbers: HashMap::new(),
             counts: BTreeMap::new(),
             cache: HashMap::new(),
@@ -156,6 +164,24 @@ impl Redactor {
             self.prompts.learn(&view.text);
             self.prompts.learn_lines(&view.text);
         }
+    }
+
+    /// Keeps what a line tells together with the lines before it in the same stream.
+    pub fn learn_next(&mut self, stream: usize, line: &str) {
+        let mut across = self.across.remove(&stream).unwrap_or_default();
+        for (kind, part) in across.next(line) {
+            match kind {
+                Kind::Prompt if self.with_prompt => {}
+                Kind::Prompt => self.know_prompt(part),
+                kind => self.know(kind, part),
+            }
+        }
+        self.across.insert(stream, across);
+    }
+
+    /// The next line of this stream has nothing to do with those before.
+    pub fn begin_stream(&mut self, stream: usize) {
+        self.across.remove(&stream);
     }
 
     /// Keeps what a text tells about names, secrets and prompts.

@@ -1,6 +1,7 @@
 //! What is private about this machine and its user.
 
 use std::fs;
+use std::io::Read;
 
 /// Names that say nothing about anybody.
 const GENERIC: [&str; 22] = [
@@ -33,6 +34,14 @@ pub(super) fn is_generic(name: &str) -> bool {
     GENERIC.iter().any(|g| name.eq_ignore_ascii_case(g))
 }
 
+/// A file of the system, which is short.
+fn read_some(path: &str) -> String {
+    const MOST: u64 = 4 << 20;
+    let mut text = String::new();
+    let read = fs::File::open(path).and_then(|f| f.take(MOST).read_to_string(&mut text));
+    read.map(|_| text).unwrap_or_default()
+}
+
 /// What is known to be private before anything is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Own {
@@ -54,12 +63,12 @@ impl Own {
             own.users.extend(std::env::var(name).ok());
         }
         own.homes.extend(std::env::var("HOME").ok());
-        own.passwd(&fs::read_to_string("/etc/passwd").unwrap_or_default());
+        own.passwd(&read_some("/etc/passwd"));
         let node = rustix::system::uname()
             .nodename()
             .to_string_lossy()
             .into_owned();
-        let file = fs::read_to_string("/etc/hostname").unwrap_or_default();
+        let file = read_some("/etc/hostname");
         for host in [node.as_str(), file.trim()] {
             own.hosts.push(host.to_owned());
             own.hosts.extend(host.split('.').next().map(str::to_owned));

@@ -47,6 +47,40 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             r#"(?i)\b[a-z0-9_.-]*?(?:api[_-]?key|access[_-]?key|private[_-]?key|[a-z0-9][_-](?:key|token)|secret|passw(?:or)?d|passphrase|credentials?)[a-z0-9_]*["']?\s*(?:=>?|:)\s*["']?(?P<s>[^\s"',;&}]{3,})"#,
             is_value,
         ),
+        // a password may hold any sign but blanks and quotes
+        checked(
+            Kind::Token,
+            r#"(?i)\b[a-z0-9_.-]*?(?:api[_-]?key|access[_-]?key|private[_-]?key|[a-z0-9][_-]token|secret|passw(?:or)?d|passphrase)[a-z0-9_]*["']?\s*(?:=>?|:)\s*(?:"(?P<q>[^"\r\n]{3,})|'(?P<d>[^'\r\n]{3,})|(?P<s>[^\s"'<>][^\s"']{2,}))"#,
+            is_value,
+        ),
+        // `password 'x'`, `the token is "x"`
+        checked(
+            Kind::Token,
+            r#"(?i)\b(?:passw(?:or)?d|passphrase|pwd|secret|token|api[ _-]?key|access[ _-]?key|credentials?|pin)\b[^"'`\r\n]{0,24}(?:"(?P<q>[^"\r\n]{4,})"|'(?P<d>[^'\r\n]{4,})'|`(?P<s>[^`\r\n]{4,})`)"#,
+            is_value,
+        ),
+        // cookies as Python prints them
+        pattern(Kind::Token, r"(?i)<cookie\s+[^=\s]+=(?P<s>[^\s>]+)"),
+        pattern(
+            Kind::Token,
+            r#"(?i)\bcookies?(?:jar)?["']?\s*[=:(]+\s*(?:<[a-z]*\[)?\{(?P<s>[^}\r\n]{3,})"#,
+        ),
+        checked(
+            Kind::Token,
+            r#"(?i)["'](?:[a-z_-]*session(?:[_-]?id)?|sid|csrf[a-z_-]*|xsrf[a-z_-]*|jwt|auth[a-z_-]*|remember[a-z_-]*)["']\s*[:,=]\s*["'](?P<s>[^"'\r\n]{4,})["']"#,
+            is_value,
+        ),
+        // digits that nobody would think of; digests that are named as such stay
+        checked(
+            Kind::Data,
+            r#"(?i)\b(?:commit|blake|sha|md5|digest|hash|rev|checksum|etag)[a-z0-9_]*["']?\s*[:=]?\s*["']?[0-9a-f]{32,}|\b(?P<s>[0-9a-f]{32,})\b"#,
+            is_varied,
+        ),
+        checked(
+            Kind::Data,
+            r"(?:^|[^A-Za-z0-9+/_=.-])(?P<s>[A-Za-z0-9+/_-]{24,}={0,2})",
+            given::is_random_base64,
+        ),
         checked(
             Kind::Token,
             r#"(?i)\btoken["']?\s*=\s*["']?(?P<s>[^\s"',;&}]{6,})"#,
@@ -111,6 +145,14 @@ static HOMES: LazyLock<Option<Regex>> =
 /// Folders that are named after an account.
 static MEDIA: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?:/run)?/media/(?P<s>[^/\s"'`:;,<>|\\()]+)/"#).ok());
+
+/// The same on Windows, whose names may hold a blank.
+static USERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?i)\b[a-z]:[\\/]+users[\\/]+(?:(?P<s>[^\\/\s"'<>|:*?]+ [^\\/\s"'<>|:*?]+)[\\/]|(?P<q>[^\\/\s"'<>|:*?]+))"#,
+    )
+    .ok()
+});
 
 struct Compiled {
     set: RegexSet,
@@ -186,6 +228,14 @@ pub(super) fn is_value(text: &str) -> bool {
     !number && !DULL.iter().any(|d| word.eq_ignore_ascii_case(d))
 }
 
+/// Whether hexadecimal digits are more than a pattern of a few.
+fn is_varied(text: &str) -> bool {
+    let mut digits = text.to_ascii_lowercase().into_bytes();
+    digits.sort_unstable();
+    digits.dedup();
+    digits.len() >= 8
+}
+
 fn is_foreign_v4(text: &str) -> bool {
     text.parse::<Ipv4Addr>()
         .is_ok_and(|ip| !ip.is_loopback() && !ip.is_unspecified() && !ip.is_broadcast())
@@ -204,7 +254,8 @@ fn private(regex: &Regex, text: &str, mut add: impl FnMut(Range<usize>)) {
         if let Some(part) = ["s", "q", "d"]
             .iter()
             .find_map(|group| found.name(group))
-            .or_else(|| found.get(0))
+            // of a pattern with groups that did not match, nothing is private
+            .or_else(|| found.get(0).filter(|_| regex.captures_len() == 1))
         {
             add(part.range());
         }
@@ -231,7 +282,7 @@ pub(super) fn find(text: &str) -> Vec<(Range<usize>, Kind)> {
 /// Names of accounts in the paths of `text`.
 pub(super) fn accounts(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    for regex in [&*HOMES, &*MEDIA].into_iter().flatten() {
+    for regex in [&*HOMES, &*MEDIA, &*USERS].into_iter().flatten() {
         private(regex, text, |part| found.push(part));
     }
     found
@@ -272,7 +323,7 @@ mod tests {
         assert_eq!(COMPILED.set.len(), PATTERNS.len());
         assert!(COMPILED.each.iter().all(Option::is_some));
         assert_eq!(PROMPTS.len(), 4);
-        assert!(HOMES.is_some() && MEDIA.is_some() && SECRET.is_some());
+        assert!(HOMES.is_some() && MEDIA.is_some() && USERS.is_some() && SECRET.is_some());
     }
 
     fn parts(text: &str) -> Vec<&str> {
@@ -290,6 +341,20 @@ mod tests {
             ("--hf-token abcdef", "abcdef"),
             ("git clone https://jo:pw12@example.org/x", "jo:pw12"),
             ("GET /f?X-Amz-Signature=00ff&x=1", "00ff"),
+            ("DB_PASSWORD=a,b;c&d", "a,b;c&d"),
+            ("password: 'p&q, r;s'", "p&q, r;s"),
+            ("the token is 'pl4nted'", "pl4nted"),
+            ("<Cookie sid=pl4nted for hub/>", "pl4nted"),
+            ("cookies={'a': 'pl4nted'}", "'a': 'pl4nted'"),
+            ("{'sessionid': 'pl4nted'}", "pl4nted"),
+            (
+                "got 9f86D081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c",
+                "9f86D081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c",
+            ),
+            (
+                "x wJalrXUtnFEMI/K7MDENG/bPxRfi8Yq3Zl0Vt5 y",
+                "wJalrXUtnFEMI/K7MDENG/bPxRfi8Yq3Zl0Vt5",
+            ),
             ("mail jo.doe@mail.example.org!", "jo.doe@mail.example.org"),
             ("from 192.168.1.20:7860", "192.168.1.20"),
             ("from fe80::1:2:3", "fe80::1:2:3"),

@@ -23,7 +23,7 @@ const PASSES: usize = 4;
 
 /// What we put in ourselves is not private a second time.
 static PLACEHOLDERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"<(?:prompt|data|mac|user\d+|(?:home|host)\d*|(?:token|email|ip|id):\d+)>").ok()
+    Regex::new(r"<(?:prompt|data|mac|text|user\d+|(?:home|host)\d*|(?:token|email|ip|id|line|arg|value|path|name|text):\d+)>").ok()
 });
 
 impl Redactor {

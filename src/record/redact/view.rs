@@ -29,7 +29,7 @@ impl View {
 
 /// `text` without one level of escapes; `None`: there are none.
 pub(super) fn unescaped(text: &str) -> Option<View> {
-    if !text.contains(['\\', '%', '&']) {
+    if !text.contains(['\\', '%', '&', '\0']) {
         return None;
     }
     let mut view = View {
@@ -44,6 +44,8 @@ pub(super) fn unescaped(text: &str) -> Option<View> {
             b'\\' => backslash(rest),
             b'%' => percent(rest),
             b'&' => entity(rest),
+            // UTF-16 that was read as bytes
+            b'\0' => Some((String::new(), 1)),
             _ => None,
         }
         .inspect(|_| any = true)

@@ -81,6 +81,7 @@ pub(super) fn verdict(confidence: f64) -> Event {
         considered: Vec::new(),
         remedy: None,
         ruled_out: vec!["no download is open".into()],
+        cause: None,
         action: ActionId::FastFind,
         next: Some(NextStep {
             what: "evidence".into(),
@@ -467,6 +468,7 @@ fn console_events() -> Vec<Event> {
             total: Some(10.0),
             seconds_per_step: Some(1.5),
             sampling: true,
+            closed: false,
         }),
         Event::Artefact(artefact()),
     ];
@@ -578,6 +580,7 @@ fn agent_reports() -> Vec<AgentWord> {
             version: text(),
             hip: some(),
             cuda: some(),
+            find_dbs: Some(vec![text()]),
         },
         AgentWord::Dropped { n: 3 },
     ]
@@ -604,6 +607,22 @@ fn machine_events() -> Vec<Event> {
             what: "lines".into(),
             n: 3,
         },
+        Event::Flood(Box::new(Flood {
+            attempt: 1,
+            stream: Stream::Stdout,
+            row: 7,
+            lines: 5,
+            kept: vec![
+                Repeated {
+                    text: "again".to_owned(),
+                    times: 3,
+                },
+                Repeated {
+                    text: "once".to_owned(),
+                    times: 1,
+                },
+            ],
+        })),
         Event::Tick,
         Event::Notice {
             level: Level::Warn,
@@ -713,6 +732,7 @@ pub(super) const fn kind(event: &Event) -> &'static str {
         Event::Resend(_) => "resend",
         Event::Source(_) => "source",
         Event::Standstill { .. } => "standstill",
+        Event::Flood(_) => "flood",
         Event::Dropped { .. } => "dropped",
         Event::Tick => "tick",
         Event::RunFinished { .. } => "run_finished",
@@ -862,6 +882,10 @@ fn plan() -> Plan {
             source: None,
             alters_result: None,
             unavailable: None,
+            acts: Acts {
+                rocm: Some([7, 11]),
+                gfx: vec!["gfx1100".into()],
+            },
         }],
         setting_args: [(
             "vae_dtype".to_owned(),

@@ -3,7 +3,7 @@
 //! fail, until somebody removes it.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ fn user_of(root: &Path, files: &[PathBuf], reader: u32) -> User {
         if pid == reader {
             continue;
         }
-        match fs::read(process.path().join("maps")) {
+        match read_maps(&process.path().join("maps")) {
             Ok(maps) => {
                 let maps = String::from_utf8_lossy(&maps);
                 let holds = |line: &str| marks.iter().any(|m| line.contains(m));
@@ -91,6 +91,14 @@ fn user_of(root: &Path, files: &[PathBuf], reader: u32) -> User {
         }
     }
     if hidden { User::Hidden } else { User::None }
+}
+
+/// The mappings of a process, as many as a program that works has.
+fn read_maps(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST: u64 = 16 << 20;
+    let mut maps = Vec::new();
+    fs::File::open(path)?.take(MOST).read_to_end(&mut maps)?;
+    Ok(maps)
 }
 
 /// A file as `/proc/PID/maps` states it: ` major:minor inode `.

@@ -61,6 +61,8 @@ struct State {
     rung: Option<RungId>,
     health: Option<(Health, VerdictId)>,
     health_since: Mono,
+    /// Every process of the attempt is gone.
+    ended: bool,
     phase: Option<Phase>,
     section: (Option<u32>, Option<u32>),
     progress: Option<Progress>,
@@ -292,6 +294,7 @@ impl State {
                     ..Self::default()
                 };
             }
+            Event::GroupGone { .. } => self.ended = true,
             Event::Line(_) => self.last_output = Some(at),
             Event::Sample(s) => self.sample = Some((**s).clone()),
             Event::Progress(p) => {
@@ -333,6 +336,7 @@ impl State {
     fn status(&self, at: Mono) -> String {
         let mut parts = Vec::new();
         match self.health {
+            Some(_) if self.ended => parts.push("no process lives".to_owned()),
             Some((health, VerdictId::Healthy)) => parts.push(format!(
                 "{} for {}",
                 health.word(),

@@ -254,6 +254,7 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
                 ago(Duration::from_millis(*for_ms))
             ),
         ),
+        Event::Flood(flood) => ("flood", flood.words()),
         Event::Dropped { what, n } => ("dropped", format!("{n} {what}")),
         other => return ending(other),
     })

@@ -90,6 +90,7 @@ pub(super) fn healthy() -> Snapshot {
             total: Some(25.0),
             seconds_per_step: Some(6.8),
             sampling: true,
+            closed: false,
         }),
         job: JobState::InFlight(Mono::from_secs(740)),
         find: None,
@@ -115,6 +116,7 @@ pub(super) fn healthy() -> Snapshot {
         evidence: vec![evidence(1, 1)],
         survivors: Vec::new(),
         left_running: Vec::new(),
+        ended: false,
         faults: Vec::new(),
         warnings: Vec::new(),
         result: None,
@@ -214,6 +216,7 @@ fn advances() -> Verdict {
             at: Mono::from_secs(885),
         }),
         questions: None,
+        cause: None,
     }
 }
 
@@ -263,6 +266,7 @@ fn silent(s: &mut Snapshot, health: Health, confidence: f64, silent_s: u64) {
         considered: trail::considered(VerdictId::SilentHang),
         remedy: None,
         ruled_out: vec!["model load: no bytes are read".to_owned()],
+        cause: None,
         action: ActionId::FastFind,
         next: Some(NextStep {
             what: "verdict silent_hang".to_owned(),
@@ -368,6 +372,7 @@ pub(super) fn failing() -> Snapshot {
         action: ActionId::TiledVae,
         next: None,
         questions: None,
+        cause: None,
     };
     s.trail = trail::silent(&s, at);
     s

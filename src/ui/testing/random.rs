@@ -220,6 +220,7 @@ impl Dice {
             considered: self.list(50, Self::considered),
             remedy: self.some(Self::remedy),
             ruled_out: self.list(3, Self::text),
+            cause: None,
             action: self.pick(ActionId::ALL),
             next: self.some(|d| NextStep {
                 what: d.text(),
@@ -452,6 +453,7 @@ impl Dice {
             evidence: vec![evidence(1, 1)],
             survivors: self.list(3, Self::survivor),
             left_running: self.list(3, Self::survivor),
+            ended: self.pick(&[false, true]),
             faults: self.list(33, |d| (d.mono(), d.fault())),
             warnings: self.list(8, Dice::text),
             result: self.some(|d| Artefact {
@@ -461,11 +463,7 @@ impl Dice {
                 attempt: 1,
                 rung: RungId(d.text()),
             }),
-            outcome: if self.below(3) == 0 {
-                Some((self.outcome(), 255, self.text()))
-            } else {
-                None
-            },
+            outcome: (self.below(3) == 0).then(|| (self.outcome(), 255, self.text())),
         }
     }
 
@@ -524,6 +522,7 @@ impl Dice {
             total: self.some(Self::real),
             seconds_per_step: self.some(Self::real),
             sampling: self.below(2) == 0,
+            closed: false,
         }
     }
 
@@ -605,6 +604,7 @@ impl Dice {
             },
             typed: self.some(Self::text).unwrap_or_default(),
             picked: self.pick(&[0, 1, 7, 1000, usize::MAX]),
+            marked: self.pick(&[false, true]),
             log: LogChoices {
                 view,
                 hidden: [self.below(4) == 0, self.below(4) == 0, self.below(4) == 0],

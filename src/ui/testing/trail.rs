@@ -35,6 +35,7 @@ fn brief(id: VerdictId, health: Health, onset: u64) -> Verdict {
         action: ActionId::None,
         next: None,
         questions: None,
+        cause: None,
     }
 }
 

@@ -13,10 +13,11 @@ use crate::profile::catalog::own_folder;
 use crate::run::Snapshot;
 use crate::ui::slot::SnapshotSlot;
 
+use super::choices::Overlay;
 use super::deliver::{self, Clipboard};
 use super::keys::Key;
 use super::log_text;
-use super::stage::{self, After, End, Face, TuiError, TuiHandle};
+use super::stage::{self, After, End, Face, Question, TuiError, TuiHandle};
 use super::state::{Effect, TOAST, UiState};
 use super::theme::Theme;
 use super::view::{self, ViewOptions};
@@ -126,10 +127,25 @@ impl Face for App {
         self.state.choices.overlay.typing()
     }
 
+    fn question(&self) -> Option<Question> {
+        let c = &self.state.choices;
+        c.overlay.asks().then_some((c.overlay as u8, c.picked))
+    }
+
     fn press(&mut self, key: Key, area: Rect) -> After {
+        self.toast_at = Instant::now();
+        // the terminal may have become smaller since
+        if self.state.refuse_unseen(area) {
+            return After::Nothing;
+        }
         let pane = view::pane(area, &self.state.choices);
         let effect = self.state.press(key, self.snapshot.as_deref(), pane);
-        self.toast_at = Instant::now();
+        self.state.refuse_unseen(area);
+        // before the run has begun nothing lies over the screen
+        if self.snapshot.is_none() && self.state.choices.overlay != Overlay::None {
+            self.state.open(Overlay::None);
+            self.state.toast = Some("the run has not begun; Ctrl-C ends it".to_owned());
+        }
         match effect {
             None => After::Nothing,
             Some(Effect::Send(command)) => match self.commands.send(command) {
@@ -206,6 +222,6 @@ impl Face for App {
     }
 
     fn is_over(&self) -> bool {
-        self.options.leave_at_end && self.run_is_over()
+        (self.options.leave_at_end || self.state.leaves_at_end) && self.run_is_over()
     }
 }

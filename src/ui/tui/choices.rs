@@ -54,6 +54,8 @@ pub enum Overlay {
     Stop,
     /// Whether to kill.
     Kill,
+    /// Whether to end the job after its step.
+    AfterStep,
     /// The values of a setting.
     Value,
     /// Whether to restart with what was chosen.
@@ -71,7 +73,7 @@ pub enum Overlay {
 impl Overlay {
     /// Every one.
     #[cfg(test)]
-    pub(in crate::ui) const ALL: [Self; 13] = [
+    pub(in crate::ui) const ALL: [Self; 14] = [
         Self::None,
         Self::Help,
         Self::Palette,
@@ -79,6 +81,7 @@ impl Overlay {
         Self::Quit,
         Self::Stop,
         Self::Kill,
+        Self::AfterStep,
         Self::Value,
         Self::Apply,
         Self::Save,
@@ -86,6 +89,24 @@ impl Overlay {
         Self::TakeRung,
         Self::Cites,
     ];
+
+    /// The question that it asks, where an answer ends something.
+    pub(super) const fn question(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Apply => "Restart with what you chose?",
+            Self::TakeRung => "End the attempt for this rung?",
+            Self::Quit => "Quit: what becomes of the run?",
+            Self::Stop => "Stop the run?",
+            Self::Kill => "Kill the run?",
+            Self::AfterStep => "End the job after this step?",
+            _ => return None,
+        })
+    }
+
+    /// Whether it asks a question whose answer ends something.
+    pub(super) const fn asks(self) -> bool {
+        self.question().is_some()
+    }
 
     /// Whether characters are text here.
     pub(super) const fn typing(self) -> bool {
@@ -107,6 +128,8 @@ pub struct Choices {
     pub typed: String,
     /// The marked line of a list.
     pub picked: usize,
+    /// The user marked a line of the palette or the help by hand.
+    pub marked: bool,
     /// The run belongs to another process, see `TuiOptions::follows`.
     pub follows: bool,
     /// The process is not ours, see `TuiOptions::watches`.

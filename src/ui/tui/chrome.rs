@@ -9,12 +9,13 @@ use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
 use crate::ui::text;
-use crate::ui::words::{self, Tone, health_tone};
+use crate::ui::words::{self, Tone};
 
 use super::choices::{Overlay, Screen};
 use super::consequence;
 use super::diagnose_screen;
 use super::keymap::{self, Binding};
+use super::naming;
 use super::panel;
 use super::parts::{Parts, paragraph, shed};
 use super::profile_boxes;
@@ -186,11 +187,12 @@ pub(super) fn overlay(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         Overlay::Save => profile_boxes::save(frame, s, o),
         Overlay::Rungs => profile_boxes::rungs(frame, s, o),
         Overlay::Cites => diagnose_screen::cites(frame, s, o),
-        Overlay::Apply => question(frame, s, o, "Restart with what you chose?"),
-        Overlay::TakeRung => question(frame, s, o, "End the attempt for this rung?"),
-        Overlay::Quit => question(frame, s, o, "Quit: what becomes of the run?"),
-        Overlay::Stop => question(frame, s, o, "Stop the run?"),
-        Overlay::Kill => question(frame, s, o, "Kill the run?"),
+        Overlay::Apply
+        | Overlay::TakeRung
+        | Overlay::Quit
+        | Overlay::Stop
+        | Overlay::Kill
+        | Overlay::AfterStep => question(frame, s, o),
     }
 }
 
@@ -229,14 +231,14 @@ fn keys(b: &Binding, theme: Theme) -> String {
 /// The health word and what comes next, for the lower edge of a box: the box lies over
 /// the rows that say it.
 fn edge(s: &Snapshot, theme: Theme, columns: usize) -> Line<'static> {
-    let health = s.verdict.health;
-    let word = format!("{} {}", theme.health(health), health.word());
+    let health = words::health(s);
+    let word = format!("{} {}", theme.health(health.symbol), health.word);
     let room = columns.saturating_sub(text::width(&word) + 2);
-    let row = Parts::new(theme).symbol(0, health_tone(health), word);
+    let row = Parts::new(theme).symbol(0, health.tone, word);
     let row = match (&s.outcome, &s.stage, &s.verdict.next) {
         (Some((_, code, _)), ..) => row.put(1, Tone::Plain, format!("exit code {code}")),
         // rank 0: rather cut than left out
-        (None, Stage::Watching, Some(n)) => row.put(0, Tone::Plain, words::limit(n, s.now, room)),
+        (None, Stage::Watching, Some(n)) => row.put(0, Tone::Plain, words::next_limit(s, n, room)),
         (None, Stage::Watching, None) => row.put(1, Tone::Plain, &s.verdict.sentence),
         (None, ..) => {
             let (head, text, tone) = words::stage(s);
@@ -317,7 +319,8 @@ pub(super) fn box_rows(frame: &Frame<'_>) -> usize {
 }
 
 /// What a question is about, then its answers.
-fn question(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions, title: &str) {
+fn question(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
+    let title = o.choices.overlay.question().unwrap_or_default();
     let columns = box_columns(frame);
     let rows = box_rows(frame);
     let answers: Vec<_> = keymap::of(o.choices.screen, o.choices.overlay)
@@ -341,12 +344,12 @@ fn entries(
     (columns, rows): (usize, usize),
     head: impl Fn(&Binding) -> String,
 ) -> Vec<Line<'static>> {
-    let picked = o.choices.picked.min(list.len().saturating_sub(1));
-    let first = (picked + 1).saturating_sub(rows);
+    let marked = naming::marked(list, &o.choices);
+    let first = marked.map_or(0, |at| at + 1).saturating_sub(rows);
     let shown = list.iter().enumerate().skip(first).take(rows);
     let mut lines: Vec<_> = shown
         .map(|(at, b)| {
-            let mark = if at == picked {
+            let mark = if Some(at) == marked {
                 o.theme.pick("▶", ">")
             } else {
                 " "
@@ -355,10 +358,7 @@ fn entries(
         })
         .collect();
     if list.is_empty() {
-        lines.push(Line::styled(
-            "no command has these letters",
-            o.theme.style(Tone::Dim),
-        ));
+        lines.push(Line::styled(naming::UNKNOWN, o.theme.style(Tone::Dim)));
     }
     lines
 }
@@ -381,7 +381,7 @@ fn help(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     lines.extend(entries(&list, s, o, (columns, rows), head));
     let whole = keymap::help(o.choices.screen, "").len();
     lines.resize((whole + 1).min(rows + 1), Line::default());
-    let picked = o.choices.picked.saturating_add(1).min(list.len());
+    let picked = naming::marked(&list, &o.choices).map_or(0, |at| at + 1);
     let title = format!("Keys  {picked} of {}", list.len());
     centred(frame, s, o, &title, lines);
 }

@@ -42,6 +42,15 @@ pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'
                 &format!("by {}; the run ends with it", how(s)),
             );
         }
+        Overlay::AfterStep => {
+            put("ends", Tone::Strong, &attempt(s));
+            put(
+                "how",
+                Tone::Plain,
+                "by an exception after its step; a script ends with it, a server goes on",
+            );
+            put("lost", Tone::Plain, lost(s));
+        }
         Overlay::Quit => {
             put("now", Tone::Strong, &format!("{} is watched", who(s)));
             put(

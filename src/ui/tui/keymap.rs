@@ -10,6 +10,7 @@ use super::bindings::BINDINGS;
 use super::choices::{Choices, Overlay, Screen};
 use super::keys::Key;
 use super::log_choices::LogView;
+use super::naming::likeness;
 use super::profile_choices::{ProfilePane, ends_something};
 use super::profile_keys;
 
@@ -30,6 +31,7 @@ pub(super) enum Context {
     Quit,
     Stop,
     Kill,
+    AfterStep,
     Value,
     Apply,
     Save,
@@ -40,6 +42,8 @@ pub(super) enum Context {
     Start,
     /// The line that a command is typed into there.
     Prompt,
+    /// Whether a profile that does not fit is meant.
+    Unfit,
 }
 
 /// What a key does.
@@ -109,6 +113,8 @@ pub(super) enum Action {
     QuitStop,
     QuitLeave,
     ConfirmKill,
+    ConfirmAfterStep,
+    ConfirmProfile,
     Close,
     PaneLeft,
     PaneRight,
@@ -180,6 +186,7 @@ const fn contexts(screen: Screen, overlay: Overlay) -> [Option<Context>; 2] {
         (Overlay::Quit, _) => [Some(Context::Quit), None],
         (Overlay::Stop, _) => [Some(Context::Stop), None],
         (Overlay::Kill, _) => [Some(Context::Kill), None],
+        (Overlay::AfterStep, _) => [Some(Context::AfterStep), None],
         (Overlay::Value, _) => [Some(Context::Value), None],
         (Overlay::Apply, _) => [Some(Context::Apply), None],
         (Overlay::Save, _) => [Some(Context::Save), None],
@@ -229,21 +236,21 @@ pub(super) fn within(context: Context) -> impl Iterator<Item = &'static Binding>
     BINDINGS.iter().filter(move |b| b.context == context)
 }
 
-/// The keys of one context whose words hold the letters of `typed`.
+/// The keys of one context whose words `typed` is among.
 pub(super) fn help_within(context: Context, typed: &str) -> Vec<&'static Binding> {
-    within(context).filter(|b| holds(b, typed)).collect()
+    within(context).filter(|b| has_words(b, typed)).collect()
 }
 
-/// The commands of one context whose words hold the letters of `typed`.
+/// The commands of one context that `typed` may name, the likeliest first.
 pub(super) fn commands_within(context: Context, typed: &str) -> Vec<&'static Binding> {
     let mut list: Vec<&Binding> = Vec::new();
     for b in within(context) {
         let known = list.iter().any(|c| c.name == b.name);
-        if !known && b.action != Action::Palette && holds(b, typed) {
+        if !known && b.action != Action::Palette && likeness(b, typed).is_some() {
             list.push(b);
         }
     }
-    list.sort_by_key(|b| !b.name.contains(&typed.to_lowercase()));
+    list.sort_by_key(|b| likeness(b, typed));
     list
 }
 
@@ -263,15 +270,8 @@ pub(super) fn help(screen: Screen, typed: &str) -> Vec<&'static Binding> {
     let (here, everywhere): (Vec<_>, Vec<_>) =
         of(screen, Overlay::None).partition(|b| b.context != Context::Everywhere);
     let is_key = |b: &Binding| b.keys.iter().any(|k| k.name() == typed);
-    let lower = typed.trim().to_lowercase();
-    let has_words = |b: &Binding| {
-        let keys = b.keys.iter().any(|k| k.name().to_lowercase() == lower);
-        keys || format!("{} {}", b.name, b.help)
-            .to_lowercase()
-            .contains(&lower)
-    };
     let mut list: Vec<_> = (here.into_iter().chain(everywhere).chain(keyless()))
-        .filter(|b| is_key(b) || has_words(b))
+        .filter(|b| is_key(b) || has_words(b, typed))
         .collect();
     list.sort_by_key(|b| !typed.is_empty() && !is_key(b));
     list
@@ -304,8 +304,8 @@ pub(super) fn value(
     }
 }
 
-/// The commands of the palette whose words hold the letters of `typed` in their
-/// order, those of `screen` first; a command with a key here stands with that key.
+/// The commands of the palette that `typed` may name, the likeliest first, then those of
+/// `screen`; a command with a key here stands with that key.
 pub(super) fn commands(screen: Screen, typed: &str) -> Vec<&'static Binding> {
     if let Some((binding, _)) = told(typed) {
         return vec![binding];
@@ -316,13 +316,13 @@ pub(super) fn commands(screen: Screen, typed: &str) -> Vec<&'static Binding> {
         .flat_map(|(other, ..)| of(*other, Overlay::None));
     for b in of(screen, Overlay::None).chain(keyless()).chain(others) {
         let known = list.iter().any(|c| c.action == b.action);
-        if !known && b.action != Action::Palette && holds(b, typed) {
+        // Ctrl-C is a key; its command is `stop`
+        let is_key = matches!(b.action, Action::Palette | Action::Interrupt);
+        if !known && !is_key && likeness(b, typed).is_some() {
             list.push(b);
         }
     }
-    // The words themselves before letters that only happen to be there.
-    let typed = typed.to_lowercase();
-    list.sort_by_key(|b| (!b.name.starts_with(&typed), !b.name.contains(&typed)));
+    list.sort_by_key(|b| likeness(b, typed));
     list
 }
 
@@ -334,16 +334,12 @@ pub(super) fn listed(choices: &Choices) -> Vec<&'static Binding> {
     }
 }
 
-/// Whether the letters of `typed` are in the name or the help of a command, in
-/// their order; spaces do not count.
-fn holds(binding: &Binding, typed: &str) -> bool {
+/// Whether `typed` stands in the name or the help of a command, or is one of its keys.
+fn has_words(binding: &Binding, typed: &str) -> bool {
+    let typed = typed.trim().to_lowercase();
+    let is_key = |k: &Key| k.name().to_lowercase() == typed;
     let words = format!("{} {}", binding.name, binding.help).to_lowercase();
-    let mut rest = words.chars();
-    typed
-        .to_lowercase()
-        .chars()
-        .filter(|c| *c != ' ')
-        .all(|c| rest.any(|w| w == c))
+    binding.keys.iter().any(is_key) || words.contains(&typed)
 }
 
 /// The screen that a command needs, where the present one does not have it.
@@ -401,7 +397,7 @@ pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
         Action::Quit | Action::Interrupt if choices.watches => "leave; the process is not touched",
         Action::Stop if choices.watches => "stop the process gracefully; asks first",
         Action::Quit | Action::Interrupt if choices.follows => "leave the view; the run goes on",
-        Action::Stop if choices.follows => "ask its supervisor to stop the run",
+        Action::Stop if choices.follows => "ask its supervisor to stop the run; asks first",
         Action::Suspend if choices.follows => "suspend this view",
         Action::LogUp if diagnoses => "the rows of the findings and rules, ten back",
         Action::LogDown if diagnoses => "the rows of the findings and rules, ten on",
@@ -435,6 +431,29 @@ const fn attached(action: Action) -> Result<(), &'static str> {
     }
 }
 
+/// Whether an action is about a run that goes on.
+const fn needs_run(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Hold
+            | Action::Wait
+            | Action::FalseAlarm
+            | Action::Resend
+            | Action::StopAfterStep
+            | Action::Evidence
+            | Action::Stop
+            | Action::Kill
+            | Action::QuitStop
+            | Action::ConfirmKill
+            | Action::ConfirmAfterStep
+            | Action::Set(_)
+            | Action::ApplyNow
+            | Action::ConfirmApply
+            | Action::Rungs
+            | Action::ConfirmRung
+    )
+}
+
 /// Whether an action makes sense now; else why not.
 pub(super) fn enabled(
     action: Action,
@@ -461,25 +480,7 @@ pub(super) fn enabled(
         }
         _ => {}
     }
-    let needs_run = matches!(
-        action,
-        Action::Hold
-            | Action::Wait
-            | Action::FalseAlarm
-            | Action::Resend
-            | Action::StopAfterStep
-            | Action::Evidence
-            | Action::Stop
-            | Action::Kill
-            | Action::QuitStop
-            | Action::ConfirmKill
-            | Action::Set(_)
-            | Action::ApplyNow
-            | Action::ConfirmApply
-            | Action::Rungs
-            | Action::ConfirmRung
-    );
-    if !needs_run {
+    if !needs_run(action) {
         return Ok(());
     }
     let s = snapshot.ok_or("the run has not begun")?;
@@ -494,7 +495,12 @@ pub(super) fn enabled(
     }
     let here = matches!(
         action,
-        Action::Wait | Action::FalseAlarm | Action::Resend | Action::StopAfterStep | Action::Set(_)
+        Action::Wait
+            | Action::FalseAlarm
+            | Action::Resend
+            | Action::StopAfterStep
+            | Action::ConfirmAfterStep
+            | Action::Set(_)
     );
     if choices.follows && here {
         return Err(ELSEWHERE);
@@ -510,7 +516,9 @@ pub(super) fn enabled(
         Action::Hold if !announced => Err("no kill is announced"),
         Action::Wait if !in_doubt => Err("nothing is about to be done"),
         Action::Resend if s.resend.waiting == 0 => Err("no queue was lost"),
-        Action::StopAfterStep if s.agent.state != AgentState::Connected => {
+        Action::StopAfterStep | Action::ConfirmAfterStep
+            if s.agent.state != AgentState::Connected =>
+        {
             Err("the agent is not connected")
         }
         Action::FalseAlarm if !in_doubt => Err("there is no alarm"),

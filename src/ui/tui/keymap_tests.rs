@@ -7,6 +7,7 @@ use super::bindings::BINDINGS;
 use super::choices::{Choices, Overlay, Screen};
 use super::keymap::*;
 use super::keys::Key;
+use super::naming::preselected;
 use crate::ui::testing;
 
 #[test]
@@ -27,7 +28,11 @@ fn no_key_is_bound_twice_and_each_has_help() {
             }
         }
     }
-    for (context, typing) in [(Context::Start, false), (Context::Prompt, true)] {
+    for (context, typing) in [
+        (Context::Start, false),
+        (Context::Prompt, true),
+        (Context::Unfit, false),
+    ] {
         let mut seen = HashSet::new();
         for b in within(context) {
             assert!(!b.help.is_empty() && !b.name.is_empty() && !b.keys.is_empty());
@@ -69,7 +74,9 @@ fn the_palette_has_every_command() {
     ];
     let all: HashSet<_> = BINDINGS
         .iter()
-        .filter(|b| own.contains(&b.context) && b.action != Action::Palette)
+        .filter(|b| own.contains(&b.context))
+        // Ctrl-C is a key; its command is `stop`
+        .filter(|b| !matches!(b.action, Action::Palette | Action::Interrupt))
         .map(|b| b.action)
         .collect();
     for (screen, ..) in Screen::ALL {
@@ -110,6 +117,37 @@ fn typing_narrows_the_palette() {
     assert_eq!(names("Kill")[0], "kill");
     assert!(names("stdout").contains(&"stdout"), "also of other screens");
     assert!(names("qqq").is_empty());
+    assert!(names("kl").is_empty(), "letters that happen to be there");
+    assert_eq!(names("exit")[0], "quit");
+    assert_eq!(names("settings")[0], "profiles");
+    let stops = names("stop").iter().filter(|n| **n == "stop").count();
+    assert_eq!(stops, 1, "one command is called so");
+}
+
+#[test]
+fn nothing_that_acts_on_the_run_is_marked_by_a_part_of_a_name() {
+    let marked = |typed| {
+        let list = commands(Screen::Dashboard, typed);
+        preselected(&list, typed).map(|at| list[at].name)
+    };
+    // words that are no commands, and what they once ran
+    for typed in [
+        "gpu", "fast", "share", "theme", "verify", "ki", "qui", "fal", "st", "after", "res",
+    ] {
+        assert_eq!(marked(typed), None, "{typed}");
+    }
+    assert_eq!(
+        marked("false alarm"),
+        Some("false alarm"),
+        "by its whole name"
+    );
+    assert_eq!(marked("Kill "), Some("kill"));
+    assert_eq!(marked("restart"), Some("apply now"));
+    assert_eq!(marked("exit"), Some("quit"));
+    assert_eq!(marked("prof"), Some("profiles"));
+    assert_eq!(marked("screen"), Some("log screen"));
+    assert_eq!(marked("goto 1m"), Some("goto"));
+    assert_eq!(marked(""), Some("help"));
 }
 
 #[test]

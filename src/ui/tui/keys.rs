@@ -50,16 +50,22 @@ impl Key {
 }
 
 const ESC: u8 = 0x1b;
-/// More characters than this in one read were pasted, not typed.
+/// More characters than this in one read were pasted, not typed, where a terminal has no
+/// bracketed paste. A key that is held down gives the same character again and again.
 const TYPED: usize = 3;
+/// What a terminal writes before and after pasted text (DEC private mode 2004).
+const PASTE_BEGINS: &[u8] = b"\x1b[200~";
+const PASTE_ENDS: &[u8] = b"\x1b[201~";
 /// A sequence that is longer than this is none that we know.
 const LONGEST: usize = 32;
 
 /// Puts keys together from bytes as they come.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// The beginning of a sequence.
+    /// The beginning of a sequence; in pasted text, of its end.
     pending: Vec<u8>,
+    /// The bytes are pasted text.
+    pasting: bool,
 }
 
 impl Decoder {
@@ -67,24 +73,73 @@ impl Decoder {
     /// text only the characters are kept where text is typed (`typing`), and
     /// nothing elsewhere: a text must not press keys.
     pub(super) fn feed(&mut self, bytes: &[u8], typing: bool) -> Vec<Key> {
-        let mut keys = Vec::new();
+        let mut typed = Vec::new();
+        let mut pasted = Vec::new();
         for &byte in bytes {
-            keys.extend(self.cut_short(byte));
+            if self.pasting {
+                pasted.extend(self.paste(byte));
+                continue;
+            }
+            typed.extend(self.cut_short(byte));
             self.pending.push(byte);
+            if self.pending == PASTE_BEGINS {
+                self.pending.clear();
+                self.pasting = true;
+                continue;
+            }
             match parse(&self.pending) {
                 Parsed::More if self.pending.len() < LONGEST => {}
                 Parsed::Key(key) => {
-                    keys.push(key);
+                    typed.push(key);
                     self.pending.clear();
                 }
                 Parsed::More | Parsed::Nothing => self.pending.clear(),
             }
         }
-        let is_char = |key: &Key| matches!(key, Key::Char(_));
-        if keys.iter().filter(|k| is_char(k)).count() > TYPED {
-            keys.retain(|k| matches!(k, Key::Ctrl(_)) || (typing && is_char(k)));
+        if looks_pasted(&typed) {
+            typed.retain(|k| matches!(k, Key::Ctrl(_)) || (typing && is_char(*k)));
         }
-        keys
+        // keys and pasted text hardly ever come in one read; a line that is typed into takes both
+        typed.extend(pasted.into_iter().filter(|_| typing));
+        typed
+    }
+
+    /// A byte of pasted text: its characters, without line breaks and control characters.
+    fn paste(&mut self, byte: u8) -> Option<Key> {
+        // an escape begins anew, whatever was begun
+        if byte == ESC {
+            self.pending.clear();
+        }
+        self.pending.push(byte);
+        if PASTE_ENDS.starts_with(&self.pending) {
+            if self.pending == PASTE_ENDS {
+                self.pending.clear();
+                self.pasting = false;
+            }
+            return None;
+        }
+        match parse(&self.pending) {
+            Parsed::More if self.pending.len() < LONGEST => None,
+            Parsed::Key(key) => {
+                self.pending.clear();
+                is_char(key).then_some(key)
+            }
+            Parsed::More | Parsed::Nothing => {
+                self.pending.clear();
+                None
+            }
+        }
+    }
+
+    /// Whether a paste has begun and not ended.
+    pub(super) const fn pastes(&self) -> bool {
+        self.pasting
+    }
+
+    /// Called when nothing of a paste has come for long: its end is lost.
+    pub(super) fn give_up_paste(&mut self) {
+        self.pasting = false;
+        self.pending.clear();
     }
 
     /// A control character is no part of a sequence: Ctrl-C right after Esc, or after
@@ -102,16 +157,31 @@ impl Decoder {
 
     /// Whether a sequence has begun and not ended.
     pub(super) const fn waits(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() && !self.pasting
     }
 
     /// Called when nothing has come for a while: an escape that nothing followed
     /// was the key.
     pub(super) fn quiet(&mut self) -> Option<Key> {
+        if self.pasting {
+            return None;
+        }
         let alone = self.pending == [ESC];
         self.pending.clear();
         alone.then_some(Key::Esc)
     }
+}
+
+const fn is_char(key: Key) -> bool {
+    matches!(key, Key::Char(_))
+}
+
+/// Whether keys of one read are a text rather than presses.
+fn looks_pasted(keys: &[Key]) -> bool {
+    let mut chars = keys.iter().filter(|k| is_char(**k));
+    let first = chars.next();
+    let others = chars.clone().count();
+    others >= TYPED && !chars.all(|k| Some(k) == first)
 }
 
 enum Parsed {
@@ -229,6 +299,42 @@ mod tests {
         assert_eq!(typed, "cuday", "the line break of a paste is not enter");
     }
 
+    #[test]
+    fn bracketed_paste_presses_no_keys_however_short_it_is() {
+        for text in ["s", "sky", "ky\r", "\x03", "\x1b", "q1", "\x1b[A", "kyy"] {
+            let paste = format!("\x1b[200~{text}\x1b[201~");
+            assert_eq!(keys(paste.as_bytes()), [], "{text:?}");
+            // in as many reads as there are bytes, and with a key after it
+            let mut decoder = Decoder::default();
+            let mut heard = Vec::new();
+            for byte in paste.bytes().chain(*b"q") {
+                heard.extend(decoder.feed(&[byte], false));
+            }
+            assert_eq!(heard, [Key::Char('q')], "{text:?}");
+        }
+        let mut decoder = Decoder::default();
+        let typed = decoder.feed("\x1b[200~a é\r\nb\x1b[201~".as_bytes(), true);
+        let text: String = typed.into_iter().map(Key::name).collect();
+        assert_eq!(text, "aspaceéb", "characters where text is typed, no enter");
+    }
+
+    #[test]
+    fn a_paste_whose_end_is_lost_is_given_up() {
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.feed(b"\x1b[200~sky", false), []);
+        assert_eq!(decoder.quiet(), None);
+        assert!(decoder.pastes());
+        assert_eq!(decoder.feed(b"sky", false), []);
+        decoder.give_up_paste();
+        assert_eq!(decoder.feed(b"q", false), [Key::Char('q')]);
+    }
+
+    #[test]
+    fn a_key_that_is_held_down_is_no_paste() {
+        assert_eq!(keys(b"pppppp"), [Key::Char('p'); 6]);
+        assert_eq!(keys(b"\x1b[B\x1b[B\x1b[B\x1b[B\x1b[B"), [Key::Down; 5]);
+    }
+
     proptest! {
         #[test]
         fn no_bytes_break_it(reads in prop::collection::vec(any::<Vec<u8>>(), 0..8), typing in any::<bool>()) {
@@ -238,6 +344,7 @@ mod tests {
                 prop_assert!(decoder.feed(read, typing).len() <= read.len() + 1);
                 prop_assert!(decoder.pending.len() < LONGEST);
             }
+            decoder.give_up_paste();
             decoder.quiet();
             prop_assert_eq!(decoder.feed(b"q", false), [Key::Char('q')]);
         }

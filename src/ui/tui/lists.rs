@@ -9,6 +9,7 @@ use super::choices::{Overlay, Screen};
 use super::diagnose_choices::{cites, shown};
 use super::keymap::{self, Action, Binding};
 use super::log_choices::{Pane, Search};
+use super::naming;
 use super::profile_choices::{values, view_of};
 use super::state::{Effect, UiState};
 
@@ -30,6 +31,13 @@ impl UiState {
             _ => keymap::listed(c).len(),
         };
         let last = length.saturating_sub(1);
+        if matches!(self.choices.overlay, Overlay::Help | Overlay::Palette) {
+            let commands = keymap::listed(&self.choices);
+            let before = naming::marked(&commands, &self.choices);
+            self.choices.picked = before.map_or(0, |at| to(at).min(last));
+            self.choices.marked = true;
+            return;
+        }
         self.choices.picked = to(self.choices.picked.min(last)).min(last);
     }
 
@@ -37,8 +45,9 @@ impl UiState {
     /// something that it cannot read, leaves the list open and says why.
     pub(super) fn run_picked(&mut self, snapshot: Option<&Snapshot>, pane: Pane) -> Option<Effect> {
         let list = keymap::listed(&self.choices);
-        let Some(binding) = list.get(self.choices.picked.min(list.len().saturating_sub(1))) else {
-            self.toast = Some("no command has these letters".to_owned());
+        let marked = naming::marked(&list, &self.choices);
+        let Some(binding) = marked.and_then(|at| list.get(at)) else {
+            self.toast = Some(naming::why_nothing_runs(list.len()).to_owned());
             return None;
         };
         if let Err(why) = keymap::enabled(binding.action, snapshot, &self.choices) {
@@ -63,11 +72,8 @@ impl UiState {
         };
         match (value, binding.action, snapshot) {
             (Some(value), action, Some(s)) => self.run_told(action, value, s, pane),
-            // a key that ends the run is pressed on purpose; Enter in a list may slip
-            (_, Action::Stop | Action::Interrupt, _) if !self.choices.follows => {
-                self.open(Overlay::Stop);
-                None
-            }
+            // Ctrl-C is pressed on purpose; Enter in a list may slip
+            (_, Action::Interrupt, _) => self.run(stop_command()?, binding.name, snapshot, pane),
             _ => self.run(binding, binding.name, snapshot, pane),
         }
     }
@@ -150,6 +156,7 @@ impl UiState {
             // A value that is typed leaves the mark where it is.
             if self.choices.overlay != Overlay::Value {
                 self.choices.picked = 0;
+                self.choices.marked = false;
             }
             return;
         }
@@ -167,4 +174,9 @@ impl UiState {
             log.find(&s.log, pane, false);
         }
     }
+}
+
+/// The command that stops the run, which asks.
+fn stop_command() -> Option<&'static Binding> {
+    keymap::of(Screen::Dashboard, Overlay::None).find(|b| b.action == Action::Stop)
 }

@@ -248,8 +248,8 @@ fn screens_search_and_palette_by_key() {
     tty.press(b"z");
     tty.press(b":");
     tty.shows(":_");
-    tty.press(b"false");
-    tty.shows(":false_");
+    tty.press(b"false alarm");
+    tty.shows(":false alarm_");
     assert_eq!(tty.notes(), "", "typed letters are no commands");
     tty.press(b"\r");
     tty.noted("FalseAlarm");
@@ -273,11 +273,13 @@ fn keys_become_commands_and_the_terminal_comes_back() {
     tty.shows("HUNG");
     tty.resize(120, 36);
     tty.shows("Process, host, sources");
-    tty.press(b"k\r");
+    tty.press(b"k");
+    tty.shows("Kill the run?");
+    tty.press(b"\r");
+    until("the answer", || !tty.screen().contains("Kill the run?"));
+    // who interrupts wants the shell again
     tty.press(&[3]);
     tty.noted("Stop");
-    tty.shows("exit code 10");
-    tty.press(b"q");
     tty.ends();
     assert_eq!(
         tty.notes(),
@@ -287,6 +289,58 @@ fn keys_become_commands_and_the_terminal_comes_back() {
     let raw = String::from_utf8_lossy(&tty.seen.lock().unwrap().1).into_owned();
     assert!(!raw.contains("Failed to"), "{raw:?}");
     assert!(!tty.alternate() && !tty.seen.lock().unwrap().0.screen().hide_cursor());
+}
+
+#[test]
+fn a_question_is_answered_only_after_it_was_drawn() {
+    for (columns, rows) in [(80, 24), (30, 8)] {
+        let mut tty = Tty::open("run", true);
+        tty.shows("HUNG");
+        tty.resize(columns, rows);
+        tty.press(b"ky");
+        tty.shows("Kill the run?");
+        tty.press(b"n");
+        until("the answer", || !tty.screen().contains("Kill the run?"));
+        // closed and open again in one breath: it was seen before, but not this time
+        tty.press(b"k");
+        tty.shows("Kill the run?");
+        tty.press(b"nky");
+        until("the answer", || {
+            tty.press(b"n");
+            !tty.screen().contains("Kill the run?")
+        });
+        assert_eq!(tty.notes(), "", "nothing was killed");
+        tty.press(b"k");
+        tty.shows("Kill the run?");
+        tty.press(b"y");
+        tty.noted("Kill");
+    }
+}
+
+#[test]
+fn pasted_text_presses_no_keys() {
+    let mut tty = Tty::open("run", true);
+    tty.shows("HUNG");
+    let bracketed = |tty: &Tty| tty.seen.lock().unwrap().0.screen().bracketed_paste();
+    assert!(bracketed(&tty));
+    for text in ["s", "sky", "q2", "k\ry", "\x03\x03\x03"] {
+        tty.press(format!("\x1b[200~{text}\x1b[201~").as_bytes());
+    }
+    // as long as it takes to hear the next key
+    tty.press(b"5");
+    tty.shows("[5]Log");
+    assert_eq!(tty.notes(), "");
+    tty.press(b"/");
+    tty.shows("/_");
+    tty.press(b"\x1b[200~load\x1b[201~");
+    tty.shows("/load_");
+    tty.press(b"\x1b");
+    tty.shows("Log  follow");
+    tty.press(b"q");
+    tty.shows("what becomes of the run");
+    tty.press(b"2");
+    tty.ends();
+    until("the end of it", || !bracketed(&tty));
 }
 
 #[test]
@@ -341,6 +395,7 @@ fn a_panic_gives_the_terminal_back_first() {
         raw.find("planted").unwrap() > left,
         "the message is on the user's own screen"
     );
+    assert!(!tty.seen.lock().unwrap().0.screen().bracketed_paste());
 }
 
 #[test]

@@ -20,6 +20,8 @@ const BEAT: Duration = Duration::from_millis(50);
 const ANSWER: Duration = Duration::from_millis(15);
 /// So long after an escape nothing of a sequence comes any more: it was the key.
 const ESCAPE: Duration = Duration::from_millis(25);
+/// So long after the last byte of a paste its end is lost.
+const PASTE: Duration = Duration::from_secs(2);
 /// Longest time between two frames: clocks on the screen go on.
 const IDLE_FRAME: Duration = Duration::from_secs(1);
 /// How long [`TuiHandle::finish`] waits for the thread.
@@ -43,6 +45,9 @@ pub enum TuiError {
 pub(super) trait Face: Send + 'static {
     /// Whether characters are text now.
     fn typing(&self) -> bool;
+    /// The question that is open, with what it is about; a key answers none that has not been
+    /// on the screen for a frame.
+    fn question(&self) -> Option<Question>;
     /// Takes a key; `area` is the screen.
     fn press(&mut self, key: Key, area: Rect) -> After;
     /// Takes what is new; `false`: nothing that is seen.
@@ -58,6 +63,9 @@ pub(super) trait Face: Send + 'static {
         false
     }
 }
+
+/// An open question, told from every other one.
+pub(super) type Question = (u8, usize);
 
 /// What the thread has to do after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +111,8 @@ pub(super) fn show<F: Face>(
         decoder: Decoder::default(),
         heard_at: Instant::now(),
         taken,
+        asked: None,
+        kept: Vec::new(),
     };
     let body = move || {
         let mut farewell = Farewell {
@@ -197,6 +207,10 @@ struct Stage<F> {
     /// When the last bytes came.
     heard_at: Instant,
     taken: Taken,
+    /// The question on the screen.
+    asked: Option<Question>,
+    /// Ctrl keys that came before a question was drawn.
+    kept: Vec<Key>,
 }
 
 impl<F: Face> Stage<F> {
@@ -266,6 +280,9 @@ impl<F: Face> Stage<F> {
 
     /// Waits for keys, at most `wait`; `None`: the terminal is gone.
     fn hear(&mut self, wait: Duration) -> Option<Vec<Key>> {
+        if !self.kept.is_empty() {
+            return Some(std::mem::take(&mut self.kept));
+        }
         let wait = if self.decoder.waits() {
             wait.min(ESCAPE.saturating_sub(self.heard_at.elapsed()))
         } else {
@@ -273,6 +290,12 @@ impl<F: Face> Stage<F> {
         };
         match self.keys.read(wait) {
             Input::Lost => None,
+            Input::Quiet if self.decoder.pastes() => {
+                if self.heard_at.elapsed() >= PASTE {
+                    self.decoder.give_up_paste();
+                }
+                Some(Vec::new())
+            }
             // the wait may have been cut short: by a frame that is due, by a resize
             Input::Quiet if self.heard_at.elapsed() < ESCAPE => Some(Vec::new()),
             Input::Quiet => Some(self.decoder.quiet().into_iter().collect()),
@@ -283,9 +306,34 @@ impl<F: Face> Stage<F> {
         }
     }
 
+    /// Whether a key may answer what is asked: it was pressed by somebody who could read it.
+    /// Ctrl keys are no answers.
+    fn may_answer(&self, key: Key) -> bool {
+        let Some(question) = self.face.question() else {
+            return true;
+        };
+        matches!(key, Key::Ctrl(_)) || self.asked == Some(question)
+    }
+
+    /// Before a question is drawn: what was pressed until now answers nothing.
+    fn drop_keys(&mut self) {
+        while let Input::Bytes(bytes) = self.keys.read(Duration::ZERO) {
+            self.heard_at = Instant::now();
+            let keys = self.decoder.feed(&bytes, false).into_iter();
+            self.kept.extend(keys.filter(|k| matches!(k, Key::Ctrl(_))));
+        }
+    }
+
     /// Does what a key asks for.
     fn press(&mut self, key: Key) -> io::Result<Option<End>> {
-        match self.face.press(key, self.taken.area()) {
+        if !self.may_answer(key) {
+            return Ok(None);
+        }
+        let after = self.face.press(key, self.taken.area());
+        // asked again, it must be seen again
+        let open = self.face.question();
+        self.asked = self.asked.filter(|asked| Some(*asked) == open);
+        match after {
             After::Nothing => {}
             After::Leave(end) => return Ok(Some(end)),
             After::Redraw => self.taken.redraw()?,
@@ -304,8 +352,13 @@ impl<F: Face> Stage<F> {
     }
 
     fn draw(&mut self) -> io::Result<()> {
+        let open = self.face.question();
+        if open.is_some() && open != self.asked {
+            self.drop_keys();
+        }
         let face = &mut self.face;
         self.taken.terminal.draw(|frame| face.draw(frame))?;
+        self.asked = open;
         Ok(())
     }
 }

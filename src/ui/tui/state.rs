@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ratatui::layout::Rect;
+
 use crate::model::Command;
 use crate::run::Snapshot;
 use crate::run::snapshot::{LogKind, Stage};
@@ -16,6 +18,7 @@ use super::log_choices::{LogView, Move, Pane, Search};
 use super::log_text;
 use super::profile_choices::ends_something;
 use super::profile_keys;
+use super::small;
 
 /// What the user has done to the view.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +30,8 @@ pub(super) struct UiState {
     pub(super) profiles: Profiles,
     /// Times that Ctrl-C was pressed.
     interrupts: u8,
+    /// The user wants to be in the shell again when the run has ended.
+    pub(super) leaves_at_end: bool,
     /// The place in the log when the search began.
     pub(super) before_search: LogView,
 }
@@ -262,6 +267,18 @@ impl UiState {
         self.choices.overlay = overlay;
         self.choices.typed.clear();
         self.choices.picked = 0;
+        self.choices.marked = false;
+    }
+
+    /// Closes what lies over the screen where the terminal has no room for it: nothing is
+    /// asked that cannot be read. `true`: it was.
+    pub(super) fn refuse_unseen(&mut self, area: Rect) -> bool {
+        let unseen = !small::holds(area, self.choices.overlay);
+        if unseen {
+            self.open(Overlay::None);
+            self.toast = Some(small::TOO_SMALL.to_owned());
+        }
+        unseen
     }
 
     /// What does more than change what is seen.
@@ -278,8 +295,12 @@ impl UiState {
             Action::Quit | Action::Interrupt if over || self.choices.leaves_alone() => {
                 Some(Effect::Leave)
             }
-            Action::Stop if self.choices.watches => {
+            Action::Stop => {
                 self.open(Overlay::Stop);
+                None
+            }
+            Action::StopAfterStep => {
+                self.open(Overlay::AfterStep);
                 None
             }
             Action::Quit => {
@@ -308,12 +329,14 @@ impl UiState {
                 let waiting = snapshot.map_or(0, |s| s.resend.waiting);
                 send(Command::Resend, &words::prompts_sent(waiting))
             }
-            Action::StopAfterStep => send(
-                Command::StopAfterStep,
-                "the agent is asked to end the job after this step",
-            ),
+            Action::ConfirmAfterStep => {
+                self.open(Overlay::None);
+                self.toast = Some("the agent is asked to end the job after this step".to_owned());
+                Some(Effect::Send(Command::StopAfterStep))
+            }
             Action::Evidence => send(Command::Evidence, "evidence is being taken"),
-            Action::Stop | Action::QuitStop => {
+            Action::QuitStop => {
+                self.leaves_at_end |= self.choices.overlay == Overlay::Quit;
                 self.open(Overlay::None);
                 self.toast = Some(stopping(snapshot));
                 Some(Effect::Send(Command::Stop))
@@ -341,6 +364,7 @@ impl UiState {
     /// Ctrl-C: stop, then kill, then leave.
     fn interrupt(&mut self, snapshot: Option<&Snapshot>) -> Effect {
         self.open(Overlay::None);
+        self.leaves_at_end = true;
         self.interrupts = self.interrupts.saturating_add(1);
         match self.interrupts {
             1 => {
@@ -359,7 +383,9 @@ impl UiState {
     /// Takes a new snapshot: closes questions that have settled themselves.
     pub(super) fn news(&mut self, snapshot: &Snapshot) {
         let asks = match self.choices.overlay {
-            Overlay::Quit | Overlay::Stop | Overlay::Kill | Overlay::Rungs => true,
+            Overlay::Quit | Overlay::Stop | Overlay::Kill | Overlay::AfterStep | Overlay::Rungs => {
+                true
+            }
             // The attempt that would end has ended: another one would be meant.
             Overlay::Apply | Overlay::TakeRung if !ends_something(snapshot) => {
                 self.toast = Some("the attempt has ended meanwhile".to_owned());

@@ -191,7 +191,14 @@ fn the_palette_runs_what_is_marked_and_says_why_not() {
     let s = testing::healthy();
     let mut state = UiState::default();
     press(&mut state, Key::Char(':'), &s);
-    typing(&mut state, "false", &s);
+    typing(&mut state, "false", &testing::hung());
+    // half a name runs nothing that acts on the run
+    assert_eq!(press(&mut state, Key::Enter, &testing::hung()), None);
+    assert_eq!(
+        state.toast.as_deref(),
+        Some("mark a command (down), or type its whole name")
+    );
+    typing(&mut state, " alarm", &s);
     assert_eq!(press(&mut state, Key::Enter, &s), None);
     assert_eq!(
         state.toast.as_deref(),
@@ -202,7 +209,7 @@ fn the_palette_runs_what_is_marked_and_says_why_not() {
         press(&mut state.clone(), Key::Enter, &testing::hung()),
         Some(Effect::Send(Command::FalseAlarm))
     );
-    for _ in 0..5 {
+    for _ in 0..11 {
         press(&mut state, Key::Backspace, &s);
     }
     typing(&mut state, "kill", &s);
@@ -214,6 +221,98 @@ fn the_palette_runs_what_is_marked_and_says_why_not() {
     press(&mut state, Key::Enter, &s);
     assert!(state.choices.log.wrap);
     assert_eq!(state.choices.screen, Screen::Log, "where it can be seen");
+}
+
+#[test]
+fn a_word_that_is_no_command_runs_nothing() {
+    for word in [
+        "settingz", "gpu", "fast", "share", "theme", "verify", "qq", "kil", "xyz",
+    ] {
+        let s = testing::hung();
+        let mut state = UiState::default();
+        assert_eq!(palette(&mut state, word, &s), None, "{word}");
+        assert_eq!(state.choices.overlay, Overlay::Palette, "{word}");
+        assert!(state.toast.is_some(), "{word}");
+        assert_eq!(state.choices.screen, Screen::Dashboard, "{word}");
+    }
+}
+
+#[test]
+fn what_is_marked_by_hand_runs_by_half_a_name() {
+    let s = testing::hung();
+    let mut state = UiState::default();
+    press(&mut state, Key::Char(':'), &s);
+    typing(&mut state, "false", &s);
+    press(&mut state, Key::Down, &s);
+    assert_eq!(
+        press(&mut state, Key::Enter, &s),
+        Some(Effect::Send(Command::FalseAlarm))
+    );
+}
+
+#[test]
+fn every_key_that_ends_something_asks() {
+    let mut s = testing::healthy();
+    s.agent.state = crate::run::snapshot::AgentState::Connected;
+    for follows in [false, true] {
+        for (key, overlay, command) in [
+            ('s', Overlay::Stop, Command::Stop),
+            ('k', Overlay::Kill, Command::Kill),
+        ] {
+            let mut state = UiState::new(follows);
+            assert_eq!(press(&mut state, Key::Char(key), &s), None, "{key}");
+            assert_eq!(state.choices.overlay, overlay);
+            for no in [Key::Enter, Key::Esc, Key::Char('n')] {
+                let mut state = state.clone();
+                assert_eq!(press(&mut state, no, &s), None);
+                assert_eq!(state.choices.overlay, Overlay::None);
+            }
+            let sent = press(&mut state, Key::Char('y'), &s);
+            assert_eq!(sent, Some(Effect::Send(command)));
+            assert!(!state.leaves_at_end, "the last screen stays");
+        }
+    }
+    let mut state = UiState::default();
+    assert_eq!(press(&mut state, Key::Char('S'), &s), None);
+    assert_eq!(state.choices.overlay, Overlay::AfterStep);
+    assert_eq!(
+        press(&mut state, Key::Char('y'), &s),
+        Some(Effect::Send(Command::StopAfterStep))
+    );
+    // who quits, or interrupts, wants the shell again
+    for keys in [[Key::Char('q'), Key::Char('1')], [Key::Ctrl('c'); 2]] {
+        let mut state = UiState::default();
+        for key in keys {
+            press(&mut state, key, &s);
+        }
+        assert!(state.leaves_at_end);
+    }
+}
+
+#[test]
+fn nothing_is_asked_where_it_cannot_be_read() {
+    use ratatui::layout::Rect;
+
+    let s = testing::healthy();
+    let area = |columns, rows| Rect::new(0, 0, columns, rows);
+    for (key, size, is_asked) in [
+        ('k', (30, 8), true),
+        ('s', (30, 8), true),
+        ('q', (30, 8), true),
+        ('q', (30, 3), false),
+        ('k', (30, 2), false),
+        ('k', (12, 8), false),
+        (':', (30, 8), false),
+        ('?', (30, 8), false),
+        ('?', (40, 10), true),
+    ] {
+        let mut state = UiState::default();
+        press(&mut state, Key::Char(key), &s);
+        let refused = state.refuse_unseen(area(size.0, size.1));
+        assert_eq!(refused, !is_asked, "{key} at {size:?}");
+        assert_eq!(state.choices.overlay == Overlay::None, refused);
+        assert_eq!(state.toast.is_some(), refused);
+    }
 }
 
 #[test]
@@ -393,10 +492,18 @@ fn the_help_runs_what_is_marked_and_escape_goes_back_by_steps() {
     press(&mut state, Key::Char('?'), &s);
     typing(&mut state, "k", &s);
     assert_eq!(press(&mut state, Key::Enter, &s), None);
+    assert_eq!(
+        state.choices.overlay,
+        Overlay::Help,
+        "it is not marked by itself"
+    );
+    press(&mut state, Key::Down, &s);
+    assert_eq!(press(&mut state, Key::Enter, &s), None);
     assert_eq!(state.choices.overlay, Overlay::Kill, "a kill still asks");
     press(&mut state, Key::Esc, &s);
     press(&mut state, Key::Char('?'), &s);
     typing(&mut state, "s", &s);
+    press(&mut state, Key::Down, &s);
     assert_eq!(press(&mut state, Key::Enter, &s), None);
     assert_eq!(
         state.choices.overlay,
@@ -469,6 +576,7 @@ fn a_stop_says_what_happens() {
     let s = testing::healthy();
     let mut state = UiState::default();
     press(&mut state, Key::Char('s'), &s);
+    press(&mut state, Key::Char('y'), &s);
     assert_eq!(
         state.toast.as_deref(),
         Some("stopping: SIGTERM sent, SIGKILL after 10 s")

@@ -1,5 +1,5 @@
 //! The terminal itself: raw mode, alternate screen, and giving it back whatever
-//! happens. No mouse capture, no bracketed paste.
+//! happens. No mouse capture; bracketed paste, so that pasted text presses no keys.
 //!
 //! Two traps decide how this is written. ratatui asks the terminal for its cursor
 //! when it resizes, and waits seconds for an answer that may not come, so its own
@@ -14,6 +14,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use crossterm::cursor::{Hide, Show};
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::queue;
 use crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -207,7 +208,13 @@ impl Taken {
             size,
         };
         let mut bytes = Vec::new();
-        queue!(bytes, EnterAlternateScreen, Hide, Clear(ClearType::All))?;
+        queue!(
+            bytes,
+            EnterAlternateScreen,
+            EnableBracketedPaste,
+            Hide,
+            Clear(ClearType::All)
+        )?;
         write_while(&bytes, || !stop.load(Ordering::SeqCst))?;
         Ok(taken)
     }
@@ -285,7 +292,7 @@ pub(super) fn restore() {
     // Best effort on a terminal that may be gone; there is nobody to tell.
     let _ = disable_raw_mode();
     let mut bytes = Vec::new();
-    if queue!(bytes, Show, LeaveAlternateScreen).is_ok() {
+    if queue!(bytes, DisableBracketedPaste, Show, LeaveAlternateScreen).is_ok() {
         let begun = std::time::Instant::now();
         let _ = write_while(&bytes, || begun.elapsed() < LAST_WORDS);
     }

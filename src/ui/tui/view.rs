@@ -6,7 +6,7 @@
 //! | from 110x30 | card and health, machine and ladder side by side, log |
 //! | from 80x24 | card, health, log below each other, small charts |
 //! | from 40x10 | the same without titles; what there is no room for is shed: charts, host, temperatures, process, log, ladder |
-//! | below | one line of status |
+//! | below | one line of status, and a question where there is room for all of it |
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use ratatui::widgets::Paragraph;
 use crate::model::Health;
 use crate::run::Snapshot;
 use crate::ui::profiles::Profiles;
-use crate::ui::text::{self, number};
+use crate::ui::text;
 use crate::ui::words::{self, Tone, health_tone};
 
 use super::choices::{Choices, Screen};
@@ -29,6 +29,7 @@ use super::log_screen;
 use super::panel::{self, Room, rank};
 use super::parts::{Parts, Row, shed};
 use super::profile_screen;
+use super::small;
 use super::theme::Theme;
 use super::zoom;
 
@@ -85,7 +86,7 @@ pub(super) const fn kind(area: Rect) -> Kind {
 pub fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
     let area = frame.area();
     match (kind(area), o.choices.screen) {
-        (Kind::Line, _) => return line(frame, s, o.theme),
+        (Kind::Line, _) => return small::draw(frame, s, o),
         (kind, Screen::Log) => log_screen::draw(frame, s, o, kind),
         (kind, Screen::Diagnose) => diagnose_screen::draw(frame, s, o, kind),
         (kind, Screen::Profiles) => profile_screen::draw(frame, s, o, kind),
@@ -149,23 +150,6 @@ fn log_lines(s: &Snapshot, o: &ViewOptions, columns: usize, rows: usize) -> Vec<
         full: false,
     };
     panel::log(s, &o.choices.log, o.theme, pane)
-}
-
-/// One line: health, what happens, phase, memory.
-fn line(frame: &mut Frame<'_>, s: &Snapshot, theme: Theme) {
-    let tone = health_tone(s.verdict.health);
-    let mut row = Parts::new(theme).symbol(0, tone, s.verdict.health.word().to_owned());
-    let (stage, _, tone) = words::stage(s);
-    row = match &s.outcome {
-        Some((_, code, _)) => row.put(1, tone, format!("exit code {code}")),
-        None => row.put(2, tone, stage),
-    };
-    row = row.put(3, Tone::Plain, s.phase.as_str());
-    if let Some(share) = s.progress.as_ref().and_then(|p| words::progress(p).percent) {
-        row = row.put(4, Tone::Plain, format!("{} %", number(share, 0)));
-    }
-    let width = frame.area().width.into();
-    frame.render_widget(Paragraph::new(row.line(width)), frame.area());
 }
 
 /// Everything in one column without titles.

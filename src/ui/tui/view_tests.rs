@@ -8,10 +8,11 @@ use super::choices::{Choices, Overlay, Screen};
 use super::log_choices::{LogChoices, LogView, Search};
 use super::theme::Theme;
 use super::view::{ViewOptions, draw};
-use crate::model::Mono;
+use crate::model::{Bytes, Mono};
 use crate::run::Snapshot;
 use crate::ui::testing::screen::{self, SIZES, of as text, with};
 use crate::ui::testing::{self, Dice};
+use crate::ui::words::health;
 
 const UNICODE: Theme = screen::COLOUR;
 
@@ -269,6 +270,7 @@ fn questions_and_lists() {
             overlay,
             typed: typed.to_owned(),
             picked: if name == "help" { 30 } else { 0 },
+            marked: name == "help",
             ..Choices::default()
         };
         let s = testing::healthy();
@@ -390,7 +392,7 @@ proptest! {
             prop_assert!(screen.is_ascii(), "{}", screen);
         }
         if width >= 40 && height >= 10 {
-            prop_assert!(screen.contains(s.verdict.health.word()), "{}", screen);
+            prop_assert!(screen.contains(health(&s).word), "{}", screen);
         }
     }
 
@@ -403,7 +405,82 @@ proptest! {
         let o = ViewOptions { profiles: dice.profiles(), ..with(UNICODE, choices) };
         let screen = text(&s, &o, width, height);
         if width >= 40 && height >= 10 {
-            prop_assert!(screen.contains(s.verdict.health.word()), "{}", screen);
+            prop_assert!(screen.contains(health(&s).word), "{}", screen);
+        }
+    }
+}
+
+#[test]
+fn a_small_terminal_draws_a_question_with_all_its_answers() {
+    let s = testing::healthy();
+    for (overlay, words) in [
+        (Overlay::Kill, ["Kill the run?", "y  kill it", "n  cancel"]),
+        (Overlay::Stop, ["Stop the run?", "y  stop it", "n  cancel"]),
+        (
+            Overlay::Quit,
+            ["Quit: what becomes", "2  leave it", "3  cancel"],
+        ),
+    ] {
+        for size in [(30, 8), (39, 9), (20, 4), (200, 5)] {
+            let choices = Choices {
+                overlay,
+                ..Choices::default()
+            };
+            let drawn = text(&s, &with(UNICODE, choices), size.0, size.1);
+            let seen: Vec<_> = words.iter().filter(|w| drawn.contains(**w)).collect();
+            // twenty columns cut the title
+            assert!(seen.len() >= 2, "{size:?}\n{drawn}");
+        }
+    }
+    let choices = Choices {
+        overlay: Overlay::Kill,
+        ..Choices::default()
+    };
+    insta::assert_snapshot!("kill_30x8", text(&s, &with(UNICODE, choices), 30, 8));
+}
+
+#[test]
+fn a_process_that_has_ended_is_not_called_healthy() {
+    use crate::model::Outcome;
+    use crate::run::snapshot::Stage;
+
+    let mut waits = testing::healthy();
+    waits.pid = None;
+    waits.ended = true;
+    waits.stage = Stage::WaitingVram {
+        used: Some(Bytes::gib(9)),
+        before: Bytes::gib(1),
+        until: waits.now,
+    };
+    let mut drains = testing::healthy();
+    drains.ended = true;
+    let mut stopped = waits.clone();
+    stopped.stage = Stage::Ended;
+    let outcome = Outcome::Interrupted { terminated: false };
+    stopped.outcome = Some((outcome, 130, "ended by the user".to_owned()));
+    for (s, word) in [
+        (waits, "RESTARTING"),
+        (drains, "ENDING"),
+        (stopped, "STOPPED"),
+    ] {
+        for screen in [
+            Screen::Dashboard,
+            Screen::Diagnose,
+            Screen::Log,
+            Screen::Profiles,
+        ] {
+            for (width, height) in [(120, 36), (80, 24), (40, 10), (30, 8)] {
+                let choices = Choices {
+                    screen,
+                    ..Choices::default()
+                };
+                let drawn = text(&s, &with(UNICODE, choices), width, height);
+                let health: Vec<_> = drawn.lines().filter(|l| l.contains("● HEALTHY")).collect();
+                assert!(health.is_empty(), "{screen:?} {width}x{height}\n{drawn}");
+                if screen == Screen::Dashboard {
+                    assert!(drawn.contains(word), "{width}x{height}\n{drawn}");
+                }
+            }
         }
     }
 }

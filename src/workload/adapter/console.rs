@@ -1,13 +1,12 @@
 //! The adapter itself: what all programs have in common, and the dialect in force.
 
 use super::bars::{Bars, Turn};
-use super::comfyui::{self, Comfyui};
-use super::framepack::{self, Framepack};
 use super::narrator::{Job, Narrator, OnCpu};
+use super::program::{Dialect, total, unknown_bar};
 use super::tqdm::{self, Bar};
 use super::traceback::{Exception, Traceback};
 use super::wording::{self, BarKind};
-use super::{Adapter, AdapterKind, LaunchInfo, detect, scripts};
+use super::{Adapter, AdapterKind, LaunchInfo, command};
 use crate::model::{Event, Line, Phase, Stream};
 use crate::workload::miopen::{self, FindReader};
 
@@ -15,36 +14,9 @@ use crate::workload::miopen::{self, FindReader};
 const MOST_DOWNLOADS: usize = 64;
 
 #[derive(Debug)]
-enum Dialect {
-    Framepack(Framepack),
-    Comfyui(Comfyui),
-    Diffusers,
-    Generic,
-}
-
-impl Dialect {
-    fn new(kind: AdapterKind) -> Self {
-        match kind {
-            AdapterKind::Framepack => Self::Framepack(Framepack::default()),
-            AdapterKind::Comfyui => Self::Comfyui(Comfyui::default()),
-            AdapterKind::Diffusers => Self::Diffusers,
-            AdapterKind::Generic => Self::Generic,
-        }
-    }
-
-    const fn kind(&self) -> AdapterKind {
-        match self {
-            Self::Framepack(_) => AdapterKind::Framepack,
-            Self::Comfyui(_) => AdapterKind::Comfyui,
-            Self::Diffusers => AdapterKind::Diffusers,
-            Self::Generic => AdapterKind::Generic,
-        }
-    }
-}
-
-#[derive(Debug)]
 pub(super) struct Console {
-    dialect: Dialect,
+    kind: AdapterKind,
+    dialect: Box<dyn Dialect>,
     narrator: Narrator,
     find: FindReader,
     tracebacks: [Traceback; 2],
@@ -52,6 +24,8 @@ pub(super) struct Console {
     /// Names of downloads that are under way.
     downloads: Vec<String>,
     bars: Bars,
+    /// For each stream: its last piece was a state of a bar that is rewritten.
+    rewritten: [bool; 2],
     /// The beginning was not seen.
     joined: bool,
     /// The program is our own worker, whose last word is why it failed.
@@ -60,16 +34,19 @@ pub(super) struct Console {
 
 impl Console {
     pub(super) fn new(kind: AdapterKind, launch: &LaunchInfo) -> Self {
-        let server = detect::expects_server(kind, &launch.argv);
-        let on_cpu = OnCpu::new(detect::asks_for_cpu(&launch.argv), launch.on_cpu);
+        let server = kind.serves(&launch.argv);
+        let decodes_on_cpu = launch.on_cpu || kind.decodes_on_cpu(&launch.argv);
+        let on_cpu = OnCpu::new(command::asks_for_cpu(&launch.argv), decodes_on_cpu);
         Self {
-            dialect: Dialect::new(kind),
+            kind,
+            dialect: kind.program().dialect(),
             narrator: Narrator::new(server, on_cpu),
             find: FindReader::default(),
             tracebacks: [Traceback::default(), Traceback::default()],
             last_exception: None,
             downloads: Vec::new(),
             bars: Bars::default(),
+            rewritten: [false; 2],
             joined: false,
             own: crate::model::worker::is_own_worker(&launch.argv),
         }
@@ -77,17 +54,10 @@ impl Console {
 
     /// Changes over when a line can only be another program's.
     fn refine(&mut self, text: &str) {
-        let is = match self.dialect {
-            Dialect::Framepack(_) if !comfyui::is_unmistakable(text) => return,
-            Dialect::Comfyui(_) => return,
-            _ if comfyui::is_unmistakable(text) => AdapterKind::Comfyui,
-            _ if framepack::is_unmistakable(text) => AdapterKind::Framepack,
-            Dialect::Generic if text.contains("Loading pipeline components") => {
-                AdapterKind::Diffusers
-            }
-            _ => return,
-        };
-        self.dialect = Dialect::new(is);
+        if let Some(kind) = self.kind.refined_by(text) {
+            self.kind = kind;
+            self.dialect = kind.program().dialect();
+        }
     }
 
     fn text(&mut self, text: &str, stream: Stream) {
@@ -118,54 +88,37 @@ impl Console {
     fn said(&mut self, text: &str) {
         self.refine(text);
         let n = &mut self.narrator;
-        let known = match &mut self.dialect {
-            Dialect::Framepack(f) => f.line(text, n),
-            Dialect::Comfyui(c) => c.line(text, n),
-            Dialect::Diffusers | Dialect::Generic => scripts::line(text, n),
-        };
-        if known {
+        if self.dialect.line(text, n) {
             return;
         }
         let before = n.job;
-        wording::line(text, !matches!(self.dialect, Dialect::Generic), n);
-        // A server of unknown make ends its job with the result.
-        let plain = matches!(self.dialect, Dialect::Diffusers | Dialect::Generic);
-        if plain && n.server && before == Job::InFlight && n.phase() == Phase::Save {
-            n.done();
-        }
+        wording::line(text, self.dialect.knows_steps(), n);
+        self.dialect.after_common_words(before, n);
     }
 
     fn exception(&mut self, e: &Exception) {
         if !e.in_request {
             self.last_exception = Some(e.text.clone());
         }
-        let n = &mut self.narrator;
-        // ComfyUI says itself which exception ended a job; a script goes on or exits.
-        match &mut self.dialect {
-            Dialect::Framepack(f) => f.exception(e, n),
-            // a server whose jobs are its requests: the request failed, so did the job
-            Dialect::Diffusers | Dialect::Generic if n.server && fails(e, n.in_flight()) => {
-                if e.is_interrupt() {
-                    n.wait();
-                } else {
-                    n.fail(Some(&e.text));
-                }
-            }
-            Dialect::Comfyui(_) | Dialect::Diffusers | Dialect::Generic => {}
-        }
+        self.dialect.exception(e, &mut self.narrator);
     }
 
-    fn bar(&mut self, bar: &Bar) {
+    /// `closed`: its loop was left before it was full.
+    fn bar(&mut self, bar: &Bar, closed: bool) {
         if bar.desc.is_some() {
             let desc = bar.desc.clone().unwrap_or_default();
             self.refine(&desc);
         }
-        let kind = wording::classify(bar);
+        let own = self.dialect.kind_of(bar, &self.narrator);
+        let kind = own.unwrap_or_else(|| wording::classify(bar));
         if self.bars.turn(bar) == Turn::Repainted {
             let sampling = matches!(kind, BarKind::Sampling { said } if self.samples(bar, said));
             // steps of no job: an error that ended one is not survived by a repaint
             let sampling = sampling && self.narrator.reads_steps();
             self.narrator.progress(bar, sampling);
+            if sampling && closed {
+                self.dialect.bar_closed(&mut self.narrator);
+            }
             return;
         }
         if kind != BarKind::Of(Phase::Download) {
@@ -176,16 +129,21 @@ impl Console {
             BarKind::Sampling { said } => self.sampling(bar, said),
             BarKind::Of(Phase::Download) => self.download(bar),
             BarKind::Of(Phase::ModelLoad) if wording::names_file(bar) => self.file(bar),
+            BarKind::Weights => {
+                self.dialect.weights(bar, &mut self.narrator);
+                self.file(bar);
+            }
             BarKind::Of(phase) => {
-                if matches!(self.dialect, Dialect::Diffusers | Dialect::Generic) {
-                    scripts::step(bar, phase, &mut self.narrator);
-                }
+                self.dialect.step(bar, phase, &mut self.narrator);
                 self.narrator.progress(bar, false);
                 self.narrator.enter(wording::follows(bar, phase));
             }
             BarKind::Other => {
                 self.narrator.progress(bar, false);
-                scripts::total(bar, &mut self.narrator);
+                if bar.counts_steps() && !wording::counts_a_chore(bar) {
+                    unknown_bar(bar, &mut self.narrator);
+                }
+                total(bar, &mut self.narrator);
             }
         }
     }
@@ -193,7 +151,7 @@ impl Console {
     /// Whether a bar counts steps of denoising. A program that we know nothing about may
     /// count anything, unless it serves.
     fn samples(&self, bar: &Bar, said: bool) -> bool {
-        let known = self.narrator.server || !matches!(self.dialect, Dialect::Generic);
+        let known = self.narrator.server || self.dialect.knows_steps();
         said || (known && bar.counts_steps())
     }
 
@@ -210,12 +168,7 @@ impl Console {
         if !said && (within || !bar.counts_steps()) {
             return;
         }
-        match &mut self.dialect {
-            Dialect::Framepack(f) => f.bar(bar, n),
-            Dialect::Comfyui(c) => c.bar(bar, n),
-            Dialect::Generic if !sampling => scripts::unnamed_bar(bar, n),
-            Dialect::Diffusers | Dialect::Generic => scripts::bar(bar, n),
-        }
+        self.dialect.bar(bar, sampling, n);
     }
 
     /// A bar over the parts of a file that is read. Once it is full, what follows is not
@@ -245,12 +198,6 @@ impl Console {
             n.enter(Phase::ModelLoad);
         }
     }
-}
-
-/// Whether an exception that a server of unknown make printed ended its job: not what its
-/// own code stumbled over, nor an extension beside the job.
-const fn fails(e: &Exception, in_flight: bool) -> bool {
-    in_flight && !e.by_server && (e.in_request || !e.aside)
 }
 
 /// The reason in the last line of our own worker, in whichever of its two programs it is.
@@ -293,10 +240,17 @@ impl Adapter for Console {
             self.narrator.find(mark);
         }
         let text = wording::without_prefix(&line.text);
+        // a bar ends its line when its loop is left; one that goes on is rewritten
+        let stream = usize::from(line.stream == Stream::Stderr);
+        let ended = std::mem::replace(&mut self.rewritten[stream], line.bar) && !line.bar;
         if let Some(bar) = tqdm::parse(text) {
-            self.bar(&bar);
+            let closed = ended && !bar.complete();
+            self.bar(&bar, closed);
+            if closed {
+                self.narrator.close_bar();
+            }
         } else if let Some(bar) = tqdm::parse_step(text) {
-            self.bar(&bar);
+            self.bar(&bar, false);
         } else {
             self.text(text, line.stream);
         }
@@ -326,14 +280,15 @@ impl Adapter for Console {
         if success {
             n.done();
         } else {
-            n.fail_at_exit(self.last_exception.as_deref());
+            let last = self.last_exception.as_deref();
+            n.fail_at_exit(last.or_else(|| self.dialect.last_error()));
         }
         n.server = false;
         self.narrator.take()
     }
 
     fn kind(&self) -> AdapterKind {
-        self.dialect.kind()
+        self.kind
     }
 
     fn is_server(&self) -> bool {
@@ -367,6 +322,38 @@ mod tests {
             Event::Job(JobChange::Failed { why }) => why.clone(),
             _ => None,
         })
+    }
+
+    /// Whether each state of a bar that these bytes show was closed.
+    fn closed(said: &str) -> Vec<bool> {
+        let launch = LaunchInfo {
+            argv: ["python", "a.py"].map(str::to_owned).to_vec(),
+            on_cpu: false,
+        };
+        let mut console = Console::new(AdapterKind::Generic, &launch);
+        console.start();
+        let (mut lines, mut splitter) = (Vec::new(), LineSplitter::new(1, Stream::Stderr));
+        splitter.feed(said.as_bytes(), Instant::now(), &mut lines);
+        splitter.flush(&mut lines);
+        let events = lines.iter().flat_map(|line| console.feed(line));
+        let bars = events.filter_map(|event| match event {
+            Event::Progress(p) => Some(p.closed),
+            _ => None,
+        });
+        bars.collect()
+    }
+
+    #[test]
+    fn a_bar_that_ends_its_line_before_it_is_full_was_closed() {
+        let state = |n| format!("\r {n}%|##  | {n}/20 [00:02<00:03, 5.00it/s]");
+        let left = [state(3), state(4), state(4), "\ncancelled\n".to_owned()].concat();
+        assert_eq!(closed(&left), [false, false, true]);
+        let full = [state(3), state(20), "\n".to_owned()].concat();
+        assert_eq!(closed(&full), [false, false]);
+        // a file of lines: no state is rewritten
+        let lines = left.replace('\r', "\n");
+        assert_eq!(closed(&lines), [false; 3]);
+        assert_eq!(closed(&[state(3), state(4)].concat()), [false, false]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Console lines into phase, progress and *job in flight or not*.
 //!
-//! An adapter knows the wording of one family of programs ([`AdapterKind`]). It starts
-//! with what the command line suggests and changes over when the console says clearly
+//! An adapter knows the wording of one program or family ([`AdapterKind`]; one file each in
+//! `program/`). It starts with what the command line suggests and changes over when the console says clearly
 //! that it is another family. All adapters are pure: no clock, no I/O.
 //!
 //! A job is in flight only after a positive sign of it, for a program that shows none may be
@@ -11,96 +11,26 @@
 //! begin and end one. A state of a bar that was painted before is no sign (`bars.rs`).
 
 mod bars;
-mod comfyui;
+mod command;
 mod console;
-mod detect;
-mod framepack;
 mod narrator;
-mod scripts;
+mod program;
 pub mod tqdm;
 mod traceback;
 mod wording;
 
-use std::fmt;
-use std::str::FromStr;
+pub use program::{AdapterKind, AfterRestart, UnknownAdapter, queue_waits_for_user, title_of};
 
 use crate::model::{Event, Line};
 
-/// A family of programs whose console we know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AdapterKind {
-    /// FramePack, its F1 variant and forks that keep its lines.
-    Framepack,
-    /// ComfyUI with any node packs.
-    Comfyui,
-    /// A Python program with tqdm bars, as diffusers pipelines print them.
-    Diffusers,
-    /// Anything else.
-    Generic,
-}
-
-impl AdapterKind {
-    /// Every kind.
-    pub const ALL: &'static [Self] = &[
-        Self::Framepack,
-        Self::Comfyui,
-        Self::Diffusers,
-        Self::Generic,
-    ];
-
-    /// The word for it in profiles, events and on screen.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Framepack => "framepack",
-            Self::Comfyui => "comfyui",
-            Self::Diffusers => "diffusers",
-            Self::Generic => "generic",
-        }
-    }
-
-    /// The kind that a command line suggests. `cwd` is the folder it will run in;
-    /// `names_in` lists a folder, and gives an empty list where it cannot be read.
-    pub fn detect(argv: &[String], cwd: &str, names_in: impl Fn(&str) -> Vec<String>) -> Self {
-        detect::kind(argv, cwd, names_in)
-    }
-
-    /// The kind that the lines of a console show, where nothing else is known.
-    pub fn detect_lines<'a>(lines: impl Iterator<Item = &'a str>) -> Self {
-        detect::kind_of_lines(lines)
-    }
-}
-
-impl fmt::Display for AdapterKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 /// The script or module of a Python command line, with its path.
 pub fn script(argv: &[String]) -> Option<&str> {
-    detect::script(argv)
+    command::script(argv)
 }
 
 /// Whether the text of a script imports diffusers by itself.
 pub fn imports_diffusers(text: &str) -> bool {
-    detect::imports_diffusers(text)
-}
-
-/// A word that names no adapter.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown adapter `{0}`; known are framepack, comfyui, diffusers, generic")]
-pub struct UnknownAdapter(pub String);
-
-impl FromStr for AdapterKind {
-    type Err = UnknownAdapter;
-
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|k| k.as_str() == s)
-            .ok_or_else(|| UnknownAdapter(s.to_owned()))
-    }
+    command::imports_diffusers(text)
 }
 
 /// What an adapter is told about the launch.
@@ -141,18 +71,4 @@ pub trait Adapter {
 /// An adapter for one attempt.
 pub fn new(kind: AdapterKind, launch: &LaunchInfo) -> Box<dyn Adapter + Send> {
     Box::new(console::Console::new(kind, launch))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_round_trip() {
-        for k in AdapterKind::ALL {
-            assert_eq!(k.to_string().parse(), Ok(*k));
-        }
-        let e = "ComfyUI".parse::<AdapterKind>().unwrap_err();
-        assert!(e.to_string().contains("comfyui"));
-    }
 }

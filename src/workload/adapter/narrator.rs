@@ -270,7 +270,19 @@ impl Narrator {
             total: bar.total,
             seconds_per_step: bar.seconds_per_step,
             sampling,
+            closed: false,
         }));
+    }
+
+    /// The bar that the line at hand shows was closed before it was full.
+    pub(super) fn close_bar(&mut self) {
+        let bars = self.out.iter_mut().filter_map(|event| match event {
+            Event::Progress(p) => Some(p),
+            _ => None,
+        });
+        for bar in bars {
+            bar.closed = true;
+        }
     }
 
     pub(super) fn find(&mut self, mark: FindMark) {

@@ -78,10 +78,10 @@ static COUNTER: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// A bar drawn with `=` or `#`: `|=====>    | 5/20 - 1.23s/it`.
+/// A bar drawn with `=` or `#`: `|=====>    | 5/20 - 1.23s/it`, `|####  | 5/20 - 1.31GB/s`.
 static DRAWN: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?:^|\s)[|\[][=>\#\-. \u{2588}]+[|\]]\s*(?P<done>\d+)\s*/\s*(?P<total>\d+)(?:\s*-\s*(?P<rate>[\d.]+\s*(?:s/it|it/s)))?",
+        r"(?:^|\s)[|\[][=>\#\-. \u{2588}]+[|\]]\s*(?P<done>\d+)\s*/\s*(?P<total>\d+)(?:\s*-\s*(?P<rate>[\d.]+\s*(?:s/it|it/s|[kKMGT]?B/s)))?",
     )
 });
 
@@ -176,7 +176,8 @@ pub fn parse(text: &str) -> Option<Bar> {
     if text.contains(']') && text.contains("/s") {
         return COUNTER.captures(text).as_ref().and_then(bar);
     }
-    if text.contains('/') && (text.contains("s/it") || text.contains("it/s")) {
+    let rate = ["s/it", "it/s", "B/s"];
+    if text.contains('/') && rate.iter().any(|r| text.contains(r)) {
         return DRAWN.captures(text).as_ref().and_then(bar);
     }
     None

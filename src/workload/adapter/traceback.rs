@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::model::exception;
 use crate::workload::pattern;
 
 /// Lines after which a traceback without an end is given up.
@@ -19,6 +20,8 @@ const REQUEST_FRAMES: &[&str] = &[
     "websockets/",
     "gradio/routes",
     "gradio/queueing",
+    "/socketserver.py",
+    "/http/server.py",
 ];
 
 /// Files whose frames mean that something beside the job failed.
@@ -50,8 +53,12 @@ pub(super) struct Exception {
 impl Exception {
     /// Whether a user's own wish to end the job shows up as this exception.
     pub(super) fn is_interrupt(&self) -> bool {
-        self.text.starts_with("KeyboardInterrupt")
-            || self.text.contains("InterruptProcessingException")
+        exception::is_interrupt(&self.text) || self.text.contains("InterruptProcessingException")
+    }
+
+    /// Whether a client has closed its connection before the answer: no fault of the job.
+    pub(super) fn is_client_gone(&self) -> bool {
+        exception::is_client_gone(&self.text)
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) enum BarKind {
     Sampling { said: bool },
     /// Anything with a phase of its own.
     Of(Phase),
+    /// Tensors of weights that are read.
+    Weights,
     /// Cannot be told.
     Other,
 }
@@ -85,6 +87,17 @@ pub(super) fn classify(bar: &Bar) -> BarKind {
         }
     }
     BarKind::Other
+}
+
+static CHORE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:upload|copy|sync|install|extract|unpack|unzip|scan|check|verif|hash|import|clean|delet|remov|collect|compil|convert|tokeniz|archiv|mapping|map\b|resolv|index)",
+    )
+});
+
+/// Whether the name of a bar says that it counts work beside a generation.
+pub(super) fn counts_a_chore(bar: &Bar) -> bool {
+    bar.desc.as_deref().is_some_and(|d| CHORE.is_match(d))
 }
 
 /// Whether the bar is named after a file.

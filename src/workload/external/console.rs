@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::ChildEvent;
-use crate::model::{Line, Stream};
+use crate::model::Stream;
 use crate::workload::lines::LineSplitter;
-use crate::workload::rate::{self, RateLimit};
+use crate::workload::rate::{self, Piece, RateLimit};
 
 /// Unfinished text is passed on after this time without a further byte.
 const PENDING: Duration = Duration::from_millis(300);
@@ -63,7 +63,7 @@ impl Tap {
     }
 
     /// Takes `n` bytes of the chunk, or the end of the stream.
-    fn take(&mut self, n: usize, out: &mut Vec<Line>) {
+    fn take(&mut self, n: usize, out: &mut Vec<Piece>) {
         let now = Instant::now();
         let mut lines = Vec::new();
         if n == 0 {
@@ -89,7 +89,7 @@ impl Tap {
             .min()
     }
 
-    fn flush_due(&mut self, now: Instant, out: &mut Vec<Line>) {
+    fn flush_due(&mut self, now: Instant, out: &mut Vec<Piece>) {
         if self
             .splitter
             .pending_since()
@@ -148,7 +148,7 @@ impl Console {
         };
         let mut own = Vec::new();
         tap.take(n, &mut own);
-        if own.iter().any(|l| !l.bar) {
+        if own.iter().any(|p| !p.is_bar()) {
             // A bar that was held back was drawn before these lines.
             other.limit.flush(&mut lines);
         }
@@ -176,20 +176,17 @@ impl Console {
         self.tell_dropped(false);
     }
 
-    fn pass(&mut self, lines: Vec<Line>) {
-        for line in lines {
-            let keep = if rate::matters(&line.text) {
-                RESERVED_REPORTS
-            } else {
-                RESERVED
+    fn pass(&mut self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            let keep = match &piece {
+                Piece::Line(line) if rate::matters(&line.text) => RESERVED_REPORTS,
+                _ => RESERVED,
             };
-            if self.sender.capacity() <= keep
-                || self.sender.try_send(ChildEvent::Line(line)).is_err()
-            {
-                self.dropped += 1;
+            let lines = piece.lines();
+            if self.sender.capacity() <= keep || self.sender.try_send(event(piece)).is_err() {
+                self.dropped += lines;
             }
         }
-        self.dropped += self.stdout.limit.take_dropped() + self.stderr.limit.take_dropped();
         self.tell_dropped(false);
     }
 
@@ -234,11 +231,18 @@ impl Console {
             }
             tap.limit.end(&mut lines);
         }
-        self.dropped += self.stdout.limit.take_dropped() + self.stderr.limit.take_dropped();
         self.tell_dropped(true);
         // What a program says last is worth waiting for the reader.
-        for line in lines {
-            self.send(ChildEvent::Line(line)).await;
+        for piece in lines {
+            self.send(event(piece)).await;
         }
+    }
+}
+
+/// The words about a piece.
+fn event(piece: Piece) -> ChildEvent {
+    match piece {
+        Piece::Line(line) => ChildEvent::Line(line),
+        Piece::Flood(flood) => ChildEvent::Flood(flood),
     }
 }

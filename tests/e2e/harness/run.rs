@@ -269,7 +269,7 @@ impl<'a> Running<'a> {
             digest(&self.events())
         );
         let status = self.child.wait().unwrap();
-        assert_none_left(self.home, Duration::from_secs(5));
+        assert_none_left(self.home);
         let foreign = self.stdout.take().unwrap().join().unwrap();
         let stderr = self.stderr.take().unwrap().join().unwrap();
         for word in ["panicked at", "stack backtrace", "RUST_BACKTRACE"] {
@@ -323,7 +323,8 @@ impl Finished {
         assert_eq!(
             self.status.code(),
             Some(code.into()),
-            "exit code; stderr:\n{}{}",
+            "exit {:?} instead of {code}; stderr:\n{}{}",
+            self.status,
             self.stderr,
             digest(&self.events)
         );

@@ -17,7 +17,8 @@ COMBOS = {"with-agent,with-card": (True, True), "no-agent,with-card": (False, Tr
 def parser(description, out):
     p = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", default=os.environ.get("FPT_BIN", str(ROOT / "target" / "debug" / "framepack-tui")))
-    p.add_argument("--python", default=str(ROOT / ".venv" / "bin" / "python"), help="interpreter of the workloads")
+    # absolute, since each cell runs in a folder of its own
+    p.add_argument("--python", type=os.path.abspath, default=str(ROOT / ".venv" / "bin" / "python"), help="interpreter of the workloads")
     p.add_argument("--out", default=out, help="folder for results and streams")
     p.add_argument("--jobs", "-n", type=int, default=6, help="cells at once")
     p.add_argument("--only", action="append", default=[], metavar="TEXT", help="cells whose name contains TEXT (may be repeated)")

@@ -449,5 +449,71 @@ def stopped_by_a_debugger():
     generations.wan("--steps", "400", "--step-seconds", "0.5")
 
 
+#: Steps before those that hang.
+DONE, STEPS = 9, 30
+
+
+def steps_of(bar):
+    for _ in range(DONE):
+        use_cpu(0.3)
+        bar.update(1)
+
+
+@behaviour
+def job_thread_that_died():
+    """The thread of the steps leaves without a word in the middle of its bar; the main thread asks each 0.3 s for its result."""
+    from tqdm import tqdm
+    bar, results = tqdm(total=STEPS, desc="Sampling"), []
+
+    def job():
+        steps_of(bar)
+        note("hang-began")
+        sys.exit()
+    threading.Thread(target=job).start()
+    while not results:
+        time.sleep(0.3)
+
+
+def encoder_server(port_to):
+    """Answers one request, and waits for ever in the second."""
+    answered = []
+
+    class Encoder(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            if answered:
+                threading.Event().wait()
+            answered.append(True)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            """Silent."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Encoder)
+    port_to.send(server.server_port)
+    server.serve_forever()
+
+
+@behaviour
+def encoder_server_of_its_own():
+    """The job asks an encoder that it started as a server of its own; that one hangs in its second request."""
+    import http.client
+    from tqdm import tqdm
+    mine, its = multiprocessing.Pipe()
+    multiprocessing.get_context("fork").Process(target=encoder_server, args=(its,), daemon=True).start()
+    port = mine.recv()
+
+    def ask():
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("GET", "/encode")
+        connection.getresponse().read()
+    ask()
+    bar = tqdm(total=STEPS, desc="Sampling")
+    steps_of(bar)
+    note("hang-began")
+    ask()
+    bar.close()
+
+
 if __name__ == "__main__":
     common.run_named(BEHAVIOURS, "hanging program")

@@ -414,6 +414,47 @@ def server_after_a_job():
     finish()
 
 
+def cancelled_job():
+    """What a job leaves behind that its user cancelled at a third: a bar that is closed by the way out of the loop."""
+    from tqdm import tqdm
+    try:
+        for n in tqdm(range(30), desc="Sampling"):
+            use_cpu(0.3)
+            if n == 10:
+                raise InterruptedError("cancelled by the user")
+    except InterruptedError as e:
+        print(e, flush=True)
+
+
+@behaviour
+def page_whose_job_was_cancelled():
+    """A page: its worker was cancelled in the middle of a bar, and waits for the next order."""
+    import queue
+    orders = queue.Queue()
+
+    def work():
+        while orders.get():
+            cancelled_job()
+    threading.Thread(target=work, daemon=True).start()
+    orders.put("a cat")
+    serve_in_main_thread()
+    finish()
+
+
+@behaviour
+def asyncio_server_whose_job_was_cancelled():
+    """The same with an event loop that runs its jobs in an executor."""
+    import asyncio
+
+    async def serve():
+        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        await asyncio.get_running_loop().run_in_executor(None, cancelled_job)
+        await asyncio.sleep(SECONDS)
+        server.close()
+    asyncio.run(serve())
+    finish()
+
+
 def work_on_queue(jobs, results):
     while jobs.get() is not None:
         small_job()

@@ -10,6 +10,8 @@ The first line of a connection selects the behaviour.
          `swallow`             everything is read
          `echo RATE`           100-byte messages, RATE a second, each way
 `peer.py scrape PORTFILE EACH [PATH]`: a client outside the tree that asks http://127.0.0.1:PORT/PATH each EACH seconds.
+`peer.py order PORTFILE`: a user outside the tree who waits for the answer to GET /generate.
+`peer.py cancel PORTFILE`: a user outside the tree: GET /generate, then GET /progress until six steps are done, then GET /interrupt.
 `peer.py trace PIDFILE`: attaches to the process with ptrace and stops it, as a debugger does, after its file `hang-began`.
 """
 import ctypes
@@ -103,6 +105,23 @@ def scrape(port_file, each, path="metrics"):
         time.sleep(float(each))
 
 
+def order(port_file):
+    urllib.request.urlopen("http://127.0.0.1:%d/generate" % wait_for_file(port_file)).read()
+
+
+def cancel(port_file):
+    port = wait_for_file(port_file)
+
+    def ask(path):
+        return urllib.request.urlopen("http://127.0.0.1:%d/%s" % (port, path), timeout=300).read()
+    clip = threading.Thread(target=ask, args=("generate",))
+    clip.start()
+    while int(ask("progress")) < 6:
+        time.sleep(0.5)
+    ask("interrupt")
+    clip.join()
+
+
 def trace(pid_file):
     """PTRACE_ATTACH stops the process; it stays stopped while this process lives."""
     pid = wait_for_file(pid_file)
@@ -120,4 +139,4 @@ def trace(pid_file):
 
 
 if __name__ == "__main__":
-    {"serve": serve, "scrape": scrape, "trace": trace}[sys.argv[1]](*sys.argv[2:])
+    {"serve": serve, "scrape": scrape, "order": order, "cancel": cancel, "trace": trace}[sys.argv[1]](*sys.argv[2:])

@@ -2,27 +2,25 @@
 import atexit
 import os
 import sys
+import time
 
-from . import PROTOCOL, VERSION, compiled, holder, hooks, stacks
+from . import PROTOCOL, VERSION, compiled, holder, hooks, programs, stacks
 from .config import config
 from .state import link, state
 from .wire import said
 
-#: Each registers its hooks when imported, and that only when the program asks for one of these packages; one
-#: that fails to costs only its own part. A later one wraps the earlier: a section that is handed back counts as
-#: one, and latents are kept before anything is moved for their decode.
+#: Loaded with bars alone, which programs without a model have as well.
 PROGRESS = ("tqdm",)
-PACKAGES = ("torch", "diffusers", "diffusers_helper", "transformers", "accelerate", "comfy", "execution", "nodes", "server",
-            "latent_preview", "torchvision", "gradio", "imageio", "av", "hy3dgen", "modules")
-PARTS = ("phases", "sections", "steps", "framepack", "comfy", "diffusers_hooks", "conv", "memory", "vault", "decoders", "jobs", "studio",
-         "placement", "preflight")
+PACKAGES = programs.packages()
+PARTS = programs.parts()
 
 
 def start():
     """See `fpt_agent.start`."""
     stacks.arm(config.stacks_file)
     link.greeting = greeting
-    link.heartbeat, link.urgent, link.look = beat, stacks.changed, holder.watch.look
+    link.heartbeat, link.urgent = beat, stacks.changed
+    link.looks.append(holder.watch.look)
     link.commands.update(
         stacks=stacks.command, snapshot=lambda _: now(), interrupt=stacks.interrupt,
         stop_after_step=stacks.stop_after_step,
@@ -40,7 +38,7 @@ def start():
 
 
 def load(*parts):
-    """Imports the parts; a second time it does nothing."""
+    """Imports the parts, each of which registers its hooks; a second time it does nothing. One that fails to costs only its own."""
     for part in parts:
         try:
             __import__(__package__ + "." + part)
@@ -91,6 +89,8 @@ def now():
 
 def goodbye():
     """The last word of a process that ends by itself. What the program has put in the place of torch may answer with anything."""
+    for look in link.looks:
+        hooks.fenced("goodbye", look, time.monotonic())
     beat = hooks.fenced("goodbye", now)
     if beat is not None:
         link.send("beat", **beat)  # the last counts

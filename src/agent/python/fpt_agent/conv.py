@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from . import calls, errors
+from . import calls, databases, errors
 from .config import TIERS, config
 from .hooks import on, wrap as wrap_in
 from .plans import Plan, desk
@@ -352,7 +352,8 @@ def builtin(torch, op, native, wrapper):
 def torch(module):
     """Says which torch it is and puts the wrappers in."""
     version = module.version
-    link.send("torch", version=str(module.__version__), hip=version.hip, cuda=version.cuda)
+    found = databases.of_loaded() if version.hip else None
+    link.send("torch", version=str(module.__version__), hip=version.hip, cuda=version.cuda, find_dbs=found)
     if MODE == "off":
         return
     from .remember import Memory

@@ -1,8 +1,7 @@
-"""A server's jobs are kept, so that they can be sent again after a restart.
+"""A job of FramePack's page is kept, so that it can be sent again after a restart.
 
-FramePack: the thirteen inputs of the page that start a job, as `job.RUN.ID.json` beside `job.RUN.ID.png`; removed when
-the job has ended or the user has stopped it. ComfyUI: the graphs that wait and run, as `queue.RUN.ATTEMPT.json`;
-removed when none is left. Forms: docs/agent.md, *The vault*.
+The thirteen inputs of the page that start it, as `job.RUN.ID.json` beside `job.RUN.ID.png`; removed when the job has ended or the
+user has stopped it. Forms: docs/agent.md, *The vault*.
 """
 import json
 import os
@@ -17,8 +16,6 @@ from .hooks import fenced, on, wrap
 from .state import state
 
 VERSION = 1
-#: Parts of ComfyUI's extra data that are nobody's business.
-SECRET = ("api_key", "auth_token", "password", "secret")
 
 
 def picture(pixels):
@@ -175,56 +172,5 @@ def stop_all():
         job.stop()
 
 
-def body(item):
-    """The form in which `POST /prompt` takes a queued item of ComfyUI, without its user's keys."""
-    number, prompt_id, graph, extra = item[:4]
-    extra = {k: v for k, v in dict(extra or {}).items() if not any(word in k.lower() for word in SECRET)}
-    told = {"prompt": graph, "prompt_id": prompt_id, "extra_data": extra}
-    if extra.get("client_id"):
-        told["client_id"] = extra["client_id"]
-    return {"prompt_id": prompt_id, "number": number, "body": told}
-
-
-def queue(waiting):
-    """Writes what waits and runs in ComfyUI's queue."""
-    name = "queue.%s.%s.json" % (files.store.run, files.plain(config.attempt))
-    with waiting.mutex:  # to the end: of two changes at once the later one must be the one that is written last
-        items = [("running", item) for item in waiting.currently_running.values()]
-        items += [("queued", item) for item in sorted(waiting.queue, key=lambda item: item[0])]
-        if not items:
-            files.store.forget(name)
-            return
-        entry = {"version": VERSION, "program": "comfyui", "run": config.run, "attempt": config.attempt, "pid": os.getpid(),
-                 "time": round(time.time(), 3), "items": [dict(body(item), state=word) for word, item in items]}
-        files.store.put(files.Task(name, [json.dumps(entry, default=str).encode("utf-8")], tells=False))
-
-
-def comfyui(module):
-    """ComfyUI's queue, after each change."""
-
-    def make(plain):
-        def changed(self, *args, **kwargs):
-            result = plain(self, *args, **kwargs)
-            fenced("PromptQueue", queue, self)
-            return result
-
-        return changed
-
-    for name in ("put", "task_done", "wipe_queue", "delete_queue_item"):
-        wrap(module.PromptQueue, name, make)
-
-    def got(plain):
-        def get(self, *args, **kwargs):
-            result = plain(self, *args, **kwargs)
-            if result is not None:
-                fenced("PromptQueue", queue, self)
-            return result
-
-        return get
-
-    wrap(module.PromptQueue, "get", got)
-
-
 if files.store is not None:
     on("diffusers_helper.thread_utils")(framepack)
-    on("execution")(comfyui)

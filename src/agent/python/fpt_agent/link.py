@@ -63,7 +63,7 @@ class Link:
         self.path, self.scale = path, scale
         self.commands = {}
         self.heartbeat = self.urgent = None  # `urgent()`: a heartbeat must not wait for its time
-        self.look = None  # called some ten times a second, with the time
+        self.looks = []  # called some ten times a second, with the time
         self.greeting = None
         self._fresh()
 
@@ -176,10 +176,13 @@ class Link:
             time.sleep(0.002)
 
     def _run(self):
-        beat = lost = 0.0
+        beat = lost = looked = 0.0
         while True:
             try:
                 now = time.monotonic()
+                if now - looked >= BEAT_S:
+                    looked = now
+                    self._leave_if_deserted()
                 if self.sock is None and now - lost >= RETRY_S:
                     lost = now
                     try:
@@ -192,12 +195,20 @@ class Link:
                     self._put("beat", self.heartbeat())
                 self._settle()
                 self._write()
-                if self.look is not None and self.sock is not None:
-                    self.look(now)
+                if self.sock is not None:
+                    for look in self.looks:
+                        look(now)
                 self._wait()
                 threads.unlist()
             except Exception:  # nothing here may end the thread
                 time.sleep(0.2)
+
+    def _leave_if_deserted(self):
+        try:
+            threads.leave_if_deserted()
+        except threads.Deserted:
+            self.flush(0.3)
+            raise
 
     def _connect(self, seconds):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -16,14 +16,19 @@ def records(stacks_file):
     state = os.environ.get("XDG_STATE_HOME") or ""
     if not os.path.isabs(state):
         state = os.path.expanduser("~/.local/state")
-    found.append(os.path.join(state, "framepack-tui", "runs"))
-    temporary = os.path.join(os.environ.get("TMPDIR") or "/tmp", "framepack-tui-%d" % os.geteuid(), "runs")
-    try:
-        if os.stat(temporary).st_uid == os.geteuid():  # anybody may make a folder there
-            found.append(temporary)
-    except OSError:
-        return found
+    temporary = os.path.join(os.environ.get("TMPDIR") or "/tmp", "framepack-tui-%d" % os.geteuid())
+    # anybody may have made a folder there
+    found += [os.path.join(folder, "runs") for folder in (os.path.join(state, "framepack-tui"), temporary) if private(folder)]
     return found
+
+
+def private(folder):
+    """The folder and the one with the runs in it are ours, and nobody else may write to them."""
+    try:
+        about = [os.stat(path) for path in (folder, os.path.join(folder, "runs"))]
+    except OSError:
+        return False
+    return all(seen.st_uid == os.geteuid() and not seen.st_mode & 0o022 for seen in about)
 
 
 def held(folder):

@@ -3,8 +3,10 @@
 What belongs to one program is in framepack.py, comfy.py and diffusers_hooks.py.
 """
 import os
+import sys
 import threading
 
+from . import request
 from .holder import threads
 from .hooks import around, fenced, on
 from .state import link, state
@@ -17,12 +19,16 @@ _server = False
 own_decoder = False
 #: Called without arguments before the first phase of each job.
 before_job = []
+#: Jobs whose pipeline has returned and whose request goes on. A job is taken out by one call of `pop`, and so ends once.
+_open = {}
 
 
 def serving(_result=None, *_):
     """A server is up: nothing to do until a job comes."""
     global _server
     _server = True
+    for thread in list(_open):
+        end_request(thread)
     if not state.spans():
         state.within("idle")
 
@@ -46,7 +52,8 @@ class Job:
     """A context manager around one generation: messages `job` and, around what has no phase, `phase`.
 
     Only the outermost of a thread speaks. `failed` may be set to the text of an error that the program
-    itself has caught; `counted` holds the fields `section` and `sections`.
+    itself has caught; `counted` holds the fields `section` and `sections`. A job that has not failed ends with
+    the request that it belongs to.
     """
 
     def __init__(self, name, rest="unknown", phase="unknown"):
@@ -58,11 +65,13 @@ class Job:
         self.outer = getattr(_local, "job", None)
         if self.outer is None:
             _local.job, self.process = self, os.getpid()
+            end_request(threading.get_ident())
             self.thread = threads.begin()
+            self.request = fenced("request", request.find, sys._getframe(1))
             for look in before_job:
                 fenced("before_job", look)
             link.send("job", state="started", id=self.name, error=None)
-            self.span = state.span(self.phase, then=resting(self.rest))
+            self.span = state.span(self.phase, then=resting(self.rest) if self.request is None else self.rest)
         else:
             self.span = state.span(self.phase)
         self.span.__enter__()
@@ -72,13 +81,38 @@ class Job:
         self.span.__exit__(kind, error, trace)
         if self.outer is None:
             _local.job = None
-            threads.jobs.pop(self.thread, None)
-            if self.process != os.getpid():
-                return False  # the child of a fork ends; the job is its parent's
             text = self.failed if error is None else words(error)
-            ended = text is None or (stopped(error) if error is not None else is_stop(text))
-            link.send("job", state="ended" if ended else "failed", id=self.name, error=text)
+            if text is None and self.request is not None and self.process == os.getpid():
+                _open[self.thread] = self
+            else:
+                self.end(text is None or (stopped(error) if error is not None else is_stop(text)), text)
         return False
+
+    def end(self, well, text=None):
+        """The job is over; `text`: its error."""
+        threads.jobs.pop(self.thread, None)
+        if self.process == os.getpid():  # else the child of a fork ends; the job is its parent's
+            link.send("job", state="ended" if well else "failed", id=self.name, error=text)
+
+
+def end_request(thread):
+    """Ends the job of this thread whose request is over."""
+    job = _open.pop(thread, None)
+    if job is None:
+        return
+    job.end(True)
+    if state.phase == job.rest and not threads.phases:
+        state.within(resting(job.rest))
+
+
+def look(_now=None):
+    """Ends the jobs whose request has returned. To be called often, in any thread."""
+    for thread, job in list(_open.items()):
+        if not job.request.lasts():
+            end_request(thread)
+
+
+link.looks.append(look)
 
 
 def words(error):

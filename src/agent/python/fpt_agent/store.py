@@ -77,6 +77,7 @@ class Store:
         self.tasks = []  # those that wait, in their order
         self.undone = set()  # these, and the one that is being written
         self.bell = threads.Bell()
+        threads.bells.append(self.bell)
         self.sleeps = False  # the writer waits for a file, however long
         self.starts = [None]  # who takes it out starts the writer
         self.thread = None
@@ -146,7 +147,8 @@ class Store:
             rest = self._rest() if self.tasks else -1
             if rest:
                 self.sleeps = rest < 0
-                self.bell.wait(rest)
+                if self.bell.wait(rest) and not self.tasks:
+                    threads.leave_if_deserted()
                 continue
             self.sleeps = False
             try:

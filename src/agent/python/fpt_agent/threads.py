@@ -18,7 +18,7 @@ lock that it could wait for without an end:
 import os
 import sys
 import time
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 
 from .loaded import loaded
 
@@ -33,6 +33,10 @@ FIRST = get_ident()
 KERNEL_NAME = "fpt-agent"
 #: Ident of each of them -> its name.
 names = {}
+#: The kernel's numbers of them.
+numbers = set()
+#: Bells that a thread of ours may wait at without an end.
+bells = []
 #: Signals that a fault of the thread itself raises: blocked, they would end the process past its own handler. All others
 #: are the program's: the kernel gives a signal of the process to any thread that does not block it, so what the program
 #: blocks, to take it later or not at all, would come to ours. That goes for SIGUSR2 too (stacks.py).
@@ -40,22 +44,47 @@ FAULTS = frozenset(getattr(signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGF
                    if hasattr(signal, name))
 
 
+class Deserted(BaseException):
+    """What a thread of ours raises where the process has no other threads than ours."""
+
+
 def start(function, name):
     """Calls the function in a thread of its own, which ends with the process; the thread's ident. RuntimeError: there can
-    be none. Whatever the function raises, it is called again: nothing is printed and nothing ends the thread."""
+    be none. Whatever else than `Deserted` the function raises, it is called again: nothing is printed and nothing ends the
+    thread."""
 
     def run():
         name_for_kernel()
         names[get_ident()] = name  # here too: a handler of the program's may raise before the line below
+        numbers.add(get_native_id())
         while True:
             try:
                 function()
+            except Deserted:
+                return
             except BaseException:  # a finalizer of the program's runs in any thread and may raise SystemExit here
                 time.sleep(0.2)
 
     ident = deaf(start_new_thread, run, ())
     names[ident] = name
     return ident
+
+
+def leave_if_deserted():
+    """Raises `Deserted` where the main thread has ended by itself (`pthread_exit`) and no thread but ours is left: without
+    the agent the process would be over."""
+    me = os.getpid()
+    try:
+        with open("/proc/self/task/%d/stat" % me, "rb") as file:
+            if file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X"):
+                return
+        left = {int(number) for number in os.listdir("/proc/self/task")}
+    except (OSError, ValueError, IndexError):  # nobody can tell
+        return
+    if left <= numbers | {me}:
+        for bell in bells:
+            bell.ring()
+        raise Deserted
 
 
 def name_for_kernel():
@@ -163,7 +192,9 @@ def kernel_threads():
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=names.clear)  # the numbers may be those of the child's own threads
+    # the numbers may be those of the child's own threads
+    os.register_at_fork(after_in_child=names.clear)
+    os.register_at_fork(after_in_child=numbers.clear)
     if sys.version_info >= (3, 12):
         _quiet = Quiet()
         os.register_at_fork(before=_quiet.before, after_in_child=_quiet.after)

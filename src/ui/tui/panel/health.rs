@@ -7,7 +7,7 @@ use crate::run::snapshot::Stage;
 use crate::ui::text::number;
 use crate::ui::tui::parts::{LABEL, Parts, Row, gauge, paragraph};
 use crate::ui::tui::theme::Theme;
-use crate::ui::words::{self, Tone, health_tone};
+use crate::ui::words::{self, Tone};
 
 use super::rank;
 
@@ -25,9 +25,13 @@ pub(in crate::ui::tui) struct Room {
 /// The health word with its symbol, since when, and the verdict.
 fn head(s: &Snapshot, theme: Theme) -> Parts {
     let v = &s.verdict;
-    let tone = health_tone(v.health);
-    let word = format!("{} {}", theme.health(v.health), v.health.word());
-    let mut row = Parts::new(theme).symbol(0, tone, word).put(
+    let shown = words::health(s);
+    let word = format!("{} {}", theme.health(shown.symbol), shown.word);
+    let mut row = Parts::new(theme).symbol(0, shown.tone, word);
+    if !shown.judged {
+        return row;
+    }
+    row = row.put(
         3,
         Tone::Plain,
         format!("for {}", clock(s.now.since(s.verdict_since))),
@@ -164,7 +168,7 @@ fn next(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     let (text, tone) = match &s.verdict.next {
         Some(n) => {
             let room = columns.saturating_sub(LABEL);
-            (words::limit(n, s.now, room), Tone::Strong)
+            (words::next_limit(s, n, room), Tone::Strong)
         }
         None if !matches!(s.stage, Stage::Watching) => return Vec::new(),
         // a record tells a limit only with a verdict: that of this phase is not known
@@ -185,7 +189,7 @@ fn ending(s: &Snapshot, theme: Theme, room: Room) -> Vec<Row> {
         return Vec::new();
     };
     let columns = room.columns;
-    let tone = health_tone(s.verdict.health);
+    let tone = words::health(s).tone;
     let text = format!("exit code {code}: {sentence}");
     let mut rows = paragraph(
         theme,

@@ -12,6 +12,7 @@ use crate::ui::text::{self, ago};
 use crate::ui::tui::parts::{LABEL, Parts, Row, later};
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::{self, Tone};
+use crate::workload::adapter::queue_waits_for_user;
 
 use super::foreign::command;
 use super::rank;
@@ -59,7 +60,7 @@ const FRAMES: &str = "after the finished frames";
 /// What a restart would go on with, and what of it is there: the command starts again, and the agent hands it
 /// what the vault kept.
 fn resumes(s: &Snapshot) -> (&'static str, String) {
-    let how = if s.resend.by_itself && s.adapter == "comfyui" {
+    let how = if s.resend.by_itself && queue_waits_for_user(&s.adapter) {
         "its queue waits for your word"
     } else if s.resend.by_itself {
         "the lost job is sent again"

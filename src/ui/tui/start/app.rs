@@ -10,11 +10,12 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::ui::lobby::Lobby;
 use crate::ui::slot::Slot;
 use crate::ui::tui::keys::Key;
-use crate::ui::tui::stage::{self, After, End, Face, TuiError, TuiHandle};
+use crate::ui::tui::stage::{self, After, End, Face, Question, TuiError, TuiHandle};
 use crate::ui::tui::state::TOAST;
 use crate::ui::tui::theme::Theme;
+use crate::ui::tui::view::{Kind, kind};
 
-use super::choices::Over;
+use super::choices::{List, Over};
 use super::state::{Effect, State};
 use super::view::{View, draw};
 
@@ -147,8 +148,22 @@ impl Face for Start {
         self.options.memory.state().choices.over.typing()
     }
 
-    fn press(&mut self, key: Key, _area: Rect) -> After {
-        let effect = self.options.memory.state().press(key, &self.lobby);
+    fn question(&self) -> Option<Question> {
+        let state = self.options.memory.state();
+        let c = &state.choices;
+        (c.over == Over::Unfit).then(|| (0, c.marked[List::Profiles as usize]))
+    }
+
+    fn press(&mut self, key: Key, area: Rect) -> After {
+        let effect = {
+            let mut state = self.options.memory.state();
+            let effect = state.press(key, &self.lobby);
+            // nothing is asked or typed that cannot be seen
+            if kind(area) == Kind::Line {
+                state.choices.over = Over::Nothing;
+            }
+            effect
+        };
         self.toast_at = Instant::now();
         match effect {
             None => After::Nothing,
@@ -175,7 +190,11 @@ impl Face for Start {
             news = true;
         }
         if let Some((generation, lobby)) = self.slot.newer_than(self.generation) {
-            state.choices.news(&self.lobby, &lobby);
+            let toast = state.toast.clone();
+            state.news(&self.lobby, &lobby);
+            if state.toast != toast {
+                self.toast_at = Instant::now();
+            }
             self.generation = generation;
             self.lobby = lobby;
             news = true;

@@ -55,6 +55,8 @@ pub(super) enum Over {
     Palette,
     /// A command is being typed.
     Prompt,
+    /// Whether a profile that does not fit is meant.
+    Unfit,
 }
 
 impl Over {
@@ -64,12 +66,13 @@ impl Over {
             Self::Help => Context::Help,
             Self::Palette => Context::Palette,
             Self::Prompt => Context::Prompt,
+            Self::Unfit => Context::Unfit,
         }
     }
 
     /// Whether characters are text here.
     pub(super) const fn typing(self) -> bool {
-        !matches!(self, Self::Nothing)
+        !matches!(self, Self::Nothing | Self::Unfit)
     }
 }
 
@@ -85,9 +88,15 @@ pub(super) struct Choices {
     pub(super) typed: String,
     /// The marked line of the palette, or the first one shown of the help.
     pub(super) picked: usize,
+    /// The user marked a line of the palette or the help by hand.
+    pub(super) by_hand: bool,
+    /// The user moved the mark of the profiles; else it stays on the best match.
+    pub(super) profile_marked: bool,
     pub(super) prompt: Prompt,
     /// Id of the profile for the next command; absent: the best match.
     pub(super) profile: Option<String>,
+    /// That it does not fit is known, and it is meant all the same.
+    pub(super) unfit_is_meant: bool,
 }
 
 impl Choices {
@@ -124,9 +133,13 @@ impl Choices {
         let run = self
             .run(before)
             .and_then(|m| after.runs().iter().position(|r| r.id == m.id));
-        let profile = self
-            .shelf(before)
-            .and_then(|m| after.profiles.iter().position(|p| p.id == m.id));
+        let same = |m: &ShelfEntry| after.profiles.iter().position(|p| p.id == m.id);
+        // the list begins with the best match
+        let profile = if self.profile_marked {
+            self.shelf(before).and_then(same)
+        } else {
+            Some(0)
+        };
         for (list, place) in [
             at(List::Found, process, self.marked[0]),
             at(List::Runs, run, self.marked[1]),

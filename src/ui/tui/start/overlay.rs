@@ -5,10 +5,11 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Clear;
 
-use crate::ui::lobby::Lobby;
+use crate::ui::lobby::{self, Lobby};
 use crate::ui::text;
 use crate::ui::tui::chrome::{put, titled};
-use crate::ui::tui::keymap::Binding;
+use crate::ui::tui::keymap::{self, Binding};
+use crate::ui::tui::naming;
 use crate::ui::tui::parts::Parts;
 use crate::ui::tui::theme::Theme;
 use crate::ui::words::Tone;
@@ -24,6 +25,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) 
     match c.over {
         Over::Nothing | Over::Prompt => {}
         Over::Help | Over::Palette => list(frame, l, c, theme),
+        Over::Unfit => unfit(frame, l, c, theme),
     }
 }
 
@@ -55,12 +57,31 @@ fn centred(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme:
     put(frame, inner, lines);
 }
 
+/// Why the marked profile does not fit, and whether it is meant all the same.
+fn unfit(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
+    let Some(p) = c.shelf(l) else {
+        return;
+    };
+    let (word, why, tone) = lobby::fit(p);
+    let why = why.map_or_else(|| word.to_owned(), |why| format!("{word}: {why}"));
+    let columns = usize::from(frame.area().width.min(72)).saturating_sub(4);
+    let mut lines = vec![
+        Parts::new(theme).put(0, tone, why).line(columns),
+        Line::default(),
+    ];
+    for b in keymap::within(c.over.context()) {
+        let keys: Vec<_> = b.keys.iter().map(|k| k.name()).collect();
+        lines.push(entry(b, &keys.join(" "), l, c, theme));
+    }
+    centred(frame, &format!("Use profile {}?", p.id), lines, theme);
+}
+
 /// The keys or the commands that hold what was typed, the marked one in sight.
 fn list(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
     let list = state::listed(c);
-    let picked = c.picked.min(list.len().saturating_sub(1));
+    let marked = state::marked(&list, c);
     let rows = usize::from(frame.area().height).saturating_sub(4);
-    let first = (picked + 1).saturating_sub(rows);
+    let first = marked.map_or(0, |at| at + 1).saturating_sub(rows);
     let keys = |b: &Binding| {
         let keys: Vec<_> = b.keys.iter().map(|k| k.name()).collect();
         keys.join(" ")
@@ -71,7 +92,7 @@ fn list(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
         theme.style(Tone::Strong),
     )];
     for (at, b) in list.iter().enumerate().skip(first).take(rows) {
-        let mark = if at == picked {
+        let mark = if Some(at) == marked {
             theme.pick("▶", ">")
         } else {
             " "
@@ -83,10 +104,7 @@ fn list(frame: &mut Frame<'_>, l: &Lobby, c: &Choices, theme: Theme) {
         lines.push(entry(b, &format!("{mark} {head}"), l, c, theme));
     }
     if list.is_empty() {
-        lines.push(Line::styled(
-            "no command has these letters",
-            theme.style(Tone::Dim),
-        ));
+        lines.push(Line::styled(naming::UNKNOWN, theme.style(Tone::Dim)));
     }
     // As high as the whole list, so that the box does not jump while one types.
     let all = Choices {

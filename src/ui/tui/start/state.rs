@@ -1,8 +1,10 @@
 //! What a key makes of the start screen. Pure.
 
+use crate::profile::Fit;
 use crate::ui::lobby::{Lobby, RunState};
 use crate::ui::tui::keymap::{self, Action, Binding, Context};
 use crate::ui::tui::keys::Key;
+use crate::ui::tui::naming;
 
 use super::choices::{Choices, List, Over};
 
@@ -35,6 +37,7 @@ pub(super) fn enabled(action: Action, lobby: &Lobby, c: &Choices) -> Result<(), 
         Action::LookAt | Action::WatchIt if lobby.found().is_empty() => "nothing was found running",
         Action::OpenRun if lobby.runs().is_empty() => "no run is recorded",
         Action::ChooseProfile => match c.shelf(lobby) {
+            None if lobby.looks_for_cards() => "which profile fits is known once the card is",
             None => "there is no profile",
             Some(p) if p.broken.is_some() => "this profile cannot be used",
             Some(_) => return Ok(()),
@@ -94,7 +97,29 @@ pub(super) fn listed(c: &Choices) -> Vec<&'static Binding> {
     }
 }
 
+/// The marked line of the palette or the help.
+pub(super) fn marked(list: &[&Binding], c: &Choices) -> Option<usize> {
+    if c.by_hand {
+        return Some(c.picked.min(list.len().checked_sub(1)?));
+    }
+    naming::preselected(list, &c.typed)
+}
+
 impl State {
+    /// Takes another state of the machine.
+    pub(super) fn news(&mut self, before: &Lobby, after: &Lobby) {
+        let c = &mut self.choices;
+        c.news(before, after);
+        let chosen = after
+            .profiles
+            .iter()
+            .find(|p| Some(&p.id) == c.profile.as_ref());
+        if chosen.is_some_and(|p| p.fit == Fit::Other) && !c.unfit_is_meant {
+            let id = c.profile.take().unwrap_or_default();
+            self.toast = Some(format!("profile {id} does not fit any more: not chosen"));
+        }
+    }
+
     /// Takes a key.
     pub(super) fn press(&mut self, key: Key, lobby: &Lobby) -> Option<Effect> {
         self.toast = None;
@@ -106,6 +131,7 @@ impl State {
             } else if let (Key::Char(c), Over::Palette | Over::Help) = (key, over) {
                 self.choices.typed.push(c);
                 self.choices.picked = 0;
+                self.choices.by_hand = false;
             }
             return None;
         };
@@ -137,6 +163,12 @@ impl State {
             Action::WatchIt => self.watch_it(lobby),
             Action::OpenRun => self.open_run(lobby),
             Action::ChooseProfile => self.choose_profile(lobby),
+            Action::ConfirmProfile => {
+                self.open(Over::Nothing);
+                let id = self.choices.shelf(lobby)?.id.clone();
+                self.take_profile(id, true);
+                None
+            }
             Action::Open => match self.choices.list {
                 List::Found => self.look_at(lobby),
                 List::Runs => self.open_run(lobby),
@@ -151,8 +183,8 @@ impl State {
 
     fn run_picked(&mut self, lobby: &Lobby) -> Option<Effect> {
         let list = listed(&self.choices);
-        let Some(binding) = list.get(self.choices.picked.min(list.len().saturating_sub(1))) else {
-            self.toast = Some("no command has these letters".to_owned());
+        let Some(binding) = marked(&list, &self.choices).and_then(|at| list.get(at)) else {
+            self.toast = Some(naming::why_nothing_runs(list.len()).to_owned());
             return None;
         };
         if let Err(why) = enabled(binding.action, lobby, &self.choices) {
@@ -200,9 +232,21 @@ impl State {
             (_, List::Profiles) => lobby.profiles.len(),
         };
         let last = length.saturating_sub(1);
+        if matches!(c.over, Over::Palette | Over::Help) {
+            let at = marked(&listed(c), c);
+            c.by_hand = true;
+            // nothing was marked: the first line is
+            let Some(at) = at else {
+                c.picked = 0;
+                return;
+            };
+            c.picked = at;
+        } else if c.list == List::Profiles {
+            c.profile_marked = true;
+        }
         let at = match c.over {
             Over::Palette | Over::Help => &mut c.picked,
-            Over::Nothing | Over::Prompt => &mut c.marked[c.list as usize],
+            Over::Nothing | Over::Prompt | Over::Unfit => &mut c.marked[c.list as usize],
         };
         *at = (*at).min(last);
         *at = if down {
@@ -218,6 +262,7 @@ impl State {
         if action == Action::Erase && matches!(c.over, Over::Palette | Over::Help) {
             c.typed.pop();
             c.picked = 0;
+            c.by_hand = false;
             return true;
         }
         let p = &mut c.prompt;
@@ -240,6 +285,7 @@ impl State {
         self.choices.over = over;
         self.choices.typed.clear();
         self.choices.picked = 0;
+        self.choices.by_hand = false;
     }
 
     /// The process, or the run that supervises it.
@@ -264,15 +310,28 @@ impl State {
         Some(Effect::Follow(run.id.clone()))
     }
 
+    /// Chooses the marked profile for the next command, or none. One that does not fit the
+    /// machine asks first.
     fn choose_profile(&mut self, lobby: &Lobby) -> Option<Effect> {
-        let id = self.choices.shelf(lobby)?.id.clone();
+        let entry = self.choices.shelf(lobby)?;
+        let id = entry.id.clone();
         if self.choices.profile.as_ref() == Some(&id) {
             self.choices.profile = None;
+            self.choices.unfit_is_meant = false;
             self.toast = Some("the next command runs with the best match".to_owned());
+        } else if entry.fit == Fit::Other {
+            // the question is about this one, whatever becomes of the list meanwhile
+            self.choices.profile_marked = true;
+            self.open(Over::Unfit);
         } else {
-            self.toast = Some(format!("the next command runs with profile {id}"));
-            self.choices.profile = Some(id);
+            self.take_profile(id, false);
         }
         None
+    }
+
+    fn take_profile(&mut self, id: String, unfit_is_meant: bool) {
+        self.toast = Some(format!("the next command runs with profile {id}"));
+        self.choices.profile = Some(id);
+        self.choices.unfit_is_meant = unfit_is_meant;
     }
 }

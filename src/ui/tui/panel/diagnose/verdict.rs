@@ -41,9 +41,9 @@ fn superseded(s: &Snapshot, since: Mono) -> Option<Mono> {
 
 /// How things are now, while a moment that is gone is looked at.
 fn present(s: &Snapshot, theme: Theme, columns: usize) -> Row {
-    let health = s.verdict.health;
-    let word = format!("{} {}", theme.health(health), health.word());
-    let row = Parts::labelled(theme, "now").symbol(0, health_tone(health), word);
+    let health = words::health(s);
+    let word = format!("{} {}", theme.health(health.symbol), health.word);
+    let row = Parts::labelled(theme, "now").symbol(0, health.tone, word);
     let row = if let Some((_, code, _)) = &s.outcome {
         row.put(1, Tone::Plain, format!("exit code {code}"))
     } else {
@@ -61,9 +61,15 @@ fn earlier(s: &Snapshot) -> Option<&ShownState> {
 
 /// Health word, verdict, place, confidence, first sign, declared, duration.
 fn head(s: &Snapshot, v: &Verdict, since: Mono, theme: Theme) -> Parts {
-    let word = format!("{} {}", theme.health(v.health), v.health.word());
-    let row = Parts::new(theme).symbol(0, health_tone(v.health), word);
-    if s.is_foreign() {
+    // of a moment that is gone its own verdict is shown
+    let shown = words::health(s);
+    let (symbol, text, tone) = if is_present(s, v) {
+        (shown.symbol, shown.word, shown.tone)
+    } else {
+        (v.health, v.health.word(), health_tone(v.health))
+    };
+    let row = Parts::new(theme).symbol(0, tone, format!("{} {text}", theme.health(symbol)));
+    if s.is_foreign() || (is_present(s, v) && !shown.judged) {
         return row;
     }
     let row = row.put(1, Tone::Strong, what(v));
@@ -136,7 +142,7 @@ pub(in crate::ui::tui) fn rows(
     add("reason", Tone::Plain, &v.sentence, sentence, rank::CORE);
     if let Some((_, code, words)) = &s.outcome {
         let words = format!("exit code {code}: {words}");
-        add("end", health_tone(s.verdict.health), &words, 3, rank::CORE);
+        add("end", words::health(s).tone, &words, 3, rank::CORE);
     }
     for r in &s.trail.raised {
         add("raised", Tone::Strong, &raised(r), 1, rank::NEXT);

@@ -1,0 +1,38 @@
+//! The causes behind verdicts: what must be in a program's text, what that means, and the
+//! one instruction that cures it.
+//!
+//! A verdict says what kind of failure it was, a cause says why. The facts are data, one
+//! file a verdict in `causes/`, compiled in; `docs/causes.md` is a table of them, and
+//! `docs/decisions/0019-causes-are-data.md` says why they are written so.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `entry` | a file of causes: reading it and checking it |
+//! | `catalogue` | all of them, and which patterns a line matches |
+//! | `evidence` | what the lines of an attempt have shown so far |
+//! | `settings` | the settings in force, as far as they are known |
+//! | `printed` | the lines that tell them, and the arguments that set them |
+//! | `facts` | backend, memory, cards, container: what the text and the machine tell |
+//! | `choice` | the cause that fits a verdict, in words |
+//! | `template` | sentences with places for what was read |
+
+mod catalogue;
+mod choice;
+mod entry;
+mod evidence;
+mod facts;
+mod printed;
+mod settings;
+mod template;
+
+pub use catalogue::{Catalogue, catalogue};
+pub use choice::Explanation;
+pub use entry::{Cause, Needs, Strength};
+pub use evidence::Evidence;
+pub use facts::{Facts, Known};
+pub use settings::Setting;
+
+/// Every file in `causes/`: its name without the ending, which is the verdict, and its text.
+mod files {
+    include!(concat!(env!("OUT_DIR"), "/cause_files.rs"));
+}

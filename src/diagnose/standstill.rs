@@ -1,0 +1,265 @@
+//! A hang in a text without readings: what its own times show of it, and what to do if the
+//! program stands still where the text ends.
+
+use std::collections::BTreeMap;
+
+use crate::model::time::clock;
+use crate::model::{
+    ActionId, Backend, Finding, Health, JobChange, Phase, Remedy, Verdict, VerdictId,
+};
+
+use super::log::cite;
+use super::tail::Tail;
+use super::times::Stood;
+
+/// How sure a hang is that only the times of a log show: what is very slow looks the same.
+const CONFIDENCE: f64 = 0.6;
+
+/// Functions of a traceback within which the VAE decodes.
+const DECODERS: [&str; 7] = [
+    "decode",
+    "_decode",
+    "tiled_decode",
+    "decode_latents",
+    "decode_tiled",
+    "vae_decode",
+    "decode_first_stage",
+];
+
+/// The verdict that names a standstill.
+pub(super) const fn id(phase: Phase, searches: bool) -> VerdictId {
+    match phase {
+        _ if searches => VerdictId::FindStall,
+        Phase::Download => VerdictId::DownloadStall,
+        _ => VerdictId::SilentHang,
+    }
+}
+
+/// The verdict about a job of which nothing came for a long time, by the log's own times.
+pub(super) fn verdict(mut from: Verdict, stood: &Stood) -> Verdict {
+    from.id = id(stood.phase, stood.searches);
+    from.health = Health::Hung;
+    from.phase = stood.phase;
+    from.confidence = CONFIDENCE;
+    let span = u64::try_from(stood.for_s).map(std::time::Duration::from_secs);
+    from.sentence = format!(
+        "by the log's own times nothing came of the job for {} after line {}, and it never went on: it stood still {}, or is very slow",
+        span.map_or_else(|_| "a long time".to_owned(), clock),
+        stood.from_row,
+        place(stood.phase)
+    );
+    let cite = cite(0, stood.from_row, &stood.from);
+    from.findings = vec![Finding::of_line(from.id, &from.sentence, &cite)];
+    from
+}
+
+/// The last that the text tells.
+pub(super) fn where_it_stands(tail: &Tail) -> String {
+    if let Some(find) = &tail.find {
+        let solver = find
+            .solver
+            .as_ref()
+            .map_or_else(String::new, |s| format!(", with the solver {s}"));
+        return format!(
+            "it ends within a search of MIOpen for {}{solver}, {}",
+            find.key,
+            place(tail.phase)
+        );
+    }
+    let steps = tail.progress.as_ref().and_then(|p| {
+        let total = p.total?;
+        Some(format!(" at {} of {}", amount(p.done), amount(total)))
+    });
+    match (&tail.job, tail.phase) {
+        (Some(JobChange::Waiting), _) => "it ends with a server that waits for its user".to_owned(),
+        (Some(JobChange::Done), _) => "its last job came to its end".to_owned(),
+        (_, Phase::Unknown) => "it does not tell what the program was doing".to_owned(),
+        (_, phase) => format!("it ends {}{}", place(phase), steps.unwrap_or_default()),
+    }
+}
+
+/// A phase as the place in a sentence.
+const fn place(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Startup => "in the start of the program",
+        Phase::Idle => "with a server at rest",
+        Phase::Download => "in a download",
+        Phase::ModelLoad => "while models are loaded",
+        Phase::TextEncode => "while the prompt is encoded",
+        Phase::Sampling => "while it samples",
+        Phase::Offload => "while a model leaves the card",
+        Phase::VaeEncode => "while the VAE encodes",
+        Phase::VaeDecode => "while the VAE decodes",
+        Phase::Delight => "in the delight step",
+        Phase::Texture => "while the texture is made",
+        Phase::MeshPost => "while the mesh is reduced",
+        Phase::Save => "while the result is saved",
+        Phase::Done => "after its job",
+        Phase::Unknown => "at a place that it does not tell",
+    }
+}
+
+/// A count, or bytes where it is as large as those of a file.
+fn amount(value: f64) -> String {
+    const LARGE: f64 = 1e6;
+    if value < LARGE {
+        format!("{value:.0}")
+    } else if value < 1e9 {
+        format!("{:.0} MB", value / 1e6)
+    } else {
+        format!("{:.2} GB", value / 1e9)
+    }
+}
+
+/// What to do if it stands still there; absent: no job is at work.
+pub(super) fn advice(tail: &Tail, backend: Backend, in_force: &[ActionId]) -> Option<&'static str> {
+    if matches!(tail.job, Some(JobChange::Waiting | JobChange::Done)) {
+        return None;
+    }
+    let words = tail.words();
+    let compiles = words.iter().rev().take(3).any(|word| {
+        let text = word.text.to_ascii_lowercase();
+        text.contains("compilation is in progress") || text.contains("compiling kernels")
+    });
+    if compiles {
+        return Some(COMPILES);
+    }
+    let tiled = in_force.contains(&ActionId::TiledVae);
+    Some(match (tail.phase, backend) {
+        (Phase::VaeDecode | Phase::VaeEncode, Backend::Vulkan) if tiled => {
+            "take smaller tiles, or let the processor decode (--vae-on-cpu)"
+        }
+        (Phase::VaeDecode | Phase::VaeEncode, Backend::Vulkan) => {
+            "decode in tiles (--vae-tiling), then on the processor (--vae-on-cpu)"
+        }
+        (Phase::VaeDecode | Phase::VaeEncode, Backend::Cuda) => {
+            "decode in tiles (ComfyUI: VAE Decode (Tiled)): the card's memory is probably full"
+        }
+        (Phase::VaeDecode | Phase::VaeEncode, _) if tiled => {
+            "start with MIOPEN_FIND_MODE=FAST (on an AMD card MIOpen searches its kernels at the first decode of a size)"
+        }
+        (Phase::VaeDecode | Phase::VaeEncode, _) => {
+            "start with MIOPEN_FIND_MODE=FAST (on an AMD card MIOpen searches its kernels at the first decode of a size), then decode in tiles (ComfyUI: VAE Decode (Tiled))"
+        }
+        (Phase::Download, _) => {
+            "stop it and start it again, which resumes the download; HF_HUB_DISABLE_XET=1 takes the older way"
+        }
+        (Phase::ModelLoad | Phase::TextEncode | Phase::Offload, Backend::Hip)
+            if !in_force.contains(&ActionId::DisablePinned) =>
+        {
+            "look at `free -h` (a machine that swaps loads for very long: take a quantised model); with memory to spare start without page-locked memory (ComfyUI: --disable-pinned-memory) or with HSA_ENABLE_SDMA=0"
+        }
+        (Phase::ModelLoad | Phase::TextEncode | Phase::Offload, _) => {
+            "look at `free -h`: a machine that swaps loads for very long; take a quantised model (GGUF, fp8) or close what else uses memory"
+        }
+        (Phase::Sampling | Phase::Delight | Phase::Texture, Backend::Hip | Backend::Unknown)
+            if tail.job.is_some() =>
+        {
+            "look at the card's load (`amd-smi`, `nvidia-smi`): at 0 % for minutes restart it, on AMD with MIOPEN_FIND_MODE=FAST; `py-spy dump` shows where it waits"
+        }
+        _ if tail.find.is_some() => {
+            "start with MIOPEN_FIND_MODE=FAST: MIOpen searches its kernels at the first use of a size"
+        }
+        _ => return None,
+    })
+}
+
+/// What is done about a first use that compiles.
+const COMPILES: &str = "wait: kernels are compiled before their first use, which may take tens of minutes; the next start does not wait for them";
+
+/// A remedy that changes nothing.
+pub(super) fn nothing_but(why: String) -> Remedy {
+    Remedy {
+        action: ActionId::None,
+        tier: 0,
+        auto_restart: false,
+        env: BTreeMap::new(),
+        why,
+    }
+}
+
+/// Phases in which a job is at work; what is done if it stands still in one is known.
+pub(super) const fn is_work(phase: Phase) -> bool {
+    matches!(
+        phase,
+        Phase::VaeDecode
+            | Phase::VaeEncode
+            | Phase::Sampling
+            | Phase::TextEncode
+            | Phase::ModelLoad
+            | Phase::Offload
+            | Phase::Download
+    )
+}
+
+/// What helps a decode that stands still though the search is fast.
+const TILES: &str = "; if it stands still again, decode in tiles (ComfyUI: the node VAE Decode (Tiled); diffusers: pipe.vae.enable_tiling(); InvokeAI: force_tiled_decode; SD.Next: VAE tiling in its settings)";
+
+/// Nobody takes the next step of the ladder here, so the remedy names it too.
+pub(super) fn with_tiles(mut remedy: Remedy, phase: Phase) -> Remedy {
+    if remedy.action == ActionId::FastFind && phase == Phase::VaeDecode {
+        remedy.why.push_str(TILES);
+    }
+    remedy
+}
+
+/// The phase of a frame of a traceback: `  File "x.py", line 3, in decode`.
+pub(super) fn phase_of_frame(text: &str) -> Option<Phase> {
+    let (_, function) = text
+        .trim_start()
+        .strip_prefix("File \"")?
+        .rsplit_once(", in ")?;
+    DECODERS
+        .contains(&function.trim())
+        .then_some(Phase::VaeDecode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_names_its_phase() {
+        let frame = |name: &str| phase_of_frame(&format!("  File \"a.py\", line 3, in {name}"));
+        assert_eq!(frame("decode"), Some(Phase::VaeDecode));
+        assert_eq!(frame("__call__"), None);
+        assert_eq!(phase_of_frame("decode"), None);
+    }
+
+    #[test]
+    fn what_stands_has_its_verdict() {
+        assert_eq!(id(Phase::VaeDecode, false), VerdictId::SilentHang);
+        assert_eq!(id(Phase::VaeDecode, true), VerdictId::FindStall);
+        assert_eq!(id(Phase::Download, false), VerdictId::DownloadStall);
+    }
+
+    fn at(phase: Phase, job: JobChange) -> Tail {
+        let mut tail = Tail::default();
+        (tail.phase, tail.job) = (phase, Some(job));
+        tail
+    }
+
+    #[test]
+    fn a_job_at_work_has_a_hint_and_one_at_rest_none() {
+        let decode = at(Phase::VaeDecode, JobChange::Started);
+        let hint =
+            |backend, in_force: &[ActionId]| advice(&decode, backend, in_force).unwrap_or_default();
+        assert!(hint(Backend::Hip, &[]).contains("MIOPEN_FIND_MODE=FAST"));
+        assert!(hint(Backend::Hip, &[]).contains("tiles"));
+        assert!(!hint(Backend::Hip, &[ActionId::TiledVae]).contains("tiles"));
+        assert!(!hint(Backend::Vulkan, &[]).contains("MIOPEN"));
+        assert!(hint(Backend::Vulkan, &[]).contains("--vae-tiling"));
+        assert!(!hint(Backend::Vulkan, &[ActionId::TiledVae]).contains("--vae-tiling"));
+        let rest = at(Phase::Idle, JobChange::Waiting);
+        assert_eq!(advice(&rest, Backend::Hip, &[]), None);
+        let done = at(Phase::VaeDecode, JobChange::Done);
+        assert_eq!(advice(&done, Backend::Hip, &[]), None);
+    }
+
+    #[test]
+    fn bytes_are_told_as_such() {
+        assert_eq!(amount(20.0), "20");
+        assert_eq!(amount(619e6), "619 MB");
+        assert_eq!(amount(4.99e9), "4.99 GB");
+    }
+}
