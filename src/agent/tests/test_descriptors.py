@@ -113,8 +113,8 @@ class Descriptors(unittest.TestCase):
     def test_closed_standard_streams_stay_closed(self):
         code = """
             import os, sys, time
-            import fpt_agent.state as st, fpt_agent.stacks as k, fpt_agent.link as link
-            def there(): return [n for n in range(3) if link.identity(n) is not None]
+            import fpt_agent.state as st, fpt_agent.stacks as k, fpt_agent.descriptors as descriptors
+            def there(): return [n for n in range(3) if descriptors.identity(n) is not None]
             first = there()
             with st.link.writing: st.link._lose()
             end = time.monotonic() + 60
@@ -138,14 +138,14 @@ class Descriptors(unittest.TestCase):
     def test_no_heartbeat_takes_the_number_of_a_closed_stream(self):
         code = """
             import faulthandler, os, signal, sys, time
-            import fpt_agent.link as link, fpt_agent.stacks as k
+            import fpt_agent.descriptors as descriptors, fpt_agent.link as link, fpt_agent.stacks as k
             link.BEAT_S, beats, taken = 0.001, [], 0
             def watched(): beats.append(1); return heartbeat()
             from fpt_agent.state import link as own
             heartbeat, own.heartbeat = own.heartbeat, watched
             end = time.monotonic() + 60
             while len(beats) < 10 and time.monotonic() < end:
-                taken += link.identity(0) is not None
+                taken += descriptors.identity(0) is not None
             # the child's own signals, not its parent's
             signal.signal(signal.SIGUSR2, signal.SIG_DFL)
             parent = k.usable()

@@ -6,6 +6,7 @@ import time
 
 from . import PROTOCOL, VERSION, compiled, holder, hooks, programs, stacks
 from .config import config
+from .descriptors import status
 from .state import link, state
 from .wire import said
 
@@ -56,7 +57,7 @@ def problems():
 def forked():
     """In the child of a fork."""
     state.forked()
-    stacks.forked()
+    status.forked()
     link.forked()
 
 

@@ -12,6 +12,7 @@ from _thread import allocate_lock
 from itertools import count
 
 from . import threads, wire
+from .descriptors import above_standard, identity
 
 try:
     import _socket as socket  # what `socket` is made of: half the start-up time goes without its wrapping
@@ -326,27 +327,6 @@ def message(kind, fields):
     made = {"type": kind, "t": round(time.time(), 3)}
     made.update(fields)
     return made
-
-
-def identity(descriptor):
-    """Device and inode of what is behind the number; None: nothing."""
-    try:
-        about = os.fstat(descriptor)
-    except OSError:
-        return None
-    return about.st_dev, about.st_ino
-
-
-def above_standard(descriptor):
-    """The descriptor under a number above 2. Where a program is started with standard input, output or errors closed, ours
-    would stand in its place, and what libraries write there would go to the supervisor."""
-    held = []
-    while descriptor <= 2:
-        held.append(descriptor)
-        descriptor = os.dup(descriptor)  # not inheritable, as all of ours
-    for number in held:
-        os.close(number)
-    return descriptor
 
 
 def let_go(sock, who):

@@ -9,7 +9,7 @@ import os
 import sys
 
 from . import threads
-from .link import above_standard, identity
+from .descriptors import high, identity, status
 from .loaded import loaded
 
 try:
@@ -50,17 +50,7 @@ class Sink:
         """Nothing waits."""
 
 
-class Status:
-    """What the kernel tells of this process, held open: a file that is opened at each heartbeat would for a moment have the
-    number of a standard stream that is closed, and who opens one then would not get it."""
-
-    descriptor = who = None
-
-
-_dump, _status = Dump(), Status()
-#: Descriptors are given out from the lowest free number on: whoever closes them all does not come to have these again
-#: before hundreds are open.
-HIGH = range(1000, 900, -1)
+_dump = Dump()
 
 
 def arm(path):
@@ -72,7 +62,7 @@ def arm(path):
             return False
         # a bare number, never closed: where the program has closed it, it may be that of a file of the program's
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        descriptor = _high(os.open(path, flags, 0o600))
+        descriptor = high(os.open(path, flags, 0o600))
         _dump.path, _dump.descriptor, _dump.who = path, descriptor, identity(descriptor)
         sink = Sink(descriptor)
         (_register or faulthandler.register)(signal.SIGUSR2, sink, all_threads=True, chain=False)
@@ -98,13 +88,6 @@ def usable():
     return "SIGUSR2" if _dump.told else None
 
 
-def forked():
-    """In the child of a fork: what is open tells of the parent."""
-    descriptor, _status.descriptor = _status.descriptor, None
-    if descriptor is not None and identity(descriptor) == _status.who:
-        os.close(descriptor)
-
-
 def changed():
     """Whether the supervisor is to be told at once that the signal is the program's now. Costs next to nothing."""
     return _dump.told and not _ours()
@@ -114,11 +97,8 @@ def _caught():
     """Something catches the signal: where the program has put the default back, it would be killed by it. And the main thread
     lets it through: what the program blocks it may wait for, and it would wait for nothing else."""
     try:
-        if _status.descriptor is None or identity(_status.descriptor) != _status.who:
-            _status.descriptor = _high(os.open("/proc/self/status", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
-            _status.who = identity(_status.descriptor)
-        status = os.pread(_status.descriptor, 1 << 14, 0)
-        caught, blocked = (int(status.partition(name)[2].split(None, 1)[0], 16) for name in (b"SigCgt:", b"SigBlk:"))
+        told = status.read()
+        caught, blocked = (int(told.partition(name)[2].split(None, 1)[0], 16) for name in (b"SigCgt:", b"SigBlk:"))
         return bool((caught & ~blocked) >> (signal.SIGUSR2 - 1) & 1)
     except (OSError, ValueError, IndexError):  # not Linux
         return True
@@ -218,19 +198,6 @@ def _forget():
     faulthandler.unregister(signal.SIGUSR2)
     if not _free():
         signal.signal(signal.SIGUSR2, handler)
-
-
-def _high(descriptor):
-    """The descriptor under a number that is not given out soon; itself where there is none."""
-    for number in HIGH:
-        if identity(number) is None:
-            try:
-                os.dup2(descriptor, number, inheritable=False)
-            except OSError:  # above what this process may have
-                break
-            os.close(descriptor)
-            return number
-    return above_standard(descriptor)
 
 
 def command(_message=None):

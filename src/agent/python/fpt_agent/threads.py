@@ -20,6 +20,7 @@ import sys
 import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 
+from .descriptors import status
 from .loaded import loaded
 
 try:
@@ -75,9 +76,8 @@ def leave_if_deserted():
     the agent the process would be over."""
     me = os.getpid()
     try:
-        with open("/proc/self/task/%d/stat" % me, "rb") as file:
-            if file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X"):
-                return
+        if status.read().partition(b"\nState:")[2].split(None, 1)[0] not in (b"Z", b"X"):
+            return
         left = {int(number) for number in os.listdir("/proc/self/task")}
     except (OSError, ValueError, IndexError):  # nobody can tell
         return
