@@ -30,8 +30,8 @@ pub(crate) struct Probes {
     wait: Option<(ThreadId, Wait, u64, Mono)>,
     /// The longest time limit of that wait.
     limit: Option<Duration>,
-    /// The wait of the main thread of each process, and its longest time limit.
-    mains: BTreeMap<u32, (Wait, Option<Duration>)>,
+    /// The wait of each thread, and the longest time limit that was seen in it.
+    limits: BTreeMap<ThreadId, (Wait, Option<Duration>)>,
 }
 
 impl Probes {
@@ -50,7 +50,7 @@ impl Probes {
             }
             None => self.traffic.clear(),
         }
-        self.follow_mains(probe);
+        self.follow_limits(probe);
         self.before = self.last.take();
         self.last = Some((now, Arc::new(probe.clone())));
         self.ever = true;
@@ -101,21 +101,22 @@ impl Probes {
         self.rate(id, |t| Some(t.run_ns)).map(|ns| ns / 1e9)
     }
 
-    /// Remembers the longest limits of the waits of main threads.
-    fn follow_mains(&mut self, probe: &Probe) {
-        let before = std::mem::take(&mut self.mains);
-        for process in &probe.processes {
-            let Some(main) = process.main() else { continue };
-            let same = before.get(&process.pid);
-            let same = same.filter(|(wait, _)| same_call(wait, &main.wait));
-            let limit = limit_of(&main.wait).max(same.and_then(|(_, limit)| *limit));
-            self.mains.insert(process.pid, (main.wait.clone(), limit));
+    /// Remembers the longest limits of the waits of all threads.
+    fn follow_limits(&mut self, probe: &Probe) {
+        let mut before = std::mem::take(&mut self.limits);
+        for (process, thread) in probe.threads() {
+            let id = (process.pid, thread.tid);
+            let same = before.remove(&id);
+            let same = same.filter(|(wait, _)| same_call(wait, &thread.wait));
+            let limit = limit_of(&thread.wait).max(same.and_then(|(_, limit)| limit));
+            self.limits.insert(id, (thread.wait.clone(), limit));
         }
     }
 
-    /// The longest time limit that was seen in the wait of the main thread of a process.
-    pub(crate) fn main_limit(&self, pid: u32) -> Option<Duration> {
-        self.mains.get(&pid)?.1
+    /// The longest time limit that was seen in the present kind of wait of a thread: of one
+    /// wait less and less is left, and a poll begins it again.
+    pub(crate) fn longest_limit(&self, id: ThreadId) -> Option<Duration> {
+        self.limits.get(&id)?.1
     }
 
     /// Remembers since when the holder has been in its wait.
@@ -213,16 +214,21 @@ impl Probes {
         all.map(String::as_str).next()
     }
 
-    /// Whether a process listens on a socket.
+    /// Whether a process listens on a socket for clients.
     pub(crate) fn listens(&self, now: Mono) -> bool {
-        let probe = self.recent(now);
-        probe.is_some_and(|p| p.processes.iter().any(|p| !p.listens.is_empty()))
+        let Some(probe) = self.recent(now) else {
+            return false;
+        };
+        let mut addresses = probe.processes.iter().flat_map(|p| &p.listens);
+        addresses.any(|address| !is_internal(address))
     }
 
     /// A thread of the process that waits on a listening socket of it for clients.
     pub(crate) fn server_thread(process: &ProbedProcess) -> Option<&ProbedThread> {
-        let serves =
-            |t: &&ProbedThread| waits_for_client(&t.wait) && !connects_ranks(process.pid, t);
+        let serves = |t: &&ProbedThread| {
+            let internal = connects_ranks(process.pid, t) || serves_its_library(&t.wait);
+            waits_for_client(&t.wait) && !internal
+        };
         process.threads.iter().find(serves)
     }
 }
@@ -243,6 +249,34 @@ pub(crate) fn waits_for_client(wait: &Wait) -> bool {
         }
         Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => false,
     }
+}
+
+/// Whether a thread listens for processes of its own library alone.
+pub(crate) fn serves_its_library(wait: &Wait) -> bool {
+    let Wait::Call { on, .. } = wait else {
+        return false;
+    };
+    let mut listeners = on
+        .iter()
+        .filter_map(|target| match target {
+            WaitTarget::Listener { address } => Some(is_internal(address)),
+            _ => None,
+        })
+        .peekable();
+    listeners.peek().is_some() && listeners.all(|internal| internal)
+}
+
+/// Whether a library listens there for its own processes, so that no client ever comes: the
+/// memory service of the CUDA driver, Python's multiprocessing (its manager, fork server and
+/// sharer of descriptors) and the shared memory of PyTorch.
+fn is_internal(address: &str) -> bool {
+    let Some(path) = address.strip_prefix("unix ") else {
+        return false;
+    };
+    path.starts_with("@cuda-")
+        || path.contains("/pymp-") && path.contains("/listener-")
+        || path.contains("/torch-shm-dir-")
+        || path.contains("/torch_shm_")
 }
 
 /// Whether a thread listens so that the processes of one job find each other: by the name
@@ -388,6 +422,50 @@ mod tests {
         assert!(!thread("python", Some((Some(8), false))));
         assert!(!thread("gloo_tcp_loop", None));
         assert!(!thread("pt_tcpstore_uv", Some((Some(8), true))));
+    }
+
+    #[test]
+    fn a_socket_of_a_library_serves_no_client() {
+        let serves = |addresses: &[&str]| {
+            let mut seen = probe(0, 0);
+            let process = &mut seen.processes[0];
+            process.listens = addresses.iter().map(|a| (*a).to_owned()).collect();
+            process.threads[0].wait = Wait::Call {
+                call: "poll".to_owned(),
+                on: addresses
+                    .iter()
+                    .map(|a| WaitTarget::Listener {
+                        address: (*a).to_owned(),
+                    })
+                    .collect(),
+                timeout_ms: None,
+                channel: None,
+            };
+            let server = Probes::server_thread(&seen.processes[0]).is_some();
+            let mut probes = Probes::default();
+            probes.observe(Mono::ZERO, &seen);
+            assert_eq!(probes.listens(Mono::ZERO), server, "{addresses:?}");
+            server
+        };
+        for library in [
+            "unix @cuda-uvmfd-4026531836-18780@",
+            "unix /tmp/pymp-x1k_2b/listener-0zq7ab",
+            "unix /var/tmp/job 7/pymp-abc/listener-1",
+            "unix /tmp/torch-shm-dir-aZ3k1f/manager.sock",
+            "unix @/tmp/torch_shm_12",
+        ] {
+            assert!(!serves(&[library]), "{library}");
+            assert!(serves(&[library, "tcp 127.0.0.1:7860"]), "{library}");
+        }
+        for program in [
+            "unix /run/pymp.sock",
+            "unix @cuda",
+            "unix /srv/listener-1",
+            "tcp [::1]:8188",
+            "unix /home/u/torch/app.sock",
+        ] {
+            assert!(serves(&[program]), "{program}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::model::agent::THREAD_NAME as AGENT_THREAD;
 use crate::model::{Mono, Probe, ProbedProcess, ProbedThread, Wait, WaitTarget, Waits, WaitsFor};
 
-use super::probes::{Probes, thread_of, waits_for_client};
+use super::probes::{Probes, serves_its_library, thread_of, waits_for_client};
 use super::threads::{ThreadId, ThreadTracker};
 
 /// A sleep that is shorter repeats: it is a poll, which ends by itself.
@@ -16,6 +16,9 @@ const SHORT_SLEEP: Duration = Duration::from_secs(10);
 /// A sleep with an end that is no further away is a pause: a card cools down, a request is
 /// tried again. A stand-in for *for ever* is longer.
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+/// A timer of another thread that is at least as long is one of the job's between two clips;
+/// what reports every few seconds beside a hang has a shorter one.
+const LONG_TIMER: Duration = Duration::from_secs(50);
 /// How many processes a wait is followed through.
 const DEEPEST: usize = 8;
 /// The thread that a futex waits for stopped about when the waiting one did: one that
@@ -56,7 +59,6 @@ pub(crate) fn waits(
     let waited = probes.waited(now, holder.id);
     let load = probes.load(holder.id);
     let limit = probes.limit(holder.id);
-    let main_limit = probes.main_limit(holder.id.0);
     let ask = |probe| {
         let look = Look {
             now,
@@ -64,8 +66,8 @@ pub(crate) fn waits(
             holder,
             waited,
             limit,
-            main_limit,
             load,
+            probes,
             threads,
         };
         look.follow(holder.id, &mut Vec::new())
@@ -108,10 +110,9 @@ struct Look<'a> {
     waited: Option<Duration>,
     /// The longest time limit that was seen in it.
     limit: Option<Duration>,
-    /// The same of the main thread of its process.
-    main_limit: Option<Duration>,
     /// The share of a core that the holder uses.
     load: Option<f64>,
+    probes: &'a Probes,
     threads: &'a ThreadTracker,
 }
 
@@ -165,12 +166,11 @@ impl Look<'_> {
             .filter_map(|(other, thread)| {
                 let stopped = self.stopped_together(id, other);
                 let waits = (stopped || takes_orders).then(|| self.answer(process, thread))?;
-                let is_main = other == (self.holder.id.0, self.holder.id.0);
                 let is_behind = match waits.answer {
                     WaitsFor::Peer | WaitsFor::Lock | WaitsFor::Person => true,
-                    WaitsFor::Client => between,
+                    WaitsFor::Client => between && !serves_its_library(&thread.wait),
                     // another that wakes now and then beside the job would excuse it for ever
-                    WaitsFor::Time => between && (stopped || is_main && self.main_pauses()),
+                    WaitsFor::Time => between && (stopped || self.is_timer_of_the_job(other)),
                     _ => false,
                 };
                 is_behind.then_some(waits)
@@ -178,10 +178,15 @@ impl Look<'_> {
         behind.next()
     }
 
-    /// Whether the main thread of the holder's process is in a pause, not in a poll: an event
-    /// loop that waits until its next step while the thread that computed rests.
-    fn main_pauses(self) -> bool {
-        is_pause(self.holder, self.main_limit)
+    /// Whether the job goes on when the wait of another thread ends: an event loop in the main
+    /// thread waits until its next step, or a scheduler's thread until the next clip is due. A
+    /// report that comes as seldom looks alike, so only the main thread counts for ever.
+    fn is_timer_of_the_job(self, other: ThreadId) -> bool {
+        let limit = self.probes.longest_limit(other);
+        let is_main = other == (self.holder.id.0, self.holder.id.0);
+        let long = limit.is_some_and(|limit| limit >= LONG_TIMER)
+            && self.waited.is_none_or(|waited| waited <= LONGEST_PAUSE);
+        is_pause(self.holder, limit) && (is_main || long)
     }
 
     /// Whether two threads stopped at about the same time, and neither has run since.
@@ -224,7 +229,7 @@ impl Look<'_> {
         let is_main = thread.tid == process.pid && process.pid == self.holder.id.0;
         let longest = match is_main {
             _ if is_holder => self.limit,
-            true => self.main_limit,
+            true => self.probes.longest_limit((process.pid, thread.tid)),
             false => None,
         };
         let (answer, within, detail) = match &thread.wait {

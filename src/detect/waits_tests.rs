@@ -388,9 +388,9 @@ fn between_phases_a_thread_that_takes_orders_stands_for_a_worker() {
         address: "tcp 127.0.0.1:8000".to_owned(),
     };
     let minutes = Some(280_000);
-    // libraries have timers of their own
+    // libraries have timers of their own, short ones
     assert_eq!(
-        answer(call("futex", minutes, vec![]), false),
+        answer(call("futex", Some(30_000), vec![]), false),
         WaitsFor::Process
     );
     assert_eq!(
@@ -465,6 +465,90 @@ fn between_phases_the_pause_of_the_main_thread_counts() {
     }
 }
 
+/// A scheduler's thread waits until the next clip is due, while those that made the last one wait
+/// for it: `at_s` seconds later the thread of the clip has waited as long.
+#[test]
+fn between_phases_a_long_timer_of_another_thread_counts_for_some_minutes() {
+    let answer = |left_ms: Option<u64>, works: bool, at_s: u64| {
+        let tree = process(
+            7,
+            vec![
+                thread(7, call("futex", None, vec![])),
+                thread(8, call("futex", None, vec![])),
+                thread(9, call("futex", left_ms, vec![])),
+            ],
+        );
+        let (holder, probe) = (holder((7, 8), false, works), probe(&[tree]));
+        let mut probes = Probes::default();
+        for s in [0, at_s - 2, at_s] {
+            probes.observe(Mono::from_secs(s), &probe);
+            probes.follow(Mono::from_secs(s), holder.id);
+        }
+        let threads = ThreadTracker::default();
+        waits(Mono::from_secs(at_s), holder, &probes, &threads).answer
+    };
+    for timer in [55_000, 66_000, 90_000, 300_000, 600_000] {
+        assert_eq!(answer(Some(timer), false, 150), WaitsFor::Time, "{timer}");
+        assert_eq!(
+            answer(Some(timer), true, 150),
+            WaitsFor::Process,
+            "mid-phase"
+        );
+        assert_eq!(
+            answer(Some(timer), false, 700),
+            WaitsFor::Process,
+            "{timer}"
+        );
+    }
+    // reports beside a hang, and a stand-in for ever
+    for other in [
+        None,
+        Some(1_000),
+        Some(10_000),
+        Some(30_000),
+        Some(44_000),
+        Some(86_400_000),
+    ] {
+        assert_eq!(answer(other, false, 150), WaitsFor::Process, "{other:?}");
+    }
+}
+
+/// The CUDA driver has a thread at a listening socket in every process that uses a card.
+#[test]
+fn between_phases_the_socket_of_a_library_is_no_client() {
+    let answer = |address: &str| {
+        let on = vec![
+            WaitTarget::Event {
+                what: "eventfd".to_owned(),
+            },
+            WaitTarget::Listener {
+                address: address.to_owned(),
+            },
+        ];
+        let tree = process(
+            7,
+            vec![
+                thread(7, call("futex", None, vec![])),
+                thread(8, call("poll", None, on)),
+            ],
+        );
+        let (holder, probe) = (holder((7, 7), false, false), probe(&[tree]));
+        let mut probes = Probes::default();
+        for s in [0, 2, 4] {
+            probes.observe(Mono::from_secs(s), &probe);
+            probes.follow(Mono::from_secs(s), holder.id);
+        }
+        let threads = ThreadTracker::default();
+        waits(Mono::from_secs(4), holder, &probes, &threads).answer
+    };
+    assert_eq!(
+        answer("unix @cuda-uvmfd-4026531836-18780@"),
+        WaitsFor::Process
+    );
+    assert_eq!(answer("unix /tmp/pymp-ab/listener-cd"), WaitsFor::Process);
+    assert_eq!(answer("tcp 127.0.0.1:7860"), WaitsFor::Client);
+}
+
 /// A timer starts as the job rests, and ends the rest; one that has gone on beside the job is
 /// a library's.
 #[test]
@@ -474,7 +558,7 @@ fn between_phases_a_limit_counts_of_a_thread_that_stopped_with_the_holder() {
             7,
             vec![
                 thread(7, call("futex", None, vec![])),
-                thread(8, call("futex", Some(280_000), vec![])),
+                thread(8, call("futex", Some(40_000), vec![])),
             ],
         );
         let (holder, probe) = (holder((7, 7), false, works), probe(&[tree]));
