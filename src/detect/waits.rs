@@ -170,7 +170,7 @@ impl Look<'_> {
                     WaitsFor::Peer | WaitsFor::Lock | WaitsFor::Person => true,
                     WaitsFor::Client => between && !serves_its_library(&thread.wait),
                     // another that wakes now and then beside the job would excuse it for ever
-                    WaitsFor::Time => between && (stopped || self.is_timer_of_the_job(other)),
+                    WaitsFor::Time => between && (stopped || self.is_timer_of_the_job(id, other)),
                     _ => false,
                 };
                 is_behind.then_some(waits)
@@ -180,13 +180,20 @@ impl Look<'_> {
 
     /// Whether the job goes on when the wait of another thread ends: an event loop in the main
     /// thread waits until its next step, or a scheduler's thread until the next clip is due. A
-    /// report that comes as seldom looks alike, so only the main thread counts for ever.
-    fn is_timer_of_the_job(self, other: ThreadId) -> bool {
+    /// thread that woke up since the job rests and moved nothing reports beside it.
+    fn is_timer_of_the_job(self, holder: ThreadId, other: ThreadId) -> bool {
         let limit = self.probes.longest_limit(other);
         let is_main = other == (self.holder.id.0, self.holder.id.0);
         let long = limit.is_some_and(|limit| limit >= LONG_TIMER)
-            && self.waited.is_none_or(|waited| waited <= LONGEST_PAUSE);
+            && self.waited.is_none_or(|waited| waited <= LONGEST_PAUSE)
+            && !self.ran_later(other, holder);
         is_pause(self.holder, limit) && (is_main || long)
+    }
+
+    /// Whether a thread was seen to run after another had stopped.
+    fn ran_later(self, thread: ThreadId, stopped: ThreadId) -> bool {
+        let both = self.threads.ran(thread).zip(self.threads.ran(stopped));
+        both.is_some_and(|(ran, stop)| ran.since(stop) > SAME_TIME)
     }
 
     /// Whether two threads stopped at about the same time, and neither has run since.
@@ -226,11 +233,10 @@ impl Look<'_> {
         let is_holder = self.holder.id == (process.pid, thread.tid);
         let waited = self.waited.filter(|_| is_holder);
         let load = self.load.filter(|_| is_holder);
-        let is_main = thread.tid == process.pid && process.pid == self.holder.id.0;
-        let longest = match is_main {
-            _ if is_holder => self.limit,
-            true => self.probes.longest_limit((process.pid, thread.tid)),
-            false => None,
+        let longest = if is_holder {
+            self.limit
+        } else {
+            self.probes.longest_limit((process.pid, thread.tid))
         };
         let (answer, within, detail) = match &thread.wait {
             _ if thread.state == 'D' => {

@@ -553,38 +553,58 @@ fn between_phases_the_socket_of_a_library_is_no_client() {
 /// a library's.
 #[test]
 fn between_phases_a_limit_counts_of_a_thread_that_stopped_with_the_holder() {
-    let answer = |timer_ran_s: u64, works: bool| {
-        let tree = process(
-            7,
-            vec![
-                thread(7, call("futex", None, vec![])),
-                thread(8, call("futex", Some(40_000), vec![])),
-            ],
-        );
-        let (holder, probe) = (holder((7, 7), false, works), probe(&[tree]));
-        let (mut probes, mut threads) = (Probes::default(), ThreadTracker::default());
-        for s in (0..=60).step_by(2) {
-            let sample = |tid: u32, until_s: u64| ThreadSample {
-                pid: 7,
-                tid,
-                name: format!("thread {tid}"),
-                state: 'S',
-                run_ns: s.min(until_s) * 1_000_000_000,
-                switches: s.min(until_s),
-                wchan: None,
-            };
-            let round = [sample(7, 30), sample(8, timer_ran_s)];
-            threads.observe(Mono::from_secs(s), &round, Credit::None);
-            probes.observe(Mono::from_secs(s), &probe);
-            probes.follow(Mono::from_secs(s), (7, 7));
-        }
-        waits(Mono::from_secs(60), holder, &probes, &threads).answer
-    };
-    assert_eq!(answer(30, false), WaitsFor::Time);
+    assert_eq!(beside_a_timer(40_000, &[30], false), WaitsFor::Time);
     for beside in [4, 58] {
-        assert_eq!(answer(beside, false), WaitsFor::Process, "{beside}");
+        let answer = beside_a_timer(40_000, &[beside], false);
+        assert_eq!(answer, WaitsFor::Process, "{beside}");
     }
-    assert_eq!(answer(30, true), WaitsFor::Process, "mid-phase");
+    let answer = beside_a_timer(40_000, &[30], true);
+    assert_eq!(answer, WaitsFor::Process, "mid-phase");
+}
+
+/// A report each minute beside a hang; a scheduler that has not woken since the last clip; one
+/// timer that follows another, each in a new thread.
+#[test]
+fn between_phases_a_long_timer_counts_until_it_fires_without_a_clip() {
+    for reports in [&[58][..], &[2, 58], &[44]] {
+        let answer = beside_a_timer(60_000, reports, false);
+        assert_eq!(answer, WaitsFor::Process, "{reports:?}");
+    }
+    for scheduler in [&[][..], &[4], &[30], &[4, 36]] {
+        let answer = beside_a_timer(60_000, scheduler, false);
+        assert_eq!(answer, WaitsFor::Time, "{scheduler:?}");
+    }
+}
+
+/// What the main thread, which ran until 30 s, waits for at 60 s beside a thread that waits in
+/// a timer of this length and ran at these seconds.
+fn beside_a_timer(limit_ms: u64, ran_s: &[u64], works: bool) -> WaitsFor {
+    let tree = process(
+        7,
+        vec![
+            thread(7, call("futex", None, vec![])),
+            thread(8, call("futex", Some(limit_ms), vec![])),
+        ],
+    );
+    let (holder, probe) = (holder((7, 7), false, works), probe(&[tree]));
+    let (mut probes, mut threads) = (Probes::default(), ThreadTracker::default());
+    for s in (0..=60).step_by(2) {
+        let sample = |tid: u32, run_s: u64| ThreadSample {
+            pid: 7,
+            tid,
+            name: format!("thread {tid}"),
+            state: 'S',
+            run_ns: run_s * 1_000_000_000,
+            switches: run_s,
+            wchan: None,
+        };
+        let ran = ran_s.iter().filter(|at| **at <= s).sum();
+        let round = [sample(7, s.min(30)), sample(8, ran)];
+        threads.observe(Mono::from_secs(s), &round, Credit::None);
+        probes.observe(Mono::from_secs(s), &probe);
+        probes.follow(Mono::from_secs(s), (7, 7));
+    }
+    waits(Mono::from_secs(60), holder, &probes, &threads).answer
 }
 
 #[test]
