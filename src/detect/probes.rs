@@ -32,6 +32,8 @@ pub(crate) struct Probes {
     limit: Option<Duration>,
     /// The wait of each thread, and the longest time limit that was seen in it.
     limits: BTreeMap<ThreadId, (Wait, Option<Duration>)>,
+    /// The same of threads that are in the probe before the last one only.
+    limits_of_ended: BTreeMap<ThreadId, (Wait, Option<Duration>)>,
 }
 
 impl Probes {
@@ -111,12 +113,14 @@ impl Probes {
             let limit = limit_of(&thread.wait).max(same.and_then(|(_, limit)| limit));
             self.limits.insert(id, (thread.wait.clone(), limit));
         }
+        self.limits_of_ended = before;
     }
 
     /// The longest time limit that was seen in the present kind of wait of a thread: of one
     /// wait less and less is left, and a poll begins it again.
     pub(crate) fn longest_limit(&self, id: ThreadId) -> Option<Duration> {
-        self.limits.get(&id)?.1
+        let ended = || self.limits_of_ended.get(&id);
+        self.limits.get(&id).or_else(ended)?.1
     }
 
     /// Remembers since when the holder has been in its wait.

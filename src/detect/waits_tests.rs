@@ -513,6 +513,30 @@ fn between_phases_a_long_timer_of_another_thread_counts_for_some_minutes() {
     }
 }
 
+/// A timer's thread has ended, and that of the next one is not there yet.
+#[test]
+fn between_phases_one_probe_between_two_timers_ends_no_rest() {
+    let main = || thread(7, call("futex", None, vec![]));
+    let timer = |tid: u32, left: u64| thread(tid, call("futex", Some(left), vec![]));
+    let rounds = [
+        vec![main(), timer(8, 60_000)],
+        vec![main(), timer(8, 900)],
+        vec![main()],
+        vec![main()],
+    ];
+    let holder = holder((7, 7), false, false);
+    let mut probes = Probes::default();
+    let mut answers = Vec::new();
+    for (round, at) in rounds.into_iter().zip([0, 58, 60, 62]) {
+        let now = Mono::from_secs(at);
+        probes.observe(now, &probe(&[process(7, round)]));
+        probes.follow(now, holder.id);
+        answers.push(waits(now, holder, &probes, &ThreadTracker::default()).answer);
+    }
+    let time = WaitsFor::Time;
+    assert_eq!(answers, [time, time, time, WaitsFor::Process]);
+}
+
 /// The CUDA driver has a thread at a listening socket in every process that uses a card.
 #[test]
 fn between_phases_the_socket_of_a_library_is_no_client() {
