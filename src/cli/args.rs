@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use serde::{Deserialize, Serialize};
 
 pub(super) use super::vault::args::VaultArgs;
 use super::worker::{DecodeArgs, EncodeArgs, OwnWorker, WorkerArgs};
 
 use crate::model::Bytes;
+use crate::model::os_text;
 use crate::profile::schema::AgentUse;
 
 /// Watches a video generation on your GPU, tells a silent hang from honest work,
@@ -39,7 +41,7 @@ pub(super) struct StartArgs {
 pub(super) enum Subcommand {
     /// Run a generation under supervision
     Run(Box<RunArgs>),
-    /// Watch a run of another process, or look at one that is over
+    /// Attach to a run that goes on, or look at one that is over
     Follow(FollowArgs),
     /// Judge a process that is running already; it is ended on your word alone
     Watch(WatchArgs),
@@ -66,6 +68,12 @@ pub(super) enum Subcommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Started by `run` on a terminal: supervises it in a session of its own
+    #[command(hide = true)]
+    Supervise {
+        #[arg(last = true)]
+        args: Vec<OsString>,
+    },
     /// Started by `decode` and `encode`: computes, and tells what it does
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -75,7 +83,7 @@ pub(super) enum Subcommand {
     RocmSmiReader,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, Deserialize, clap::Args)]
 #[command(after_long_help = RUN_HELP)]
 pub(super) struct RunArgs {
     /// Profile: an id, or a file. Without it the best matching one is taken and named
@@ -90,6 +98,7 @@ pub(super) struct RunArgs {
     pub(super) gpu: Option<String>,
     /// Working directory of the command
     #[arg(long, value_name = "DIR")]
+    #[serde(with = "os_text::optional_path")]
     pub(super) cwd: Option<PathBuf>,
     /// Take native stacks with each bundle of evidence: gdb stops the program for a moment
     #[arg(long)]
@@ -108,12 +117,13 @@ pub(super) struct RunArgs {
     #[arg(skip)]
     pub(super) own: Option<OwnWorker>,
     /// The command and its arguments
+    #[serde(skip)]
     #[arg(last = true, required = true, value_name = "CMD", value_parser = command_word())]
     pub(super) command: Vec<String>,
 }
 
 /// Whether the agent is put into the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 pub(super) enum AgentChoice {
     /// Where the command is Python, or starts it.
     Auto,
@@ -131,7 +141,7 @@ impl From<AgentChoice> for AgentUse {
 }
 
 /// How a run is shown.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, clap::Args)]
 pub(super) struct ShowArgs {
     /// No screen: one JSON object a line on standard output
     #[arg(long, conflicts_with = "plain")]
@@ -399,9 +409,9 @@ Exit codes: 0 printed, also where there is no card (it says why); 69 the card th
 asked for is not there.";
 
 const FOLLOW_HELP: &str = "\
-Leaving (q, Ctrl-C) does not touch the run. Stop, kill, hold and evidence are passed on to
-its supervisor as signals while that is alive; the other keys work only where the run was
-started.
+Leaving (q, Ctrl-C) does not touch the run. While it goes on, all keys work as where it was
+started, over a socket in the run's folder; where that cannot be reached, stop, kill, hold and
+evidence are sent as signals.
 
 Exit codes: 0 the run is over, or you left; 65 the record is broken; 66 no such run.";
 
@@ -426,13 +436,16 @@ PYTHONUNBUFFERED=1, MIOPEN_ENABLE_LOGGING_CMD=1 and MIOPEN_LOG_LEVEL=5 unless yo
 the profile say otherwise. Everything that happens is kept in
 $XDG_STATE_HOME/framepack-tui/runs/.
 
+On a terminal this is only the screen of a supervisor in a session of its own: detaching (q)
+ends the screen with 0, and `framepack-tui follow` attaches again.
+
 Signals: SIGINT ends the run gracefully (twice: at once), SIGTERM likewise, SIGHUP lets
 it go on without a terminal, SIGUSR1 holds an announced restart or releases it, SIGUSR2
 takes evidence.
 
-Exit codes: 0 finished, 10 finished after a restart, 20 the workload failed, 21 hung and
+Exit codes: 0 finished or detached, 10 finished after a restart, 20 the workload failed, 21 hung and
 given up, 22 processes survive SIGKILL, 64 usage, 65 bad profile or environment, 66
-command, profile or file not found, 69 demanded device missing, 70 our bug, 73 cap above
+command, profile or file not found, 69 demanded device missing, 70 our bug, or the supervisor was killed, 73 cap above
 the card, 130 interrupted, 143 terminated.
 
 Example: framepack-tui run --cap 20GiB -- python demo_gradio.py";

@@ -188,6 +188,24 @@ pub enum CliError {
     /// The record cannot be opened.
     #[error("failed to {0}")]
     Store(#[from] StoreError),
+    /// The supervisor that was started for a run has refused it.
+    #[error("{why}")]
+    Refused {
+        /// Why.
+        why: String,
+        /// What it would have printed.
+        report: String,
+        /// Its exit code.
+        exit_code: u8,
+    },
+    /// The supervisor of the run on this screen is gone, and the run is not over.
+    #[error(
+        "the supervisor of this run has ended {how}; if its program was started, the guardian process ends it"
+    )]
+    SupervisorDied {
+        /// When, or by what.
+        how: String,
+    },
     /// The system refused something that never fails in a healthy one.
     #[error("failed to {what}: {why}")]
     System {
@@ -226,6 +244,7 @@ impl CliError {
             Self::Watch(e) => e.exit_code(),
             Self::Diagnose(e) if e.is_missing() => 66,
             Self::Resend(e) => e.exit_code(),
+            Self::Refused { exit_code, .. } => *exit_code,
             Self::NotDone(_) => 20,
             Self::Engine { why, .. } => engine::exit_code(why),
             Self::Cuda(_) => engine::EXIT_DEVICE,
@@ -253,7 +272,9 @@ impl CliError {
             Self::CapAboveCard { .. } | Self::NoRoom { .. } => 73,
             // the card is taken: the same code as a missing one
             Self::NoSuchGpu { .. } | Self::Lock(_) => 69,
-            Self::Store(_) | Self::Vault(_) | Self::System { .. } => 70,
+            Self::Store(_) | Self::Vault(_) | Self::SupervisorDied { .. } | Self::System { .. } => {
+                70
+            }
         }
     }
 
@@ -287,6 +308,7 @@ impl CliError {
                 }
                 text
             }
+            Self::Refused { report, .. } => report.clone(),
             // names of files and words of a command may hold what a terminal obeys
             other => format!("framepack-tui: {other}")
                 .chars()

@@ -59,6 +59,7 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Replay(replay)) => replay::main(&replay),
         Some(Subcommand::Doctor(doctor)) => doctor::main(&doctor),
         Some(Subcommand::Diagnose(args)) => diagnose::main(&args),
+        Some(Subcommand::Supervise { args }) => run::serve::main(&args),
         Some(Subcommand::Guardian { args }) => return crate::workload::guardian::main(args),
         #[cfg(feature = "rocm-smi")]
         Some(Subcommand::RocmSmiReader) => return crate::telemetry::rocm_smi_reader(),

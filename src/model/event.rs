@@ -23,7 +23,7 @@ use super::units::Bytes;
 use super::vocab::VerdictId;
 
 /// Version of the event stream: major.minor. Readers refuse another major.
-pub const SCHEMA: &str = "1.8";
+pub const SCHEMA: &str = "1.9";
 /// Milliseconds of one turn of the supervisor's clock: a sample is taken at every second
 /// turn, and a tick told at the others.
 pub const TURN_MS: u64 = 250;
@@ -291,8 +291,10 @@ pub enum Command {
     Terminate,
     /// Kill at once and end the run.
     Kill,
-    /// The terminal is gone; the run goes on headless.
+    /// The terminal is gone, or the last screen was left; the run goes on headless.
     TerminalLost,
+    /// A screen was attached where there was none: a person sees what is announced.
+    ScreenAttached,
     /// End the watching of a process that is not ours; it goes on.
     Leave,
     /// Switch a setting, from the next attempt on.

@@ -25,6 +25,7 @@ pub mod plan;
 pub mod probe;
 pub mod progress;
 pub mod questions;
+pub mod request;
 pub mod resend;
 pub mod sample;
 pub mod setting;
@@ -62,6 +63,7 @@ pub use plan::{Acts, Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung}
 pub use probe::{PeerTraffic, Probe, ProbedProcess, ProbedThread, Tracer, Wait, WaitTarget};
 pub use progress::{FindMark, JobChange, PhaseChange, Progress};
 pub use questions::{Answer, Answered, Questions, Waits, WaitsFor};
+pub use request::{Request, Seen};
 pub use resend::{JobProgram, LostJob, LostJobs, RefusedPrompt, Resend, ResendWord};
 pub use sample::{
     EngineTime, HostSample, Metric, ProcSample, Sample, SourceState, SourceStatus, ThreadSample,

@@ -47,6 +47,43 @@ pub fn to_os(text: &str) -> OsString {
     OsString::from_vec(bytes)
 }
 
+/// A path in JSON, for `#[serde(with)]`.
+pub mod path {
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// As [`from_os`](super::from_os).
+    pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::from_os(path.as_os_str()))
+    }
+
+    /// As [`to_os`](super::to_os).
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        String::deserialize(from).map(|text| super::to_os(&text).into())
+    }
+}
+
+/// The same for one that may be absent.
+pub mod optional_path {
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// As [`from_os`](super::from_os).
+    pub fn serialize<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        path.as_ref()
+            .map(|p| super::from_os(p.as_os_str()))
+            .serialize(to)
+    }
+
+    /// As [`to_os`](super::to_os).
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        Ok(text.map(|text| super::to_os(&text).into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -11,6 +11,8 @@ use super::state::{Purpose, RunState, Stage, Step};
 
 /// What the user grants by asking to wait.
 const GRANTED: Duration = Duration::from_mins(1);
+/// Time between the announcement of a kill and the kill, where a person sees it.
+pub const COUNTDOWN: Duration = Duration::from_secs(10);
 
 impl RunState {
     /// One command.
@@ -35,6 +37,7 @@ impl RunState {
                 // nobody can answer a countdown any more
                 self.plan.countdown = Duration::ZERO;
             }
+            Command::ScreenAttached => self.screen_attached(),
             Command::Leave => self.leave(out),
             Command::Set { .. }
             | Command::UseProfile { .. }
@@ -52,6 +55,11 @@ impl RunState {
                 chosen: self.plan.chosen.clone(),
             }),
         }
+    }
+
+    /// From now on a person can answer a countdown.
+    pub(super) fn screen_attached(&mut self) {
+        self.plan.countdown = self.plan.countdown.max(COUNTDOWN);
     }
 
     /// The alarm is called off and stays so: what was declared is judged again before

@@ -172,6 +172,7 @@ impl RunState {
                 self.followed.ended_by_user.get_or_insert(true);
             }
             Command::TerminalLost => self.plan.countdown = std::time::Duration::ZERO,
+            Command::ScreenAttached => self.screen_attached(),
             _ => {}
         }
     }

@@ -74,8 +74,8 @@ impl RunState {
     pub(super) fn replanned(&mut self, r: &Replanned) {
         // the warning is about a line: another line, another warning
         self.flags.cap_told &= self.plan.vram_cap == r.plan.vram_cap;
-        // a terminal that is lost does not come back with a new plan
-        let countdown = self.plan.countdown.min(r.plan.countdown);
+        // whether a person sees it is not a matter of the plan
+        let countdown = self.plan.countdown;
         self.started.profile.clone_from(&r.profile);
         self.started.profile_why.clone_from(&r.profile_why);
         self.started.adapter.clone_from(&r.adapter);

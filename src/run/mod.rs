@@ -19,12 +19,14 @@ mod rejudge;
 pub mod replay;
 mod resend;
 pub mod snapshot;
+mod stale;
 mod state;
 pub mod ticks;
 mod tiers;
 mod trail;
 mod view;
 
+pub use command::COUNTDOWN;
 pub use follow::follow;
 pub use reduce::reduce;
 pub use rejudge::rejudge;

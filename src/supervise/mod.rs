@@ -1,6 +1,7 @@
 //! Around the child: the lock of a card, evidence, signals, the clocks, and who
 //! watches the watcher.
 
+pub mod control;
 pub mod deadline;
 pub mod evidence;
 pub mod lock;

@@ -17,7 +17,7 @@ const BETWEEN_TWO: Duration = Duration::from_millis(300);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerError {
     /// There is no signal for it.
-    #[error("not possible from here; press the key where the run was started")]
+    #[error("no signal stands for this key, and the supervisor cannot be reached otherwise")]
     NoSignal,
     /// The system refuses.
     #[error("the supervisor did not get it: {0}")]

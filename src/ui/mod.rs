@@ -26,5 +26,5 @@ mod testing;
 pub use lobby::Lobby;
 pub use plain::PlainWriter;
 pub use profiles::Profiles;
-pub use slot::SnapshotSlot;
+pub use slot::{Reach, SnapshotSlot};
 pub use tui::{Clipboard, Theme, TuiError, TuiHandle, TuiOptions, spawn};

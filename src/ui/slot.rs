@@ -18,6 +18,16 @@ pub struct Slot<T> {
     inner: Arc<Mutex<Latest<T>>>,
 }
 
+/// Which commands reach the supervisor of the run that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// All.
+    #[default]
+    All,
+    /// Those that have a signal; the others do not, for this reason.
+    Signals(&'static str),
+}
+
 #[derive(Debug)]
 struct Latest<T> {
     generation: u64,
@@ -25,6 +35,7 @@ struct Latest<T> {
     word: Option<String>,
     record: Option<Arc<Path>>,
     profiles: Arc<Vec<ShelfEntry>>,
+    reach: Reach,
 }
 
 impl<T> Default for Slot<T> {
@@ -36,6 +47,7 @@ impl<T> Default for Slot<T> {
                 word: None,
                 record: None,
                 profiles: Arc::default(),
+                reach: Reach::All,
             })),
         }
     }
@@ -89,6 +101,18 @@ impl<T> Slot<T> {
     pub fn profiles(&self) -> Arc<Vec<ShelfEntry>> {
         let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&latest.profiles)
+    }
+
+    /// Says which commands reach the supervisor.
+    pub fn publish_reach(&self, reach: Reach) {
+        let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.reach = reach;
+    }
+
+    /// Which commands reach the supervisor; all, unless it was said otherwise.
+    pub fn reach(&self) -> Reach {
+        let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.reach
     }
 
     /// Leaves a word for the user, in answer to a key; a newer one replaces it.

@@ -17,6 +17,8 @@ mod patience;
 mod props;
 #[cfg(test)]
 mod replay;
+mod requests;
+#[cfg(test)]
 mod resend;
 #[cfg(test)]
 mod rocm;

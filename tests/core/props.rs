@@ -88,7 +88,7 @@ pub(crate) fn act() -> impl Strategy<Value = Act> {
         ]).prop_map(Act::Find),
         1 => proptest::sample::select(vec![
             Command::Hold, Command::Release, Command::Wait, Command::FalseAlarm, Command::Evidence,
-            Command::TerminalLost, Command::ApplyNow, Command::Resend,
+            Command::TerminalLost, Command::ScreenAttached, Command::ApplyNow, Command::Resend,
             Command::TakeRung { rung: RungId("fast_find".to_owned()) },
             Command::TakeRung { rung: RungId("tiled_vae".to_owned()) },
             Command::Set { setting: Setting::FindMode, value: Some("hybrid".to_owned()) },

@@ -134,9 +134,9 @@ fn an_interrupted_follower_leaves_the_run_alone() {
     assert_eq!(followed, told);
 }
 
-/// `q` asks nothing and leaves the run alone; other keys reach it as signals.
+/// `q` asks nothing and leaves the run alone; other keys reach it over its socket.
 #[test]
-fn keys_of_a_follower_reach_the_run_as_signals() {
+fn keys_of_a_follower_reach_the_run() {
     let home = Home::new();
     let gate = home.path("gate");
     let mut run = Start::new(&home).command(&patient(&gate)).start();
@@ -150,7 +150,7 @@ fn keys_of_a_follower_reach_the_run_as_signals() {
     let mut terminal = Terminal::open(&home, (100, 30), &program);
     terminal.wait_for("first word", LIMIT);
     terminal.press("e");
-    terminal.wait_for("asked for evidence (SIGUSR2)", LIMIT);
+    terminal.wait_for("evidence is being taken", LIMIT);
     run.wait_for("evidence", LIMIT, |e| matches!(e, Event::EvidenceTaken(_)));
     terminal.press("s");
     terminal.wait_for("Stop the run?", LIMIT);

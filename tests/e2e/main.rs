@@ -20,6 +20,8 @@ mod cures;
 #[cfg(test)]
 mod decode;
 #[cfg(test)]
+mod detach;
+#[cfg(test)]
 mod diagnose;
 #[cfg(test)]
 mod disk;

@@ -119,6 +119,19 @@ impl Terminal {
         self.screen.lock().unwrap().screen().bracketed_paste()
     }
 
+    /// Closes the terminal, as its window would.
+    pub(crate) fn close(self) {
+        drop(self);
+    }
+
+    /// The process of the program, a child of the shell.
+    pub(crate) fn program(&self) -> u32 {
+        let shell = self.child.process_id().unwrap();
+        let children = format!("/proc/{shell}/task/{shell}/children");
+        let children = std::fs::read_to_string(children).unwrap();
+        children.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
     /// The program has ended with this code and left the terminal as it found it.
     pub(crate) fn assert_restored(&mut self, code: u8) {
         // the word itself may stand on the screen of the program

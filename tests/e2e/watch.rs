@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::harness::{Card, Home, assert_none_left, kill, python, recorded_text, wait_until};
+use crate::harness::{
+    Card, Home, assert_none_left, kill, parent, python, recorded_text, wait_until,
+};
 use crate::terminal::{Terminal, generation};
 
 /// Start, hang, limit, evidence, kill, restart and a whole generation, on a busy machine.
@@ -24,13 +26,6 @@ fn hanging(home: &Home, cure: &str) -> Vec<OsString> {
 fn program(text: &str) -> Vec<String> {
     let python = python().display().to_string();
     ["--", &python, "-c", text].map(str::to_owned).into()
-}
-
-/// The supervising process.
-fn supervisor(home: &Home) -> u32 {
-    let text = std::fs::read_to_string(home.record().join("manifest.json")).unwrap();
-    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
-    u32::try_from(manifest["pid"].as_u64().unwrap()).unwrap()
 }
 
 fn state(pid: u32) -> Option<char> {
@@ -167,7 +162,7 @@ fn a_resize_storm_changes_nothing() {
 /// Ctrl-Z stops us and gives the terminal back; the program works on, and is watched
 /// again when we go on.
 #[test]
-fn a_stop_of_ours_is_none_of_the_program() {
+fn a_stop_of_the_screen_is_none_of_the_run() {
     let home = Home::new();
     let card = Card::rx7900xtx();
     let ticks = home.path("ticks");
@@ -177,9 +172,12 @@ fn a_stop_of_ours_is_none_of_the_program() {
     );
     let mut terminal = Terminal::start(&home, &card, (80, 24), &program(&text));
     terminal.wait_for("tick", SOON);
-    let ours = supervisor(&home);
+    let screen = parent(home.supervisor());
     terminal.press("\x1a");
-    assert!(wait_until(SOON, || state(ours) == Some('T')), "not stopped");
+    assert!(
+        wait_until(SOON, || state(screen) == Some('T')),
+        "not stopped"
+    );
     // the test's own reader of the terminal may be a moment behind the process
     let given_back = wait_until(SOON, || !terminal.full_screen());
     assert!(given_back, "the terminal was not given back");
@@ -189,12 +187,18 @@ fn a_stop_of_ours_is_none_of_the_program() {
         wait_until(SOON, || grown(&ticks) > before + 10),
         "the program stopped as well"
     );
-    kill(ours, Signal::CONT).unwrap();
+    let samples = || events(&home).matches(r#""kind":"sample""#).count();
+    let so_far = samples();
+    assert!(
+        wait_until(SOON, || samples() > so_far + 10),
+        "nobody watches the run"
+    );
+    kill(screen, Signal::CONT).unwrap();
     assert!(
         wait_until(SOON, || terminal.full_screen()),
         "no screen after the stop"
     );
-    terminal.wait_for("HEALTHY", SOON);
+    terminal.wait_for("tick", SOON);
     terminal.press("\x03");
     terminal.assert_restored(130);
     let record = events(&home);

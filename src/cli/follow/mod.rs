@@ -1,12 +1,13 @@
 //! `framepack-tui follow`: a run of another process, from its growing record.
 
+pub(super) mod feed;
 pub(super) mod profiles;
-mod reader;
+pub(super) mod reader;
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::model::Command;
 use crate::record::store::LOCK;
@@ -17,8 +18,9 @@ use crate::ui::SnapshotSlot;
 use super::args::FollowArgs;
 use super::show::{Output, last_words, screen_options};
 use super::{CliError, find};
+use feed::Remote;
 use profiles::Profiles;
-use reader::{Reader, Show};
+use reader::{Reader, Show, Told};
 
 /// How often the screen is asked whether it still stands.
 const LOOK: Duration = Duration::from_millis(50);
@@ -106,19 +108,20 @@ async fn watch(
     let mut signals = Signals::new().map_err(system("listen to signals"))?;
     let (command_to, mut commands) = mpsc::unbounded_channel();
     let slot = SnapshotSlot::new();
-    let (screen, show) = match output {
-        Output::Headless => (None, Show::headless()),
-        Output::Plain => (None, Show::plain(owner(run).map(|o| o.pid()))),
+    let (screen, show, remote) = match output {
+        Output::Headless => (None, Show::headless(), None),
+        Output::Plain => (None, Show::plain(owner(run).map(|o| o.pid())), None),
         Output::Screen { ascii } => {
             slot.publish_record(&run.path);
             let screen = crate::ui::spawn(screen_options(ascii, true), slot.clone(), command_to)
                 .map_err(|e| system("take over the terminal")(io::Error::other(e)))?;
-            (Some(screen), Show::screen(slot.clone()))
+            let remote = Remote::new(slot.clone());
+            (Some(screen), Show::screen(slot.clone()), Some(remote))
         }
     };
-    let (done_to, mut done) = oneshot::channel();
-    Reader::new(&run.path, tail, show)
-        .start(done_to)
+    let (told_to, mut told) = mpsc::unbounded_channel();
+    Reader::new(&run.path, tail, remote.clone(), show, told_to)
+        .start()
         .map_err(system("start the reader"))?;
     let (mut ended, mut signal) = (None, None);
     let mut profiles = screen.as_ref().map(|_| Profiles::start());
@@ -130,19 +133,25 @@ async fn watch(
                 signal = Some(command);
                 break;
             },
-            Some(command) = commands.recv() => {
-                if command == Command::TerminalLost {
+            Some(request) = commands.recv() => {
+                if request.command == Command::TerminalLost {
                     break;
                 }
-                slot.say(pass_on(run, &command));
-            }
-            // a reader that is gone without a word has panicked, and said so
-            end = &mut done, if ended.is_none() => {
-                ended = Some(end.unwrap_or(Ok(())));
-                if screen.is_none() {
-                    break;
+                let sent = remote.as_ref().is_some_and(|r| r.send(request.clone()));
+                if !sent {
+                    slot.say(pass_on(run, &request.command));
                 }
             }
+            Some(told) = told.recv() => match told {
+                Told::Ended(end) => {
+                    ended = Some(end);
+                    if screen.is_none() {
+                        break;
+                    }
+                }
+                Told::ProfilesChanged => profiles = screen.as_ref().map(|_| Profiles::start()),
+                Told::Begun { .. } | Told::Closed => {}
+            },
             _ = looks.tick() => {
                 if screen.as_ref().is_some_and(|s| !s.is_alive()) {
                     break;
@@ -152,6 +161,9 @@ async fn watch(
                 }
             }
         }
+    }
+    if let Some(remote) = remote {
+        remote.close();
     }
     if let Some(screen) = screen {
         screen.finish();

@@ -1,21 +1,22 @@
-//! The thread that reads the record and shows it.
+//! The thread that reads a run and shows it.
 
 use std::io::{self, Stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 
 use crate::cli::CliError;
 use crate::model::event::Level;
 use crate::model::{Envelope, Event};
-use crate::record::{EventSink, Headless, SinkError, Tail, is_held};
+use crate::record::{EventSink, Headless, SinkError, Tail};
 use crate::run::{RunState, follow};
+use crate::supervise::control::{Hello, Link, ToViewer};
 use crate::ui::{PlainWriter, SnapshotSlot};
 
-/// How often a record that does not grow is looked at.
-const POLL: Duration = Duration::from_millis(100);
+use super::feed::{Feed, News, Remote};
+
 /// The screen draws at most this often.
 const FRAME: Duration = Duration::from_millis(50);
 
@@ -96,6 +97,13 @@ impl Show {
         }
     }
 
+    /// An answer of the supervisor, in the place of the footer.
+    fn answer(&self, text: String) {
+        if let Self::Screen { slot, .. } = self {
+            slot.say(text);
+        }
+    }
+
     /// Why nothing more comes, in the log of the last screen.
     fn tell(&mut self, last: Option<&Envelope>, text: String) {
         if let (Self::Screen { slot, .. }, Some(last)) = (&self, last) {
@@ -115,35 +123,74 @@ impl Show {
     }
 }
 
-/// Reads a record to its end.
-pub(super) struct Reader {
-    run: PathBuf,
-    tail: Tail,
+/// What the thread tells whoever shows the run.
+pub(in crate::cli) enum Told {
+    /// The run is ready to begin; its folder is there.
+    Begun {
+        /// Id of the run.
+        run: String,
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// Nothing was launched, or the record broke, or the run is over.
+    Ended(Result<(), CliError>),
+    /// The profiles on the disk were changed.
+    ProfilesChanged,
+    /// The supervisor has closed the connection after the end.
+    Closed,
+}
+
+/// Reads a run to its end.
+pub(in crate::cli) struct Reader {
+    feed: Feed,
     show: Show,
     last: Option<Envelope>,
+    told: mpsc::UnboundedSender<Told>,
 }
 
 impl Reader {
-    /// Over the record in this folder.
-    pub(super) fn new(run: &Path, tail: Tail, show: Show) -> Self {
+    /// Over the record in this folder; with `remote` also over its control socket.
+    pub(super) fn new(
+        run: &Path,
+        tail: Tail,
+        remote: Option<Remote>,
+        show: Show,
+        told: mpsc::UnboundedSender<Told>,
+    ) -> Self {
         Self {
-            run: run.to_owned(),
-            tail,
+            feed: Feed::of_record(run, tail, remote),
             show,
             last: None,
+            told,
         }
     }
 
-    /// Starts the thread; how it ended goes to `done`.
-    pub(super) fn start(mut self, done: oneshot::Sender<Result<(), CliError>>) -> io::Result<()> {
+    /// Over the socket to a supervisor that we have started, on the screen behind `slot`.
+    pub(in crate::cli) fn of_own(
+        link: Link,
+        remote: Remote,
+        slot: SnapshotSlot,
+        told: mpsc::UnboundedSender<Told>,
+    ) -> Self {
+        Self {
+            feed: Feed::of_own(link, remote),
+            show: Show::screen(slot),
+            last: None,
+            told,
+        }
+    }
+
+    /// Starts the thread.
+    pub(in crate::cli) fn start(mut self) -> io::Result<()> {
         let body = move || {
             let end = self.read();
             if let Err(e) = &end {
                 self.show.tell(self.last.as_ref(), e.to_string());
             }
             self.show.publish();
-            // nobody listens any more: the user has left
-            let _ = done.send(end);
+            self.tell(Told::Ended(end));
+            self.linger();
+            self.tell(Told::Closed);
         };
         std::thread::Builder::new()
             .name("record".to_owned())
@@ -151,39 +198,90 @@ impl Reader {
             .map(drop)
     }
 
+    fn tell(&self, told: Told) {
+        // nobody listens any more: the user has left
+        let _ = self.told.send(told);
+    }
+
     /// Until the run is over, the record breaks, or nobody reads what we write.
     fn read(&mut self) -> Result<(), CliError> {
         loop {
             // asked first: what was written before it let go is then read
-            let held = is_held(&self.run);
-            let news = self.tail.poll()?;
-            if news.is_empty() {
-                if !held {
-                    return Err(CliError::Unfinished {
-                        path: self.tail.path().to_owned(),
-                        line: self.tail.next_line(),
-                    });
-                }
-                self.show.publish();
-                std::thread::sleep(POLL);
-            }
-            for env in news {
-                match self.show.take(&env) {
-                    Ok(()) => {}
-                    Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-                    Err(why) => {
-                        return Err(CliError::System {
-                            what: "write to standard output",
-                            why,
-                        });
+            let alive = self.feed.is_alive();
+            match self.feed.next()? {
+                News::Nothing if alive => self.show.publish(),
+                News::Nothing => return Err(self.unfinished()),
+                News::Message(message) => self.message(message)?,
+                News::Events(events) => {
+                    for env in events {
+                        match self.show.take(&env) {
+                            Ok(()) => {}
+                            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                            Err(why) => {
+                                return Err(CliError::System {
+                                    what: "write to standard output",
+                                    why,
+                                });
+                            }
+                        }
+                        let over = matches!(env.event, Event::RunFinished { .. });
+                        self.last = Some(env);
+                        if over {
+                            return Ok(());
+                        }
                     }
                 }
-                let over = matches!(env.event, Event::RunFinished { .. });
-                self.last = Some(env);
-                if over {
-                    return Ok(());
+            }
+        }
+    }
+
+    /// After the end: what was chosen can be saved as long as the supervisor listens.
+    fn linger(&mut self) {
+        while self.feed.is_linked() {
+            match self.feed.next() {
+                Ok(News::Message(message)) => {
+                    // nothing is refused after the end
+                    let _ = self.message(message);
+                }
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn message(&self, message: ToViewer) -> Result<(), CliError> {
+        match message {
+            ToViewer::Hello(Hello { run, .. }) => {
+                if let Some(folder) = self.feed.run() {
+                    let folder = folder.to_owned();
+                    self.tell(Told::Begun { run, folder });
                 }
             }
+            ToViewer::Refused {
+                why,
+                report,
+                exit_code,
+            } => {
+                return Err(CliError::Refused {
+                    why,
+                    report,
+                    exit_code,
+                });
+            }
+            ToViewer::Answer { text } => self.show.answer(text),
+            ToViewer::ProfilesChanged => self.tell(Told::ProfilesChanged),
+            // the feed gives events as such
+            ToViewer::Event(_) => {}
+        }
+        Ok(())
+    }
+
+    fn unfinished(&self) -> CliError {
+        match self.feed.place() {
+            Some((path, line)) => CliError::Unfinished { path, line },
+            None => CliError::SupervisorDied {
+                how: "before the run began".to_owned(),
+            },
         }
     }
 }

@@ -29,9 +29,11 @@ pub(in crate::cli) struct Attachment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     /// A key, a command of the screen.
-    ByUser,
+    User,
+    /// The same of an attached screen, by its number.
+    Viewer(u64),
     /// A signal to us: from the shell, the system, whoever follows the record.
-    BySignal,
+    Signal,
 }
 
 /// What a wish means for a process that is not ours: it is ended by the user's own word
@@ -39,7 +41,7 @@ pub(super) enum Asked {
 pub(super) fn for_attached(command: Command, asked: Asked) -> Command {
     match (command, asked) {
         (Command::TerminalLost, _)
-        | (Command::Stop | Command::Terminate | Command::Kill, Asked::BySignal) => Command::Leave,
+        | (Command::Stop | Command::Terminate | Command::Kill, Asked::Signal) => Command::Leave,
         (command, _) => command,
     }
 }
@@ -84,12 +86,12 @@ mod tests {
 
     #[test]
     fn no_signal_to_us_ends_a_process_that_is_not_ours() {
-        use Asked::{BySignal, ByUser};
+        use Asked::{Signal, User};
         for command in [Command::Stop, Command::Terminate, Command::Kill] {
-            assert_eq!(for_attached(command.clone(), BySignal), Command::Leave);
-            assert_eq!(for_attached(command.clone(), ByUser), command);
+            assert_eq!(for_attached(command.clone(), Signal), Command::Leave);
+            assert_eq!(for_attached(command.clone(), User), command);
         }
-        for asked in [BySignal, ByUser] {
+        for asked in [Signal, User] {
             assert_eq!(for_attached(Command::TerminalLost, asked), Command::Leave);
             assert_eq!(for_attached(Command::Evidence, asked), Command::Evidence);
         }

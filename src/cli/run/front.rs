@@ -4,18 +4,22 @@
 //! The screen stands by then, and says that the machine is being looked at.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 
 use tokio::sync::mpsc;
 
 use crate::cli::CliError;
 use crate::cli::show::{Output, screen_options};
-use crate::model::Command;
+use crate::model::Request;
 use crate::supervise::Signals;
 use crate::ui::{SnapshotSlot, TuiHandle, TuiOptions};
 
 /// Where the run is shown.
 pub(super) enum Shown {
+    /// On our own terminal.
     Screen(TuiHandle, SnapshotSlot),
+    /// By the process at the other end, and by those that attach.
+    Viewers(UnixStream),
     Headless,
     Plain,
 }
@@ -23,11 +27,25 @@ pub(super) enum Shown {
 /// Signals, screen and the commands of both. Dropping it gives the terminal back.
 pub(super) struct Front {
     pub(super) shown: Shown,
-    pub(super) commands: mpsc::UnboundedReceiver<Command>,
+    pub(super) commands: mpsc::UnboundedReceiver<Request>,
     pub(super) signals: Signals,
 }
 
 impl Front {
+    /// The same for a run that is shown by other processes, the first at this end.
+    pub(super) fn for_viewers(first: UnixStream) -> Result<Self, CliError> {
+        let signals = Signals::new().map_err(|why| CliError::System {
+            what: "listen to signals",
+            why,
+        })?;
+        let (_no_screen, commands) = mpsc::unbounded_channel();
+        Ok(Self {
+            shown: Shown::Viewers(first),
+            commands,
+            signals,
+        })
+    }
+
     /// Needs a tokio runtime with I/O. What comes before the supervising loop runs is
     /// kept for it: from here on a signal must not end us with the terminal taken.
     /// `watches`: the process is not ours.

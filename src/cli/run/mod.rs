@@ -2,6 +2,7 @@
 
 mod agent;
 pub(super) mod attach;
+mod audience;
 mod child;
 mod effects;
 pub(super) mod front;
@@ -9,9 +10,12 @@ pub(super) mod learned;
 pub(super) mod machine;
 mod outputs;
 pub(super) mod planner;
+mod requests;
 mod resend;
 mod results;
 mod saving;
+pub(super) mod screen;
+pub(super) mod serve;
 pub(super) mod setup;
 mod shell;
 #[cfg(test)]
@@ -24,6 +28,7 @@ use tokio::runtime::Runtime;
 use crate::cli::CliError;
 use crate::cli::args::RunArgs;
 use crate::cli::show::Output;
+use crate::cli::worker;
 use crate::model::Command;
 use crate::record::Retention;
 
@@ -33,9 +38,17 @@ use setup::Setup;
 /// Longest wait for a signal that came while everything was decided.
 const SIGNAL: Duration = Duration::from_millis(5);
 
-/// Runs a generation to its end and gives the exit code.
+/// Runs a generation and gives the exit code: at its end, or when its screen is left.
 pub(super) fn main(args: RunArgs) -> Result<u8, CliError> {
-    let ready = prepare(&args).map_err(|refused| refused.why)?;
+    if let Output::Screen { ascii } = Output::choose(args.show) {
+        let viewer = screen::open(&args, ascii).map_err(|refused| refused.why)?;
+        drop(args);
+        return viewer.show();
+    }
+    let asked = setup::judge(&args)?;
+    let output = asked.output;
+    let ready = ready(output, false, || setup::setup(&args, asked));
+    let ready = ready.map_err(|refused| refused.why)?;
     drop(args);
     ready.supervise()
 }
@@ -61,12 +74,6 @@ pub(super) struct Ready {
     runtime: Runtime,
 }
 
-/// Decides everything, or says why nothing can be launched.
-pub(super) fn prepare(args: &RunArgs) -> Result<Ready, Refused> {
-    let asked = setup::judge(args)?;
-    ready(asked.output, false, || setup::setup(args, asked))
-}
-
 /// Shows that the machine is being looked at while `decide` does; `watches`: the process
 /// is not ours.
 pub(super) fn ready(
@@ -74,18 +81,31 @@ pub(super) fn ready(
     watches: bool,
     decide: impl FnOnce() -> Result<Setup, CliError>,
 ) -> Result<Ready, Refused> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let runtime = runtime()?;
+    let front = {
+        let _signals_need_it = runtime.enter();
+        Front::open(output, watches)?
+    };
+    decided(decide(), front, runtime)
+}
+
+fn runtime() -> Result<Runtime, CliError> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|why| CliError::System {
             what: "start the runtime",
             why,
-        })?;
-    let mut front = {
-        let _signals_need_it = runtime.enter();
-        Front::open(output, watches)?
-    };
-    match decide() {
+        })
+}
+
+/// What was decided, with what came meanwhile where it is a refusal.
+fn decided(
+    setup: Result<Setup, CliError>,
+    mut front: Front,
+    runtime: Runtime,
+) -> Result<Ready, Refused> {
+    match setup {
         Ok(setup) => Ok(Ready {
             setup,
             front,
@@ -94,7 +114,10 @@ pub(super) fn ready(
         Err(why) => {
             let unheard = runtime.block_on(async {
                 let first = tokio::time::timeout(SIGNAL, front.signals.next());
-                first.await.ok().or_else(|| front.commands.try_recv().ok())
+                first
+                    .await
+                    .ok()
+                    .or_else(|| front.commands.try_recv().ok().map(|r| r.command))
             });
             Err(Refused { why, unheard })
         }
@@ -110,11 +133,15 @@ impl Ready {
             runtime,
         } = self;
         let store = setup.store.clone();
+        let own = (setup.own.is_some()).then(|| worker::Leftovers::before(&setup.started.argv));
         let code = runtime.block_on(shell::supervise(setup, front))?;
         // blocked collectors and readers are left behind, not waited for
         runtime.shutdown_background();
         if let Err(e) = store.prune(Retention::default(), std::time::SystemTime::now()) {
             setup::complain(&format!("old records were not pruned: {e}"));
+        }
+        if let Some(leftovers) = own.flatten() {
+            leftovers.tidy();
         }
         Ok(code)
     }

@@ -77,6 +77,7 @@ impl Outputs {
                 (writer(SinkThread::start("stdout", sink, limits))?, None)
             }
             Shown::Screen(screen, slot) => (None, Some((screen, slot))),
+            Shown::Viewers(_) => (None, None),
         };
         let (screen, slot) = screen.unzip();
         Ok(Self {

@@ -7,6 +7,7 @@ use crate::model::{Chosens, Event, Setting};
 use crate::profile::Catalog;
 use crate::profile::edit::{NewProfile, save_as};
 use crate::profile::shelf::{ShelfEntry, shelf};
+use crate::supervise::control::ToViewer;
 
 use super::machine;
 use super::planner::Planner;
@@ -65,7 +66,10 @@ impl Shell {
     /// Says on the screen what became of it, and shows the profiles anew: all that can
     /// be done when the run is over.
     pub(super) fn show_saved(&mut self, saved: Saved) -> (String, Done) {
-        self.outputs.say(saved.word());
+        let text = saved.word();
+        self.outputs.say(text.clone());
+        self.control.tell_all(ToViewer::Answer { text });
+        self.control.tell_all(ToViewer::ProfilesChanged);
         self.planner.catalog = saved.catalog;
         self.outputs.show_profiles(&self.planner);
         (saved.id, saved.done)

@@ -20,6 +20,7 @@ use crate::model::{
 use crate::profile::schema::AgentUse;
 use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
+use crate::run::COUNTDOWN;
 use crate::supervise::GpuLock;
 use crate::telemetry::{Sampler, SamplerConfig};
 use crate::workload::adapter::{self, AdapterKind};
@@ -30,8 +31,6 @@ use super::learned::{Learned, fingerprint};
 use super::machine;
 use super::planner::{Planned, Planner};
 
-/// Countdown before a kill when a person is at the keys.
-const COUNTDOWN: Duration = Duration::from_secs(10);
 /// How fast the run's clock goes: a number from 1 to 4, for end-to-end tests alone.
 const TIME_SCALE: &str = "FPT_TIME_SCALE";
 
@@ -65,6 +64,8 @@ pub(super) struct Asked {
     exported: BTreeMap<String, String>,
     notices: Vec<String>,
     pub(super) output: Output,
+    /// A person sees the announcement of a kill.
+    pub(super) person_watches: bool,
     detected: AdapterKind,
     catalog: Catalog,
     scale: TimeScale,
@@ -78,6 +79,7 @@ pub(super) fn judge(args: &RunArgs) -> Result<Asked, CliError> {
     let notices = judge_environment(&exported)?;
     let scale = time_scale(&exported)?;
     let catalog = Catalog::load();
+    let output = Output::choose(args.show);
     if let Some(asked) = &args.profile {
         catalog.get(asked)?;
     }
@@ -86,7 +88,8 @@ pub(super) fn judge(args: &RunArgs) -> Result<Asked, CliError> {
         cwd,
         exported,
         notices,
-        output: Output::choose(args.show),
+        output,
+        person_watches: person_watches(output),
         catalog,
         scale,
     })
@@ -99,7 +102,8 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         cwd,
         exported,
         mut notices,
-        output,
+        output: _,
+        person_watches,
         detected,
         catalog,
         scale,
@@ -130,7 +134,11 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         agent_asked: args.agent.map(AgentUse::from),
         left_out: false,
         exported: exported.clone(),
-        countdown: countdown(output),
+        countdown: if person_watches {
+            COUNTDOWN
+        } else {
+            Duration::ZERO
+        },
         end_after_result: args.end_after_result,
     };
     let mut plan = planner.first_plan()?;
@@ -370,17 +378,12 @@ fn judge_environment(vars: &BTreeMap<String, String>) -> Result<Vec<String>, Cli
     }
 }
 
-/// A kill is announced where a person watches.
-fn countdown(output: Output) -> Duration {
-    let a_person_watches = match output {
+/// Whether a person sees the announcement of a kill.
+fn person_watches(output: Output) -> bool {
+    match output {
         Output::Screen { .. } => true,
         Output::Plain => io::stdout().is_terminal(),
         Output::Headless => false,
-    };
-    if a_person_watches {
-        COUNTDOWN
-    } else {
-        Duration::ZERO
     }
 }
 

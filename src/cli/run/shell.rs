@@ -19,10 +19,11 @@ use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Level, TURN_MS};
 use crate::model::sample::SourceState;
 use crate::model::{
-    AttemptSpec, Bytes, Command, Envelope, Event, Mono, Outcome, SourceStatus, Speaker, TimeScale,
+    AttemptSpec, Bytes, Envelope, Event, Mono, Outcome, Request, SourceStatus, Speaker, TimeScale,
 };
 use crate::record::RunDir;
 use crate::run::{RunState, reduce};
+use crate::supervise::control::{Incoming, Server};
 use crate::supervise::{
     Clocks, EvidenceRequest, EvidenceRing, GpuLock, Signals, StandstillDetector, Watchdog,
 };
@@ -30,8 +31,9 @@ use crate::telemetry::Sampler;
 use crate::workload::adapter::{Adapter, AdapterKind};
 use crate::workload::external::{ChildEvent, Running};
 
-use super::attach::{Asked, Attachment, for_attached};
-use super::front::Front;
+use super::attach::{Asked, Attachment};
+use super::audience::Audience;
+use super::front::{Front, Shown};
 use super::outputs::Outputs;
 use super::planner::Planner;
 use super::results::{Finder, Look};
@@ -79,7 +81,7 @@ pub(super) struct Shell {
     pub(super) returned: Option<super::child::Returned>,
     pub(super) left_running: Option<super::child::LeftRunning>,
     /// Who asked for the end of the run last.
-    ended_by: Option<Asked>,
+    pub(super) ended_by: Option<Asked>,
     /// We have sent it a signal.
     pub(super) ending: bool,
     pub(super) adapter: Option<Box<dyn Adapter + Send>>,
@@ -92,13 +94,20 @@ pub(super) struct Shell {
     /// Threads of the workload in the last round.
     tids: Vec<u32>,
     pub(super) ended: Option<Outcome>,
-    /// A command is being carried out.
-    answering: bool,
+    /// Who asked for what is being carried out.
+    pub(super) answering: Option<Asked>,
+    /// Who made the last choice.
+    pub(super) chose: Option<Asked>,
+    pub(super) control: Server,
+    /// Whether a person sees what is announced: changes with the screens that are attached.
+    pub(super) audience: Audience,
 }
 
 /// What comes in from outside the loop.
 struct Inbox {
-    commands: mpsc::UnboundedReceiver<Command>,
+    commands: mpsc::UnboundedReceiver<Request>,
+    /// From attached screens.
+    control: Incoming,
     looks: mpsc::Receiver<Look>,
     evidence: mpsc::UnboundedReceiver<EvidenceReport>,
     saved: mpsc::UnboundedReceiver<Saved>,
@@ -140,17 +149,9 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
     let (saved_to, saved) = mpsc::unbounded_channel();
     let (resent_to, resent) = mpsc::unbounded_channel();
     let (deadline_to, deadline) = mpsc::unbounded_channel();
-    let watchdog = Watchdog::start(Watchdog::LIMIT, move |fired| {
-        // the loop reads it if it ever comes back; the words go out at once as well
-        let text = format!(
-            "the supervising loop was silent for {} s: process group {} was killed without evidence",
-            fired.silent.as_secs(),
-            fired.pgid
-        );
-        complain(&text);
-        let _ = deadline_to.send(text);
-    })
-    .map_err(system("start the hard deadline"))?;
+    let watchdog = watchdog(deadline_to)?;
+    let audience = Audience::new(&front.shown, setup.attachment.is_some(), &setup.started);
+    let (control, incoming) = serve_screens(&mut setup, &front.shown)?;
     let outputs = Outputs::open(front.shown, &setup.dir)?;
     outputs.show_profiles(&setup.planner);
     outputs.show_record(setup.dir.path());
@@ -197,10 +198,14 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         sources: Vec::new(),
         tids: Vec::new(),
         ended: None,
-        answering: false,
+        answering: None,
+        chose: None,
+        control,
+        audience,
     };
     let inbox = Inbox {
         commands: front.commands,
+        control: incoming,
         looks,
         evidence,
         saved,
@@ -210,6 +215,42 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         agent: heard,
     };
     Ok((shell, inbox))
+}
+
+fn watchdog(told: mpsc::UnboundedSender<String>) -> Result<Watchdog, CliError> {
+    Watchdog::start(Watchdog::LIMIT, move |fired| {
+        // the loop reads it if it ever comes back; the words go out at once as well
+        let text = format!(
+            "the supervising loop was silent for {} s: process group {} was killed without evidence",
+            fired.silent.as_secs(),
+            fired.pgid
+        );
+        complain(&text);
+        let _ = told.send(text);
+    })
+    .map_err(|why| CliError::System {
+        what: "start the hard deadline",
+        why,
+    })
+}
+
+/// Opens the control socket. A folder that holds no sockets costs the screens, not the run.
+fn serve_screens(setup: &mut Setup, shown: &Shown) -> Result<(Server, Incoming), CliError> {
+    let system = |why| CliError::System {
+        what: "serve screens",
+        why,
+    };
+    let first = match shown {
+        Shown::Viewers(first) => Some(first.try_clone().map_err(system)?),
+        Shown::Screen(..) | Shown::Headless | Shown::Plain => None,
+    };
+    let id = setup.dir.id().to_string();
+    let (control, incoming, unreachable) =
+        Server::start(&id, setup.dir.path(), first).map_err(system)?;
+    let said =
+        |why| format!("no screen can attach to this run: its control socket cannot be made: {why}");
+    setup.notices.extend(unreachable.map(said));
+    Ok((control, incoming))
 }
 
 impl Shell {
@@ -243,15 +284,16 @@ impl Shell {
         });
         self.ring.observe(&env);
         self.outputs.accept(&env);
+        self.control.accept(&env);
         if let (
-            true,
+            Some(asked),
             Event::Notice {
                 level: Level::Warn,
                 text,
             },
         ) = (self.answering, &env.event)
         {
-            self.outputs.say(text.clone());
+            self.answer(asked, text.clone());
         }
         for effect in reduce(&mut self.state, &env) {
             self.carry_out(effect);
@@ -278,10 +320,17 @@ impl Shell {
             tokio::select! {
                 biased;
                 command = inbox.signals.next() => {
-                    self.command(command, Asked::BySignal, &mut inbox.signals);
+                    self.command(command, Asked::Signal, &mut inbox.signals);
                 }
-                Some(command) = inbox.commands.recv() => {
-                    self.command(command, Asked::ByUser, &mut inbox.signals);
+                Some(request) = inbox.commands.recv() => {
+                    self.request(request, Asked::User, &mut inbox.signals);
+                }
+                Ok(()) = inbox.control.viewers.changed() => {
+                    self.screens_changed(&mut inbox.signals);
+                }
+                Some(heard) = inbox.control.requests.recv() => {
+                    let asked = Asked::Viewer(heard.viewer);
+                    self.request(heard.request, asked, &mut inbox.signals);
                 }
                 _ = ticks.tick() => {
                     self.clocks(&mut standstill);
@@ -306,38 +355,6 @@ impl Shell {
             }
             self.outputs.publish(&self.state, Instant::now());
         }
-    }
-
-    fn command(&mut self, command: Command, asked: Asked, signals: &mut Signals) {
-        let command = match self.attached {
-            Some(_) => for_attached(command, asked),
-            None => command,
-        };
-        signals.note(&command);
-        if matches!(command, Command::Stop | Command::Kill | Command::Terminate) {
-            self.ended_by = Some(asked);
-        }
-        if command == Command::TerminalLost && self.outputs.leave_screen() {
-            self.say_goodbye();
-        }
-        // what a key asks for is promised on the screen before it is checked here: a
-        // refusal must take the promise back where the log is not in sight
-        self.answering = true;
-        self.post(Event::Command(command));
-        self.answering = false;
-    }
-
-    /// The user left the screen, or the terminal is gone: then nobody hears it, or the
-    /// write blocks, which is why it has a thread.
-    fn say_goodbye(&self) {
-        let text = format!(
-            "the run goes on without a screen (pid {}); Ctrl-C stops it; record: {}",
-            std::process::id(),
-            self.dir.path().display()
-        );
-        let thread = std::thread::Builder::new().name("goodbye".to_owned());
-        // without a thread the words are lost, nothing else
-        let _ = thread.spawn(move || complain(&text));
     }
 
     fn clocks(&mut self, detector: &mut StandstillDetector) {
@@ -450,23 +467,21 @@ impl Shell {
         // a signal may be of a script or of the system, which wait for our end; who pressed a
         // key still reads
         let stays = match self.ended {
-            Some(Outcome::Interrupted { .. }) if self.ended_by == Some(Asked::BySignal) => {
+            Some(Outcome::Interrupted { .. }) if self.ended_by == Some(Asked::Signal) => {
                 Duration::ZERO
             }
             Some(Outcome::Left) => Duration::ZERO,
             _ => LAST_SCREEN,
         };
         let until = Instant::now() + stays;
-        while self.outputs.screen_is_up() && Instant::now() < until {
+        while (self.outputs.screen_is_up() || self.control.viewers() > 0) && Instant::now() < until
+        {
             self.watchdog.beat();
             tokio::select! {
                 _ = inbox.signals.next() => break,
-                Some(command) = inbox.commands.recv() => {
-                    // the run is over, what was chosen in it can still be kept; a screen
-                    // that is gone is seen above
-                    if let Command::SaveProfile { id } = command {
-                        self.save_profile(&id, &snapshot.chosen);
-                    }
+                Some(request) = inbox.commands.recv() => self.after_end(request, &snapshot),
+                Some(heard) = inbox.control.requests.recv() => {
+                    self.after_end(heard.request, &snapshot);
                 }
                 Some(saved) = inbox.saved.recv() => drop(self.show_saved(saved)),
                 () = tokio::time::sleep(TICK) => {}
@@ -476,6 +491,7 @@ impl Shell {
         for complaint in self.outputs.finish() {
             complain(&complaint);
         }
+        self.control.finish();
         let code = snapshot.outcome.as_ref().map_or(70, |(_, code, _)| *code);
         if shown_on_screen {
             last_words(

@@ -19,8 +19,8 @@ use crate::model::{
 use crate::run::snapshot::LogLine;
 use crate::run::{RunState, Snapshot, follow};
 use crate::supervise::Signals;
-use crate::ui::SnapshotSlot;
 use crate::ui::lobby::kind_word;
+use crate::ui::{Reach, SnapshotSlot};
 use crate::workload::external::has_ended;
 
 use super::feed::Feed;
@@ -72,6 +72,7 @@ async fn watch(
     let slot = SnapshotSlot::new();
     let mut picture = Picture::new(process, &feed.sampler.sample().gpus);
     slot.publish(Arc::new(picture.snapshot()));
+    slot.publish_reach(Reach::Signals("not our process"));
     let (command_to, mut commands) = mpsc::unbounded_channel();
     let screen = crate::ui::spawn(screen_options(ascii, true), slot.clone(), command_to)
         .map_err(|e| system("take over the terminal")(io::Error::other(e)))?;

@@ -58,8 +58,8 @@ pub(super) fn main(args: StartArgs) -> Result<u8, CliError> {
                     })?;
                 // the run has its own readers of the machine
                 drop(feed);
-                let run::Refused { why, unheard } = match run::prepare(&args) {
-                    Ok(ready) => return ready.supervise(),
+                let run::Refused { why, unheard } = match run::screen::open(&args, ascii) {
+                    Ok(viewer) => return viewer.show(),
                     Err(refused) => refused,
                 };
                 if let Some(code) = unheard.as_ref().and_then(ends_us) {

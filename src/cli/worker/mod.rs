@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use framepack_engine::worker::{self as engine, Job, Place, Task};
+use serde::{Deserialize, Serialize};
 
 pub(super) use self::args::{DecodeArgs, EncodeArgs, WorkerArgs};
 use self::args::{Device, HowArgs};
@@ -17,15 +18,17 @@ pub(super) use self::cuda::CudaError;
 use super::args::{AgentChoice, RunArgs};
 use super::run::setup::complain;
 use super::{CliError, run};
+use crate::model::os_text;
 
 /// What a run of our own worker has that others have not.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OwnWorker {
     /// No card is needed.
     pub(super) on_cpu: bool,
     /// Said at the beginning.
     pub(super) notices: Vec<String>,
     /// What it writes.
+    #[serde(with = "os_text::path")]
     pub(super) output: PathBuf,
 }
 
@@ -86,8 +89,7 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
         notices.extend(of_the_card(&how));
     }
     let command = command(&job)?;
-    let before = job.beginnings();
-    let ended = run::main(RunArgs {
+    run::main(RunArgs {
         profile: how.profile,
         cap: how.cap,
         gpu: how.gpu,
@@ -99,16 +101,35 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
         own: Some(OwnWorker {
             on_cpu,
             notices,
-            output: job.output.clone(),
+            output: job.output,
         }),
         command,
-    });
-    // a worker that was killed could not
-    job.tidy();
-    if let Some(kept) = job.kept(&before) {
-        complain(&kept.to_string());
+    })
+}
+
+/// What a worker of ours may leave beside its output.
+pub(super) struct Leftovers {
+    job: Job,
+    before: engine::Beginnings,
+}
+
+impl Leftovers {
+    /// Before the worker with this command line is started.
+    pub(super) fn before(argv: &[String]) -> Option<Self> {
+        // the file of this program, and `worker`
+        let words = argv.iter().skip(2).map(|word| os_text::to_os(word));
+        let job = Job::parse(words).ok()?;
+        let before = job.beginnings();
+        Some(Self { job, before })
     }
-    ended
+
+    /// Removes what a worker that was killed could not, and says what is kept for the next one.
+    pub(super) fn tidy(&self) {
+        self.job.tidy();
+        if let Some(kept) = self.job.kept(&self.before) {
+            complain(&kept.to_string());
+        }
+    }
 }
 
 /// What was asked for and concerns a card, where none is used.

@@ -641,7 +641,10 @@ fn machine_events() -> Vec<Event> {
 
 /// Every kind, and every shape of those that have several.
 pub(in crate::record) fn one_of_each() -> Vec<Event> {
-    use Command::{Evidence, FalseAlarm, Hold, Kill, Release, Stop, TerminalLost, Terminate, Wait};
+    use Command::{
+        Evidence, FalseAlarm, Hold, Kill, Release, ScreenAttached, Stop, TerminalLost, Terminate,
+        Wait,
+    };
     let mut events = vec![started(), verdict(0.9)];
     events.extend(decisions());
     events.extend(attempt_events());
@@ -658,6 +661,7 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
         Terminate,
         Kill,
         TerminalLost,
+        ScreenAttached,
     ] {
         events.push(Event::Command(command));
     }

@@ -168,6 +168,7 @@ fn command(c: &Command) -> String {
         Command::Terminate => "terminate",
         Command::Kill => "kill",
         Command::TerminalLost => "the terminal is gone, the run goes on",
+        Command::ScreenAttached => "a screen is attached",
         Command::Leave => "leave the process alone",
         Command::Resend => "send the lost queue again",
         Command::StopAfterStep => "end the job after this step",

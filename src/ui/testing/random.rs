@@ -21,6 +21,7 @@ use crate::run::snapshot::{
 use super::base::{attempt, evidence};
 use super::shelf::profiles;
 use crate::ui::profiles::Profiles;
+use crate::ui::slot::Reach;
 use crate::ui::tui::{
     ChartChoices, Choices, DiagnoseChoices, LogChoices, LogView, Overlay, Picture, ProfileChoices,
     ProfilePane, Screen, Search,
@@ -585,6 +586,7 @@ impl Dice {
                 Screen::Log,
             ]),
             follows: self.below(4) == 0,
+            reach: self.pick(&[Reach::All, Reach::Signals("its supervisor has ended")]),
             diagnose: DiagnoseChoices {
                 row: self.some(|d| d.pick(&[0, 1, 5, 1000, usize::MAX])),
             },

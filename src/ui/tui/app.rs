@@ -8,7 +8,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::model::Command;
+use crate::model::{Command, Request, Seen};
 use crate::profile::catalog::own_folder;
 use crate::run::Snapshot;
 use crate::ui::slot::SnapshotSlot;
@@ -51,7 +51,7 @@ pub struct TuiOptions {
 pub fn spawn(
     options: TuiOptions,
     snapshots: SnapshotSlot,
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<Request>,
 ) -> Result<TuiHandle, TuiError> {
     let farewell = commands.clone();
     let mut state = UiState::new(options.follows);
@@ -63,6 +63,7 @@ pub fn spawn(
         snapshots,
         commands,
         snapshot: None,
+        drawn: Seen::default(),
         to_copy: None,
         generation: 0,
         news_at: Instant::now(),
@@ -71,7 +72,10 @@ pub fn spawn(
     stage::show(app, move |end| {
         if end != End::InOrder {
             // A supervisor that no longer listens is gone itself.
-            let _ = farewell.send(Command::TerminalLost);
+            let _ = farewell.send(Request {
+                command: Command::TerminalLost,
+                seen: Seen::default(),
+            });
         }
     })
 }
@@ -79,9 +83,11 @@ pub fn spawn(
 struct App {
     options: TuiOptions,
     snapshots: SnapshotSlot,
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<Request>,
     state: UiState,
     snapshot: Option<Arc<Snapshot>>,
+    /// What was drawn last: a key answers that, not what came since.
+    drawn: Seen,
     /// Text that is to be copied.
     to_copy: Option<String>,
     generation: u64,
@@ -104,6 +110,13 @@ impl App {
         self.snapshot = Some(snapshot);
         self.news_at = Instant::now();
         true
+    }
+
+    fn request(&self, command: Command) -> Request {
+        Request {
+            command,
+            seen: self.drawn.clone(),
+        }
     }
 
     fn export(&self, named: Option<&str>) {
@@ -148,7 +161,7 @@ impl Face for App {
         }
         match effect {
             None => After::Nothing,
-            Some(Effect::Send(command)) => match self.commands.send(command) {
+            Some(Effect::Send(command)) => match self.commands.send(self.request(command)) {
                 Ok(()) => After::Nothing,
                 // A supervisor that no longer listens is at its end.
                 Err(_) => After::Leave(End::InOrder),
@@ -185,7 +198,9 @@ impl Face for App {
         if others {
             self.state.profiles.list = list;
         }
-        told | faded | others | self.look_at_snapshot()
+        let reach = self.snapshots.reach();
+        let reached = std::mem::replace(&mut self.state.choices.reach, reach) != reach;
+        told | faded | others | reached | self.look_at_snapshot()
     }
 
     /// Copies text through the terminal, or says why not.
@@ -216,7 +231,10 @@ impl Face for App {
             silent_for: self.news_at.elapsed(),
         };
         match &self.snapshot {
-            Some(s) => view::draw(frame, s, &options),
+            Some(s) => {
+                self.drawn = s.seen();
+                view::draw(frame, s, &options);
+            }
             None => view::draw_waiting(frame, &options),
         }
     }

@@ -5,6 +5,7 @@ use super::chart_choices::ChartChoices;
 use super::diagnose_choices::DiagnoseChoices;
 use super::log_choices::LogChoices;
 use super::profile_choices::ProfileChoices;
+use crate::ui::slot::Reach;
 
 /// A screen that fills the terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -132,6 +133,8 @@ pub struct Choices {
     pub marked: bool,
     /// The run belongs to another process, see `TuiOptions::follows`.
     pub follows: bool,
+    /// Which commands reach the supervisor.
+    pub reach: Reach,
     /// The process is not ours, see `TuiOptions::watches`.
     pub watches: bool,
     /// Which part of the log is shown, and how.

@@ -61,7 +61,7 @@ pub(super) fn lines(s: &Snapshot, o: &ViewOptions, columns: usize) -> Vec<Line<'
             put(
                 "2",
                 Tone::Plain,
-                "goes on, is watched and restarted as before, without a countdown; `framepack-tui follow` shows it",
+                "goes on, is watched and restarted as before, without a countdown; `framepack-tui follow` attaches to it",
             );
         }
         Overlay::Apply => {

@@ -7,6 +7,7 @@ use super::state::{Effect, UiState};
 use super::view::draw;
 use crate::model::{CiteKind, Command, Mono};
 use crate::run::Snapshot;
+use crate::ui::slot::Reach;
 use crate::ui::testing;
 use crate::ui::testing::screen::{self, SIZES, with};
 
@@ -309,7 +310,7 @@ fn the_verdict_is_copied_as_text() {
 }
 
 #[test]
-fn what_acts_on_the_run_works_here_and_not_where_it_is_followed() {
+fn what_acts_on_the_run_works_here_and_not_where_it_is_not_reached() {
     let s = testing::hung();
     let mut state = UiState::default();
     for (key, command) in [
@@ -321,12 +322,12 @@ fn what_acts_on_the_run_works_here_and_not_where_it_is_followed() {
         let effect = press(&mut state, &[Key::Char('2'), Key::Char(key)], &s);
         assert_eq!(effect, Some(Effect::Send(command)));
     }
-    let mut state = UiState::new(true);
+    state.choices.reach = Reach::Signals("the run of another user");
     for key in ['f', 'w', 'o'] {
         let effect = press(&mut state, &[Key::Char('2'), Key::Char(key)], &s);
         assert_eq!(effect, None);
         let said = state.toast.clone().unwrap();
-        assert!(said.ends_with("only where the run was started"), "{said}");
+        assert!(said.ends_with("the run of another user"), "{said}");
     }
 }
 

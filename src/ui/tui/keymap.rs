@@ -4,6 +4,7 @@
 use crate::model::{Health, Setting};
 use crate::run::Snapshot;
 use crate::run::snapshot::{AgentState, Stage};
+use crate::ui::slot::Reach;
 
 use super::argument::{Argument, Value};
 use super::bindings::BINDINGS;
@@ -398,16 +399,12 @@ pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
         Action::Stop if choices.watches => "stop the process gracefully; asks first",
         Action::Quit | Action::Interrupt if choices.follows => "leave the view; the run goes on",
         Action::Stop if choices.follows => "ask its supervisor to stop the run; asks first",
-        Action::Suspend if choices.follows => "suspend this view",
         Action::LogUp if diagnoses => "the rows of the findings and rules, ten back",
         Action::LogDown if diagnoses => "the rows of the findings and rules, ten on",
         Action::LogEnd if diagnoses => "time cursor to the end, where it vanishes",
         _ => binding.help,
     }
 }
-
-/// Why a command that needs the process that supervises the run is of no use here.
-pub(super) const ELSEWHERE: &str = "only where the run was started";
 
 /// Whether there is a line to reproduce a Find with; else why not.
 fn copies_find(snapshot: Option<&Snapshot>) -> Result<(), &'static str> {
@@ -502,8 +499,8 @@ pub(super) fn enabled(
             | Action::ConfirmAfterStep
             | Action::Set(_)
     );
-    if choices.follows && here {
-        return Err(ELSEWHERE);
+    if let (true, Reach::Signals(why)) = (here, choices.reach) {
+        return Err(why);
     }
     let announced = matches!(s.stage, Stage::Countdown { .. });
     let in_doubt = announced

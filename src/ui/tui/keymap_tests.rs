@@ -8,6 +8,7 @@ use super::choices::{Choices, Overlay, Screen};
 use super::keymap::*;
 use super::keys::Key;
 use super::naming::preselected;
+use crate::ui::slot::Reach;
 use crate::ui::testing;
 
 #[test]
@@ -207,8 +208,13 @@ fn what_cannot_be_done_from_a_view_says_so() {
         ..Choices::default()
     };
     for action in [Action::Wait, Action::FalseAlarm] {
-        assert_eq!(enabled(action, Some(&hung), &choices), Err(ELSEWHERE));
+        assert_eq!(enabled(action, Some(&hung), &choices), Ok(()));
+        choices.reach = Reach::Signals("another version");
+        let refused = enabled(action, Some(&hung), &choices);
+        assert_eq!(refused, Err("another version"));
+        choices.reach = Reach::All;
     }
+    choices.reach = Reach::Signals("another version");
     for action in [Action::Hold, Action::Stop, Action::Kill, Action::Evidence] {
         assert_eq!(enabled(action, Some(&hung), &choices), Ok(()));
     }

@@ -5,9 +5,10 @@ use crate::model::{Follow, RungId};
 use crate::profile::{Owner, is_id};
 use crate::run::Snapshot;
 use crate::run::snapshot::RungState;
+use crate::ui::slot::Reach;
 
 use super::choices::{Choices, Overlay, Screen};
-use super::keymap::{self, Action};
+use super::keymap::Action;
 use super::log_choices::Pane;
 use super::profile_choices::{
     ProfilePane, ends_something, offered_id, value_in_force, values, view_of,
@@ -269,7 +270,9 @@ pub(super) fn switchable(
         (Action::Choose | Action::TakeValue, Some(s)) if s.outcome.is_some() => {
             Err("the run is over; what was chosen in it can be saved")
         }
-        (_, Some(_)) if choices.follows => Err(keymap::ELSEWHERE),
-        (_, Some(_)) => Ok(()),
+        (_, Some(_)) => match choices.reach {
+            Reach::All => Ok(()),
+            Reach::Signals(why) => Err(why),
+        },
     }
 }

@@ -9,6 +9,7 @@ use super::theme::Theme;
 use super::view::{self, ViewOptions, draw};
 use crate::model::{Chosen, Command, Origin, RungId, Setting};
 use crate::run::Snapshot;
+use crate::ui::slot::Reach;
 use crate::ui::testing;
 use crate::ui::testing::screen::{self, SIZES, with};
 
@@ -259,10 +260,10 @@ fn a_finished_run_can_be_saved_and_not_switched() {
 }
 
 #[test]
-fn the_run_of_another_process_is_not_switched() {
+fn a_run_whose_supervisor_is_not_reached_is_not_switched() {
     let s = testing::healthy();
     let mut ui = state(ProfilePane::Settings);
-    ui.choices.follows = true;
+    ui.choices.reach = Reach::Signals("the run of another user");
     for key in [Key::Enter, Key::Char('a'), Key::Char('m'), Key::Char('o')] {
         assert_eq!(press(&mut ui, &[key], &s), None);
         assert_eq!(ui.choices.overlay, Overlay::None);
@@ -270,7 +271,7 @@ fn the_run_of_another_process_is_not_switched() {
             ui.toast
                 .clone()
                 .unwrap()
-                .contains("only where the run was started")
+                .contains("the run of another user")
         );
     }
 }

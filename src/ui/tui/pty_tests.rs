@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::{Theme, TuiOptions, spawn};
-use crate::model::Command;
+use crate::model::{Command, Request};
 use crate::ui::slot::SnapshotSlot;
 use crate::ui::testing;
 
@@ -93,14 +93,14 @@ fn child() {
     let begun = Instant::now();
     while screen.is_alive() && begun.elapsed() < PATIENCE {
         screen.wait(Duration::from_millis(20));
-        while let Ok(command) = commands.try_recv() {
+        while let Ok(Request { command, .. }) = commands.try_recv() {
             note(&format!("{command:?}"));
             if command == Command::Stop {
                 slot.publish(Arc::new(testing::finished()));
             }
         }
     }
-    while let Ok(command) = commands.try_recv() {
+    while let Ok(Request { command, .. }) = commands.try_recv() {
         note(&format!("{command:?}"));
     }
     screen.finish();
@@ -254,7 +254,7 @@ fn screens_search_and_palette_by_key() {
     tty.press(b"\r");
     tty.noted("FalseAlarm");
     tty.press(b"q");
-    tty.shows("leave it headless");
+    tty.shows("detach");
     tty.press(b"2");
     tty.ends();
     assert_eq!(tty.notes(), "FalseAlarm\nTerminalLost\nleft\n");

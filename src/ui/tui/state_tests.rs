@@ -7,6 +7,7 @@ use super::state::{Effect, UiState};
 use crate::model::{Command, Mono};
 use crate::run::Snapshot;
 use crate::run::snapshot::Stage;
+use crate::ui::slot::Reach;
 use crate::ui::testing;
 
 const PANE: Pane = Pane {
@@ -370,10 +371,11 @@ fn a_followed_run_is_left_without_a_question() {
 #[test]
 fn a_followed_run_is_never_asked_about() {
     let mut state = UiState::new(true);
+    state.choices.reach = Reach::Signals("the run of another user");
     for key in [Key::Char('w'), Key::Char('f')] {
         assert_eq!(press(&mut state, key, &testing::hung()), None);
         let said = state.toast.clone().unwrap();
-        assert!(said.ends_with("only where the run was started"), "{said}");
+        assert!(said.ends_with("the run of another user"), "{said}");
     }
     // also where quitting was chosen from a list
     press(&mut state, Key::Char(':'), &testing::healthy());
@@ -465,9 +467,10 @@ fn a_setting_is_switched_in_the_palette() {
     let said = state.toast.clone().unwrap();
     assert!(said.contains("is not a size such as `20 GiB`"), "{said}");
     let mut follower = UiState::new(true);
+    follower.choices.reach = Reach::Signals("the run of another user");
     assert_eq!(palette(&mut follower, "cap 21G", &s), None);
     let said = follower.toast.clone().unwrap();
-    assert_eq!(said, "cap: only where the run was started");
+    assert_eq!(said, "cap: the run of another user");
 }
 
 #[test]
@@ -594,9 +597,7 @@ fn a_lost_queue_is_sent_by_one_key_where_there_is_one() {
     assert_eq!(sent, Some(Effect::Send(Command::Resend)));
     assert_eq!(ui.toast.as_deref(), Some("3 prompts are being sent again"));
     let mut reader = UiState::new(true);
+    reader.choices.reach = Reach::Signals("the run of another user");
     assert_eq!(reader.press(Key::Char('r'), Some(&snapshot), PANE), None);
-    assert_eq!(
-        reader.toast.as_deref(),
-        Some("r: only where the run was started")
-    );
+    assert_eq!(reader.toast.as_deref(), Some("r: the run of another user"));
 }

@@ -68,6 +68,18 @@ impl Home {
         found[0].clone()
     }
 
+    /// The manifest of the one run that was recorded.
+    pub(crate) fn manifest(&self) -> serde_json::Value {
+        let text = std::fs::read_to_string(self.record().join("manifest.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The process that supervises that run.
+    pub(crate) fn supervisor(&self) -> u32 {
+        let pid = self.manifest()["pid"].as_u64().unwrap();
+        pid.try_into().unwrap()
+    }
+
     /// Makes a command see this home instead of the user's, and none of the
     /// user's own settings of MIOpen.
     pub(crate) fn dress(&self, command: &mut Command) {

@@ -14,5 +14,6 @@ pub(crate) use home::Home;
 pub(crate) use leftovers::assert_none_left;
 pub(crate) use run::{Finished, Running, Start};
 pub(crate) use tools::{
-    BINARY, free_port, kill, kill_group, python, recorded_text, root, wait_until, workload,
+    BINARY, free_port, kill, kill_group, parent, python, recorded_text, root, session, wait_until,
+    workload,
 };

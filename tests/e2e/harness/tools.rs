@@ -78,3 +78,20 @@ pub(crate) fn wait_until(limit: Duration, mut check: impl FnMut() -> bool) -> bo
         std::thread::sleep(Duration::from_millis(50));
     }
 }
+
+/// A number of `/proc/PID/stat` behind the state of the process, from 0 on.
+fn stat(pid: u32, nth: usize) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let rest = stat.rsplit_once(") ").unwrap().1;
+    rest.split(' ').nth(nth + 1).unwrap().parse().unwrap()
+}
+
+/// The parent of a process.
+pub(crate) fn parent(pid: u32) -> u32 {
+    stat(pid, 0)
+}
+
+/// The session of a process.
+pub(crate) fn session(pid: u32) -> u32 {
+    stat(pid, 2)
+}
