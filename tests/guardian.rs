@@ -22,7 +22,7 @@ fn spec(argv: &[&str], cwd: &Path) -> LaunchSpec {
 }
 
 fn shell(script: &str, cwd: &Path) -> Running {
-    launch(spec(&["sh", "-c", script], cwd)).unwrap()
+    launch(spec(&["sh", "-c", script], cwd), None).unwrap()
 }
 
 async fn next(r: &mut Running) -> ChildEvent {
@@ -119,7 +119,7 @@ async fn output_comes_before_the_end_and_the_end_is_told() {
         change("B", None),
         change("HOME", None),
     ];
-    let mut r = launch(s).unwrap();
+    let mut r = launch(s, None).unwrap();
     let seen = to_the_end(&mut r).await;
     let ChildEvent::Spawned { pid, pgid } = seen[0] else {
         panic!("{seen:?}");
@@ -139,7 +139,7 @@ async fn output_comes_before_the_end_and_the_end_is_told() {
 #[tokio::test]
 async fn a_program_that_is_not_there_is_told_apart() {
     let dir = tempfile::tempdir().unwrap();
-    let mut r = launch(spec(&["no-such-program-here"], dir.path())).unwrap();
+    let mut r = launch(spec(&["no-such-program-here"], dir.path()), None).unwrap();
     assert!(matches!(
         next(&mut r).await,
         ChildEvent::SpawnFailed {
@@ -150,7 +150,7 @@ async fn a_program_that_is_not_there_is_told_apart() {
     assert_eq!(r.events.recv().await, None);
     let file = dir.path().join("plain.txt");
     std::fs::write(&file, "x").unwrap();
-    let mut r = launch(spec(&[file.to_str().unwrap()], dir.path())).unwrap();
+    let mut r = launch(spec(&[file.to_str().unwrap()], dir.path()), None).unwrap();
     assert!(matches!(
         next(&mut r).await,
         ChildEvent::SpawnFailed {

@@ -445,7 +445,7 @@ takes evidence.
 
 Exit codes: 0 finished or detached, 10 finished after a restart, 20 the workload failed, 21 hung and
 given up, 22 processes survive SIGKILL, 64 usage, 65 bad profile or environment, 66
-command, profile or file not found, 69 demanded device missing, 70 our bug, or the supervisor was killed, 73 cap above
-the card, 130 interrupted, 143 terminated.
+command, profile or file not found, 69 demanded device missing or in use, 70 our bug, or the supervisor was
+killed, 73 cap above the card, 130 interrupted, 143 terminated.
 
 Example: framepack-tui run --cap 20GiB -- python demo_gradio.py";

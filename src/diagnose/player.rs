@@ -346,6 +346,7 @@ impl Player {
                 dir: "/evidence".to_owned(),
                 items: Vec::new(),
                 took_ms: 1000,
+                asked: None,
             }));
         }
     }

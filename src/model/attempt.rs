@@ -185,6 +185,12 @@ pub enum Outcome {
     /// The result was written, and the process that stayed was ended as asked for
     /// (`--end-after-result`). Exit code 0.
     ResultKept,
+    /// Nothing was launched: processes of an earlier run, or another run, had the card for the
+    /// whole wait. Exit code 69.
+    CardHeld {
+        /// Those processes.
+        pids: Vec<u32>,
+    },
 }
 
 impl Outcome {
@@ -201,6 +207,7 @@ impl Outcome {
             Self::Ended => "ended",
             Self::LeftoversEnded { .. } => "leftovers_ended",
             Self::ResultKept => "result_kept",
+            Self::CardHeld { .. } => "card_held",
         }
     }
 
@@ -212,6 +219,7 @@ impl Outcome {
             Self::Interrupted { .. } => "stopped",
             Self::LeftoversEnded { .. } => "left-overs ended",
             Self::ResultKept => "result kept",
+            Self::CardHeld { .. } => "card held",
             Self::Finished { .. }
             | Self::Failed
             | Self::Unkillable { .. }
@@ -230,6 +238,7 @@ impl Outcome {
             Self::Unkillable { .. } => 22,
             Self::LeftoversEnded { .. } => 23,
             Self::NotLaunched { not_found: true } => 66,
+            Self::CardHeld { .. } => 69,
             Self::Interrupted { terminated: false } => 130,
             Self::Interrupted { terminated: true } => 143,
         }

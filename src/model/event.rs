@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::AgentNote;
 use super::attempt::{Artefact, AttemptSpec, ExitReport, ExitStatus, Outcome, RungId, SkippedRung};
+use super::card_held::CardHeld;
 use super::effect::{Scope, Signal};
 use super::gpu::GpuId;
 use super::health::Verdict;
@@ -21,6 +22,10 @@ use super::setting::Setting;
 use super::time::Mono;
 use super::units::Bytes;
 use super::vocab::VerdictId;
+
+/// What [`Event::GuardianLost`] says in words.
+pub const GUARDIAN_LOST: &str =
+    "the guardian process is gone; all that the workload started is ended";
 
 /// Version of the event stream: major.minor. Readers refuse another major.
 pub const SCHEMA: &str = "1.9";
@@ -236,6 +241,9 @@ pub struct EvidenceReport {
     pub items: Vec<EvidenceItem>,
     /// How long it took.
     pub took_ms: u64,
+    /// When it was asked for, on the clock of the stream; absent in records before 1.9.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Mono>,
 }
 
 impl EvidenceReport {
@@ -423,6 +431,20 @@ pub enum Event {
     GroupGone {
         /// Which attempt.
         attempt: u32,
+    },
+    /// The guardian died before the processes that it held: somebody killed it.
+    GuardianLost {
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// The first attempt waits: processes of an earlier run still have the card.
+    CardHeld(CardHeld),
+    /// The card is ours, after a wait.
+    CardFree {
+        /// Which.
+        gpu: GpuId,
+        /// How long the wait took.
+        took_ms: u64,
     },
     /// Processes that survive.
     Survivors {

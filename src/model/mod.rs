@@ -9,6 +9,7 @@ pub mod agent_setting;
 pub mod attempt;
 pub mod backend;
 pub mod baselines;
+pub mod card_held;
 pub mod convolution;
 pub mod effect;
 pub mod event;
@@ -45,6 +46,7 @@ pub use attempt::{
 };
 pub use backend::Backend;
 pub use baselines::{Baselines, Fingerprint, Observed, PhaseBaseline};
+pub use card_held::{CardHeld, CardHolder};
 pub use convolution::{ConvDirection, ConvLayout, ConvType, Convolution, ConvolutionError};
 pub use effect::{Effect, Scope, Signal};
 pub use event::{Attached, Command, Envelope, Event, Speaker};

@@ -34,6 +34,9 @@ impl Class {
             | Event::CommandReturned { .. }
             | Event::ProcessEnded { .. }
             | Event::GroupGone { .. }
+            | Event::GuardianLost { .. }
+            | Event::CardHeld(_)
+            | Event::CardFree { .. }
             | Event::Survivors { .. }
             | Event::Command(_)
             | Event::Replanned(_)

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::model::event::Level;
+use crate::model::event::{EvidenceItem, EvidenceReport, Level};
+use crate::model::time::millis;
 use crate::model::worker::{OF_DEVICE, refusal};
 use crate::model::{Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict, VerdictId};
 
@@ -48,6 +49,31 @@ impl RunState {
             number: self.evidence_count,
             attempt: self.attempt_number(),
         });
+    }
+
+    /// The run ends before the evidence that was asked for is on disk: the stream says so, for
+    /// nothing follows its end.
+    pub(super) fn tell_missing_evidence(&mut self, out: &mut Vec<Effect>) {
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        let waited = self.now.since(pending.since).as_secs();
+        out.push(emit(Event::EvidenceTaken(EvidenceReport {
+            number: pending.number,
+            attempt: self.attempt_number(),
+            dir: String::new(),
+            items: vec![EvidenceItem {
+                kind: "bundle".to_owned(),
+                file: None,
+                bytes: 0,
+                failed: Some(format!(
+                    "it was not on disk when the run ended, {waited} s later"
+                )),
+                absent: false,
+            }],
+            took_ms: millis(self.now.since(pending.since)),
+            asked: Some(pending.since),
+        })));
     }
 
     /// Whether collectors are, or were a moment ago, attached to the process: their
@@ -173,6 +199,14 @@ impl RunState {
             signal,
             scope,
         });
+    }
+
+    /// Nobody but us ends the workload any more: all of it is killed at once, for nothing would
+    /// end it if we died as well.
+    pub(super) fn guardian_lost(&mut self, attempt: u32, out: &mut Vec<Effect>) {
+        if attempt == self.attempt_number() && self.process_lives() {
+            self.signal(Signal::Kill, Scope::Tree, out);
+        }
     }
 
     fn kill(&mut self, purpose: Purpose, out: &mut Vec<Effect>) {

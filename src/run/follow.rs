@@ -292,6 +292,7 @@ impl RunState {
             | Outcome::Left
             | Outcome::Ended
             | Outcome::LeftoversEnded { .. }
+            | Outcome::CardHeld { .. }
             | Outcome::ResultKept
             | Outcome::Unkillable { .. }
             | Outcome::NotLaunched { .. } => {}

@@ -1,24 +1,20 @@
 //! The log pane: the child's lines and our own words in one order.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
 use crate::detect::kernel_fault;
-use crate::model::event::{Choice, Decision};
+use crate::model::event::{Choice, Decision, GUARDIAN_LOST};
 use crate::model::{
     AttemptSpec, EnvOrigin, Event, Flood, Health, Line, Mono, Phase, SourceState, SourceStatus,
     Stream, Verdict, VerdictId, gap_words,
 };
 
 use super::launcher::name_processes;
+use super::log_lines::LogLines;
 use super::snapshot::{LogKind, LogLine};
 
-const KEPT: usize = 500;
-
-/// The last lines.
+/// The log as it grows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
-    pub(super) lines: Arc<VecDeque<LogLine>>,
+    pub(super) lines: LogLines,
     /// Lines folded away because we asked for them ourselves.
     pub(super) chatter: u64,
     /// Our word for the phase that the attempt is in.
@@ -40,26 +36,31 @@ impl Log {
             Stream::Stderr => LogKind::Stderr,
         };
         self.gap = None;
-        let lines = Arc::make_mut(&mut self.lines);
-        // our own words may have come between two states of a bar
-        let last = lines.iter().rposition(|l| l.kind != LogKind::Own);
-        if let Some(i) = last.filter(|i| lines[*i].kind == kind) {
+        let is_continued = |before: &LogLine| {
             // the final state of a bar ends with a newline and still belongs to it
-            let same_bar = lines[i].bar && (line.bar || looks_like_bar(&line.text));
-            if (same_bar || lines[i].text == line.text)
-                && let Some(earlier) = lines.remove(i)
-            {
-                // it moves to the end, so that the times of the log never run backwards
-                lines.push_back(LogLine {
-                    at,
-                    kind,
-                    text: line.text.clone(),
-                    phase,
-                    bar: line.bar,
-                    folded: earlier.folded + 1,
-                });
-                return;
-            }
+            let same_bar = before.bar && (line.bar || looks_like_bar(&line.text));
+            before.kind == kind && (same_bar || before.text == line.text)
+        };
+        // our own words may have come between two states of a bar
+        let continued = {
+            let mut newest = self.lines.iter().rev().enumerate();
+            newest
+                .find(|(_, l)| l.kind != LogKind::Own)
+                .filter(|(_, before)| is_continued(before))
+                .map(|(nth, _)| nth)
+        };
+        if let Some(nth) = continued
+            && let Some(earlier) = self.lines.remove_from_end(nth)
+        {
+            // it moves to the end, so that the times of the log never run backwards
+            return self.lines.push(LogLine {
+                at,
+                kind,
+                text: line.text.clone(),
+                phase,
+                bar: line.bar,
+                folded: earlier.folded + 1,
+            });
         }
         if line.text.trim().is_empty() {
             return;
@@ -85,7 +86,7 @@ impl Log {
         if let Some((_, before, lost_before)) = self.gap.filter(|(of, ..)| *of == kind) {
             lines = lines.saturating_add(before);
             lost = lost.saturating_add(lost_before);
-            Arc::make_mut(&mut self.lines).pop_back();
+            self.lines.remove_from_end(0);
         }
         self.push(LogLine {
             at,
@@ -123,11 +124,7 @@ impl Log {
 
     fn push(&mut self, line: LogLine) {
         self.gap = None;
-        let lines = Arc::make_mut(&mut self.lines);
-        if lines.len() == KEPT {
-            lines.pop_front();
-        }
-        lines.push_back(line);
+        self.lines.push(line);
     }
 }
 
@@ -207,6 +204,18 @@ pub(super) fn words(event: &Event) -> Option<String> {
                 .map(|p| format!("{} {} ({})", p.pid, p.name, p.state))
                 .collect();
             format!("still there: {}", list.join(", "))
+        }
+        Event::GuardianLost { .. } => GUARDIAN_LOST.to_owned(),
+        Event::CardHeld(held) => {
+            format!(
+                "waiting for card {}: {}; {}",
+                held.gpu,
+                held.holders(),
+                held.cure()
+            )
+        }
+        Event::CardFree { gpu, took_ms } => {
+            format!("card {gpu} is free after {:.1} s", millis_s(*took_ms))
         }
         Event::VramWaiting { used, before } => {
             format!("waiting until VRAM falls: {used} in use, {before} before the run")

@@ -3,6 +3,7 @@
 mod agent;
 mod attached;
 mod card;
+mod card_wait;
 mod command;
 mod completeness;
 mod ending;
@@ -13,6 +14,7 @@ mod kept_result;
 mod launcher;
 mod live;
 mod log;
+mod log_lines;
 mod reclaim;
 mod reduce;
 mod rejudge;

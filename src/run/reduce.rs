@@ -129,6 +129,7 @@ impl RunState {
             }
             Event::Command(command) => self.command(command, out),
             Event::SignalSent { reached: 0, .. } => self.reached_nobody(out),
+            Event::GuardianLost { attempt } => self.guardian_lost(*attempt, out),
             _ => {}
         }
         self.resend_event(event, out);
@@ -206,16 +207,13 @@ impl RunState {
             _ => {}
         }
         self.launcher_event(event);
+        self.card_event(event);
     }
 
     /// Moves on what only waits for time.
     fn advance(&mut self, out: &mut Vec<Effect>) {
         match self.stage.clone() {
-            Stage::Preparing => {
-                if self.card_is_read() {
-                    self.launch(None, out);
-                }
-            }
+            Stage::Preparing => self.advance_preparing(out),
             Stage::Ending { purpose, step } => self.advance_ending(purpose, step, out),
             Stage::Draining {
                 status,
@@ -304,6 +302,7 @@ impl RunState {
         self.detector.end_attempt();
         self.outcome = Some((outcome.clone(), exit_code, summary.clone()));
         self.log.own(self.now, self.phase, summary.clone());
+        self.tell_missing_evidence(out);
         out.push(emit(Event::RunFinished {
             outcome: outcome.clone(),
             exit_code,

@@ -10,9 +10,13 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
-use crate::model::event::{Choice, RunStarted, TURN_MS};
-use crate::model::{Effect, Envelope, Event, Mono, ResendWord, RungId, Scope, Signal, VerdictId};
+use crate::model::event::{Choice, EvidenceReport, RunStarted, TURN_MS};
+use crate::model::time::millis;
+use crate::model::{
+    Effect, Envelope, Event, Mono, ResendWord, RungId, Scope, Signal, TimeScale, VerdictId,
+};
 
 use super::log::words;
 use super::reduce;
@@ -21,10 +25,11 @@ use super::ticks::Ticks;
 
 /// Said at the same time: within one turn of the clock.
 const SAME_MS: u64 = TURN_MS;
-/// An effect is answered by another thread, and a capture takes a while.
-const ANSWERED_MS: u64 = 2_000;
+/// An effect is answered by another thread, and a capture takes a while. On the machine's clock, as
+/// the next one: at a time scale the machine works no faster.
+const ANSWERED: Duration = Duration::from_secs(2);
 /// An effect that is younger than this at the end of a record may not be answered yet.
-const UNANSWERED_MS: u64 = 10_000;
+const UNANSWERED: Duration = Duration::from_secs(10);
 
 /// What the rules said or did, without its words and numbers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,9 +109,9 @@ impl Deed {
     }
 
     /// Milliseconds within which it counts as the same time.
-    const fn tolerance(&self) -> u64 {
+    fn tolerance(&self, scale: TimeScale) -> u64 {
         match self {
-            Self::Evidence(_) | Self::Signal(..) => ANSWERED_MS,
+            Self::Evidence(_) | Self::Signal(..) => millis(scale.run_time(ANSWERED)),
             _ => SAME_MS,
         }
     }
@@ -144,9 +149,15 @@ pub struct Told {
 }
 
 impl Told {
-    fn event(at: Mono, event: &Event) -> Option<Self> {
+    fn event(at: Mono, event: &Event, scale: TimeScale) -> Option<Self> {
         let at = match event {
-            Event::EvidenceTaken(e) => Mono(at.0.saturating_sub(e.took_ms)),
+            Event::EvidenceTaken(EvidenceReport {
+                asked: Some(asked), ..
+            }) => *asked,
+            Event::EvidenceTaken(e) => {
+                let took = scale.run_time(Duration::from_millis(e.took_ms));
+                Mono(at.0.saturating_sub(millis(took)))
+            }
             _ => at,
         };
         Some(Self {
@@ -157,9 +168,11 @@ impl Told {
         })
     }
 
-    fn effect(at: Mono, effect: &Effect) -> Option<Self> {
+    fn effect(at: Mono, effect: &Effect, scale: TimeScale) -> Option<Self> {
         let deed = match effect {
-            Effect::Emit(event) => return Self::event(at, event),
+            // its capture stands for it
+            Effect::Emit(event) if matches!(**event, Event::EvidenceTaken(_)) => return None,
+            Effect::Emit(event) => return Self::event(at, event, scale),
             Effect::Capture { number, .. } => Deed::Evidence(*number),
             Effect::Signal {
                 attempt,
@@ -221,6 +234,8 @@ pub struct Pair {
     pub then: Option<Told>,
     /// What today's rules say.
     pub now: Option<Told>,
+    /// How fast the clock of the record goes.
+    pub scale: TimeScale,
 }
 
 impl Pair {
@@ -229,7 +244,7 @@ impl Pair {
         match (&self.then, &self.now) {
             (Some(then), Some(now)) => {
                 let apart = then.at.0.abs_diff(now.at.0);
-                if apart <= then.deed.tolerance() {
+                if apart <= then.deed.tolerance(self.scale) {
                     Difference::Same
                 } else if now.at < then.at {
                     Difference::Earlier
@@ -305,6 +320,7 @@ pub struct Replay {
     last: Mono,
     ticks: Ticks,
     has_end: bool,
+    scale: TimeScale,
 }
 
 impl Replay {
@@ -317,6 +333,7 @@ impl Replay {
             last: Mono::ZERO,
             ticks: Ticks::default(),
             has_end: false,
+            scale: started.plan.time_scale,
         }
     }
 
@@ -346,26 +363,30 @@ impl Replay {
     fn fold(&mut self, env: &Envelope) -> Vec<Effect> {
         self.last = self.last.max(env.at);
         self.has_end |= matches!(env.event, Event::RunFinished { .. });
-        self.then.extend(Told::event(env.at, &env.event));
+        self.then
+            .extend(Told::event(env.at, &env.event, self.scale));
         if Self::is_output(&env.event) {
             return Vec::new();
         }
         let effects = reduce(&mut self.state, env);
-        let told = effects.iter().filter_map(|e| Told::effect(env.at, e));
+        let scale = self.scale;
+        let told = effects
+            .iter()
+            .filter_map(|e| Told::effect(env.at, e, scale));
         self.now.extend(told);
         effects
     }
 
     /// Compares.
     pub fn finish(self) -> Comparison {
-        let mut pairs = pair(self.then, self.now);
+        let mut pairs = pair(self.then, self.now, self.scale);
         if !self.has_end {
             // asked for, and cut off before the answer; or said, and cut off before it
             // was written
             let last = self.last.0;
             let young = |t: &Told| {
                 let at_most = match t.deed {
-                    Deed::Evidence(_) | Deed::Signal(..) => UNANSWERED_MS,
+                    Deed::Evidence(_) | Deed::Signal(..) => millis(self.scale.run_time(UNANSWERED)),
                     _ => SAME_MS,
                 };
                 last.saturating_sub(t.at.0) <= at_most
@@ -387,7 +408,7 @@ impl Replay {
 }
 
 /// Pairs first what was said at the same time, then the rest of each deed in its order.
-fn pair(then: Vec<Told>, now: Vec<Told>) -> Vec<Pair> {
+fn pair(then: Vec<Told>, now: Vec<Told>, scale: TimeScale) -> Vec<Pair> {
     let mut open: BTreeMap<Deed, VecDeque<Told>> = BTreeMap::new();
     for told in then {
         open.entry(told.deed.clone()).or_default().push_back(told);
@@ -396,7 +417,7 @@ fn pair(then: Vec<Told>, now: Vec<Told>) -> Vec<Pair> {
     let mut rest = Vec::new();
     for now in now {
         let same = open.get_mut(&now.deed).and_then(|list| {
-            let near = |t: &Told| t.at.0.abs_diff(now.at.0) <= now.deed.tolerance();
+            let near = |t: &Told| t.at.0.abs_diff(now.at.0) <= now.deed.tolerance(scale);
             let at = list.iter().position(near)?;
             list.remove(at)
         });
@@ -404,6 +425,7 @@ fn pair(then: Vec<Told>, now: Vec<Told>) -> Vec<Pair> {
             Some(then) => pairs.push(Pair {
                 then: Some(then),
                 now: Some(now),
+                scale,
             }),
             None => rest.push(now),
         }
@@ -413,12 +435,14 @@ fn pair(then: Vec<Told>, now: Vec<Told>) -> Vec<Pair> {
         pairs.push(Pair {
             then,
             now: Some(now),
+            scale,
         });
     }
     let lost = open.into_values().flatten();
     pairs.extend(lost.map(|then| Pair {
         then: Some(then),
         now: None,
+        scale,
     }));
     pairs.sort_by_key(|p| p.told().map(|t| t.at));
     pairs

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use super::log_lines::LogLines;
 pub use super::trail::{Lack, Lapse, Mark, MarkKind, Quantity, Raised, ShownState, Trail};
 pub use crate::detect::{Working, kernel_fault};
 pub use crate::forecast::{Card, Cure, FindView, Forecast};
@@ -103,6 +104,13 @@ pub enum JobState {
 pub enum Stage {
     /// Nothing launched yet.
     Preparing,
+    /// Nothing launched yet: an earlier run still has the card.
+    CardHeld {
+        /// What has it, and what the user can do.
+        held: Box<crate::model::CardHeld>,
+        /// When the wait is given up.
+        until: Mono,
+    },
     /// An attempt runs and is watched.
     Watching,
     /// A kill is announced.
@@ -357,7 +365,7 @@ pub struct Snapshot {
     /// Why the last decision was made, in words.
     pub decision: Option<String>,
     /// Log, oldest first, at most 500 lines.
-    pub log: Arc<VecDeque<LogLine>>,
+    pub log: LogLines,
     /// Chatter lines that were folded away.
     pub chatter: u64,
     /// What was dropped: (what, how many).

@@ -246,6 +246,8 @@ pub struct RunState {
     pub(super) agent_came: bool,
     /// Warnings from before the first attempt.
     pub(super) warnings: Vec<String>,
+    /// The first attempt waits for the card.
+    pub(super) card_wait: Option<super::card_wait::CardWait>,
 }
 
 /// What was last told about the health of the run.
@@ -331,6 +333,7 @@ impl RunState {
             step_stop: None,
             agent_came: false,
             warnings: Vec::new(),
+            card_wait: None,
             plan,
         }
     }

@@ -93,7 +93,7 @@ impl RunState {
 
     fn view_stage(&self) -> Shown {
         match &self.stage {
-            Stage::Preparing => Shown::Preparing,
+            Stage::Preparing => self.view_preparing(),
             Stage::Launching | Stage::Watching | Stage::Draining { .. } => Shown::Watching,
             Stage::Ending { purpose, step } => match step {
                 Step::Countdown { kill_at, held } => Shown::Countdown {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,9 @@ use crate::model::GpuId;
 use crate::model::event::Survivor;
 use crate::profile::catalog::private_folder;
 use crate::profile::folders::Base;
+use crate::workload::leftovers::is_alive;
+
+use super::owner::has_open;
 
 /// Why a card is not ours.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +30,14 @@ pub enum LockError {
         pid: Option<u32>,
         /// Its run id.
         run: Option<String>,
+    },
+    /// The supervisor of an earlier run was killed, and its guardian ends what is left.
+    #[error("take {gpu}: what run {run} has left is still being ended; try again in some seconds")]
+    Ending {
+        /// The card.
+        gpu: GpuId,
+        /// The earlier run.
+        run: String,
     },
     /// Processes of an earlier run could not be killed and still hold the card.
     #[error(
@@ -74,22 +86,47 @@ struct Left {
     text: String,
 }
 
+/// A run that had the card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Holder {
+    pid: u32,
+    /// Start of the process in clock ticks since boot; absent in notes of versions before 0.2.
+    #[serde(default)]
+    start: Option<u64>,
+    run: String,
+}
+
 /// What the lock file says about its holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
-    pid: u32,
-    run: String,
+    #[serde(flatten)]
+    holder: Holder,
     #[serde(default)]
     survivors: Vec<Left>,
+    /// Runs that had the card before, the latest first.
+    #[serde(default)]
+    earlier: Vec<Holder>,
 }
 
-/// Held for as long as the value lives; the kernel lets go of it when the process
-/// ends, however it ends. The file stays behind, which means nothing.
+/// Earlier runs that a note names: processes of these may still be on the card.
+const EARLIER: usize = 16;
+
+/// The lock of a card. The supervisor and its guardians have the same open file, and the kernel
+/// lets go of the lock when the last of them has ended, however they ended; so it is free no
+/// earlier than the card. [`GpuLock::release`] lets go of it at once. The file stays behind, which
+/// means nothing.
 #[derive(Debug)]
 pub struct GpuLock {
     file: File,
     path: PathBuf,
     run: String,
+    earlier: Vec<Holder>,
+}
+
+impl AsFd for GpuLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 impl GpuLock {
@@ -100,8 +137,7 @@ impl GpuLock {
 
     /// The same in a given folder.
     pub fn acquire_in(dir: &Path, gpu: &GpuId, run: &str) -> Result<Self, LockError> {
-        // A PCI address has no slash; whatever else comes in must not leave the folder.
-        let path = dir.join(format!("gpu-{}.lock", gpu.0.replace('/', "_")));
+        let path = lock_file(dir, gpu);
         let failed = |source: io::Error| LockError::Io {
             path: path.clone(),
             source,
@@ -117,31 +153,57 @@ impl GpuLock {
         let note = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => read_note(&mut file),
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                let note = read_note(&mut file);
-                return Err(LockError::Held {
-                    gpu: gpu.clone(),
-                    pid: note.as_ref().map(|n| n.pid),
-                    run: note.map(|n| n.run),
+                let holder = read_note(&mut file).map(|note| note.holder);
+                return Err(match holder {
+                    Some(h) if !is_alive(h.pid, h.start) => LockError::Ending {
+                        gpu: gpu.clone(),
+                        run: h.run,
+                    },
+                    holder => LockError::Held {
+                        gpu: gpu.clone(),
+                        pid: holder.as_ref().map(|h| h.pid),
+                        run: holder.map(|h| h.run),
+                    },
                 });
             }
             Err(e) => return Err(failed(e.into())),
         };
-        if let Some(note) = note
-            && let Some(pids) = still_there(&note.survivors)
-        {
-            return Err(LockError::Survivors {
-                gpu: gpu.clone(),
-                run: note.run,
-                pids,
-            });
+        let mut earlier = Vec::new();
+        if let Some(note) = note {
+            if let Some(pids) = still_there(&note.survivors) {
+                return Err(LockError::Survivors {
+                    gpu: gpu.clone(),
+                    run: note.holder.run,
+                    pids,
+                });
+            }
+            earlier.push(note.holder);
+            earlier.extend(note.earlier);
+            earlier.truncate(EARLIER);
         }
         let mut lock = Self {
             file,
             path: path.clone(),
             run: run.to_owned(),
+            earlier,
         };
         lock.write_note(Vec::new()).map_err(failed)?;
         Ok(lock)
+    }
+
+    /// Lets go of the lock, also for a guardian that is about to end: the card is free.
+    pub fn release(self) -> Result<(), LockError> {
+        flock(&self.file, FlockOperation::Unlock).map_err(|errno| LockError::Io {
+            path: self.path,
+            source: errno.into(),
+        })
+    }
+
+    /// The earlier run that the supervisor `pid`, begun at `start` (clock ticks since boot), had,
+    /// as far as the lock's note remembers it.
+    pub fn run_of(&self, (pid, start): (u32, u64)) -> Option<&str> {
+        let is_it = |h: &&Holder| h.pid == pid && h.start == Some(start);
+        self.earlier.iter().find(is_it).map(|h| h.run.as_str())
     }
 
     /// Leaves word of processes that survive SIGKILL, so that the card is refused
@@ -165,10 +227,15 @@ impl GpuLock {
     }
 
     fn write_note(&mut self, survivors: Vec<Left>) -> io::Result<()> {
+        let pid = std::process::id();
         let note = Note {
-            pid: std::process::id(),
-            run: self.run.clone(),
+            holder: Holder {
+                pid,
+                start: start_time(pid),
+                run: self.run.clone(),
+            },
             survivors,
+            earlier: self.earlier.clone(),
         };
         let mut text = serde_json::to_vec(&note)?;
         text.push(b'\n');
@@ -176,6 +243,26 @@ impl GpuLock {
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&text)
     }
+}
+
+/// The guardian that has the lock of `gpu` open. Looks at the descriptors of every process of ours.
+pub fn guardian_of(gpu: &GpuId) -> Option<u32> {
+    let lock = fs::metadata(lock_file(&lock_dir().ok()?, gpu)).ok()?;
+    let is_guardian = |pid: i32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.split(|b| *b == 0).nth(1) == Some(b"guardian")
+    };
+    procfs::process::all_processes()
+        .ok()?
+        .filter_map(|p| Some(p.ok()?.pid))
+        .filter(|pid| is_guardian(*pid))
+        .filter_map(|pid| u32::try_from(pid).ok())
+        .find(|pid| has_open(*pid, &lock))
+}
+
+/// A PCI address has no slash; whatever else comes in must not leave the folder.
+fn lock_file(dir: &Path, gpu: &GpuId) -> PathBuf {
+    dir.join(format!("gpu-{}.lock", gpu.0.replace('/', "_")))
 }
 
 /// The holder may be writing just now, or the file may be from before a power

@@ -12,7 +12,7 @@ mod tree;
 
 pub use deadline::{Fired, Watchdog};
 pub use evidence::{EvidenceRequest, EvidenceRing, collect};
-pub use lock::{GpuLock, LockError};
+pub use lock::{GpuLock, LockError, guardian_of};
 pub use owner::{Owner, OwnerError};
 pub use signals::Signals;
 pub use standstill::{Clocks, StandstillDetector};

@@ -39,12 +39,7 @@ impl Owner {
         // from here on the number cannot come to mean another process
         let process = pidfd_open(number, PidfdFlags::empty()).ok()?;
         let lock = fs::metadata(lock).ok()?;
-        let holds = fs::read_dir(format!("/proc/{pid}/fd"))
-            .ok()?
-            .flatten()
-            .filter_map(|fd| fs::metadata(fd.path()).ok())
-            .any(|open| (open.dev(), open.ino()) == (lock.dev(), lock.ino()));
-        holds.then_some(Self { pid, process })
+        has_open(pid, &lock).then_some(Self { pid, process })
     }
 
     /// Its process id.
@@ -77,6 +72,16 @@ impl Owner {
     fn send(&self, signal: Signal) -> Result<(), OwnerError> {
         pidfd_send_signal(&self.process, signal).map_err(OwnerError::Refused)
     }
+}
+
+/// Whether the process has this file open, as far as its descriptors are ours to see.
+pub(super) fn has_open(pid: u32, file: &fs::Metadata) -> bool {
+    fs::read_dir(format!("/proc/{pid}/fd")).is_ok_and(|descriptors| {
+        descriptors
+            .flatten()
+            .filter_map(|fd| fs::metadata(fd.path()).ok())
+            .any(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()))
+    })
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ mod track;
 mod testing;
 
 pub(crate) use amdgpu::NEEDS_TWO;
-pub use processes::{Classify, Guess, Processes, ProcessesConfig};
+pub use processes::{CardUsers, Classify, Guess, Held, Processes, ProcessesConfig};
 #[cfg(feature = "rocm-smi")]
 pub use rocm_smi::reader_main as rocm_smi_reader;
 pub use sampler::{Sampler, SamplerConfig};

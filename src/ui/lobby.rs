@@ -188,6 +188,7 @@ pub(super) fn run_state(state: &RunState) -> (String, Tone) {
         | Outcome::GaveUp
         | Outcome::Unkillable { .. }
         | Outcome::LeftoversEnded { .. }
+        | Outcome::CardHeld { .. }
         | Outcome::NotLaunched { .. } => Tone::Warn,
     };
     match exit_code {

@@ -293,6 +293,16 @@ pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
     let until = |t: crate::model::Mono| left(t.since(s.now));
     match &s.stage {
         Stage::Preparing => ("PREPARING", "nothing launched yet".to_owned(), Tone::Info),
+        Stage::CardHeld { held, until: end } => (
+            "CARD IN USE",
+            format!(
+                "{}; waits {} more; {}",
+                held.holders(),
+                until(*end),
+                held.cure()
+            ),
+            Tone::Warn,
+        ),
         Stage::Watching if needs_start_again(s) => (
             "PRESS START AGAIN",
             "the restarted server waits for a job; its page still has your settings".to_owned(),

@@ -8,7 +8,7 @@
 //! The workload's standard input is `/dev/null`.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -17,6 +17,7 @@ use tokio::net::UnixStream;
 use tokio::process::Command;
 use tokio::sync::mpsc;
 
+use super::handover;
 use super::protocol::{Empty, Request};
 use crate::model::event::Survivor;
 use crate::model::os_text;
@@ -29,6 +30,7 @@ mod orphans;
 mod tail;
 
 pub use attach::{AttachSpec, attach, has_ended};
+pub(super) use orphans::MARK;
 pub use tail::ConsoleFile;
 
 /// Events that may wait for their reader: more than both streams may burst at once.
@@ -149,10 +151,13 @@ impl Running {
 
 /// Launches a workload behind a guardian. Must be called within a tokio runtime.
 ///
+/// `lock`: an open file that the guardian keeps open until it ends, so that a `flock` on it lasts
+/// as long as the workload.
+///
 /// # Errors
 /// When there is no command, no directory, or the guardian does not start. That the
 /// *workload* does not start is told by [`ChildEvent::SpawnFailed`].
-pub fn launch(spec: LaunchSpec) -> Result<Running, LaunchError> {
+pub fn launch(spec: LaunchSpec, lock: Option<BorrowedFd<'_>>) -> Result<Running, LaunchError> {
     if spec.argv.is_empty() {
         return Err(LaunchError::NoCommand);
     }
@@ -164,6 +169,7 @@ pub fn launch(spec: LaunchSpec) -> Result<Running, LaunchError> {
         source,
     };
     let (ours, theirs) = StdUnixStream::pair().map_err(failed)?;
+    handover::send(&ours, lock).map_err(failed)?;
     ours.set_nonblocking(true).map_err(failed)?;
     let control = UnixStream::from_std(ours).map_err(failed)?;
     let mut command = Command::new(&spec.exe);
@@ -217,6 +223,7 @@ mod tests {
             cwd: PathBuf::from("/"),
             attempt: 1,
         };
+        let launch = |spec| super::launch(spec, None);
         let e = launch(LaunchSpec {
             argv: Vec::new(),
             ..spec.clone()

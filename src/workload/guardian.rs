@@ -8,6 +8,7 @@
 //! | descriptor | what |
 //! | --- | --- |
 //! | 0 | stream socket to the supervisor, see [`super::protocol`] |
+//! | (passed over 0) | the lock of the card, kept open until we end |
 //! | 1, 2 | handed to the workload; the guardian itself lets go of them |
 //!
 //! The workload gets `/dev/null` as its standard input, a process group of its own, and
@@ -15,6 +16,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,6 +26,7 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
+use super::handover;
 use super::launch::spawn;
 use super::proctree;
 use super::protocol::{Empty, MAX_LINE, Report, Request, RootEnd, encode};
@@ -56,6 +59,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// What the guardian knows.
 struct Guardian {
     control: UnixStream,
+    /// The lock of the card: it is free when we are gone, and the workload with us.
+    _lock: Option<OwnedFd>,
     me: i32,
     root: Option<Pid>,
     root_ended: bool,
@@ -67,8 +72,10 @@ async fn run(argv: &[OsString]) -> io::Result<ExitCode> {
     // Fails if we already lead a session or a group, which serves as well.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let (control, lock) = control_socket()?;
     let mut guardian = Guardian {
-        control: control_socket()?,
+        control,
+        _lock: lock,
         me: rustix::process::getpid().as_raw_pid(),
         root: None,
         root_ended: false,
@@ -240,17 +247,19 @@ fn ignore_terminal_signals() -> io::Result<Vec<SignalStream>> {
     .collect()
 }
 
-/// The supervisor's socket, moved off standard input so that no child inherits it.
-fn control_socket() -> io::Result<UnixStream> {
+/// The supervisor's socket, moved off standard input so that no child inherits it, and the lock of
+/// the card.
+fn control_socket() -> io::Result<(UnixStream, Option<OwnedFd>)> {
     let owned = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let socket = std::os::unix::net::UnixStream::from(owned);
     // Not a socket: someone typed the hidden subcommand.
     socket.peer_addr()?;
+    let lock = handover::receive(&socket)?;
     socket.set_nonblocking(true)?;
     if let Ok(null) = std::fs::File::open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(&null);
     }
-    UnixStream::from_std(socket)
+    Ok((UnixStream::from_std(socket)?, lock))
 }
 
 /// Lets go of the output pipes, so that they end when the workload lets go of them.

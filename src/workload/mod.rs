@@ -11,6 +11,7 @@
 //! | [`protocol`] | messages between supervisor and guardian |
 //! | [`guardian`] | the small process between us and the workload: no orphan survives |
 //! | [`external`] | the supervisor's side of a launch |
+//! | [`leftovers`] | processes of runs whose supervisor was killed |
 //!
 //! `adapter`, `miopen`, `lines` and `capabilities` are pure.
 
@@ -19,7 +20,9 @@ pub mod artefacts;
 pub mod capabilities;
 pub mod external;
 pub mod guardian;
+mod handover;
 mod launch;
+pub mod leftovers;
 pub mod lines;
 pub mod miopen;
 mod proctree;

@@ -16,11 +16,11 @@ const ROUNDS: u32 = 8;
 /// One process, as far as it matters here.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
-    pid: i32,
+    pub(super) pid: i32,
     pgrp: i32,
     start: u64,
-    name: String,
-    state: char,
+    pub(super) name: String,
+    pub(super) state: char,
 }
 
 impl From<Stat> for Member {
@@ -219,10 +219,7 @@ const MOST_ENVIRON: u64 = 8 << 20;
 pub(super) fn marked(mark: &str, besides: Option<Pid>) -> Vec<Member> {
     let ours = rustix::process::getpid().as_raw_pid();
     let carries = |stat: &Stat| {
-        let mut env = Vec::new();
-        std::fs::File::open(format!("/proc/{}/environ", stat.pid))
-            .and_then(|file| file.take(MOST_ENVIRON).read_to_end(&mut env))
-            .is_ok_and(|_| env.split(|b| *b == 0).any(|v| v == mark.as_bytes()))
+        environ(stat.pid).is_some_and(|env| env.split(|b| *b == 0).any(|v| v == mark.as_bytes()))
     };
     procfs::process::all_processes()
         .into_iter()
@@ -233,6 +230,41 @@ pub(super) fn marked(mark: &str, besides: Option<Pid>) -> Vec<Member> {
         .filter(carries)
         .map(Member::from)
         .collect()
+}
+
+/// Living processes other than ourselves that have the variable `name` in the environment they
+/// were started with, and its value.
+pub(super) fn with_variable(name: &str) -> Vec<(Member, String)> {
+    let ours = rustix::process::getpid().as_raw_pid();
+    let value = |stat: &Stat| {
+        let env = environ(stat.pid)?;
+        env.split(|b| *b == 0)
+            .find_map(|v| v.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+            .map(|v| String::from_utf8_lossy(v).into_owned())
+    };
+    procfs::process::all_processes()
+        .into_iter()
+        .flatten()
+        .filter_map(|p| p.and_then(|p| p.stat()).ok())
+        .filter(|s| s.pid != ours && !is_dead(s))
+        .filter_map(|s| value(&s).map(|v| (Member::from(s), v)))
+        .collect()
+}
+
+fn environ(pid: i32) -> Option<Vec<u8>> {
+    let mut env = Vec::new();
+    let file = std::fs::File::open(format!("/proc/{pid}/environ")).ok()?;
+    file.take(MOST_ENVIRON).read_to_end(&mut env).ok()?;
+    Some(env)
+}
+
+/// Whether the process `pid` that began at `start` (clock ticks since boot) lives; a zombie does
+/// not. Without `start`: any process with that number.
+pub fn is_alive(pid: u32, start: Option<u64>) -> bool {
+    let found = i32::try_from(pid)
+        .ok()
+        .and_then(|pid| Process::new(pid).and_then(|p| p.stat()).ok());
+    found.is_some_and(|s| !is_dead(&s) && start.is_none_or(|start| s.starttime == start))
 }
 
 /// Signals these; gives how many it reached.

@@ -2,6 +2,7 @@
 
 mod agent;
 mod attached;
+mod card_wait;
 mod find;
 mod follow;
 #[cfg(test)]

@@ -478,6 +478,7 @@ impl Sim {
                         absent: false,
                     }],
                     took_ms: 1000,
+                    asked: None,
                 };
                 let at = self.now + self.world.evidence_takes;
                 self.due

@@ -16,6 +16,8 @@ mod bad_latents;
 #[cfg(test)]
 mod card;
 #[cfg(test)]
+mod card_lock;
+#[cfg(test)]
 mod cures;
 #[cfg(test)]
 mod decode;
@@ -29,6 +31,8 @@ mod disk;
 mod ending;
 #[cfg(test)]
 mod engine;
+#[cfg(test)]
+mod export_question;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]

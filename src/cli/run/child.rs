@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::model::event::{Level, Survivor};
+use crate::model::event::Survivor;
 use crate::model::{Event, ExitReport, ExitStatus, JobChange, Line, Phase, Scope, Signal};
 use crate::workload::adapter::Adapter;
 use crate::workload::external::ChildEvent;
@@ -71,15 +71,26 @@ impl Shell {
                 signal,
                 scope,
                 reached,
-            } => self.post(Event::SignalSent {
-                attempt,
-                signal,
-                scope,
-                reached,
-            }),
+            } => self.signalled(attempt, (signal, scope), reached),
             ChildEvent::Survivors(processes) => self.survivors(attempt, processes),
-            ChildEvent::GuardianLost => self.guardian_lost(),
+            ChildEvent::GuardianLost => self.post(Event::GuardianLost { attempt }),
         }
+    }
+
+    fn signalled(&mut self, attempt: u32, (signal, scope): (Signal, Scope), reached: u32) {
+        let owed = self.signals_owed.iter();
+        let answered = owed
+            .enumerate()
+            .find(|(_, asked)| **asked == (signal, scope));
+        if let Some(at) = answered.map(|(at, _)| at) {
+            self.signals_owed.remove(at);
+        }
+        self.post(Event::SignalSent {
+            attempt,
+            signal,
+            scope,
+            reached,
+        });
     }
 
     fn spawned(&mut self, attempt: u32, root: u32, group: u32) {
@@ -269,6 +280,10 @@ impl Shell {
         if self.pid.is_some() && !self.exit_seen {
             self.exited(attempt, ExitStatus::Unknown);
         }
+        // the last of them was gone before the signal
+        for asked in std::mem::take(&mut self.signals_owed) {
+            self.signalled(attempt, asked, 0);
+        }
         self.child = None;
         self.pid = None;
         self.pgid = None;
@@ -286,18 +301,6 @@ impl Shell {
         {
             self.gone_pending = None;
             self.post(Event::GroupGone { attempt });
-        }
-    }
-
-    /// The guardian died (someone killed it): what it held is ended, for nothing
-    /// would end it if we died as well.
-    fn guardian_lost(&mut self) {
-        self.post(Event::Notice {
-            level: Level::Warn,
-            text: "the guardian process is gone; all that the workload started is ended".to_owned(),
-        });
-        if let Some(child) = &self.child {
-            child.signal(Signal::Kill, Scope::Tree);
         }
     }
 }

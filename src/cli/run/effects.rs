@@ -1,9 +1,10 @@
 //! Carrying out what the core asks for. Nothing here waits.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use crate::model::event::{EvidenceReport, Level, Replanned};
-use crate::model::{AttemptSpec, Chosens, Effect, EnvChange, Event, Outcome, Scope, Signal};
+use crate::model::{AttemptSpec, Chosens, Effect, EnvChange, Event, Mono, Outcome, Scope, Signal};
 use crate::profile::schema::{ATTEMPT_DIR, expand_placeholders};
 use crate::supervise::evidence::{self, EvidenceRequest};
 use crate::workload::adapter::{self, LaunchInfo};
@@ -15,14 +16,14 @@ use super::shell::Shell;
 const OWN_EXE: &str = "/proc/self/exe";
 
 impl Shell {
-    /// One effect.
-    pub(super) fn carry_out(&mut self, effect: Effect) {
+    /// One effect of the event of the time `at`.
+    pub(super) fn carry_out(&mut self, at: Mono, effect: Effect) {
         match effect {
-            Effect::Emit(event) => self.post(*event),
+            Effect::Emit(event) => self.post_said(at, *event),
             Effect::Launch(spec) => self.launch(*spec),
             Effect::Attach(spec) => self.attach(*spec),
             Effect::Probe(on) => self.sampler.set_thread_detail(on),
-            Effect::Capture { number, attempt } => self.capture(number, attempt),
+            Effect::Capture { number, attempt } => self.capture(at, number, attempt),
             Effect::Signal {
                 attempt,
                 signal,
@@ -101,14 +102,14 @@ impl Shell {
         self.gone_pending = None;
         let launched = self.expand(&spec).and_then(|mut env| {
             let argv = self.put_agent_in(&spec, &mut env);
-            external::launch(LaunchSpec {
+            let launch = LaunchSpec {
                 exe: PathBuf::from(OWN_EXE),
                 argv,
                 env,
                 cwd: self.cwd.clone(),
                 attempt: number,
-            })
-            .map_err(|e| e.to_string())
+            };
+            external::launch(launch, self.lock.as_ref().map(AsFd::as_fd)).map_err(|e| e.to_string())
         });
         self.attempt = Some(spec);
         match launched {
@@ -144,7 +145,7 @@ impl Shell {
         Ok(env)
     }
 
-    fn capture(&mut self, number: u32, attempt: u32) {
+    fn capture(&mut self, at: Mono, number: u32, attempt: u32) {
         let mut request = EvidenceRequest {
             number,
             attempt,
@@ -161,7 +162,10 @@ impl Shell {
         let spawned = thread.spawn(move || {
             request.gpu_roots = card_folders();
             // the loop is gone only when the run is over
-            let _ = to.send(evidence::collect(&request));
+            let _ = to.send(EvidenceReport {
+                asked: Some(at),
+                ..evidence::collect(&request)
+            });
         });
         if let Err(e) = spawned {
             // the kill must not wait for a bundle that nobody takes
@@ -177,6 +181,7 @@ impl Shell {
                     absent: false,
                 }],
                 took_ms: 0,
+                asked: Some(at),
             };
             let _ = self.evidence_to.send(report);
         }
@@ -185,13 +190,15 @@ impl Shell {
     fn signal(&mut self, attempt: u32, signal: Signal, scope: Scope) {
         self.ending = true;
         let asked = self.child.as_ref().is_some_and(|c| c.signal(signal, scope));
-        if !asked {
+        if asked {
+            self.signals_owed.push_back((signal, scope));
+        } else {
             // nobody is left to ask, or the way to the guardian is blocked
             let reached = self.signal_group(signal);
             self.post(Event::SignalSent {
                 attempt,
                 signal,
-                scope: Scope::Group,
+                scope,
                 reached,
             });
         }

@@ -4,6 +4,7 @@ mod agent;
 pub(super) mod attach;
 mod audience;
 mod child;
+mod claim;
 mod effects;
 pub(super) mod front;
 pub(super) mod learned;

@@ -21,12 +21,12 @@ use crate::profile::schema::AgentUse;
 use crate::profile::{Catalog, Problem, Profile, check_environment};
 use crate::record::{RunDir, Store};
 use crate::run::COUNTDOWN;
-use crate::supervise::GpuLock;
 use crate::telemetry::{Sampler, SamplerConfig};
 use crate::workload::adapter::{self, AdapterKind};
 
 use super::agent;
 use super::attach::Attachment;
+use super::claim::{self, Claim};
 use super::learned::{Learned, fingerprint};
 use super::machine;
 use super::planner::{Planned, Planner};
@@ -45,7 +45,8 @@ pub(in crate::cli) struct Setup {
     pub(in crate::cli) sampler: Sampler,
     pub(in crate::cli) store: Store,
     pub(in crate::cli) dir: RunDir,
-    pub(in crate::cli) lock: Option<GpuLock>,
+    /// The card that the run takes; absent: it has none.
+    pub(in crate::cli) claim: Option<Claim>,
     pub(in crate::cli) cwd: PathBuf,
     pub(in crate::cli) kind: AdapterKind,
     pub(in crate::cli) planner: Planner,
@@ -156,7 +157,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
     let card = planner.card.as_ref();
     plan.plan.time_scale = scale;
     let begun = begin(plan, &args.command, place, record, card, None);
-    let lock = lock(card, &begun.dir)?;
+    let claim = claim(card, &begun.dir, &mut notices)?;
     Ok(Setup {
         started: begun.started,
         notices,
@@ -165,7 +166,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         sampler,
         store: begun.store,
         dir: begun.dir,
-        lock,
+        claim,
         cwd,
         kind: begun.kind,
         planner,
@@ -271,15 +272,19 @@ fn asked_for(
     }
 }
 
-/// The lock of the card, for the run of this record.
-fn lock(card: Option<&GpuSample>, dir: &RunDir) -> Result<Option<GpuLock>, CliError> {
+/// The card, for the run of this record.
+fn claim(
+    card: Option<&GpuSample>,
+    dir: &RunDir,
+    notices: &mut Vec<String>,
+) -> Result<Option<Claim>, CliError> {
     let run = dir.id().to_string();
-    let lock = card.map(|c| GpuLock::acquire(&c.id, &run)).transpose();
-    let lock = lock.inspect_err(|_refused| {
+    let claim = card.map(|c| claim::claim(&c.id, &run, notices)).transpose();
+    let claim = claim.inspect_err(|_refused| {
         // a run that never was leaves no record; one that cannot be removed does no harm
         let _ = std::fs::remove_dir_all(dir.path());
     })?;
-    Ok(lock)
+    Ok(claim)
 }
 
 /// The folder of the record. A state directory that cannot be written must not

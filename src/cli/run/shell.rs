@@ -4,7 +4,7 @@
 //! Nothing in this loop blocks: devices, disks and the terminal have threads of
 //! their own (R8).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,8 @@ use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Level, TURN_MS};
 use crate::model::sample::SourceState;
 use crate::model::{
-    AttemptSpec, Bytes, Envelope, Event, Mono, Outcome, Request, SourceStatus, Speaker, TimeScale,
+    AttemptSpec, Bytes, Envelope, Event, Mono, Outcome, Request, Scope, Signal, SourceStatus,
+    Speaker, TimeScale,
 };
 use crate::record::RunDir;
 use crate::run::{RunState, reduce};
@@ -33,6 +34,7 @@ use crate::workload::external::{ChildEvent, Running};
 
 use super::attach::{Asked, Attachment};
 use super::audience::Audience;
+use super::claim::{Claim, Wait};
 use super::front::{Front, Shown};
 use super::outputs::Outputs;
 use super::planner::Planner;
@@ -52,12 +54,16 @@ pub(super) struct Shell {
     epoch: Instant,
     scale: TimeScale,
     seq: u64,
+    /// Time of the last event.
+    last: Mono,
     pub(super) sampler: Sampler,
     pub(super) outputs: Outputs,
     pub(super) ring: EvidenceRing,
     pub(super) watchdog: Watchdog,
     pub(super) dir: RunDir,
     pub(super) lock: Option<GpuLock>,
+    /// The card is not ours yet.
+    card_wait: Option<Box<Wait>>,
     pub(super) cwd: PathBuf,
     pub(super) kind: AdapterKind,
     pub(super) planner: Planner,
@@ -84,6 +90,8 @@ pub(super) struct Shell {
     pub(super) ended_by: Option<Asked>,
     /// We have sent it a signal.
     pub(super) ending: bool,
+    /// Signals that were asked for and not answered yet, oldest first.
+    pub(super) signals_owed: VecDeque<(Signal, Scope)>,
     pub(super) adapter: Option<Box<dyn Adapter + Send>>,
     pub(super) finder: Finder,
     /// The group is gone, but the last look for results is not back.
@@ -135,12 +143,15 @@ pub(super) async fn supervise(setup: Setup, front: Front) -> Result<u8, CliError
         // it runs already: nothing has to be read before
         shell.post(Event::Tick);
     }
+    // before the first reading, upon which an attempt would begin
+    shell.look_at_card();
     shell.run(&mut inbox).await;
     // boxed: with the state in it, the future is too large for the stack
     Box::pin(shell.close(&mut inbox)).await
 }
 
 fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
+    let (lock, card_wait) = setup.claim.take().map(Claim::split).unwrap_or_default();
     let system = |what| move |why| CliError::System { what, why };
     let (agent, heard) = super::agent::Side::open(&mut setup)
         .map_err(|why| system("listen to the agent")(std::io::Error::other(why)))?;
@@ -162,12 +173,14 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         epoch: Instant::now(),
         scale: setup.started.plan.time_scale,
         seq: 0,
+        last: Mono::ZERO,
         sampler: setup.sampler,
         outputs,
         ring: EvidenceRing::new(),
         watchdog,
         dir: setup.dir,
-        lock: setup.lock,
+        lock,
+        card_wait,
         cwd: setup.cwd,
         kind: setup.kind,
         planner: setup.planner,
@@ -190,6 +203,7 @@ fn open(mut setup: Setup, front: Front) -> Result<(Shell, Inbox), CliError> {
         left_running: None,
         ended_by: None,
         ending: false,
+        signals_owed: VecDeque::new(),
         adapter: None,
         finder,
         gone_pending: None,
@@ -273,8 +287,21 @@ impl Shell {
 
     /// The same, told by somebody else than the console and ourselves.
     pub(super) fn post_from(&mut self, from: Option<Speaker>, event: Event) {
+        self.post_at(self.now(), from, event);
+    }
+
+    /// Appends what the fold has said upon an event of the time `at`. The time is that of the event,
+    /// not of the end of the fold: a replay says the same upon the same event, however long its fold
+    /// takes.
+    pub(super) fn post_said(&mut self, at: Mono, event: Event) {
+        self.post_at(at, None, event);
+    }
+
+    fn post_at(&mut self, at: Mono, from: Option<Speaker>, event: Event) {
         self.seq += 1;
-        let at = self.now();
+        // an effect before this one may have been answered meanwhile
+        let at = at.max(self.last);
+        self.last = at;
         let event = self.at_scale(event);
         let env = Arc::new(Envelope {
             seq: self.seq,
@@ -296,7 +323,7 @@ impl Shell {
             self.answer(asked, text.clone());
         }
         for effect in reduce(&mut self.state, &env) {
-            self.carry_out(effect);
+            self.carry_out(at, effect);
         }
     }
 
@@ -335,6 +362,7 @@ impl Shell {
                 _ = ticks.tick() => {
                     self.clocks(&mut standstill);
                     self.look_after_return();
+                    self.look_at_card();
                     if nth.is_multiple_of(2) {
                         self.take_sample();
                     } else {
@@ -354,6 +382,21 @@ impl Shell {
                 Some(heard) = said(&mut inbox.agent) => self.agent_heard(heard),
             }
             self.outputs.publish(&self.state, Instant::now());
+        }
+    }
+
+    /// What has become of the wait for the card.
+    fn look_at_card(&mut self) {
+        let Some(wait) = &mut self.card_wait else {
+            return;
+        };
+        let (event, lock) = wait.turn();
+        if lock.is_some() {
+            self.lock = lock;
+            self.card_wait = None;
+        }
+        if let Some(event) = event {
+            self.post(event);
         }
     }
 
@@ -462,7 +505,12 @@ impl Shell {
         // a folder that cannot be written costs what was learned, nothing else
         let _ = self.learned.save(self.state.baselines());
         // the card is free for another run while the last screen stands
-        self.lock = None;
+        if let Some(lock) = self.lock.take()
+            && let Err(e) = lock.release()
+        {
+            complain(&e.to_string());
+        }
+        self.card_wait = None;
         self.outputs.publish_last(&self.state);
         // a signal may be of a script or of the system, which wait for our end; who pressed a
         // key still reads

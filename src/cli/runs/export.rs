@@ -3,6 +3,8 @@
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::termios::{QueueSelector, tcflush};
+
 use crate::cli::args::{ExportArgs, WithText};
 use crate::cli::{CliError, find};
 use crate::model::Bytes;
@@ -94,6 +96,8 @@ fn free_text_of(args: &ExportArgs, run: &Path) -> Result<FreeText, CliError> {
         what: "ask on the terminal",
         why,
     };
+    // what was typed before the question is drawn is no answer to it
+    tcflush(io::stdin(), QueueSelector::IFlush).map_err(|errno| failed(errno.into()))?;
     let mut out = io::stdout().lock();
     write!(out, "Add it to the file? [y/N] ").map_err(failed)?;
     out.flush().map_err(failed)?;

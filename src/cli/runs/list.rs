@@ -121,6 +121,7 @@ mod tests {
             Outcome::Ended,
             Outcome::LeftoversEnded { pids: Vec::new() },
             Outcome::ResultKept,
+            Outcome::CardHeld { pids: Vec::new() },
         ];
         for outcome in outcomes {
             let json = serde_json::to_value(&outcome).unwrap();

@@ -212,7 +212,7 @@ impl Picture {
             attempt: None,
             ladder: Vec::new(),
             restarts_left: 0,
-            log: Arc::new(words),
+            log: words,
             pid: all.pid.filter(|_| !self.gone),
             phases: Arc::default(),
             ..all

@@ -233,7 +233,7 @@ fn set_up(
         store: begun.store,
         dir: begun.dir,
         // whoever runs on the card may be a run of ours: what only looks takes no lock
-        lock: None,
+        claim: None,
         // where its folder is hidden, so is what it writes there
         cwd: cwd.unwrap_or_else(|| format!("/proc/{}/cwd", target.pid).into()),
         kind: begun.kind,

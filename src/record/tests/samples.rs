@@ -361,6 +361,22 @@ fn attempt_events() -> Vec<Event> {
             status: ExitStatus::Signal(9),
         },
         Event::GroupGone { attempt: 1 },
+        Event::GuardianLost { attempt: 1 },
+        Event::CardHeld(CardHeld {
+            gpu: GpuId("0000:0c:00.0".into()),
+            run: Some("20261127-2231-7f3a".into()),
+            guardian: Some(70),
+            processes: vec![CardHolder {
+                pid: 9,
+                name: "python".into(),
+                state: 'S',
+                vram: Some(Bytes::gib(17)),
+            }],
+        }),
+        Event::CardFree {
+            gpu: GpuId("0000:0c:00.0".into()),
+            took_ms: 2100,
+        },
         Event::Survivors {
             attempt: 1,
             processes: vec![Survivor {
@@ -385,6 +401,7 @@ fn attempt_events() -> Vec<Event> {
                 },
             ],
             took_ms: 12,
+            asked: Some(Mono(11)),
         }),
     ];
     for status in [
@@ -675,6 +692,7 @@ pub(in crate::record) fn one_of_each() -> Vec<Event> {
         Outcome::Ended,
         Outcome::LeftoversEnded { pids: vec![8] },
         Outcome::ResultKept,
+        Outcome::CardHeld { pids: vec![9] },
     ] {
         events.push(Event::RunFinished {
             exit_code: outcome.exit_code(),
@@ -726,6 +744,9 @@ pub(super) const fn kind(event: &Event) -> &'static str {
         Event::CommandReturned { .. } => "command_returned",
         Event::ProcessEnded { .. } => "process_ended",
         Event::GroupGone { .. } => "group_gone",
+        Event::GuardianLost { .. } => "guardian_lost",
+        Event::CardHeld(_) => "card_held",
+        Event::CardFree { .. } => "card_free",
         Event::Survivors { .. } => "survivors",
         Event::VramWaiting { .. } => "vram_waiting",
         Event::VramReclaimed { .. } => "vram_reclaimed",

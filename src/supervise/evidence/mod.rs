@@ -249,6 +249,7 @@ pub fn collect(request: &EvidenceRequest) -> EvidenceReport {
         dir: request.dir.display().to_string(),
         items: Vec::new(),
         took_ms: 0,
+        asked: None,
     };
     if request.number > MAX_BUNDLES {
         report.items.push(failed(

@@ -17,10 +17,10 @@ const QUEUES: usize = 1024;
 
 /// A process on one card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OnCard {
-    pub(super) gpu: GpuId,
+pub(in crate::telemetry) struct OnCard {
+    pub(in crate::telemetry) gpu: GpuId,
     /// VRAM that it allocated through KFD.
-    pub(super) vram: ReadResult<Bytes>,
+    pub(in crate::telemetry) vram: ReadResult<Bytes>,
     /// Queues; missing where the kernel does not list them.
     pub(super) queues: ReadResult<u32>,
     pub(super) cu_occupancy: ReadResult<u32>,
@@ -30,7 +30,7 @@ pub(super) struct OnCard {
 impl OnCard {
     /// KFD lists every card for every process; it uses those on which it holds
     /// something.
-    pub(super) fn in_use(&self) -> bool {
+    pub(in crate::telemetry) fn in_use(&self) -> bool {
         let holds = |r: &ReadResult<Bytes>| r.as_ref().is_ok_and(|b| b.0 > 0);
         holds(&self.vram) || self.queues.as_ref().is_ok_and(|n| *n > 0)
     }
@@ -38,7 +38,7 @@ impl OnCard {
 
 /// The folder of KFD.
 #[derive(Debug)]
-pub(super) struct Kfd {
+pub(in crate::telemetry) struct Kfd {
     dir: PathBuf,
     /// Cards by KFD's number.
     cards: HashMap<u32, GpuId>,
@@ -47,7 +47,7 @@ pub(super) struct Kfd {
 
 impl Kfd {
     /// Below the folder that has `sys` in it.
-    pub(super) fn new(root: &Path) -> Self {
+    pub(in crate::telemetry) fn new(root: &Path) -> Self {
         Self {
             dir: root.join("sys/class/kfd/kfd"),
             cards: HashMap::new(),
@@ -61,7 +61,7 @@ impl Kfd {
     }
 
     /// What a process does on each card; missing: KFD does not know the process.
-    pub(super) fn process(&mut self, pid: u32) -> ReadResult<Vec<OnCard>> {
+    pub(in crate::telemetry) fn process(&mut self, pid: u32) -> ReadResult<Vec<OnCard>> {
         let dir = self.dir.join("proc").join(pid.to_string());
         let listed = fs::read_dir(&dir).map_err(|e| ReadError::os(&dir, &e))?;
         let numbers: Vec<u32> = listed

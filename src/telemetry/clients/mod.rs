@@ -20,6 +20,7 @@ pub(crate) use descriptors::Descriptors;
 #[cfg(test)]
 pub(in crate::telemetry) use fdinfo::tests as texts;
 pub use fdinfo::{DrmClient, drm_client};
+pub(in crate::telemetry) use kfd::Kfd;
 pub(crate) use nvml::NvmlFeed;
 #[cfg(feature = "nvml")]
 pub(crate) use nvml::{NvmlCard, NvmlProcess};

@@ -5,6 +5,7 @@
 //! process it waits.
 
 mod fold;
+mod held;
 mod memory;
 #[cfg(feature = "nvml")]
 mod nvml;
@@ -14,6 +15,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+pub use held::{CardUsers, Held};
 
 use super::source::{self, Answer, Pace, Slot, Source, SourceError, lock};
 use crate::model::{FoundProcess, SourceState, SourceStatus};

@@ -1,6 +1,8 @@
 //! Events in a line of words each.
 
-use crate::model::event::{Choice, Decision, EvidenceReport, ItemState, Level, Standstill};
+use crate::model::event::{
+    Choice, Decision, EvidenceReport, GUARDIAN_LOST, ItemState, Level, Standstill,
+};
 use crate::model::progress::PhaseChange;
 use crate::model::{
     AttemptSpec, Command, EnvOrigin, Event, Health, JobChange, Mono, Outcome, Scope, Verdict,
@@ -145,6 +147,7 @@ pub(super) fn end(outcome: &Outcome, exit_code: u8, summary: &str) -> String {
         Outcome::Ended => "the process has ended",
         Outcome::LeftoversEnded { .. } => "left-over processes ended",
         Outcome::ResultKept => "the result is kept, the process was ended",
+        Outcome::CardHeld { .. } => "the card is held by an earlier run",
     };
     format!("{word}, exit code {exit_code}. {summary}")
 }
@@ -283,6 +286,23 @@ fn ending(event: &Event) -> Option<(&'static str, String)> {
         Event::ProcessEnded { pid, status, .. } => {
             ("exited", format!("process {pid} of the command: {status}"))
         }
+        Event::GuardianLost { .. } => ("guardian", GUARDIAN_LOST.to_owned()),
+        Event::CardHeld(held) => (
+            "card",
+            format!(
+                "waits for {}: {}; {}",
+                held.gpu,
+                held.holders(),
+                held.cure()
+            ),
+        ),
+        Event::CardFree { gpu, took_ms } => (
+            "card",
+            format!(
+                "{gpu} is free after {}",
+                ago(Duration::from_millis(*took_ms))
+            ),
+        ),
         Event::Survivors { processes, .. } => {
             let each = processes.iter().map(|p| {
                 let wait = p

@@ -112,6 +112,7 @@ fn evidence() -> Event {
             absent: true,
         }],
         took_ms: 820,
+        asked: None,
     })
 }
 

@@ -9,6 +9,7 @@ use crate::model::{
     ActionId, AttemptSpec, Bytes, Chosen, Chosens, Effective, Follow, GpuId, GpuSample, HostSample,
     Metric, Mono, Origin, Phase, ProcSample, RungId, Setting, SourceState, SourceStatus, Tier,
 };
+use crate::run::snapshot::LogLines;
 use crate::run::snapshot::{LadderEntry, LogKind, LogLine, Point, RungState, SettingView};
 
 pub(super) const CARD: &str = "0000:0c:00.0";
@@ -211,7 +212,7 @@ pub(super) fn history(now: Mono, idle_from: Option<Mono>) -> Arc<VecDeque<Point>
     Arc::new(points.collect())
 }
 
-pub(super) fn log() -> Arc<VecDeque<LogLine>> {
+pub(super) fn log() -> LogLines {
     let line = |secs: u64, kind, text: &str, bar, folded| LogLine {
         at: Mono::from_secs(secs),
         kind,
@@ -224,7 +225,7 @@ pub(super) fn log() -> Arc<VecDeque<LogLine>> {
         bar,
         folded,
     };
-    Arc::new(VecDeque::from([
+    LogLines::from_iter([
         line(
             685,
             LogKind::Own,
@@ -262,7 +263,7 @@ pub(super) fn log() -> Arc<VecDeque<LogLine>> {
             true,
             16,
         ),
-    ]))
+    ])
 }
 
 pub(super) fn entry(id: &str, action: ActionId, tier: Tier, state: RungState) -> LadderEntry {
@@ -338,5 +339,6 @@ pub(super) fn evidence(number: u32, attempt: u32) -> EvidenceReport {
             },
         ],
         took_ms: 820,
+        asked: None,
     }
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use crate::model::attempt::Artefact;
 use crate::model::event::Survivor;
 use crate::model::{
-    ActionId, Answer, Answered, AttemptSpec, Budget, BusyTrust, Bytes, Chosens, Effective, Follow,
-    GpuId, Health, HostSample, IdleBaseline, KillPlan, Metric, Mono, NextStep, Origin, Outcome,
-    Phase, ProcSample, Progress, Questions, RungId, Setting, SourceState, SourceStatus, Tier,
-    Verdict, VerdictId, Waits, WaitsFor,
+    ActionId, Answer, Answered, AttemptSpec, Budget, BusyTrust, Bytes, CardHeld, CardHolder,
+    Chosens, Effective, Follow, GpuId, Health, HostSample, IdleBaseline, KillPlan, Metric, Mono,
+    NextStep, Origin, Outcome, Phase, ProcSample, Progress, Questions, RungId, Setting,
+    SourceState, SourceStatus, Tier, Verdict, VerdictId, Waits, WaitsFor,
 };
 use crate::model::{AgentOp, FaultKind, KernelFault};
 use crate::run::Snapshot;
+use crate::run::snapshot::LogLines;
 use crate::run::snapshot::{
     AgentState, AgentView, JobState, LadderEntry, LogKind, LogLine, Point, ResendView, RungState,
     SettingView, Stage, Working,
@@ -147,8 +148,12 @@ impl Dice {
     }
 
     fn stage(&mut self) -> Stage {
-        match self.below(9) {
+        match self.below(10) {
             0 => Stage::Preparing,
+            8 => Stage::CardHeld {
+                held: Box::new(self.card_held()),
+                until: self.mono(),
+            },
             1 => Stage::Watching,
             2 => Stage::Countdown {
                 rung: RungId(self.text()),
@@ -167,6 +172,20 @@ impl Dice {
             },
             7 => Stage::Delay { until: self.mono() },
             _ => Stage::Ended,
+        }
+    }
+
+    fn card_held(&mut self) -> CardHeld {
+        CardHeld {
+            gpu: GpuId(self.text()),
+            run: self.some(Self::text),
+            guardian: self.some(|_| u32::MAX),
+            processes: self.list(3, |d| CardHolder {
+                pid: u32::MAX,
+                name: d.text(),
+                state: 'S',
+                vram: d.some(Self::bytes),
+            }),
         }
     }
 
@@ -251,7 +270,7 @@ impl Dice {
         }
     }
 
-    fn log(&mut self) -> Arc<VecDeque<LogLine>> {
+    fn log(&mut self) -> LogLines {
         let n = self.pick(&[0, 1, 7, 60, 500]);
         let line = |d: &mut Self| LogLine {
             at: d.mono(),
@@ -261,7 +280,7 @@ impl Dice {
             bar: d.below(2) == 0,
             folded: d.pick(&[0, 1, u32::MAX]),
         };
-        Arc::new((0..n).map(|_| line(self)).collect())
+        (0..n).map(|_| line(self)).collect()
     }
 
     fn history(&mut self) -> Arc<VecDeque<Point>> {
@@ -554,7 +573,7 @@ impl Dice {
         let log = if self.below(2) == 0 {
             self.log()
         } else {
-            Arc::clone(&s.log)
+            s.log.clone()
         };
         let view = if self.below(2) == 0 {
             LogView::Follow

@@ -199,7 +199,13 @@ fn a_finding_leads_to_the_line_in_the_log() {
     press(&mut state, &[Key::Enter], &s);
     assert_eq!(state.choices.screen, Screen::Log);
     let at = state.choices.log.cursor.unwrap();
-    assert!(s.log[at].text.starts_with("latent_padding_size"));
+    assert!(
+        s.log
+            .get(at)
+            .unwrap()
+            .text
+            .starts_with("latent_padding_size")
+    );
     // a reading is a moment of the timeline
     press(
         &mut state,

@@ -1,11 +1,9 @@
 //! Which part of the log is shown: place, streams, search. Pure.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
 use regex::{Regex, RegexBuilder};
 
 use crate::model::Mono;
+use crate::run::snapshot::LogLines;
 use crate::run::snapshot::{LogKind, LogLine};
 
 use super::panel::log_height;
@@ -19,7 +17,7 @@ pub enum LogView {
     /// The log as it was when the user scrolled.
     Frozen {
         /// The log of that moment.
-        log: Arc<VecDeque<LogLine>>,
+        log: LogLines,
         /// Index after the lowest line that is shown.
         end: usize,
     },
@@ -125,10 +123,7 @@ impl LogChoices {
     }
 
     /// The log that is shown, and the index after its lowest line.
-    pub(super) fn part<'a>(
-        &'a self,
-        live: &'a Arc<VecDeque<LogLine>>,
-    ) -> (&'a Arc<VecDeque<LogLine>>, usize) {
+    pub(super) fn part<'a>(&'a self, live: &'a LogLines) -> (&'a LogLines, usize) {
         match &self.view {
             LogView::Follow => (live, live.len()),
             LogView::Frozen { log, end } => (log, (*end).min(log.len())),
@@ -137,7 +132,7 @@ impl LogChoices {
 
     /// The lines in the pane, from the top: as many as fit above `end`; where
     /// there are too few, from the first line on.
-    pub(super) fn in_pane(&self, log: &VecDeque<LogLine>, end: usize, pane: Pane) -> Vec<usize> {
+    pub(super) fn in_pane(&self, log: &LogLines, end: usize, pane: Pane) -> Vec<usize> {
         let mut lines = Vec::new();
         let mut used = 0;
         for at in (0..end).rev() {
@@ -158,7 +153,7 @@ impl LogChoices {
     }
 
     /// The end at which a pane that begins with line `from` is full.
-    pub(super) fn end_from(&self, log: &VecDeque<LogLine>, from: usize, pane: Pane) -> usize {
+    pub(super) fn end_from(&self, log: &LogLines, from: usize, pane: Pane) -> usize {
         let mut used = 0;
         let mut end = from;
         for (at, line) in log.iter().enumerate().skip(from) {
@@ -175,7 +170,7 @@ impl LogChoices {
     }
 
     /// The end of a pane with line `at` in its middle.
-    pub(super) fn around(&self, log: &VecDeque<LogLine>, pane: Pane, at: usize) -> usize {
+    pub(super) fn around(&self, log: &LogLines, pane: Pane, at: usize) -> usize {
         let half = Pane {
             rows: pane.rows.div_ceil(2),
             ..pane
@@ -185,9 +180,9 @@ impl LogChoices {
     }
 
     /// Moves; arriving at the end follows again.
-    pub(super) fn go(&mut self, live: &Arc<VecDeque<LogLine>>, pane: Pane, to: Move) {
+    pub(super) fn go(&mut self, live: &LogLines, pane: Pane, to: Move) {
         let (log, end) = self.part(live);
-        let log = Arc::clone(log);
+        let log = log.clone();
         let visible = |at: &usize| log.get(*at).is_some_and(|l| self.passes(l, pane));
         let first_page = self.end_from(&log, 0, pane);
         let down = match to {
@@ -221,10 +216,10 @@ impl LogChoices {
     }
 
     /// Stops following, or follows again.
-    pub(super) fn freeze(&mut self, live: &Arc<VecDeque<LogLine>>) {
+    pub(super) fn freeze(&mut self, live: &LogLines) {
         if self.view == LogView::Follow {
             self.view = LogView::Frozen {
-                log: Arc::clone(live),
+                log: live.clone(),
                 end: live.len(),
             };
         } else {
@@ -234,9 +229,9 @@ impl LogChoices {
 
     /// Goes to a match: `newer` than the present one, or older; without a present
     /// one, up from the lowest line. Around the ends. `false`: nothing matches.
-    pub(super) fn find(&mut self, live: &Arc<VecDeque<LogLine>>, pane: Pane, newer: bool) -> bool {
+    pub(super) fn find(&mut self, live: &LogLines, pane: Pane, newer: bool) -> bool {
         let (log, end) = self.part(live);
-        let log = Arc::clone(log);
+        let log = log.clone();
         let Some(search) = &self.search else {
             return false;
         };
@@ -266,7 +261,7 @@ impl LogChoices {
 }
 
 /// Lines of `log` that are newer than the end of `frozen`.
-pub(super) fn newer(frozen: &VecDeque<LogLine>, log: &VecDeque<LogLine>) -> usize {
+pub(super) fn newer(frozen: &LogLines, log: &LogLines) -> usize {
     let end = frozen.back().map_or(Mono::ZERO, |l| l.at);
     log.iter().rev().take_while(|l| l.at > end).count()
 }
@@ -275,7 +270,7 @@ pub(super) fn newer(frozen: &VecDeque<LogLine>, log: &VecDeque<LogLine>) -> usiz
 pub(super) mod tests {
     use super::*;
 
-    fn log(texts: &[(LogKind, &str)]) -> Arc<VecDeque<LogLine>> {
+    fn log(texts: &[(LogKind, &str)]) -> LogLines {
         let line = |(at, (kind, text)): (usize, &(LogKind, &str))| LogLine {
             at: Mono::from_secs(u64::try_from(at).unwrap()),
             kind: *kind,
@@ -284,7 +279,7 @@ pub(super) mod tests {
             bar: false,
             folded: 0,
         };
-        Arc::new(texts.iter().enumerate().map(line).collect())
+        texts.iter().enumerate().map(line).collect()
     }
 
     pub(in crate::ui::tui) const PANE: Pane = Pane {
@@ -293,7 +288,7 @@ pub(super) mod tests {
         full: true,
     };
 
-    pub(in crate::ui::tui) fn five() -> Arc<VecDeque<LogLine>> {
+    pub(in crate::ui::tui) fn five() -> LogLines {
         log(&[
             (LogKind::Stdout, "load model"),
             (LogKind::Stderr, "CUDA warning"),
@@ -303,7 +298,7 @@ pub(super) mod tests {
         ])
     }
 
-    pub(in crate::ui::tui) fn shown(c: &LogChoices, live: &Arc<VecDeque<LogLine>>) -> Vec<usize> {
+    pub(in crate::ui::tui) fn shown(c: &LogChoices, live: &LogLines) -> Vec<usize> {
         let (log, end) = c.part(live);
         c.in_pane(log, end, PANE)
     }

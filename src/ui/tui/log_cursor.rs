@@ -1,17 +1,15 @@
 //! The line of the log that the user stands on, and what is marked with it. Pure.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
 use crate::model::Mono;
 use crate::run::snapshot::LogLine;
+use crate::run::snapshot::LogLines;
 
 use super::log_choices::{LogChoices, LogView, Pane};
 
 impl LogChoices {
     /// The line that the user stands on, always one in sight; absent while the log
     /// follows, and where it is a part of a screen.
-    pub(super) fn place(&self, live: &Arc<VecDeque<LogLine>>, pane: Pane) -> Option<usize> {
+    pub(super) fn place(&self, live: &LogLines, pane: Pane) -> Option<usize> {
         if !pane.full || self.view == LogView::Follow {
             return None;
         }
@@ -24,11 +22,7 @@ impl LogChoices {
 
     /// The lines between the mark and the present one that are not hidden, oldest
     /// first; without a mark the present one alone.
-    pub(super) fn marked(
-        &self,
-        live: &Arc<VecDeque<LogLine>>,
-        pane: Pane,
-    ) -> Option<(usize, usize)> {
+    pub(super) fn marked(&self, live: &LogLines, pane: Pane) -> Option<(usize, usize)> {
         let at = self.place(live, pane)?;
         let mark = self.mark.unwrap_or(at);
         Some((at.min(mark), at.max(mark)))
@@ -37,7 +31,7 @@ impl LogChoices {
     /// The lines from one to another that are shown.
     pub(super) fn between<'a>(
         &'a self,
-        live: &'a Arc<VecDeque<LogLine>>,
+        live: &'a LogLines,
         pane: Pane,
         (from, to): (usize, usize),
     ) -> impl Iterator<Item = &'a LogLine> {
@@ -49,7 +43,7 @@ impl LogChoices {
     }
 
     /// One line on, with the view where it has to move; past the last line it follows.
-    pub(super) fn step(&mut self, live: &Arc<VecDeque<LogLine>>, pane: Pane, up: bool) {
+    pub(super) fn step(&mut self, live: &LogLines, pane: Pane, up: bool) {
         if self.view == LogView::Follow {
             if up {
                 self.freeze(live);
@@ -60,7 +54,7 @@ impl LogChoices {
             return;
         };
         let (log, _) = self.part(live);
-        let log = Arc::clone(log);
+        let log = log.clone();
         let visible = |at: &usize| log.get(*at).is_some_and(|l| self.passes(l, pane));
         let next = if up {
             (0..at).rev().find(visible)
@@ -76,7 +70,7 @@ impl LogChoices {
 
     /// Stands on a line of `log`, which is in sight afterwards; a part of the log that
     /// is not seen is moved by as little as it takes.
-    fn stand_on(&mut self, log: &Arc<VecDeque<LogLine>>, pane: Pane, at: usize) {
+    fn stand_on(&mut self, log: &LogLines, pane: Pane, at: usize) {
         let end = match &self.view {
             LogView::Frozen { end, .. } => (*end).min(log.len()),
             LogView::Follow => log.len(),
@@ -89,23 +83,24 @@ impl LogChoices {
         };
         self.cursor = Some(at);
         self.view = LogView::Frozen {
-            log: Arc::clone(log),
+            log: log.clone(),
             end,
         };
     }
 
     /// Stands on the first line that is not older than `t`, or on the last one.
-    pub(super) fn goto(&mut self, live: &Arc<VecDeque<LogLine>>, pane: Pane, t: Mono) {
+    pub(super) fn goto(&mut self, live: &LogLines, pane: Pane, t: Mono) {
         let full = Pane { full: true, ..pane };
         let later = |l: &LogLine| l.at >= t && self.passes(l, full);
-        let Some(last) = live.iter().rposition(|l| self.passes(l, full)) else {
+        let shown = |at: &usize| live.get(*at).is_some_and(|l| self.passes(l, full));
+        let Some(last) = (0..live.len()).rev().find(shown) else {
             return;
         };
         let at = live.iter().position(later).unwrap_or(last);
         self.hit = None;
         self.mark = None;
         self.view = LogView::Frozen {
-            log: Arc::clone(live),
+            log: live.clone(),
             end: self.around(live, full, at),
         };
         self.cursor = Some(at);

@@ -58,16 +58,15 @@ pub(super) fn whole(s: &Snapshot) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::ui::testing;
 
     #[test]
     fn the_log_leaves_with_times_and_streams_and_without_escapes() {
         let mut s = testing::healthy();
-        let log = Arc::make_mut(&mut s.log);
-        log[1].text = "Free \u{1b}]52;c;eA==\u{7}VRAM\u{9b}31m \u{202e}x".to_owned();
+        let mut lines: Vec<_> = s.log.iter().cloned().collect();
+        lines[1].text = "Free \u{1b}]52;c;eA==\u{7}VRAM\u{9b}31m \u{202e}x".to_owned();
+        s.log = lines.into_iter().collect();
         let text = whole(&s);
         assert!(
             text.lines().all(|l| !l.chars().any(char::is_control)),

@@ -131,10 +131,10 @@ fn scrolling_freezes_the_log_and_the_end_follows() {
         panic!("follows")
     };
     assert_eq!(*end, 3, "not beyond the first line");
-    let mut more = (**log).clone();
-    let mut line = more[0].clone();
+    let mut more = log.clone();
+    let mut line = more.front().unwrap().clone();
     line.at = Mono::from_secs(900);
-    more.push_back(line);
+    more.push(line);
     assert_eq!(crate::ui::tui::log_choices::newer(log, &more), 1);
     press(&mut state, Key::PageDown, &s);
     press(&mut state, Key::PageDown, &s);
@@ -177,7 +177,7 @@ fn a_search_is_incremental_and_leaves_no_trace() {
     press(&mut state, Key::Char('/'), &s);
     typing(&mut state, "vram", &s);
     let hit = state.choices.log.hit.expect("a match");
-    assert!(s.log[hit].text.contains("VRAM"));
+    assert!(s.log.get(hit).unwrap().text.contains("VRAM"));
     press(&mut state, Key::Char('x'), &s);
     assert_eq!(state.choices.log.hit, None);
     press(&mut state, Key::Backspace, &s);

@@ -60,7 +60,7 @@ fn log_choices(s: &Snapshot, searching: bool) -> Choices {
     let log = if searching {
         LogChoices {
             view: LogView::Frozen {
-                log: std::sync::Arc::clone(&s.log),
+                log: s.log.clone(),
                 end: 5,
             },
             hidden: [false, false, true],

@@ -1,5 +1,6 @@
 //! The task behind a [`Running`](super::Running) workload.
 
+use std::collections::VecDeque;
 use std::future::pending;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,9 @@ struct Drive {
     orphans: Orphans,
     /// Since when a request has been waiting for its answer.
     asked: Option<Instant>,
+    /// Requests that the guardian has not answered yet, oldest first: each gets its answer, from
+    /// us where the guardian dies before.
+    owed: VecDeque<Request>,
     looked: Instant,
     exited: bool,
 }
@@ -63,6 +67,7 @@ pub(super) async fn drive(
         unread: Vec::new(),
         orphans: Orphans { group: None, mark },
         asked: None,
+        owed: VecDeque::new(),
         looked: Instant::now(),
         exited: false,
     };
@@ -205,6 +210,7 @@ impl Drive {
                 scope,
                 reached,
             } => {
+                self.owed.pop_front();
                 self.console
                     .send(ChildEvent::Signalled {
                         signal,
@@ -213,7 +219,10 @@ impl Drive {
                     })
                     .await;
             }
-            Report::Survivors(list) => self.console.send(ChildEvent::Survivors(list)).await,
+            Report::Survivors(list) => {
+                self.owed.pop_front();
+                self.console.send(ChildEvent::Survivors(list)).await;
+            }
             Report::Gone(Empty {}) => {
                 self.console.drain().await;
                 self.console.send(ChildEvent::Gone).await;
@@ -229,8 +238,14 @@ impl Drive {
             // by reading.
             let _ = timeout(DRAIN, control.write_all(&encode(&request))).await;
             self.asked = self.asked.or_else(|| Some(Instant::now()));
+            self.owed.push_back(request);
             return;
         }
+        self.answer(request).await;
+    }
+
+    /// Does without a guardian what it was asked for.
+    async fn answer(&mut self, request: Request) {
         let answer = match request {
             Request::Signal { signal, scope } => ChildEvent::Signalled {
                 signal,
@@ -245,6 +260,9 @@ impl Drive {
     async fn lost(&mut self) -> Next {
         self.control = None;
         self.console.send(ChildEvent::GuardianLost).await;
+        for request in std::mem::take(&mut self.owed) {
+            self.answer(request).await;
+        }
         self.look_at_group().await
     }
 

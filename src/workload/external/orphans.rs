@@ -14,7 +14,7 @@ use crate::model::{Scope, Signal};
 use crate::workload::proctree;
 
 /// Variable that marks everything a launch has started.
-pub(super) const MARK: &str = "FRAMEPACK_TUI_MARK";
+pub(in crate::workload) const MARK: &str = "FRAMEPACK_TUI_MARK";
 
 /// The environment of a process whose memory map is locked cannot be read: then the
 /// look is given up, for the group's sake.

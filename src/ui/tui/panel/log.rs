@@ -46,6 +46,16 @@ pub(in crate::ui::tui) fn title(s: &Snapshot, c: &LogChoices, full: bool) -> Str
             add(&format!("/{}", search.text));
         }
     }
+    let shown = match &c.view {
+        LogView::Follow => &s.log,
+        LogView::Frozen { log, .. } => log,
+    };
+    if full && shown.dropped() > 0 {
+        add(&format!(
+            "{} older lines in the record alone",
+            shown.dropped()
+        ));
+    }
     if s.chatter > 0 {
         add(&format!("{} library lines folded away", s.chatter));
     }
