@@ -3,27 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
+use regex::bytes::Regex;
 
 use super::entry::{self, Cause, Strength};
 use super::files::FILES;
+use super::prefilter::Patterns;
 use crate::model::VerdictId;
-
-/// Room for the automaton of all patterns, so that it need not be built anew for each line.
-pub(super) const CACHE: usize = 32 << 20;
 
 /// Every cause with its patterns. Each pattern is there once, whoever asks for it.
 #[derive(Debug)]
 pub struct Catalogue {
     causes: Vec<Cause>,
-    /// All patterns at once, to know which match.
-    set: RegexSet,
-    /// Each alone, to know where.
-    patterns: Vec<Regex>,
-    /// For each pattern the verdict that it makes whatever else is known.
-    decides: Vec<Option<(VerdictId, Strength)>>,
+    patterns: Patterns,
     /// For each pattern whether it must stand in a line that reports an error.
     signs: Vec<bool>,
+    /// For each pattern the verdict that it makes whatever else is known.
+    decides: Vec<Option<(VerdictId, Strength)>>,
     /// For each cause its patterns: signs, with, without.
     places: Vec<Places>,
 }
@@ -38,7 +33,7 @@ pub(super) struct Places {
 
 static ALL: LazyLock<Catalogue> = LazyLock::new(|| {
     // a file that is wrong fails the tests; a program that runs goes on without causes
-    Catalogue::read(FILES).unwrap_or_else(|_| Catalogue::empty())
+    Catalogue::of_files(FILES, entry::read).unwrap_or_else(|_| Catalogue::empty())
 });
 
 /// The causes that are compiled in.
@@ -47,11 +42,18 @@ pub fn catalogue() -> &'static Catalogue {
 }
 
 impl Catalogue {
-    /// Reads files of causes: names and texts.
+    /// Reads files of causes: names and texts. Each pattern is compiled to check it.
     pub fn read(files: &[(&str, &str)]) -> Result<Self, String> {
+        Self::of_files(files, entry::read_checked)
+    }
+
+    fn of_files(
+        files: &[(&str, &str)],
+        read: fn(&str, &str) -> Result<Vec<Cause>, String>,
+    ) -> Result<Self, String> {
         let mut causes = Vec::new();
         for (name, text) in files {
-            causes.extend(entry::read(name, text)?);
+            causes.extend(read(name, text)?);
         }
         let mut ids: Vec<&str> = causes.iter().map(|c| c.id.as_str()).collect();
         ids.sort_unstable();
@@ -67,13 +69,12 @@ impl Catalogue {
         Self::read(FILES)
     }
 
-    fn empty() -> Self {
+    const fn empty() -> Self {
         Self {
             causes: Vec::new(),
-            set: RegexSet::empty(),
-            patterns: Vec::new(),
-            decides: Vec::new(),
+            patterns: Patterns::empty(),
             signs: Vec::new(),
+            decides: Vec::new(),
             places: Vec::new(),
         }
     }
@@ -101,20 +102,11 @@ impl Catalogue {
                     .collect(),
             });
         }
-        let told = |e: regex::Error| e.to_string();
-        let set = RegexSetBuilder::new(texts.list.iter().map(|(text, _)| text))
-            .unicode(false)
-            .size_limit(CACHE)
-            .dfa_size_limit(CACHE)
-            .build()
-            .map_err(told)?;
-        let patterns = texts.list.iter().map(|(text, _)| entry::pattern(text));
+        let patterns = Patterns::new(texts.list.iter().map(|(text, _)| text.as_str()))?;
+        let decides = (0..texts.list.len()).map(|i| decides.get(&i).copied());
         Ok(Self {
-            set,
-            patterns: patterns.collect::<Result<_, _>>().map_err(told)?,
-            decides: (0..texts.list.len())
-                .map(|i| decides.get(&i).copied())
-                .collect(),
+            patterns,
+            decides: decides.collect(),
             signs: texts.list.iter().map(|(_, sign)| *sign).collect(),
             causes,
             places,
@@ -145,12 +137,12 @@ impl Catalogue {
 
     /// The patterns that a line matches.
     pub(super) fn matches(&self, line: &str) -> Vec<usize> {
-        self.set.matches(line.as_bytes()).into_iter().collect()
+        self.patterns.matches(line.as_bytes())
     }
 
     /// A pattern, and whether it must stand in a line that reports an error.
     pub(super) fn pattern(&self, place: usize) -> Option<(&Regex, bool)> {
-        Some((self.patterns.get(place)?, *self.signs.get(place)?))
+        Some((self.patterns.regex(place)?, *self.signs.get(place)?))
     }
 
     /// Whether a pattern is a sign of a cause of that verdict.
@@ -162,9 +154,9 @@ impl Catalogue {
     /// The verdicts that a line makes whatever else is known, with where in the line each sign begins.
     pub fn decided(&self, line: &str) -> Vec<(VerdictId, Strength, usize)> {
         let bytes = line.as_bytes();
-        let decided = self.set.matches(bytes).into_iter().filter_map(|place| {
+        let decided = self.matches(line).into_iter().filter_map(|place| {
             let (verdict, strength) = self.decides.get(place).copied()??;
-            let start = self.patterns.get(place)?.find(bytes)?.start();
+            let start = self.patterns.regex(place)?.find(bytes)?.start();
             Some((verdict, strength, start))
         });
         decided.collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::catalogue::{Places, catalogue};
-use super::entry::{Cause, Needs, Strength, pattern};
+use super::entry::{Cause, Needs, Strength, Variant, pattern};
 use super::evidence::{Evidence, Shown};
 use super::facts::{Facts, Known};
 use super::template::{self, fill};
@@ -28,9 +28,9 @@ pub struct Explanation {
     pub cite: Option<Cite>,
 }
 
-/// Of two causes that fit: the one whose sign came first, then the one that asks for more,
-/// then the one that stands first in its file.
-type Order = (u64, std::cmp::Reverse<usize>, usize);
+/// Of two causes that fit: the one that is no fallback, then the one whose sign came first, then
+/// the one that asks for more, then the one that stands first in its file.
+type Order = (bool, u64, std::cmp::Reverse<usize>, usize);
 
 impl Evidence {
     /// The cause that explains a verdict, by what was shown and what is known.
@@ -43,7 +43,7 @@ impl Evidence {
             };
             let seq = shown.sign.map_or(u64::MAX, |s| s.cite.seq);
             let asks = cause.with.len() + cause.needs.count();
-            let order = (seq, std::cmp::Reverse(asks), n);
+            let order = (cause.fallback, seq, std::cmp::Reverse(asks), n);
             if best.as_ref().is_some_and(|(b, _)| *b <= order) {
                 continue;
             }
@@ -52,6 +52,11 @@ impl Evidence {
             }
         }
         best.map(|(_, words)| words)
+    }
+
+    /// What to do about a decode that stands still, by what is known.
+    pub fn decode_that_stands(&self, known: &Known<'_>) -> Option<String> {
+        self.facts().with(known).place("decode")
     }
 
     /// The actions that change nothing, because the program does so already.
@@ -142,6 +147,7 @@ fn holds(needs: &Needs, facts: &Facts) -> bool {
             .iter()
             .any(|(s, w)| facts.settings.is_one_of(*s, w))
         && !needs.not_tried.iter().any(|name| facts.was_set(name))
+        && needs.known.iter().all(|name| facts.place(name).is_some())
 }
 
 /// The words of a cause; none: something that they name is not known, or all that they advise
@@ -153,19 +159,35 @@ fn in_words(cause: &Cause, matched: &Matched<'_>, facts: &Facts) -> Option<Expla
         let word = word.map(|(_, w)| w.clone()).filter(|w| !w.is_empty());
         word.or_else(|| facts.place(name))
     };
-    let removes = |argument: &&str| cause.removes.iter().any(|r| r == argument);
-    let in_force = |part: &str| facts.settings.in_force(part).filter(|a| !removes(a));
-    let cure = template::keep_parts(&cause.cure, |part| in_force(part).is_none())?;
     let sentence = match &cause.sentence {
         Some(text) => Some(fill(text, value)?),
         None => None,
     };
+    let instruction = |cure: &str, removes: &[String]| {
+        let removed = |argument: &&str| {
+            let mut all = cause.removes.iter().chain(removes);
+            all.any(|r| r == argument)
+        };
+        let in_force = |part: &str| facts.settings.in_force(part).filter(|a| !removed(a));
+        let cure = template::keep_parts(cure, |part| in_force(part).is_none())?;
+        fill(&cure, value)
+    };
+    let of_variant = |v: &Variant| {
+        let cure = holds(&v.needs, facts).then(|| instruction(&v.cure, &v.removes))??;
+        let env = v.env.as_ref().unwrap_or(&cause.env);
+        Some((cure, v.action.or(cause.action), env.clone()))
+    };
+    let mut variants = cause.variants.iter();
+    let (cure, action, env) = variants.find_map(of_variant).or_else(|| {
+        let cure = instruction(&cause.cure, &[])?;
+        Some((cure, cause.action, cause.env.clone()))
+    })?;
     Some(Explanation {
         id: cause.id.clone(),
         sentence,
-        cure: fill(&cure, value)?,
-        action: cause.action,
-        env: cause.env.clone(),
+        cure,
+        action,
+        env,
         source: cause.source.clone(),
         cite: all().next().map(|s| s.cite.clone()),
     })
@@ -271,7 +293,9 @@ mod tests {
                     continue;
                 };
                 let named = facts.settings.in_force(&words.cure);
-                let named = named.filter(|a| !cause.removes.iter().any(|r| r == a));
+                let variants = cause.variants.iter().flat_map(|v| &v.removes);
+                let removed: Vec<&String> = cause.removes.iter().chain(variants).collect();
+                let named = named.filter(|a| !removed.iter().any(|r| r == a));
                 assert_eq!(named, None, "{} after {line}: {}", cause.id, words.cure);
             }
         }

@@ -65,6 +65,8 @@ pub struct Needs {
     pub not_settings: BTreeMap<Setting, Vec<String>>,
     /// The variables that were set do not contain one of these.
     pub not_tried: Vec<String>,
+    /// Facts that must have words, by the names of their places in a sentence.
+    pub known: Vec<String>,
 }
 
 impl Needs {
@@ -92,6 +94,7 @@ impl Needs {
             + usize::from(!self.program.is_empty())
             + self.settings.len()
             + self.not_settings.len()
+            + self.known.len()
     }
 }
 
@@ -124,6 +127,23 @@ impl BackendWord {
     }
 }
 
+/// Another instruction for the same cause, where more is known.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Where it applies.
+    pub needs: Needs,
+    /// What to do there.
+    pub cure: String,
+    /// Arguments that it takes out of the command, beside those of the cause.
+    #[serde(default)]
+    pub removes: Vec<String>,
+    /// The action, where it is another than the cause's.
+    pub action: Option<ActionId>,
+    /// Variables that it sets; absent: those of the cause.
+    pub env: Option<BTreeMap<String, String>>,
+}
+
 /// A cause, as its file has it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -136,6 +156,9 @@ pub struct Cause {
     /// One of `signs` makes the verdict by itself, where the rest is there as well; absent:
     /// something else must.
     pub decides: Option<Strength>,
+    /// It explains only what no other cause does, however early its sign came.
+    #[serde(default)]
+    pub fallback: bool,
     /// Patterns of lines that report the error. One of them must be there.
     #[serde(default)]
     pub signs: Vec<String>,
@@ -162,6 +185,9 @@ pub struct Cause {
     pub env: BTreeMap<String, String>,
     /// A public thread or page where this is told.
     pub source: String,
+    /// Instructions that come before `cure`: the first that applies.
+    #[serde(default, rename = "variant")]
+    pub variants: Vec<Variant>,
 }
 
 const fn unknown() -> VerdictId {
@@ -181,9 +207,18 @@ pub(super) fn read(verdict: &str, text: &str) -> Result<Vec<Cause>, String> {
     let mut file: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
     for cause in &mut file.cause {
         cause.verdict = id;
-        check(cause).map_err(|why| wrong(format!("{}: {why}", cause.id)))?;
     }
     Ok(file.cause)
+}
+
+/// The same, with a check of each.
+pub(super) fn read_checked(verdict: &str, text: &str) -> Result<Vec<Cause>, String> {
+    let causes = read(verdict, text)?;
+    for cause in &causes {
+        let wrong = |why: String| format!("causes/{verdict}.toml: {}: {why}", cause.id);
+        check(cause).map_err(wrong)?;
+    }
+    Ok(causes)
 }
 
 /// A pattern as it is matched: bytes, ASCII classes.
@@ -211,22 +246,37 @@ fn check(cause: &Cause) -> Result<(), String> {
         let regex = pattern(text).map_err(|e| e.to_string())?;
         names.extend(regex.capture_names().flatten().map(str::to_owned));
     }
-    if let Some(arch) = &cause.needs.arch {
-        pattern(arch).map_err(|e| e.to_string())?;
-    }
-    let settings = cause.needs.settings.iter().chain(&cause.needs.not_settings);
-    for (setting, words) in settings {
-        let known = setting.words();
-        let strange = words.iter().find(|w| !known.contains(&w.as_str()));
-        if let Some(word) = strange {
-            return Err(format!("{setting:?} is never `{word}`"));
+    check_needs(&cause.needs)?;
+    for variant in &cause.variants {
+        check_needs(&variant.needs)?;
+        if variant.needs.count() == 0 {
+            return Err("a variant asks for nothing".to_owned());
         }
     }
-    let texts = cause.sentence.iter().chain([&cause.cure]);
+    let variants = cause.variants.iter().map(|v| &v.cure);
+    let texts = cause.sentence.iter().chain([&cause.cure]).chain(variants);
     for place in texts.flat_map(|t| template::places(t)) {
         let known = super::facts::is_place(place) || names.iter().any(|n| n == place);
         if !known {
             return Err(format!("nothing fills {{{place}}}"));
+        }
+    }
+    Ok(())
+}
+
+/// What makes conditions unusable.
+fn check_needs(needs: &Needs) -> Result<(), String> {
+    if let Some(arch) = &needs.arch {
+        pattern(arch).map_err(|e| e.to_string())?;
+    }
+    if let Some(place) = needs.known.iter().find(|p| !super::facts::is_place(p)) {
+        return Err(format!("nothing fills {{{place}}}"));
+    }
+    for (setting, words) in needs.settings.iter().chain(&needs.not_settings) {
+        let known = setting.words();
+        let strange = words.iter().find(|w| !known.contains(&w.as_str()));
+        if let Some(word) = strange {
+            return Err(format!("{setting:?} is never `{word}`"));
         }
     }
     Ok(())
@@ -240,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_file_is_checked() {
-        let causes = read("app_error", GOOD).unwrap();
+        let causes = read_checked("app_error", GOOD).unwrap();
         assert_eq!(causes[0].verdict, VerdictId::AppError);
         for (from, to, why) in [
             ("id = \"a\"", "id = \"A b\"", "an id is"),
@@ -251,11 +301,16 @@ mod tests {
             ("cure", "cured", "unknown field"),
             (
                 "source",
+                "needs = { known = [\"colour\"] }\nsource",
+                "nothing fills",
+            ),
+            (
+                "source",
                 "needs = { settings = { vram_mode = [\"lower\"] } }\nsource",
                 "VramMode is never `lower`",
             ),
         ] {
-            let e = read("app_error", &GOOD.replace(from, to)).unwrap_err();
+            let e = read_checked("app_error", &GOOD.replace(from, to)).unwrap_err();
             assert!(e.contains(why) && e.contains("app_error.toml"), "{e}");
         }
         assert!(read("no_verdict", GOOD).is_err());

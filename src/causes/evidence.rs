@@ -81,6 +81,7 @@ impl Evidence {
     /// The job went on after what was reported. A black picture is saved as well as any.
     pub fn survived(&mut self) {
         self.keep(catalogue(), |_| false);
+        self.facts.forget_failure();
     }
 
     /// A new job: what was before is no matter of its, but for the line that tells of it.

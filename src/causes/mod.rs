@@ -8,28 +8,33 @@
 //! | module | subject |
 //! | --- | --- |
 //! | `entry` | a file of causes: reading it and checking it |
-//! | `catalogue` | all of them, and which patterns a line matches |
+//! | `catalogue`, `prefilter` | all of them, and which patterns a line matches |
 //! | `evidence` | what the lines of an attempt have shown so far |
 //! | `settings` | the settings in force, as far as they are known |
 //! | `printed` | the lines that tell them, and the arguments that set them |
-//! | `facts` | backend, memory, cards, container: what the text and the machine tell |
+//! | `facts` | backend, memory, cards, container, place of an exception: what the text and the machine tell |
 //! | `choice` | the cause that fits a verdict, in words |
+//! | `decode` | what to do about a decode that stands still |
 //! | `template` | sentences with places for what was read |
 
 mod catalogue;
 mod choice;
+mod decode;
 mod entry;
 mod evidence;
 mod facts;
+mod prefilter;
 mod printed;
 mod settings;
 mod template;
 
 pub use catalogue::{Catalogue, catalogue};
 pub use choice::Explanation;
-pub use entry::{Cause, Needs, Strength};
+pub use decode::TILES;
+pub use entry::{Cause, Needs, Strength, Variant};
 pub use evidence::Evidence;
 pub use facts::{Facts, Known};
+pub(crate) use prefilter::Patterns;
 pub use settings::Setting;
 
 /// Every file in `causes/`: its name without the ending, which is the verdict, and its text.

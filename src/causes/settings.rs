@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use regex::bytes::{Captures, Regex, RegexSet, RegexSetBuilder};
+use regex::bytes::Captures;
 use serde::Deserialize;
 
-use super::catalogue::CACHE;
-use super::entry::pattern;
+use super::prefilter::Patterns;
 use super::printed::{ARGUMENTS, Argument, PRINTED};
 use crate::model::ActionId;
 
@@ -100,16 +99,8 @@ impl Setting {
     }
 }
 
-static SET: LazyLock<Option<(RegexSet, Vec<Regex>)>> = LazyLock::new(|| compile().ok());
-
-fn compile() -> Result<(RegexSet, Vec<Regex>), regex::Error> {
-    let set = RegexSetBuilder::new(PRINTED.iter().map(|p| p.pattern))
-        .unicode(false)
-        .dfa_size_limit(CACHE)
-        .build()?;
-    let each = PRINTED.iter().map(|p| pattern(p.pattern));
-    Ok((set, each.collect::<Result<_, _>>()?))
-}
+static SET: LazyLock<Option<Patterns>> =
+    LazyLock::new(|| Patterns::new(PRINTED.iter().map(|p| p.pattern)).ok());
 
 /// The value of the groups `v`, `v2`, ... in a match.
 fn value(found: &Captures<'_>) -> Option<String> {
@@ -171,11 +162,11 @@ pub(super) struct Settings(BTreeMap<Setting, String>);
 impl Settings {
     /// Takes a line of the program.
     pub(super) fn observe(&mut self, text: &str) {
-        let Some((set, each)) = SET.as_ref() else {
+        let Some(set) = SET.as_ref() else {
             return;
         };
         for n in set.matches(text.as_bytes()) {
-            let (Some(printed), Some(regex)) = (PRINTED.get(n), each.get(n)) else {
+            let (Some(printed), Some(regex)) = (PRINTED.get(n), set.regex(n)) else {
                 continue;
             };
             if !printed.value.is_empty() {

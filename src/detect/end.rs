@@ -25,6 +25,19 @@ impl Detector {
     /// The judgement over the end of the process (`status`), or of its job while
     /// the process lives (`None`).
     pub fn end(&self, status: Option<ExitStatus>, now: Mono) -> Verdict {
+        self.end_of(status, now, self.context.job.in_flight())
+    }
+
+    /// The judgement that the program computes on the processor alone, by its own words; none:
+    /// it does not say so, or was told to.
+    pub fn runs_on_the_processor(&self) -> Option<Verdict> {
+        let said = self.context.cpu_only.is_some() && !self.context.evidence.facts().asks_for_cpu();
+        let verdict = said.then(|| self.end_of(None, Mono::ZERO, true))?;
+        (verdict.id == VerdictId::CpuFallback).then_some(verdict)
+    }
+
+    /// The same; `job`: a job is in flight, or the program is judged as if one were.
+    fn end_of(&self, status: Option<ExitStatus>, now: Mono, job: bool) -> Verdict {
         let c = &self.context;
         let killed = matches!(status, Some(ExitStatus::Signal(9) | ExitStatus::Code(137)));
         let seen = match status {
@@ -45,7 +58,7 @@ impl Detector {
             seen,
             exception,
             followed,
-            cpu_only: c.cpu_only.as_ref().filter(|_| c.job.in_flight()),
+            cpu_only: c.cpu_only.as_ref().filter(|_| job),
             oom_killer: c.trouble.oom(now, killed),
             spoilt: c.spoilt(),
         });

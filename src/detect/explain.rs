@@ -28,6 +28,11 @@ impl Detector {
         self.context.evidence.explain(verdict.id, &known)
     }
 
+    /// What to do about a decode that stands still.
+    pub fn decode_that_stands(&self, known: &Known<'_>) -> Option<String> {
+        self.context.evidence.decode_that_stands(known)
+    }
+
     /// What the program computes with, by its own lines.
     pub fn backend_in_text(&self) -> Backend {
         self.context.evidence.facts().backend()

@@ -33,19 +33,6 @@ pub(super) struct Frames {
     serves: bool,
 }
 
-/// Files of servers that answer a request.
-const SERVERS: [&str; 9] = [
-    "/socketserver.py",
-    "/http/server.py",
-    "/uvicorn/",
-    "/starlette/",
-    "/gradio/",
-    "/aiohttp/",
-    "/hypercorn/",
-    "/werkzeug/",
-    "/websockets/",
-];
-
 impl Frames {
     /// A line without what its traceback is indented by.
     pub(super) fn dedent<'t>(&self, text: &'t str) -> &'t str {
@@ -72,7 +59,7 @@ impl Frames {
             let hit = PINS.as_ref().is_some_and(|r| r.is_match(text));
             let frame = text.trim_start().starts_with("File ");
             self.pins = hit || (self.pins && !frame);
-            self.serves |= frame && SERVERS.iter().any(|s| text.contains(s));
+            self.serves |= frame && exception::is_server_frame(text);
             return false;
         }
         let ends = EXCEPTION.as_ref().is_some_and(|r| r.is_match(text));

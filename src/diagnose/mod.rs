@@ -7,7 +7,7 @@
 //! | `case` | the files of a case, read side by side |
 //! | [`player`] | a recording through the parts that a run is made of |
 //! | `record` | the record of a run or a bundle of it, judged anew |
-//! | `log`, `paste` | the text of a console without readings, and what of a paste that is |
+//! | `log`, `paste`, `join` | the text of a console without readings, what of a paste that is, and lines that are one |
 //! | `times`, `standstill` | a hang by the log's own times, and what to do if it stands |
 //! | `story`, [`report`] | what was told, put together |
 //!
@@ -18,6 +18,7 @@
 mod case;
 pub mod head;
 mod input;
+mod join;
 mod lines;
 mod log;
 pub mod meta;

@@ -7,6 +7,7 @@ use regex::Regex;
 
 use crate::model::{Cite, JobChange, Phase, Verdict, VerdictId};
 
+use super::standstill::is_work;
 use super::tail::Tail;
 
 static BACK: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -64,10 +65,21 @@ impl Prompt {
     }
 }
 
-/// The verdict over a server that ended in its start or in the middle of a job without a word;
-/// none: it had come to the end of its work.
-pub(super) fn silent_end(mut verdict: Verdict, tail: &Tail, cite: &Cite) -> Option<Verdict> {
+/// The verdict over a program that ended in its start or in the middle of a job without a word;
+/// none: it had come to the end of its work. `tells`: it tells of each result.
+pub(super) fn silent_end(
+    mut verdict: Verdict,
+    tail: &Tail,
+    cite: &Cite,
+    tells: bool,
+) -> Option<Verdict> {
+    if tells && has_delivered(tail) {
+        return None;
+    }
     let (id, place) = match (&tail.job, tail.phase) {
+        (None, phase) if tells && is_work(phase) => {
+            (VerdictId::CrashSegv, "in the middle of its job")
+        }
         (None, Phase::Startup) => (VerdictId::AppError, "in its start"),
         (Some(JobChange::Started), _) => (VerdictId::CrashSegv, "in the middle of its job"),
         _ => return None,
@@ -91,6 +103,11 @@ pub(super) fn silent_end(mut verdict: Verdict, tail: &Tail, cite: &Cite) -> Opti
         own.why.clone_from(&verdict.sentence);
     }
     Some(verdict)
+}
+
+/// Whether the last lines tell of a result.
+fn has_delivered(tail: &Tail) -> bool {
+    tail.words().iter().any(|w| w.text.contains("save result "))
 }
 
 /// Whether a line is the shell's prompt, or the question of a script that has ended.

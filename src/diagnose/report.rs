@@ -223,3 +223,20 @@ pub struct Report {
     /// How much was read.
     pub stats: Stats,
 }
+
+/// A judgement or an instruction as a sentence. Those of a cause are written as such, and may
+/// begin with the name of a program.
+pub(super) fn sentence_case(text: String, of_cause: bool) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) if !of_cause && first.is_ascii_lowercase() => {
+            let end = if text.ends_with(['.', '!', '?']) {
+                ""
+            } else {
+                "."
+            };
+            format!("{}{}{end}", first.to_ascii_uppercase(), letters.as_str())
+        }
+        _ => text,
+    }
+}

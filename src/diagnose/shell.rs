@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::{ExitStatus, windows};
+use crate::model::{ActionId, Cite, ExitStatus, Verdict, VerdictId, windows};
 
 /// What may stand before the words: a bar whose line the program did not end.
 const BEGIN: &str = r"^(?:.*\|.*(?:it/s|s/it)[^\]]*\])?\s*";
@@ -147,6 +147,41 @@ fn number(words: &str) -> Option<i32> {
         "trap" | "trace/breakpoint trap" => 5,
         _ => return None,
     })
+}
+
+/// The shell's words as evidence, and what they leave open.
+pub(super) fn tell_shell(verdict: &mut Verdict, status: ExitStatus, cite: &Cite) {
+    let words = format!("\"{}\"", cite.text);
+    let killed = matches!(status, ExitStatus::Signal(9));
+    if verdict.id == VerdictId::Killed && verdict.cause.is_some() {
+        verdict.sentence = format!("{} Its last words: {words}", verdict.sentence);
+    } else if verdict.id == VerdictId::Killed && killed {
+        verdict.sentence =
+            format!("{words}: the program was killed from outside; the text does not say by whom");
+    } else if verdict.id == VerdictId::Killed && matches!(status, ExitStatus::Signal(2)) {
+        verdict.sentence = format!("{words}: the user interrupted the program (Ctrl-C)");
+        verdict.action = ActionId::None;
+        if let Some(remedy) = &mut verdict.remedy {
+            (remedy.action, remedy.tier) = (ActionId::None, 0);
+            "it was interrupted on purpose; start it again when you like"
+                .clone_into(&mut remedy.why);
+        }
+    } else if verdict.id == VerdictId::Killed {
+        verdict.sentence =
+            format!("{words}: the program was ended from outside; by whom is not known");
+    } else if verdict.id == VerdictId::CrashSegv
+        && verdict.cause.is_none()
+        && matches!(status, ExitStatus::Signal(_))
+    {
+        verdict.sentence = format!("{words}: the program crashed, without a word about why");
+    }
+    if let Some(first) = verdict.findings.first_mut()
+        && first.cites.is_empty()
+    {
+        first.text.clone_from(&verdict.sentence);
+        first.seqs = vec![cite.seq];
+        first.cites = vec![cite.clone()];
+    }
 }
 
 #[cfg(test)]

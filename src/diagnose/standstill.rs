@@ -8,6 +8,8 @@ use crate::model::{
     ActionId, Backend, Finding, Health, JobChange, Phase, Remedy, Verdict, VerdictId,
 };
 
+use crate::causes::TILES;
+
 use super::log::cite;
 use super::tail::Tail;
 use super::times::Stood;
@@ -111,8 +113,14 @@ fn amount(value: f64) -> String {
     }
 }
 
-/// What to do if it stands still there; absent: no job is at work.
-pub(super) fn advice(tail: &Tail, backend: Backend, in_force: &[ActionId]) -> Option<&'static str> {
+/// What to do if it stands still there; absent: no job is at work. `decode`: what is done about
+/// a decode.
+pub(super) fn advice(
+    tail: &Tail,
+    backend: Backend,
+    in_force: &[ActionId],
+    decode: Option<String>,
+) -> Option<String> {
     if matches!(tail.job, Some(JobChange::Waiting | JobChange::Done)) {
         return None;
     }
@@ -122,25 +130,10 @@ pub(super) fn advice(tail: &Tail, backend: Backend, in_force: &[ActionId]) -> Op
         text.contains("compilation is in progress") || text.contains("compiling kernels")
     });
     if compiles {
-        return Some(COMPILES);
+        return Some(COMPILES.to_owned());
     }
-    let tiled = in_force.contains(&ActionId::TiledVae);
-    Some(match (tail.phase, backend) {
-        (Phase::VaeDecode | Phase::VaeEncode, Backend::Vulkan) if tiled => {
-            "take smaller tiles, or let the processor decode (--vae-on-cpu)"
-        }
-        (Phase::VaeDecode | Phase::VaeEncode, Backend::Vulkan) => {
-            "decode in tiles (--vae-tiling), then on the processor (--vae-on-cpu)"
-        }
-        (Phase::VaeDecode | Phase::VaeEncode, Backend::Cuda) => {
-            "decode in tiles (ComfyUI: VAE Decode (Tiled)): the card's memory is probably full"
-        }
-        (Phase::VaeDecode | Phase::VaeEncode, _) if tiled => {
-            "start with MIOPEN_FIND_MODE=FAST (on an AMD card MIOpen searches its kernels at the first decode of a size)"
-        }
-        (Phase::VaeDecode | Phase::VaeEncode, _) => {
-            "start with MIOPEN_FIND_MODE=FAST (on an AMD card MIOpen searches its kernels at the first decode of a size), then decode in tiles (ComfyUI: VAE Decode (Tiled))"
-        }
+    let said = match (tail.phase, backend) {
+        (Phase::VaeDecode | Phase::VaeEncode, _) => return decode,
         (Phase::Download, _) => {
             "stop it and start it again, which resumes the download; HF_HUB_DISABLE_XET=1 takes the older way"
         }
@@ -161,7 +154,8 @@ pub(super) fn advice(tail: &Tail, backend: Backend, in_force: &[ActionId]) -> Op
             "start with MIOPEN_FIND_MODE=FAST: MIOpen searches its kernels at the first use of a size"
         }
         _ => return None,
-    })
+    };
+    Some(said.to_owned())
 }
 
 /// What is done about a first use that compiles.
@@ -192,13 +186,11 @@ pub(super) const fn is_work(phase: Phase) -> bool {
     )
 }
 
-/// What helps a decode that stands still though the search is fast.
-const TILES: &str = "; if it stands still again, decode in tiles (ComfyUI: the node VAE Decode (Tiled); diffusers: pipe.vae.enable_tiling(); InvokeAI: force_tiled_decode; SD.Next: VAE tiling in its settings)";
-
 /// Nobody takes the next step of the ladder here, so the remedy names it too.
 pub(super) fn with_tiles(mut remedy: Remedy, phase: Phase) -> Remedy {
     if remedy.action == ActionId::FastFind && phase == Phase::VaeDecode {
-        remedy.why.push_str(TILES);
+        let tiles = format!("; if it stands still again, decode in tiles ({TILES})");
+        remedy.why.push_str(&tiles);
     }
     remedy
 }
@@ -242,18 +234,12 @@ mod tests {
     #[test]
     fn a_job_at_work_has_a_hint_and_one_at_rest_none() {
         let decode = at(Phase::VaeDecode, JobChange::Started);
-        let hint =
-            |backend, in_force: &[ActionId]| advice(&decode, backend, in_force).unwrap_or_default();
-        assert!(hint(Backend::Hip, &[]).contains("MIOPEN_FIND_MODE=FAST"));
-        assert!(hint(Backend::Hip, &[]).contains("tiles"));
-        assert!(!hint(Backend::Hip, &[ActionId::TiledVae]).contains("tiles"));
-        assert!(!hint(Backend::Vulkan, &[]).contains("MIOPEN"));
-        assert!(hint(Backend::Vulkan, &[]).contains("--vae-tiling"));
-        assert!(!hint(Backend::Vulkan, &[ActionId::TiledVae]).contains("--vae-tiling"));
+        let hint = advice(&decode, Backend::Hip, &[], Some("x".to_owned()));
+        assert_eq!(hint.as_deref(), Some("x"));
         let rest = at(Phase::Idle, JobChange::Waiting);
-        assert_eq!(advice(&rest, Backend::Hip, &[]), None);
+        assert_eq!(advice(&rest, Backend::Hip, &[], None), None);
         let done = at(Phase::VaeDecode, JobChange::Done);
-        assert_eq!(advice(&done, Backend::Hip, &[]), None);
+        assert_eq!(advice(&done, Backend::Hip, &[], None), None);
     }
 
     #[test]

@@ -9,7 +9,9 @@ use crate::model::{
 
 use super::notes::Notes;
 use super::remedy;
-use super::report::{Change, Cited, Found, Report, SCHEMA, SourceKind, Stats, Workload};
+use super::report::{
+    Change, Cited, Found, Report, SCHEMA, SourceKind, Stats, Workload, sentence_case,
+};
 
 /// Changes that are kept.
 const MOST_CHANGES: usize = 10_000;
@@ -234,6 +236,7 @@ impl Story {
             }
         }
         from_start(&mut self.history);
+        action.why = sentence_case(action.why, v.cause.is_some());
         Report {
             schema: SCHEMA,
             program: env!("CARGO_PKG_VERSION"),
@@ -246,8 +249,8 @@ impl Story {
             phase: v.phase,
             section: v.section,
             action,
+            sentence: sentence_case(v.sentence, v.cause.is_some()),
             cause: v.cause.map(|c| *c),
-            sentence: v.sentence,
             onset_s: fault.then_some(main.onset),
             detected_at_s: fault.then_some(main.t),
             ended: None,

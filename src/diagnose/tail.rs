@@ -75,6 +75,15 @@ impl Tail {
         }
     }
 
+    /// The log of another program begins in the same text.
+    pub(super) fn next_program(&mut self) {
+        *self = Self {
+            words: std::mem::take(&mut self.words),
+            lines: self.lines,
+            ..Self::default()
+        };
+    }
+
     /// The last lines, oldest first.
     pub(super) fn words(&self) -> Vec<Words> {
         self.words.iter().cloned().collect()

@@ -253,7 +253,7 @@ fn what_is_no_fault_is_told_as_it_stands_at_the_end() {
     let mut end = told.clone();
     end.sentence = "waits for 300 s".to_owned();
     let got = story.report(SourceKind::Case, (&end, 400.0), &Plain, Notes::default());
-    assert_eq!(got.sentence, "waits for 300 s");
+    assert_eq!(got.sentence, "Waits for 300 s.");
     let texts: Vec<_> = got.findings.iter().map(|f| f.text.as_str()).collect();
     assert_eq!(
         texts,
@@ -282,7 +282,7 @@ fn a_suspicion_at_the_end_is_told_as_one() {
     );
     assert_eq!(
         got.sentence,
-        "suspected, not proven until the end: silent_hang it is"
+        "Suspected, not proven until the end: silent_hang it is."
     );
 }
 

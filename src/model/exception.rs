@@ -22,6 +22,28 @@ pub fn is_client_gone(text: &str) -> bool {
     .contains(&class(text).as_str())
 }
 
+/// Files of web servers: a frame in one says that a request is answered.
+const SERVERS: [&str; 12] = [
+    "uvicorn/",
+    "starlette/",
+    "asyncio/",
+    "aiohttp/",
+    "h11/",
+    "hypercorn/",
+    "werkzeug/",
+    "websockets/",
+    "gradio/routes",
+    "gradio/queueing",
+    "/socketserver.py",
+    "/http/server.py",
+];
+
+/// Whether a frame of a traceback lies in a web server; the path may have the separators of Windows.
+pub fn is_server_frame(text: &str) -> bool {
+    let unix = text.replace('\\', "/");
+    SERVERS.iter().any(|file| unix.contains(file))
+}
+
 /// The name of the class without its module, in lower case.
 fn class(text: &str) -> String {
     let name = text.trim_start().split([':', '(', ' ']).next();
@@ -32,6 +54,20 @@ fn class(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_of_servers() {
+        for path in [
+            "/x/site-packages/uvicorn/protocols/http/h11_impl.py",
+            "C:\\Python312\\Lib\\asyncio\\proactor_events.py",
+            "/usr/lib/python3.11/socketserver.py",
+            "/x/gradio/queueing.py",
+        ] {
+            assert!(is_server_frame(path), "{path}");
+        }
+        assert!(!is_server_frame("/x/gradio/components/video.py"));
+        assert!(!is_server_frame("/opt/ComfyUI/server.py"));
+    }
 
     #[test]
     fn an_end_that_the_user_wished() {

@@ -30,7 +30,8 @@ struct Example {
     text: String,
 }
 
-fn judge(text: &str) -> Report {
+/// Judges a pasted text.
+pub(crate) fn judge(text: &str) -> Report {
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("pasted.txt");
     fs::write(&path, text).unwrap();
@@ -68,6 +69,8 @@ fn each_cause_has_an_example_that_it_explains() {
             shown.insert(log.cause);
         }
     }
+    shown.extend(crate::switches::causes());
+    shown.extend(crate::reports::causes());
     for cause in catalogue().causes() {
         let known = shown.contains(&cause.id) || BY_READINGS.contains(&cause.id.as_str());
         if !known {
@@ -94,9 +97,11 @@ fn there_are_enough_causes_and_their_words_agree() {
                 cause.id
             );
         }
-        // a person reads it in one breath
-        assert!(cause.cure.len() < 420, "{}: {}", cause.id, cause.cure.len());
-        assert!(cause.cure.ends_with(['.', ')']), "{}", cause.id);
+        for cure in cause.variants.iter().map(|v| &v.cure).chain([&cause.cure]) {
+            // a person reads it in one breath
+            assert!(cure.len() < 420, "{}: {}", cause.id, cure.len());
+            assert!(cure.ends_with(['.', ')']), "{}: {cure}", cause.id);
+        }
         let sentence = cause.sentence.as_deref().unwrap_or(".");
         assert!(sentence.ends_with('.'), "{}", cause.id);
     }
@@ -149,12 +154,26 @@ fn table() -> String {
         let action = cause
             .action
             .map_or_else(String::new, |a| format!(" (`{a}`)"));
+        let variants: Vec<String> = cause
+            .variants
+            .iter()
+            .map(|v| {
+                let programs = v.needs.program.join(", ");
+                let place = if programs.is_empty() {
+                    "with more known".to_owned()
+                } else {
+                    programs
+                };
+                format!("<br>*{place}:* {}", v.cure)
+            })
+            .collect();
+        let cure = format!("{}{}", cause.cure, variants.concat());
         let _ = writeln!(
             text,
             "| `{}` | {} | {}{action} | {} | <{}> |",
             cause.id,
             cell(cause.sentence.as_deref().unwrap_or("as the verdict says")),
-            cell(&cause.cure.replace("[[", "").replace("]]", "")),
+            cell(&cure.replace("[[", "").replace("]]", "")),
             shown_by(cause),
             cause.source
         );

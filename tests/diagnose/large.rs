@@ -8,8 +8,8 @@ use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_framepack-tui");
 const MIB: u64 = 1 << 20;
-/// What the program may take; the patterns of the causes are half of that.
-const MOST_KIB: u64 = 128 * 1024;
+/// What the program may take. Patterns are compiled as lines need them.
+const MOST_KIB: u64 = 96 * 1024;
 
 /// Writes a console of this size: long lines (what a line holds beyond 8 KiB is cut, so they
 /// are quick), bars, a line without an end.

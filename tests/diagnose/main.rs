@@ -21,3 +21,5 @@ mod reports;
 mod settings;
 #[cfg(test)]
 mod standstill;
+#[cfg(test)]
+mod switches;

@@ -56,7 +56,7 @@ const PASTED: &[Pasted] = &[
         program: "wangp",
         phase: Phase::Sampling,
         verdict: VerdictId::NoKernelImage,
-        cure: "install a build",
+        cure: "torch[device-all]",
         not: "",
     },
     Pasted {
@@ -93,7 +93,7 @@ const PASTED: &[Pasted] = &[
         program: "musubi-tuner",
         phase: Phase::ModelLoad,
         verdict: VerdictId::NoKernelImage,
-        cure: "install a build",
+        cure: "torch[device-all]",
         not: "",
     },
 ];

@@ -31,6 +31,7 @@ struct Answer {
     cure_any: Vec<String>,
     #[serde(default)]
     sentence_any: Vec<String>,
+    cause: Option<String>,
     #[serde(default)]
     control: bool,
     /// Not all of the text is read.
@@ -69,6 +70,10 @@ fn faults(want: &Answer, got: &Report, lines: u64) -> Vec<String> {
     if !any(&want.sentence_any, &got.sentence) {
         wrong.push(format!("sentence: {}", got.sentence));
     }
+    let cause = got.cause.as_ref().map(|c| c.id.as_str());
+    if want.cause.is_some() && want.cause.as_deref() != cause {
+        wrong.push(format!("cause {cause:?}, expected {:?}", want.cause));
+    }
     if want.control && got.severity >= Severity::Error {
         wrong.push("alarm in a control".to_owned());
     }
@@ -81,7 +86,7 @@ fn faults(want: &Answer, got: &Report, lines: u64) -> Vec<String> {
 
 #[test]
 fn reports_get_their_verdict_and_their_cure() {
-    score("tests/diagnose/reports", 30);
+    score("tests/diagnose/reports", 80);
 }
 
 #[test]
@@ -89,11 +94,22 @@ fn lines_at_the_level_of_an_error_decide_only_where_nothing_survives_them() {
     score("tests/diagnose/levels", 20);
 }
 
+fn answers(folder: &Path) -> Answers {
+    let text = fs::read_to_string(folder.join("answers.toml")).unwrap();
+    toml::from_str(&text).unwrap()
+}
+
+/// The causes that the reports show.
+pub(crate) fn causes() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diagnose/reports");
+    let logs = answers(&folder).log.into_iter();
+    logs.filter_map(|a| a.cause).collect()
+}
+
 /// Every log of a folder against its answers.
 fn score(folder: &str, least: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let text = fs::read_to_string(folder.join("answers.toml")).unwrap();
-    let answers: Answers = toml::from_str(&text).unwrap();
+    let answers = answers(&folder);
     assert!(answers.log.len() >= least);
     let (mut table, mut right) = (String::new(), 0);
     for want in &answers.log {

@@ -4,6 +4,7 @@
 //! termination, not its cause.
 
 use crate::detect::facts::Seen;
+use crate::detect::signature;
 use crate::model::{Cite, ExitStatus, Health, VerdictId, windows};
 
 /// What is known at the end.
@@ -114,9 +115,9 @@ fn by_words(f: &EndFacts<'_>, how: &str) -> Option<End> {
     let explains = |s: &&Seen| !(from_outside && s.verdict == VerdictId::AppError);
     if let Some(seen) = f.seen.filter(explains) {
         let sentence = format!(
-            "{how}: {}. The first words of it: \"{}\"",
+            "{how}: {}; the program's own words: \"{}\"",
             meaning(seen.verdict),
-            seen.first.text
+            said(&seen.first.text)
         );
         return Some(End {
             count: seen.count,
@@ -139,13 +140,30 @@ fn by_words(f: &EndFacts<'_>, how: &str) -> Option<End> {
 
 /// The program's words about its failure: the first cause, and what followed from it.
 fn own_words(first: &Cite, followed: &[Cite]) -> String {
-    let mut words = format!("the program's own words: \"{}\"", first.text);
-    let later: Vec<String> = followed.iter().map(|c| format!("\"{}\"", c.text)).collect();
+    let mut words = format!("the program's own words: \"{}\"", said(&first.text));
+    let later = followed.iter().map(|c| format!("\"{}\"", said(&c.text)));
+    let later: Vec<String> = later.collect();
     if !later.is_empty() {
         words.push_str(", from which followed ");
         words.push_str(&later.join(", then "));
     }
     words
+}
+
+/// Longest quotation in a sentence, in characters: the citation has the whole line.
+const LONGEST: usize = 200;
+
+/// A line as it is quoted in a sentence: without what its program writes before each line.
+fn said(text: &str) -> String {
+    let text = signature::behind_level(text).trim();
+    let text = text
+        .strip_prefix("!!! Exception during processing !!!")
+        .map_or(text, str::trim);
+    let mut said: String = text.chars().take(LONGEST).collect();
+    if said.len() < text.len() {
+        said.push('…');
+    }
+    said
 }
 
 /// What an error means, in a few words.

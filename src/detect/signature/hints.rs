@@ -31,7 +31,7 @@ const ROWS: &[(&str, Hint)] = &[
         Hint::CpuOnly,
     ),
     (
-        r"(?i)(?:^|[\]:] |\busing |\bselected |\btorch )device\W{0,3}(?:is |type )?\W?cpu\W?\s*$",
+        r"(?i)(?:^|[\]:] |\busing |\bselected |\btorch )device(?:_type)?\W{0,3}(?:is |type )?\W?cpu\W?\s*$",
         Hint::CpuOnly,
     ),
     (
@@ -115,6 +115,7 @@ mod tests {
             ("PyTorch 2.6.0+cpu", Some(Hint::CpuOnly)),
             ("Device: cpu", Some(Hint::CpuOnly)),
             ("[INFO] Using device: cpu", Some(Hint::CpuOnly)),
+            (">> Using device_type cpu", Some(Hint::CpuOnly)),
             (
                 "No GPU found, running on CPU will be slow",
                 Some(Hint::CpuOnly),

@@ -60,7 +60,7 @@ pub(super) fn of(text: &str) -> Option<Level> {
 }
 
 /// What stands behind the level.
-fn behind_level(text: &str) -> &str {
+pub(crate) fn behind_level(text: &str) -> &str {
     let found = LEVEL.as_ref().and_then(|r| r.captures(text));
     let end = found.and_then(|c| c.name("e").map(|m| m.end()));
     end.map_or(text, |end| &text[end..])

@@ -16,14 +16,14 @@ mod program;
 
 use std::sync::LazyLock;
 
-use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 
-use crate::causes::{Strength, catalogue};
+use crate::causes::{Patterns, Strength, catalogue};
 use crate::model::VerdictId;
 
 pub(crate) use hints::{Hint, announces_a_move, hint};
 use level::Level;
-pub(crate) use level::{is_error, is_result, is_success};
+pub(crate) use level::{behind_level, is_error, is_result, is_success};
 
 /// How much a signature explains. Of several errors in one failure the highest counts,
 /// of equal ones the first: what follows is mostly its consequence.
@@ -58,32 +58,21 @@ pub(crate) struct Reported {
 }
 
 struct Signatures {
-    /// All at once, to know which match.
-    set: RegexSet,
-    /// Each alone, to know where.
-    rows: Vec<(Regex, Reported)>,
+    patterns: Patterns,
+    reported: Vec<Reported>,
 }
-
-/// Room for the automaton of all patterns, so that it need not be built anew for each line.
-const CACHE: usize = 32 << 20;
 
 static SIGNATURES: LazyLock<Option<Signatures>> = LazyLock::new(|| build().ok());
 
-fn build() -> Result<Signatures, regex::Error> {
+fn build() -> Result<Signatures, String> {
     let all = || TABLES.iter().flat_map(|t| t.iter());
-    let set = RegexSetBuilder::new(all().map(|r| r.0))
-        .unicode(false)
-        .size_limit(CACHE)
-        .dfa_size_limit(CACHE)
-        .build()?;
-    let rows = all().map(|Row(pattern, verdict, rank)| {
-        let regex = RegexBuilder::new(pattern).unicode(false).build()?;
-        let (verdict, rank) = (*verdict, *rank);
-        Ok((regex, Reported { verdict, rank }))
+    let reported = all().map(|Row(_, verdict, rank)| Reported {
+        verdict: *verdict,
+        rank: *rank,
     });
     Ok(Signatures {
-        set,
-        rows: rows.collect::<Result<_, regex::Error>>()?,
+        patterns: Patterns::new(all().map(|r| r.0))?,
+        reported: reported.collect(),
     })
 }
 
@@ -146,8 +135,8 @@ fn of_tables(text: &str) -> Option<Reported> {
     }
     let all = SIGNATURES.as_ref()?;
     let mut best: Option<Reported> = None;
-    for i in all.set.matches(line) {
-        let (regex, reported) = all.rows.get(i)?;
+    for i in all.patterns.matches(line) {
+        let (regex, reported) = (all.patterns.regex(i)?, all.reported.get(i)?);
         let more = best.is_none_or(|b| reported.rank > b.rank);
         if more && !noise::is_no_report(line, regex.find(line)?.start()) {
             best = Some(*reported);

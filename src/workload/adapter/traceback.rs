@@ -10,20 +10,6 @@ use crate::workload::pattern;
 /// Lines after which a traceback without an end is given up.
 const LONGEST: u32 = 2000;
 
-/// Files whose frames mean that a server's own thread stumbled over a request, not the job.
-const REQUEST_FRAMES: &[&str] = &[
-    "uvicorn/",
-    "starlette/",
-    "asyncio/",
-    "aiohttp/",
-    "h11/",
-    "websockets/",
-    "gradio/routes",
-    "gradio/queueing",
-    "/socketserver.py",
-    "/http/server.py",
-];
-
 /// Files whose frames mean that something beside the job failed.
 const ASIDE_FRAMES: &[&str] = &[
     "extensions/",
@@ -104,7 +90,7 @@ impl Traceback {
         if text.starts_with([' ', '|', '+']) {
             let unix = text.replace('\\', "/");
             if unix.trim_start().starts_with("File ") {
-                self.by_server = REQUEST_FRAMES.iter().any(|f| unix.contains(f));
+                self.by_server = exception::is_server_frame(&unix);
                 self.in_request |= self.by_server;
                 self.aside |= ASIDE_FRAMES.iter().any(|f| unix.contains(f));
             }

@@ -35,7 +35,7 @@ impl Program for InvokeaiProgram {
     }
 
     fn unmistakable(&self) -> Option<&'static str> {
-        Some(r"^Executing queue item \d+, session \S|^\[MODEL CACHE\] ")
+        Some(r"^Executing queue item \d+, session \S|^\[MODEL CACHE\] |^>> InvokeAI, version \d")
     }
 
     fn is_typical(&self, text: &str) -> bool {

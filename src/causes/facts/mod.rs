@@ -1,17 +1,24 @@
 //! What the text and the machine tell of the case: backend, memory, cards, container.
 
-use std::sync::LazyLock;
+mod amount;
+mod card;
+mod origin;
+mod patterns;
 
 use regex::Regex;
-use regex::bytes::{RegexSet, RegexSetBuilder};
 
-use super::catalogue::CACHE;
+use amount::{bytes, gib};
+use origin::Origin;
+use patterns::{ANY, PATTERNS, Patterns};
+
+use super::decode::{self, InForce};
 use super::settings::{Setting, Settings};
 use crate::model::{Backend, Bytes, Phase};
 
 /// Places of a sentence that facts fill, beside those of the settings.
 const PLACES: &[&str] = &[
-    "asked", "total", "ram", "arch", "mask", "card", "others", "free",
+    "decode", "asked", "total", "ram", "arch", "wheels", "mask", "card", "others", "free", "node",
+    "pack", "package", "file",
 ];
 
 /// Whether a fact or a setting fills this place of a sentence.
@@ -72,6 +79,8 @@ pub struct Facts {
     integrated: bool,
     /// `gfx1100`.
     pub(super) arch: Option<String>,
+    /// The same by the name of the card, for programs that print no number.
+    arch_by_name: Option<&'static str>,
     /// Its name.
     card: Option<String>,
     /// Variable that hides cards, with its value.
@@ -82,142 +91,35 @@ pub struct Facts {
     set: Vec<String>,
     /// Which program it is.
     program: Option<String>,
+    /// Where the first of the last exceptions was raised.
+    origin: Origin,
+    /// MIOpen's search is set to its fast mode.
+    fast_find: bool,
     /// What it printed of its settings, and what its command sets.
     pub(super) settings: Settings,
 }
 
+/// Where AMD publishes torch for Windows and Linux, with code for one card each.
+/// <https://rocm.docs.amd.com/en/latest/install/rocm.html>
+const AMD_INDEX: &str = "https://repo.amd.com/rocm/whl-multi-arch/";
+
 /// Most names of variables that are kept.
 const MOST_SET: usize = 64;
-
-struct Patterns {
-    /// All of them at once: most lines match none.
-    any: RegexSet,
-    asked: Regex,
-    total: Regex,
-    free: Regex,
-    own: Regex,
-    ram: Regex,
-    container: Regex,
-    wsl: Regex,
-    windows: Regex,
-    device: Regex,
-    integrated: Regex,
-    arch: Regex,
-    mask: Regex,
-    /// A line of a shell, a start script or a compose file.
-    command: Regex,
-    set: Regex,
-    hip: Regex,
-    cuda: Regex,
-    vulkan: Regex,
-}
-
-static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| patterns().ok());
-
-/// The patterns of [`Patterns`], in its order.
-const TEXTS: &[&str] = &[
-    // asked
-    r"(?i)\b(?:tried|trying) to allocate (?P<n>\d+(?:\.\d+)?) ?(?P<u>[KMGT])i?B\b|\balloc(?:ation)? of (?P<n2>\d+(?:\.\d+)?) ?(?P<u2>[KMGT])i?B\b.{0,20}\bfail|\ballocating (?P<n3>\d+(?:\.\d+)?) ?(?P<u3>[KMGT])i?B on device\b",
-    // total
-    r"(?i)\btotal capaci?ty of (?P<n>\d+(?:\.\d+)?) ?(?P<u>[KMGT])i?B\b|\bTotal VRAM:? (?P<n2>\d+(?:\.\d+)?) ?(?P<u2>[KMGT])i?B\b|; (?P<n3>\d+(?:\.\d+)?) ?(?P<u3>[KMGT])i?B total capacity\b",
-    // free
-    r"(?i)\btotal capaci?ty of .{1,20} of which (?P<n>\d+(?:\.\d+)?) ?(?P<u>[KMGT])i?B is free\b",
-    // own
-    r"(?i)\bthis process has (?P<n>\d+(?:\.\d+)?) ?(?P<u>[KMGT])i?B memory in use\b",
-    // ram
-    r"(?i)\btotal RAM:? (?P<n>\d+(?:\.\d+)?) ?(?P<u>[KMGT])i?B\b",
-    // container
-    r"(?i)\b(?:docker|podman|containerd|kubepods|apptainer|singularity|distrobox|toolbx|runpod|nvidia-container|CONSTRAINT_MEMCG|memory cgroup|lxc)\b|^root@[0-9a-f]{12}:|^[A-Za-z][\w.-]{0,60}-\d+ +\| |/\.dockerenv",
-    // wsl
-    r"(?i)\bWSL2?\b|/usr/lib/wsl/|\bmicrosoft-standard\b|/mnt/[c-f]/(?:Users|AI|ComfyUI|stable)|\bdxgkrnl\b|\blibrocdxg\b|/dev/dxg\b",
-    // windows
-    r"(?i)(?:^|[\s'\x22(=])[A-Z]:\\|\bPlatform: Windows\b|\bOS: Windows\b|\bwin32\b|\bWinError\b|\.dll\b|\bWindows fatal exception\b|\bwin_amd64\b|\bPress any key to continue\b|\b(?:0xC0000[0-9A-F]{3}|32212\d{5}|-10737\d{5})\b",
-    // device
-    r"(?i)^\s*(?:\[\w+ *\] .{0,60})?(?:ggml_vulkan: )?(?:device|GPU)? ?(?P<n>\d{1,2}) ?[:=] (?P<name>[A-Za-z][^,|]{2,60}?)(?: \((?:RADV|radv)[^)]*\)| \(radv\)|,|\s*\||\s*$)",
-    // integrated
-    r"(?i)\b(?:gfx90[29c]|gfx103[5-7]|gfx1103|gfx115[0-3]|RADV (?:RENOIR|RAPHAEL\w*|REMBRANDT|PHOENIX|CEZANNE|VANGOGH|RAVEN\d?|STRIX\w*|MENDOCINO)|Radeon(?:\(TM\))? (?:Vega \d+ )?Graphics\b|Radeon 6[18]0M|Radeon 7[468]0M|Radeon 8[89]0M)",
-    // arch
-    r"\b(?P<a>gfx\d{3,4}[a-z]?|sm_\d{2,3})\b",
-    // mask
-    r"\b(?P<m>(?:HIP|CUDA|ROCR)_VISIBLE_DEVICES\s*[=:]\s*[\x22']?[\w,-]*|GGML_VK_VISIBLE_DEVICES=[\d,]*)",
-    // command
-    r"^(?:\S{0,60}[$#%] |> |(?:PS )?[A-Z]:\\[^>]{0,80}> ?|\s*export |\s*set |\s*env |\s*- |\[ENV\] |[A-Z][A-Z0-9_]+=\S* )|(?i)\b(?:launching|started|starting|running)\b.{0,30}\bwith (?:the )?(?:arguments|args|options)\b ?:",
-    // set
-    r"(?:^|[\s'\x22])(?P<k>[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)=|(?:^|\s)(?P<o>--[a-z][a-z0-9_-]{2,40})\b",
-    // hip
-    r"(?i)\+rocm|\bROCm version\b|\bAMD arch\b|\bHIP (?:error|out of memory|runtime)|\bhipError|\bROCm (?:error|devices)|\bMIOpen\b|\bmiopenStatus|\bNo HIP GPUs\b|/dev/kfd\b|\bamdgpu\b|\bAMD GPU\b|\brocBLAS\b|\bhipBLAS|\bMemory access fault by GPU\b|\bHSA_STATUS|TORCH_ROCM_",
-    // cuda
-    r"\+cu1[1-3]\d\b|\bNVIDIA GeForce\b|\bcuda:\d NVIDIA\b|\bCUDA (?:error|out of memory)\b|\bFound no NVIDIA driver\b|\bNo CUDA GPUs\b|\bNVML\b|\bfound \d+ CUDA devices\b",
-    // vulkan
-    r"(?i)\bggml_vulkan\b|\bVK_ERROR_|\bvk::|\bRADV\b|\bradv/amdgpu\b",
-];
-
-fn patterns() -> Result<Patterns, regex::Error> {
-    let mut texts = TEXTS.iter();
-    let mut next = || Regex::new(texts.next().copied().unwrap_or_default());
-    Ok(Patterns {
-        // word boundaries of Unicode would take an automaton that is slower by far
-        any: RegexSetBuilder::new(TEXTS)
-            .unicode(false)
-            .dfa_size_limit(CACHE)
-            .build()?,
-        asked: next()?,
-        total: next()?,
-        free: next()?,
-        own: next()?,
-        ram: next()?,
-        container: next()?,
-        wsl: next()?,
-        windows: next()?,
-        device: next()?,
-        integrated: next()?,
-        arch: next()?,
-        mask: next()?,
-        command: next()?,
-        set: next()?,
-        hip: next()?,
-        cuda: next()?,
-        vulkan: next()?,
-    })
-}
-
-/// Bytes of a number and a unit in a match.
-fn bytes(found: &regex::Captures<'_>) -> Option<u64> {
-    let pairs = [("n", "u"), ("n2", "u2"), ("n3", "u3")];
-    let (n, u) = pairs
-        .iter()
-        .find_map(|(n, u)| Some((found.name(n)?, found.name(u)?)))?;
-    let unit: u64 = match u.as_str() {
-        "K" | "k" => 1 << 10,
-        "M" | "m" => 1 << 20,
-        "G" | "g" => 1 << 30,
-        _ => 1 << 40,
-    };
-    let (whole, part) = n.as_str().split_once('.').unwrap_or((n.as_str(), "0"));
-    let whole: u64 = whole.parse().ok()?;
-    let part: String = part.chars().take(3).collect();
-    let scale = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
-    let part: u64 = part.parse().ok()?;
-    whole.checked_mul(unit)?.checked_add(part * unit / scale)
-}
-
-/// Gibibytes, or mebibytes, for people.
-fn gib(bytes: u64) -> String {
-    if bytes < 1 << 30 {
-        return format!("{} MiB", bytes >> 20);
-    }
-    let tenths = bytes / ((1 << 30) / 10);
-    format!("{}.{} GiB", tenths / 10, tenths % 10)
-}
 
 impl Facts {
     /// Takes a line.
     pub(super) fn observe(&mut self, text: &str) {
         self.settings.observe(text);
-        let Some(p) = PATTERNS
+        self.origin.observe(text);
+        self.fast_find |= decode::sets_fast_find(text);
+        self.arch_by_name = self.arch_by_name.or_else(|| card::arch(text));
+        if !ANY
             .as_ref()
-            .filter(|p| p.any.is_match(text.as_bytes()))
-        else {
+            .is_some_and(|any| any.match_any(text.as_bytes()))
+        {
+            return;
+        }
+        let Some(p) = PATTERNS.as_ref() else {
             return;
         };
         if let Some(n) = p.asked.captures(text).and_then(|c| bytes(&c)) {
@@ -306,10 +208,11 @@ impl Facts {
     }
 
     /// A new job: what the last one asked for is past.
-    pub(super) const fn forget_failure(&mut self) {
+    pub(super) fn forget_failure(&mut self) {
         self.asked = None;
         self.others = None;
         self.free = None;
+        self.origin = Origin::default();
     }
 
     /// With what is known beside the text, which counts for more.
@@ -327,6 +230,7 @@ impl Facts {
         if let Some(arch) = known.arch {
             all.arch = Some(arch.to_owned());
         }
+        all.arch = all.arch.or_else(|| all.arch_by_name.map(str::to_owned));
         all.program = known.program.map(str::to_owned);
         // what the program printed of itself counts for more than its command
         let mut settings = Settings::default();
@@ -338,6 +242,11 @@ impl Facts {
     /// What the program computes with.
     pub const fn backend(&self) -> Backend {
         self.backend
+    }
+
+    /// Whether the command asks for the processor.
+    pub fn asks_for_cpu(&self) -> bool {
+        self.was_set("--cpu") || self.was_set("--use-cpu")
     }
 
     /// Whether one request was larger than the whole card.
@@ -383,6 +292,24 @@ impl Facts {
         self.set.iter().any(|s| s == name)
     }
 
+    /// What to do about a decode that stands still.
+    fn decode_that_stands(&self) -> String {
+        let in_force = InForce {
+            tiles: self.settings.get(Setting::Tiles) == Some("on"),
+            fast_find: self.fast_find,
+        };
+        decode::that_stands(self.backend, in_force)
+    }
+
+    /// The command that installs AMD's own wheels for the card.
+    fn wheels(&self) -> String {
+        let arch = self.arch.as_deref().filter(|a| a.starts_with("gfx"));
+        let device = arch.unwrap_or("all");
+        format!(
+            "`pip install --index-url {AMD_INDEX} \"torch[device-{device}]\" \"torchvision[device-{device}]\" torchaudio`"
+        )
+    }
+
     /// The words of a fact.
     pub(super) fn place(&self, name: &str) -> Option<String> {
         match name {
@@ -392,8 +319,11 @@ impl Facts {
             "others" => self.others.map(gib),
             "free" => self.free.map(gib),
             "arch" => self.arch.clone(),
+            "wheels" => Some(self.wheels()),
+            "decode" => Some(self.decode_that_stands()),
             "mask" => self.mask.clone(),
             "card" => self.card.clone(),
+            "node" | "pack" | "package" | "file" => self.origin.place(name),
             _ => {
                 let (setting, _) = Setting::ALL.iter().find(|(_, place)| *place == name)?;
                 self.settings.get(*setting).map(str::to_owned)
@@ -403,95 +333,4 @@ impl Facts {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(lines: &[&str]) -> Facts {
-        let mut facts = Facts::default();
-        for line in lines {
-            facts.observe(line);
-        }
-        facts
-    }
-
-    #[test]
-    fn memory_that_was_asked_for_and_is_there() {
-        assert!(patterns().is_ok());
-        let f = of(&[
-            "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 41.20 GiB. GPU 0 has a total capacity of 23.98 GiB of which 19.01 GiB is free.",
-        ]);
-        assert!(f.asks_for_more_than_the_card());
-        assert_eq!(f.place("asked").as_deref(), Some("41.2 GiB"));
-        assert_eq!(f.backend(), Backend::Hip);
-        let f = of(&[
-            "Total VRAM 16368 MB, total RAM 64210 MB",
-            "CUDA out of memory. Tried to allocate 20.00 MiB",
-        ]);
-        assert!(!f.asks_for_more_than_the_card());
-        assert_eq!(f.ram, Some(64210 << 20));
-    }
-
-    #[test]
-    fn memory_of_others_and_of_an_apu() {
-        let line = |own: &str| {
-            format!(
-                "HIP out of memory. Tried to allocate 30.00 MiB. GPU 0 has a total capacity of 15.98 GiB of which 20.00 MiB is free. Including non-PyTorch memory, this process has {own} GiB memory in use."
-            )
-        };
-        let f = of(&[&line("1.50"), "torch.OutOfMemoryError: HIP out of memory."]);
-        assert!(f.is_taken_by_others());
-        assert_eq!(f.place("others").as_deref(), Some("14.4 GiB"));
-        assert!(!of(&[&line("15.10")]).is_taken_by_others());
-        assert!(!of(&[&line("17179869184.00")]).is_taken_by_others());
-        let apu = "Total VRAM 512 MB, total RAM 128009 MB";
-        let asks = "GPU 0 has a total capacity of 62.47 GiB of which 1.00 GiB is free";
-        assert!(of(&[apu, asks]).is_half_of_ram());
-        assert!(!of(&[apu]).is_half_of_ram());
-        assert!(!of(&[&line("1.50")]).has_plenty_free());
-        let not_full = "HIP out of memory. Tried to allocate 64.00 MiB. GPU 0 has a total capacty of 15.98 GiB of which 9.00 GiB is free.";
-        assert!(of(&[not_full]).has_plenty_free());
-        assert_eq!(of(&[not_full]).place("asked").as_deref(), Some("64 MiB"));
-        let nonsense = not_full.replace("9.00", "17179869183.96");
-        assert!(!of(&[&nonsense]).has_plenty_free());
-    }
-
-    #[test]
-    fn cards_and_the_processors_own() {
-        let f = of(&[
-            "ggml_cuda_init: found 2 ROCm devices (Total VRAM: 55300 MiB):",
-            "  Device 0: AMD Radeon RX 7900 XT, gfx1100 (0x1100), VMM: no",
-            "  Device 1: AMD Radeon Graphics, gfx1036 (0x1036), VMM: no",
-        ]);
-        assert_eq!((f.cards, f.has_integrated_beside()), (2, true));
-        assert_eq!(f.arch.as_deref(), Some("gfx1100"));
-        let f = of(&[
-            "ggml_vulkan: 0 = AMD Radeon RX 6800 (RADV NAVI21) (radv) | uma: 0",
-            "ggml_vulkan: Found 1 Vulkan devices:",
-        ]);
-        assert!(!f.has_integrated_beside());
-        assert_eq!(f.backend(), Backend::Vulkan);
-        let f = of(&["  1 = AMD Radeon Graphics (RADV RENOIR) | uma: 1"]);
-        assert!(f.has_integrated_beside());
-    }
-
-    #[test]
-    fn containers_wsl_and_masks() {
-        assert!(of(&["wan-1 exited with code 1", "wan-1  | x"]).container);
-        assert!(of(&["WSL environment detected."]).wsl);
-        assert!(of(&["  File \"C:\\AI\\main.py\", line 3"]).windows);
-        let f = of(&["$ HIP_VISIBLE_DEVICES=0 python3 t2v.py --device cuda:1"]);
-        assert_eq!(f.place("mask").as_deref(), Some("HIP_VISIBLE_DEVICES=0"));
-        assert!(f.was_set("--device") && f.was_set("HIP_VISIBLE_DEVICES"));
-        assert!(
-            of(&["[ENV] TORCH_BLAS_PREFER_HIPBLASLT=0"]).was_set("TORCH_BLAS_PREFER_HIPBLASLT")
-        );
-        let f = of(&["Launching Web UI with arguments: --medvram --no-half-vae"]);
-        assert_eq!(f.settings.get(Setting::VaePrecision), Some("fp32"));
-        let f = of(&["C:\\ai>.\\python_embeded\\python.exe main.py --cpu-vae"]);
-        assert_eq!(f.settings.get(Setting::VaeDevice), Some("cpu"));
-        let advice = of(&["if you have memory issues try using: --cpu-vae"]);
-        assert_eq!(advice.settings.get(Setting::VaeDevice), None);
-        let f = of(&["got prompt", "Requested to load WAN21", " 1%|# | 1/60"]);
-        assert_eq!(f, Facts::default());
-    }
-}
+mod tests;
