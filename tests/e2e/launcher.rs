@@ -86,7 +86,8 @@ fn a_background_job_that_fails_is_no_success() {
         (
             "by a signal",
             "0",
-            "\"$@\" > b.txt 2>&1 & (sleep 2; kill -9 $!) & echo started",
+            // it kills itself, since a process that sends the signal would end after it
+            "bash -c '\"$@\"; kill -9 $$' job \"$@\" > b.txt 2>&1 & echo started",
         ),
     ] {
         let home = Home::new();
