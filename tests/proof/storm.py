@@ -110,7 +110,8 @@ class Storm:
         for name, path in self.env.items():
             if name.startswith("XDG_") or name == "HOME":
                 pathlib.Path(path).mkdir(mode=0o700)
-        result = {"seed": self.seed, "killed": "+".join(victims), "ignores_sigterm": "STORM_STUBBORN" in self.env, "moment": moment, "after_s": round(after_s, 2),
+        result = {"seed": self.seed, "killed": "+".join(victims), "ignores_sigterm": "STORM_STUBBORN" in self.env,
+                  "moment": moment, "after_s": round(after_s, 2),
                   "gap_s": round(gap_s, 2) if len(victims) > 1 else None}
         try:
             with cards.ImitatedCard(self.folder, self.mark, "unused") as self.card:
@@ -289,7 +290,7 @@ def is_saved(event, of):
 
 
 def table(results):
-    lines = ["| killed | rounds | right | with latents | latents reported, and whole | records replayed | the run that asked meanwhile |",
+    lines = ["| killed | rounds | right | with latents | latents reported | records replayed | the run that asked meanwhile |",
              "| --- | --- | --- | --- | --- | --- | --- |"]
     for killed in sorted({r["killed"] for r in results}):
         these = [r for r in results if r["killed"] == killed]
