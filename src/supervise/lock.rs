@@ -14,7 +14,7 @@ use crate::model::GpuId;
 use crate::model::event::Survivor;
 use crate::profile::catalog::private_folder;
 use crate::profile::folders::Base;
-use crate::workload::leftovers::is_alive;
+use crate::workload::leftovers::supervisor_lives;
 
 use super::owner::has_open;
 
@@ -155,7 +155,7 @@ impl GpuLock {
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let holder = read_note(&mut file).map(|note| note.holder);
                 return Err(match holder {
-                    Some(h) if !is_alive(h.pid, h.start) => LockError::Ending {
+                    Some(h) if !supervisor_lives(h.pid, h.start) => LockError::Ending {
                         gpu: gpu.clone(),
                         run: h.run,
                     },

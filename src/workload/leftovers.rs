@@ -7,7 +7,7 @@
 use super::external::MARK;
 use super::proctree;
 
-pub use super::proctree::is_alive;
+pub use super::proctree::supervisor_lives;
 
 /// A process that carries the mark of a supervisor that is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub fn leftovers() -> Vec<Leftover> {
         .filter_map(|(member, mark)| {
             let supervisor = supervisor(&mark)?;
             let (pid, start) = supervisor;
-            (!is_alive(pid, Some(start))).then_some(Leftover {
+            (!supervisor_lives(pid, Some(start))).then_some(Leftover {
                 pid: u32::try_from(member.pid).ok()?,
                 name: member.name,
                 state: member.state,

@@ -258,13 +258,16 @@ fn environ(pid: i32) -> Option<Vec<u8>> {
     Some(env)
 }
 
-/// Whether the process `pid` that began at `start` (clock ticks since boot) lives; a zombie does
-/// not. Without `start`: any process with that number.
-pub fn is_alive(pid: u32, start: Option<u64>) -> bool {
+/// Whether the supervisor `pid` that began at `start` (clock ticks since boot) lives. Its loop is its
+/// main thread: once that is a zombie, a kill is under way and other threads only have not ended
+/// yet. Without `start`: any process with that number.
+pub fn supervisor_lives(pid: u32, start: Option<u64>) -> bool {
     let found = i32::try_from(pid)
         .ok()
         .and_then(|pid| Process::new(pid).and_then(|p| p.stat()).ok());
-    found.is_some_and(|s| !is_dead(&s) && start.is_none_or(|start| s.starttime == start))
+    found.is_some_and(|s| {
+        !matches!(s.state, 'Z' | 'X' | 'x') && start.is_none_or(|start| s.starttime == start)
+    })
 }
 
 /// Signals these; gives how many it reached.

@@ -19,6 +19,12 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 /// reason to start nothing.
 const FIRST_LOOK: Duration = Duration::from_secs(3);
 
+/// A supervisor that was killed a moment ago may not have ended yet: only one that lives for so long
+/// refuses the card.
+const DYING: Duration = Duration::from_secs(1);
+/// Time between two tries within that.
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
+
 /// What a look at the processes has found.
 #[derive(Default)]
 struct Found {
@@ -81,7 +87,12 @@ pub(in crate::cli) fn claim(
         stale_looks: 0,
         told: None,
     };
-    wait.try_lock()?;
+    while let Err(refused) = wait.try_lock() {
+        if wait.since.elapsed() >= DYING {
+            return Err(refused);
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
     wait.stale_looks = 0;
     match wait.looks.recv_timeout(FIRST_LOOK) {
         Ok(found) => wait.found = found,
