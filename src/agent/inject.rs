@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use crate::model::interpreter::base;
+
 /// Name of the launcher in the agent's folder.
 const LAUNCHER: &str = "fpt_run.py";
 const PYTHONPATH: &str = "PYTHONPATH";
@@ -227,10 +229,6 @@ fn is_python(word: &str) -> bool {
             .chars()
             .all(|c| c.is_ascii_digit() || c == '.')
     })
-}
-
-fn base(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
 }
 
 /// What Python runs.

@@ -30,10 +30,10 @@ pub(crate) struct Probes {
     wait: Option<(ThreadId, Wait, u64, Mono)>,
     /// The longest time limit of that wait.
     limit: Option<Duration>,
-    /// The wait of each thread, and the longest time limit that was seen in it.
-    limits: BTreeMap<ThreadId, (Wait, Option<Duration>)>,
-    /// The same of threads that are in the probe before the last one only.
-    limits_of_ended: BTreeMap<ThreadId, (Wait, Option<Duration>)>,
+    /// The wait of each thread in which a time limit was seen, and the longest of them.
+    limits: BTreeMap<ThreadId, (Wait, Duration)>,
+    /// The same of threads that ended between the last two probes.
+    limits_of_ended: BTreeMap<ThreadId, (Wait, Duration)>,
 }
 
 impl Probes {
@@ -110,8 +110,9 @@ impl Probes {
             let id = (process.pid, thread.tid);
             let same = before.remove(&id);
             let same = same.filter(|(wait, _)| same_call(wait, &thread.wait));
-            let limit = limit_of(&thread.wait).max(same.and_then(|(_, limit)| limit));
-            self.limits.insert(id, (thread.wait.clone(), limit));
+            if let Some(limit) = limit_of(&thread.wait).max(same.map(|(_, limit)| limit)) {
+                self.limits.insert(id, (thread.wait.clone(), limit));
+            }
         }
         self.limits_of_ended = before;
     }
@@ -120,7 +121,7 @@ impl Probes {
     /// wait less and less is left, and a poll begins it again.
     pub(crate) fn longest_limit(&self, id: ThreadId) -> Option<Duration> {
         let ended = || self.limits_of_ended.get(&id);
-        self.limits.get(&id).or_else(ended)?.1
+        Some(self.limits.get(&id).or_else(ended)?.1)
     }
 
     /// Remembers since when the holder has been in its wait.
@@ -260,14 +261,13 @@ pub(crate) fn serves_its_library(wait: &Wait) -> bool {
     let Wait::Call { on, .. } = wait else {
         return false;
     };
-    let mut listeners = on
-        .iter()
-        .filter_map(|target| match target {
-            WaitTarget::Listener { address } => Some(is_internal(address)),
-            _ => None,
+    let listens = |internal: bool| {
+        on.iter().any(|target| match target {
+            WaitTarget::Listener { address } => is_internal(address) == internal,
+            _ => false,
         })
-        .peekable();
-    listeners.peek().is_some() && listeners.all(|internal| internal)
+    };
+    listens(true) && !listens(false)
 }
 
 /// Whether a library listens there for its own processes, so that no client ever comes: the

@@ -556,14 +556,7 @@ fn between_phases_the_socket_of_a_library_is_no_client() {
                 thread(8, call("poll", None, on)),
             ],
         );
-        let (holder, probe) = (holder((7, 7), false, false), probe(&[tree]));
-        let mut probes = Probes::default();
-        for s in [0, 2, 4] {
-            probes.observe(Mono::from_secs(s), &probe);
-            probes.follow(Mono::from_secs(s), holder.id);
-        }
-        let threads = ThreadTracker::default();
-        waits(Mono::from_secs(4), holder, &probes, &threads).answer
+        asked(&[tree], false, false, 4).answer
     };
     assert_eq!(
         answer("unix @cuda-uvmfd-4026531836-18780@"),

@@ -20,6 +20,7 @@ pub mod flood;
 pub mod found;
 pub mod gpu;
 pub mod health;
+pub(crate) mod interpreter;
 pub mod line;
 pub mod os_text;
 pub mod plan;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::file;
+use crate::model::interpreter::base;
 
 /// Scripts that name scripts that name …: looked through so far.
 const DEPTH: usize = 4;
@@ -53,11 +54,6 @@ pub(super) fn choose(asked: Option<&Path>, argv: &[String], place: Place<'_>) ->
         by,
         guessed: !argv.is_empty(),
     }
-}
-
-/// The last part of a path.
-pub(super) fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn is_python(word: &str) -> bool {

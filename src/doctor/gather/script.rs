@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use super::interpreter::{after_assignments, base};
+use super::interpreter::after_assignments;
+use crate::model::interpreter::{base, is_python};
 
 /// The script, as the command names it.
 pub(super) fn of_command(argv: &[String]) -> Option<&str> {
@@ -42,18 +43,6 @@ pub(super) fn of_command(argv: &[String]) -> Option<&str> {
 fn moves(word: &str) -> bool {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     ["--chdir", "--cwd", "--directory", "--project"].contains(&name) || name.starts_with("-C")
-}
-
-/// `python`, `python3`, `pypy3.11`, `python3.14t`; not a program of which that is a part.
-fn is_python(word: &str) -> bool {
-    let name = base(word);
-    let version = name
-        .strip_prefix("python")
-        .or_else(|| name.strip_prefix("pypy"));
-    version.is_some_and(|v| {
-        let v = v.strip_suffix('t').unwrap_or(v);
-        v.chars().all(|c| c.is_ascii_digit() || c == '.')
-    })
 }
 
 /// The first word that is no option of the interpreter.

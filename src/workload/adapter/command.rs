@@ -1,26 +1,12 @@
 //! A command line: what it runs, and where that lies.
 
+use crate::model::interpreter::{base, is_python};
+
 /// Programs that run a Python program named further on.
 const PYTHON_RUNNERS: &[&str] = &["accelerate", "torchrun", "uv", "conda", "poetry", "pipenv"];
 
-fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// `/usr/bin/python3.11`, `python`, `pypy3`.
-fn is_interpreter(word: &str) -> bool {
-    let name = base(word);
-    let version = name
-        .strip_prefix("python")
-        .or_else(|| name.strip_prefix("pypy"));
-    version.is_some_and(|v| {
-        let v = v.strip_suffix('t').unwrap_or(v);
-        v.bytes().all(|b| b.is_ascii_digit() || b == b'.')
-    })
-}
-
 fn runs_python(program: &str) -> bool {
-    is_interpreter(program) || PYTHON_RUNNERS.contains(&base(program))
+    is_python(program) || PYTHON_RUNNERS.contains(&base(program))
 }
 
 /// The Python code that a command line runs.
@@ -34,7 +20,7 @@ enum Code<'a> {
 
 impl<'a> Code<'a> {
     fn of(argv: &'a [String]) -> Option<Self> {
-        if let Some(at) = argv.iter().position(|word| is_interpreter(word)) {
+        if let Some(at) = argv.iter().position(|word| is_python(word)) {
             return Self::of_interpreter(&argv[at + 1..]);
         }
         let runner = argv.first().is_some_and(|p| runs_python(p));
