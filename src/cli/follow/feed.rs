@@ -26,8 +26,19 @@ const ATTACHING: Reach = Reach::Signals("its supervisor is not reached yet");
 /// The way to the supervisor, for the thread that hears the keys.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct Remote {
-    sender: Arc<Mutex<Option<RequestSender>>>,
+    way: Arc<Mutex<Way>>,
     slot: SnapshotSlot,
+}
+
+/// How requests reach the supervisor.
+#[derive(Debug, Default)]
+enum Way {
+    /// Not at all, for now.
+    #[default]
+    None,
+    Connected(RequestSender),
+    /// Never again: the screen is left, and its reader must not attach once more.
+    Left,
 }
 
 impl Remote {
@@ -35,20 +46,27 @@ impl Remote {
     pub(in crate::cli) fn new(slot: SnapshotSlot) -> Self {
         slot.publish_reach(ATTACHING);
         Self {
-            sender: Arc::default(),
+            way: Arc::default(),
             slot,
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<RequestSender>> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Way> {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the connection; `false`: no descriptor is free.
+    fn is_left(&self) -> bool {
+        matches!(*self.lock(), Way::Left)
+    }
+
+    /// Takes the connection; `false`: no descriptor is free, or the screen is left.
     fn connect(&self, link: &Link) -> bool {
-        let sender = link.sender().ok();
-        let connected = sender.is_some();
-        *self.lock() = sender;
+        let mut way = self.lock();
+        if matches!(*way, Way::Left) {
+            return false;
+        }
+        *way = link.sender().map_or(Way::None, Way::Connected);
+        let connected = matches!(*way, Way::Connected(_));
         if connected {
             self.slot.publish_reach(Reach::All);
         }
@@ -56,20 +74,24 @@ impl Remote {
     }
 
     fn disconnect(&self, why: &'static str) {
-        *self.lock() = None;
+        let mut way = self.lock();
+        if !matches!(*way, Way::Left) {
+            *way = Way::None;
+        }
         self.slot.publish_reach(Reach::Signals(why));
     }
 
     /// Sends a request; `false`: there is no connection.
     pub(in crate::cli) fn send(&self, request: Request) -> bool {
-        self.lock()
-            .as_mut()
-            .is_some_and(|sender| sender.send(request).is_ok())
+        match &mut *self.lock() {
+            Way::Connected(sender) => sender.send(request).is_ok(),
+            Way::None | Way::Left => false,
+        }
     }
 
-    /// Leaves the supervisor.
+    /// Leaves the supervisor for good.
     pub(in crate::cli) fn close(&self) {
-        if let Some(sender) = self.lock().take() {
+        if let Way::Connected(sender) = std::mem::replace(&mut *self.lock(), Way::Left) {
             sender.close();
         }
     }
@@ -253,7 +275,8 @@ impl Feed {
         let (Some(remote), Some(run), None) = (&self.remote, &self.run, &self.link) else {
             return;
         };
-        if self.tried.is_some_and(|at| at.elapsed() < AGAIN) || !is_held(run) {
+        let soon = self.tried.is_some_and(|at| at.elapsed() < AGAIN);
+        if soon || remote.is_left() || !is_held(run) {
             return;
         }
         self.tried = Some(Instant::now());
