@@ -15,6 +15,8 @@ use super::thresholds::secs;
 
 /// A bar that becomes full this soon after the result was written counted up to it.
 const SAME_END: Duration = Duration::from_secs(2);
+/// The steps of a request begin this soon after it: a large model may be loaded before.
+const REQUEST_TO_STEPS: Duration = Duration::from_mins(10);
 
 /// Whether a job is in flight, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,9 +222,24 @@ impl Detector {
     }
 
     /// Whether the steps of a server were left before their bar was full: its user cancelled
-    /// the job. A script whose loop ends early goes on with the same job.
+    /// the job. A script whose loop ends early goes on with the same job, and so does a server
+    /// whose client waits for the answer.
     fn was_left(&self, now: Mono) -> bool {
-        self.pace.is_closed() && (self.program.serves || self.probes.listens(now))
+        self.pace.is_closed()
+            && (self.program.serves || self.probes.listens(now))
+            && !self.owes_answer(now)
+    }
+
+    /// Whether a client waits for the answer to the request of the steps at hand. A connection
+    /// on which an answer, or progress, was sent since it asked says nothing.
+    pub(super) fn owes_answer(&self, now: Mono) -> bool {
+        let Some(bar) = self.pace.bar().filter(|_| self.pace.is_unfilled()) else {
+            return false;
+        };
+        // the kernel's ages are those of the moment of the probe
+        let begun = bar.began + SAME_END;
+        let of_the_steps = |asked: Mono| asked <= begun && begun.since(asked) <= REQUEST_TO_STEPS;
+        self.probes.unanswered(now).any(of_the_steps)
     }
 
     /// The phase, but for steps that were left: what follows them is not known.

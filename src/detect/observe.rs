@@ -279,18 +279,19 @@ impl Detector {
             works,
             between: !works && !operates && self.is_between_phases(now),
             bereft: self.is_bereft(now),
+            owes_answer: self.owes_answer(now),
             limit: self.view(now).silence_limit(),
         };
         waits::waits(now, holder, &self.probes, &self.channels.threads)
     }
 
     /// Whether the thread that did the job has ended before its bar was full, in a program
-    /// that serves nobody.
+    /// that serves nobody or whose client still waits for its answer.
     fn is_bereft(&self, now: Mono) -> bool {
+        let goes_on = !self.pace.is_closed() && !self.probes.listens(now);
         self.channels.threads.job_thread_ended()
             && self.pace.is_unfilled()
-            && !self.pace.is_closed()
-            && !self.probes.listens(now)
+            && (goes_on || self.owes_answer(now))
     }
 
     /// Whether a loaded model is all that there is of a job: no step and no pipeline call

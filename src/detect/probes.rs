@@ -212,6 +212,17 @@ impl Probes {
         any(|p| p.torch && p.card).then_some("PyTorch has a device of the card open")
     }
 
+    /// When each request came that a client outside the tree has had no byte of an answer to.
+    pub(crate) fn unanswered(&self, now: Mono) -> impl Iterator<Item = Mono> {
+        let (at, probe) = match &self.last {
+            Some((at, probe)) if now.since(*at) <= RECENT => (*at, Some(probe)),
+            _ => (now, None),
+        };
+        let traffic = probe.and_then(|p| p.network.fresh());
+        let ages = traffic.into_iter().flat_map(|t| t.unanswered_ms.iter());
+        ages.map(move |age| Mono(at.0.saturating_sub(*age)))
+    }
+
     /// A result that is open for writing.
     pub(crate) fn written(&self, now: Mono) -> Option<&str> {
         let probe = self.recent(now)?;

@@ -1,3 +1,4 @@
+use super::call::sleep;
 use super::*;
 use crate::detect::threads::Credit;
 use crate::model::{Bytes, Metric, Probe, ThreadSample};
@@ -43,6 +44,7 @@ fn holder(id: ThreadId, operates: bool, works: bool) -> HolderContext {
         works,
         between: !works && !operates,
         bereft: false,
+        owes_answer: false,
         limit: LIMIT,
     }
 }
@@ -93,13 +95,16 @@ fn peer(network: &str, inside: Option<u32>, accepted: bool) -> WaitTarget {
     }
 }
 
+fn listener() -> WaitTarget {
+    WaitTarget::Listener {
+        address: "tcp 127.0.0.1:7860".to_owned(),
+    }
+}
+
 #[test]
 fn each_row_of_the_table() {
     let card = || WaitTarget::Card {
         device: "/dev/kfd".to_owned(),
-    };
-    let listener = || WaitTarget::Listener {
-        address: "tcp 127.0.0.1:7860".to_owned(),
     };
     let event = |what: &str| WaitTarget::Event {
         what: what.to_owned(),
@@ -282,6 +287,7 @@ fn asked_in_turn(looks: &[(Wait, u64)], then_s: u64) -> Waits {
         works: true,
         between: false,
         bereft: false,
+        owes_answer: false,
         limit: LIMIT,
     };
     let later = now + Duration::from_secs(then_s);
@@ -383,9 +389,6 @@ fn between_phases_a_thread_that_takes_orders_stands_for_a_worker() {
     let answer = |other: Wait, works: bool| {
         let tree = [process(7, vec![worker(), thread(8, other)])];
         asked(&tree, false, works, 4).answer
-    };
-    let listener = || WaitTarget::Listener {
-        address: "tcp 127.0.0.1:8000".to_owned(),
     };
     let minutes = Some(280_000);
     // libraries have timers of their own, short ones
@@ -649,9 +652,6 @@ fn of_several_that_are_waited_for_one_may_be_harmless() {
 
 #[test]
 fn a_request_to_a_server_of_the_tree_is_asked_at_the_thread_that_answers_it() {
-    let listener = || WaitTarget::Listener {
-        address: "tcp 127.0.0.1:9000".to_owned(),
-    };
     let asks = process(
         7,
         vec![thread(
@@ -687,6 +687,7 @@ fn a_poll_of_a_thread_that_has_ended_is_no_pause() {
             works: true,
             between: false,
             bereft,
+            owes_answer: false,
             limit: LIMIT,
         };
         sleep(holder, Some(Duration::from_millis(timeout)), None)
@@ -694,4 +695,26 @@ fn a_poll_of_a_thread_that_has_ended_is_no_pause() {
     assert_eq!(answer(false, 500), WaitsFor::Time);
     assert_eq!(answer(true, 500), WaitsFor::Process);
     assert_eq!(answer(true, 60_000), WaitsFor::Time, "its end is known");
+}
+
+#[test]
+fn the_next_client_does_not_go_on_with_the_steps_of_one_that_waits() {
+    let answer = |timeout: Option<u64>, on: Vec<WaitTarget>| {
+        let holder = HolderContext {
+            owes_answer: true,
+            ..holder((7, 7), false, true)
+        };
+        let timeout = timeout.map(Duration::from_secs);
+        let tree = probe(&[]);
+        by_call(holder, "epoll_wait", timeout, &on, None, &tree, None)
+    };
+    let client = || peer("tcp", None, true);
+    let (waits, detail) = answer(None, vec![listener(), client()]);
+    assert_eq!(waits, WaitsFor::Process);
+    assert_eq!(detail.as_deref(), Some("a client waits for the answer"));
+    assert_eq!(answer(Some(90), vec![listener()]).0, WaitsFor::Time);
+    let asks = vec![listener(), client(), peer("tcp", None, false)];
+    assert_eq!(answer(None, asks).0, WaitsFor::Peer);
+    let encoder = vec![listener(), peer("unix", Some(8), false)];
+    assert_eq!(answer(None, encoder).0, WaitsFor::Process);
 }

@@ -44,9 +44,10 @@ impl Probe {
     }
 }
 
-/// Totals of the TCP connections that the tree has opened to peers outside it and that
-/// exist now. A connection that closes takes its bytes along, so a total can fall.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The TCP connections between the tree and peers outside it that exist now: totals of those
+/// that the tree has opened, and requests of clients. A connection that closes takes its bytes
+/// along, so a total can fall.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerTraffic {
     /// Bytes received (`tcpi_bytes_received`).
     pub received: u64,
@@ -58,6 +59,16 @@ pub struct PeerTraffic {
     /// each process whose descriptors cannot be read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u32,
+    /// Age, in milliseconds, of each request of a client that has not been answered by a byte:
+    /// how long ago its last data came (`tcpi_last_data_recv`), where nothing was sent since.
+    /// The oldest first, at most [`PeerTraffic::MOST_REQUESTS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered_ms: Vec<u64>,
+}
+
+impl PeerTraffic {
+    /// Requests of a probe.
+    pub const MOST_REQUESTS: usize = 16;
 }
 
 /// One process.

@@ -90,6 +90,9 @@ impl TimeScale {
         if let Metric::Fresh(traffic) | Metric::Stale { value: traffic, .. } = &mut probe.network {
             self.count(&mut traffic.received);
             self.count(&mut traffic.sent);
+            for age in &mut traffic.unanswered_ms {
+                self.count(age);
+            }
         }
         for thread in probe.processes.iter_mut().flat_map(|p| &mut p.threads) {
             self.count(&mut thread.run_ns);
@@ -277,6 +280,7 @@ mod tests {
                 sent: 6,
                 connections: 2,
                 uncounted: 1,
+                unanswered_ms: vec![30],
             }),
             ..Probe::default()
         };
@@ -288,6 +292,7 @@ mod tests {
         let network = probe.network.fresh().unwrap();
         assert_eq!((network.received, network.sent), (20, 24));
         assert_eq!((network.connections, network.uncounted), (2, 1));
+        assert_eq!(network.unanswered_ms, [120]);
         let Wait::Call { timeout_ms, .. } = &thread.wait else {
             panic!("{thread:?}");
         };

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use framepack_tui::model::attempt::Artefact;
 use framepack_tui::model::{
-    AgentBeat, AgentNote, AgentOp, AgentWord, Answer, Bytes, Event, Health, Line, Phase,
-    PhaseChange, Probe, ProbedProcess, ProbedThread, Progress, RungId, Stream, Verdict, VerdictId,
-    Wait, WaitTarget, WaitsFor,
+    AgentBeat, AgentNote, AgentOp, AgentWord, Answer, Bytes, Event, Health, Line, Metric,
+    PeerTraffic, Phase, PhaseChange, Probe, ProbedProcess, ProbedThread, Progress, RungId, Stream,
+    Verdict, VerdictId, Wait, WaitTarget, WaitsFor,
 };
 
 use crate::sim::{Sim, World, plan};
@@ -321,18 +321,29 @@ fn short_sleeps_that_repeat_are_no_hang() {
     assert!(sim.hung(VerdictId::SilentHang).is_some());
 }
 
+/// How the thread of the job ended in [`steps_of_a_page_stop`].
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    /// It waits in its loop, whose bar is open.
+    InItsLoop,
+    /// It left its loop.
+    LeftTheLoop,
+}
+
 /// Steps of a page that stop at a third of their bar, whose thread then waits in a futex beside
-/// a thread that takes clients. `closed`: the loop was left.
-fn steps_of_a_page_stop(closed: bool) -> Sim {
+/// a thread that takes clients. `asked`: seconds before the steps at which a client asked that has
+/// had no byte of an answer; negative: after their begin.
+fn steps_of_a_page_stop(end: End, asked: Option<i64>) -> Sim {
     let mut sim = Sim::running_in(plan(), Phase::Sampling);
-    sim.run_for(secs(20));
+    sim.run_for(mins(12));
+    let steps = sim.now;
     sim.feed(Event::Progress(Progress {
         what: None,
         done: 8.0,
         total: Some(24.0),
         seconds_per_step: Some(1.0),
         sampling: true,
-        closed,
+        closed: end == End::LeftTheLoop,
     }));
     let address = "tcp 127.0.0.1:7860".to_owned();
     let listener = WaitTarget::Listener {
@@ -342,16 +353,41 @@ fn steps_of_a_page_stop(closed: bool) -> Sim {
     probe.processes[0].threads[0].wait = call("poll", vec![listener]);
     probe.processes[0].listens = vec![address];
     sim.world = World::silent();
-    sim.probe = Some(probe);
-    sim.run_for(mins(30));
+    for _ in 0..900 {
+        let age = asked.map(|s| sim.now.since(steps).as_secs().cast_signed() + s);
+        probe.network = Metric::Fresh(PeerTraffic {
+            unanswered_ms: age
+                .and_then(|s| u64::try_from(s * 1000).ok())
+                .into_iter()
+                .collect(),
+            ..PeerTraffic::default()
+        });
+        sim.probe = Some(probe.clone());
+        sim.run_for(secs(2));
+    }
     sim
 }
 
 #[test]
 fn steps_that_a_server_left_wait_for_the_next_order() {
-    let sim = steps_of_a_page_stop(true);
+    let sim = steps_of_a_page_stop(End::LeftTheLoop, None);
     assert_eq!(sim.kills(), 0, "{:?}", verdict(&sim));
     assert!(sim.hung(VerdictId::SilentHang).is_none());
-    let sim = steps_of_a_page_stop(false);
+    let sim = steps_of_a_page_stop(End::InItsLoop, None);
     assert!(sim.hung(VerdictId::SilentHang).is_some());
+}
+
+#[test]
+fn steps_whose_client_still_waits_for_the_answer_were_not_cancelled() {
+    for asked in [2, 90, 9 * 60] {
+        let sim = steps_of_a_page_stop(End::LeftTheLoop, Some(asked));
+        assert!(sim.hung(VerdictId::SilentHang).is_some(), "{asked}");
+    }
+    // a client that asked later, or long before for news of the page, has no part in them
+    for asked in [-30, 11 * 60] {
+        let sim = steps_of_a_page_stop(End::LeftTheLoop, Some(asked));
+        let hung = sim.hung(VerdictId::SilentHang);
+        assert!(hung.is_none(), "{asked}: {hung:?}");
+        assert_eq!(sim.kills(), 0);
+    }
 }

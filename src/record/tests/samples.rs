@@ -213,6 +213,7 @@ fn probe() -> Event {
             sent: 2,
             connections: 3,
             uncounted: 4,
+            unanswered_ms: vec![91_000],
         }),
         took_us: 900,
     }))

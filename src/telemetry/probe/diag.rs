@@ -17,17 +17,36 @@ const HEADER: usize = 16;
 /// Type of a request, and of its answers.
 const BY_FAMILY: u16 = 20;
 
-/// Byte counts of a TCP connection.
+/// Bytes over a TCP connection, and when the last ones went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ByteCounts {
+pub(super) struct Connection {
     /// `tcpi_bytes_received`.
     pub(super) received: u64,
     /// `tcpi_bytes_acked`.
     pub(super) acked: u64,
+    /// Milliseconds since data was sent (`tcpi_last_data_sent`); since the connection began
+    /// where none was.
+    pub(super) sent_ms: u32,
+    /// Milliseconds since data came (`tcpi_last_data_recv`); the same.
+    pub(super) received_ms: u32,
+    /// Segments with data that were sent (`tcpi_data_segs_out`).
+    pub(super) segments_sent: u32,
+    /// Both ends are open (`TCP_ESTABLISHED`).
+    pub(super) established: bool,
 }
 
-/// Byte counts of every TCP connection, by inode.
-pub(super) fn tcp_counts() -> io::Result<HashMap<u64, ByteCounts>> {
+impl Connection {
+    /// How long a request has been without a byte of an answer, in milliseconds.
+    pub(super) fn unanswered_ms(&self) -> Option<u64> {
+        // the first request comes in the kernel's tick of its connection
+        let no_answer = self.segments_sent == 0 || self.received_ms < self.sent_ms;
+        let asked = self.established && self.received > 0;
+        (asked && no_answer).then_some(self.received_ms.into())
+    }
+}
+
+/// Every TCP connection, by inode.
+pub(super) fn tcp_connections() -> io::Result<HashMap<u64, Connection>> {
     const IPV4: u8 = 2;
     const IPV6: u8 = 10;
     const TCP: u8 = 6;
@@ -35,14 +54,14 @@ pub(super) fn tcp_counts() -> io::Result<HashMap<u64, ByteCounts>> {
     const INFO: u8 = 2;
     /// All states but TIME_WAIT, CLOSE and LISTEN.
     const STATES: u32 = 0xfff & !(1 << 6 | 1 << 7 | 1 << 10);
-    let mut counts = HashMap::new();
+    let mut connections = HashMap::new();
     for family in [IPV4, IPV6] {
         let mut request = vec![family, TCP, INFO, 0];
         request.extend(STATES.to_ne_bytes());
         request.resize(56, 0);
-        ask(&request, |payload| counts.extend(tcp_message(payload)))?;
+        ask(&request, |payload| connections.extend(tcp_message(payload)))?;
     }
-    Ok(counts)
+    Ok(connections)
 }
 
 /// The inode at the other end of every connected Unix socket, by inode.
@@ -144,17 +163,22 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// Inode and counts from `inet_diag_msg` and the `tcp_info` behind it.
-fn tcp_message(payload: &[u8]) -> Option<(u64, ByteCounts)> {
+/// Inode and connection from `inet_diag_msg` and the `tcp_info` behind it.
+fn tcp_message(payload: &[u8]) -> Option<(u64, Connection)> {
     const LENGTH: usize = 72;
     const INFO: u16 = 2;
+    const ESTABLISHED: u8 = 1;
     let inode = u64::from(number(payload, LENGTH - 4)?);
     let info = attribute(payload.get(LENGTH..)?, INFO)?;
-    let counts = ByteCounts {
+    let connection = Connection {
         acked: long(info, 120)?,
         received: long(info, 128)?,
+        sent_ms: number(info, 44)?,
+        received_ms: number(info, 52)?,
+        segments_sent: number(info, 156)?,
+        established: info.first() == Some(&ESTABLISHED),
     };
-    (inode != 0).then_some((inode, counts))
+    (inode != 0).then_some((inode, connection))
 }
 
 /// Inodes of both ends from `unix_diag_msg` and what is behind it.
@@ -254,7 +278,7 @@ mod tests {
         server.read_exact(&mut [0; 300]).unwrap();
         let begun = std::time::Instant::now();
         let counts = loop {
-            let counts = tcp_counts().unwrap();
+            let counts = tcp_connections().unwrap();
             let of_client = counts[&inode(&client)];
             assert_eq!(of_client.received, 5000);
             // its first byte is that of the connection itself; the last
@@ -265,6 +289,33 @@ mod tests {
             assert!(begun.elapsed() < LONGEST * 20, "{of_client:?}");
         };
         assert!(!counts.contains_key(&inode(&listener)));
+    }
+
+    #[test]
+    fn a_real_request_is_unanswered_until_a_byte_goes_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let of_server = inode(&server);
+        let unanswered = || tcp_connections().unwrap()[&of_server].unanswered_ms();
+        // the times have the resolution of the kernel's tick
+        let until = |expected: bool| {
+            let begun = std::time::Instant::now();
+            while unanswered().is_some() != expected {
+                assert!(begun.elapsed() < LONGEST * 20, "never {expected}");
+            }
+        };
+        assert_eq!(unanswered(), None, "nothing was asked");
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        until(true);
+        std::thread::sleep(Duration::from_millis(20));
+        server.write_all(b"HTTP/1.1 200 OK\r\n").unwrap();
+        until(false);
+        std::thread::sleep(Duration::from_millis(20));
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        until(true);
+        client.shutdown(std::net::Shutdown::Both).unwrap();
+        until(false);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::diag::{self, ByteCounts};
+use super::diag::{self, Connection};
 use super::process::Process;
 use super::sockets::{Listeners, Socket, SocketTable};
 use crate::model::{PeerTraffic, WaitTarget};
@@ -167,47 +167,47 @@ impl Network {
         }
     }
 
-    /// Totals of the connections that lead out of the tree. The kernel is asked for byte
-    /// counts only where there is such a connection.
+    /// The connections between the tree and others. The kernel is asked for byte counts only
+    /// where there is one.
     pub(super) fn traffic(&self) -> io::Result<PeerTraffic> {
-        self.traffic_by(diag::tcp_counts)
-    }
-
-    fn traffic_by(
-        &self,
-        read: impl FnOnce() -> io::Result<HashMap<u64, ByteCounts>>,
-    ) -> io::Result<PeerTraffic> {
         let mut traffic = PeerTraffic::default();
-        let mut countable = Vec::new();
+        let (mut opened, mut accepted) = (Vec::new(), Vec::new());
         for space in &self.spaces {
             for inode in &space.inodes {
                 let Some(socket) = space.table.get(*inode) else {
                     continue;
                 };
                 let other = self.other_end(space, *inode, socket);
-                let inside = other.is_some_and(|other| self.holders.contains_key(&other));
-                if inside || space.listeners.accepted(socket) {
+                if other.is_some_and(|other| self.holders.contains_key(&other)) {
                     continue;
                 }
+                let by_client = space.listeners.accepted(socket);
                 match socket {
-                    Socket::Internet { network: "tcp", .. } if space.own => countable.push(*inode),
-                    Socket::Internet { .. } | Socket::Unix { .. } => traffic.uncounted += 1,
-                    Socket::Listener { .. } | Socket::Idle(_) => {}
+                    Socket::Internet { network: "tcp", .. } if space.own && by_client => {
+                        accepted.push(*inode);
+                    }
+                    Socket::Internet { network: "tcp", .. } if space.own => opened.push(*inode),
+                    Socket::Internet { .. } | Socket::Unix { .. } if !by_client => {
+                        traffic.uncounted += 1;
+                    }
+                    _ => {}
                 }
             }
         }
-        if countable.is_empty() {
+        if opened.is_empty() && accepted.is_empty() {
             return Ok(traffic);
         }
-        let counts = read()?;
-        for inode in countable {
-            // one without counts has been closed since
-            if let Some(count) = counts.get(&inode) {
-                traffic.connections += 1;
-                traffic.received = traffic.received.saturating_add(count.received);
-                traffic.sent = traffic.sent.saturating_add(count.acked);
-            }
+        // one that is not listed has been closed since
+        let connections = diag::tcp_connections()?;
+        for connection in opened.iter().filter_map(|inode| connections.get(inode)) {
+            traffic.connections += 1;
+            traffic.received = traffic.received.saturating_add(connection.received);
+            traffic.sent = traffic.sent.saturating_add(connection.acked);
         }
+        let accepted = accepted.iter().filter_map(|inode| connections.get(inode));
+        traffic.unanswered_ms = accepted.filter_map(Connection::unanswered_ms).collect();
+        traffic.unanswered_ms.sort_unstable_by(|a, b| b.cmp(a));
+        traffic.unanswered_ms.truncate(PeerTraffic::MOST_REQUESTS);
         Ok(traffic)
     }
 }
