@@ -70,9 +70,10 @@ pub(super) fn patterns() -> Vec<Pattern> {
     ]
 }
 
-/// Options that take `user:password`.
+/// Options that take `user:password`, and those that take cookies.
 pub(super) fn is_login(option: &str, value: &str) -> bool {
     ["-u", "-U", "--user", "--proxy-user"].contains(&option) && is_pair(value)
+        || (option == "-b" || option.starts_with("--cookie")) && value.contains('=')
 }
 
 fn is_pair(text: &str) -> bool {
