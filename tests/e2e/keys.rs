@@ -90,10 +90,11 @@ fn what_ends_asks(size: (u16, u16)) {
     terminal.wait_for("Stop the run?", SOON);
     terminal.press("y");
     terminal.wait_for("STOPPED", SOON);
-    // the last screen stays until a key
+    // the last screen stays until it is left, whatever else is pressed
+    terminal.press("x\r y\tk1n\x1b[C5");
     assert!(!wait_until(Duration::from_secs(3), || !terminal.full_screen()));
     assert!(!terminal.text().contains("HEALTHY"), "{}", terminal.text());
-    terminal.press("q");
+    terminal.press("\x1bq");
     ended(&terminal);
     assert_none_left(&home);
 }
@@ -158,6 +159,58 @@ for n in range(4):
     time.sleep(1)
 threading.Event().wait()
 ";
+
+/// The kill that was announced last, on the run's clock, and its announcement.
+fn announced(home: &Home) -> Option<(u64, u64)> {
+    let record = record(home);
+    let mut events = record.lines().rev().filter_map(|line| {
+        let event: serde_json::Value = serde_json::from_str(line).ok()?;
+        let kill_at = event.pointer("/event/kill_at").and_then(|at| at.as_u64())?;
+        Some((kill_at, event["at"].as_u64()?))
+    });
+    events.next()
+}
+
+/// A minute more in a countdown is one: the kill comes after it, and no sooner.
+fn a_minute_more_in_a_countdown_is_one(size: (u16, u16)) {
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    let mut terminal = open(&home, &card, size, 4, HANGS);
+    terminal.wait_for("HUNG", LIMIT);
+    assert!(wait_until(SOON, || decided(&home, "restart")
+        + decided(&home, "give_up")
+        == 1));
+    let (kill_at, told_at) = announced(&home).expect("a kill is announced");
+    assert!(kill_at >= told_at + 10_000, "{kill_at} after {told_at}");
+    terminal.press("w");
+    assert!(wait_until(SOON, || record(&home).contains(r#""command":"wait""#)));
+    terminal.wait_for("60 s more", SOON);
+    let killed = || {
+        record(&home).lines().find_map(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).ok()?;
+            (event.pointer("/event/kind")? == "signal_sent").then(|| event["at"].as_u64())?
+        })
+    };
+    assert!(wait_until(LIMIT, || killed().is_some()));
+    let at = killed().unwrap();
+    assert!(
+        at >= kill_at + 60_000,
+        "killed at {at}, announced for {kill_at}"
+    );
+    terminal.press("\x03\x03");
+    assert!(wait_until(SOON, || !terminal.full_screen()));
+    assert_none_left(&home);
+}
+
+#[test]
+fn a_minute_more_in_a_countdown_is_one_at_80x24() {
+    a_minute_more_in_a_countdown_is_one(SIZES[0]);
+}
+
+#[test]
+fn a_minute_more_in_a_countdown_is_one_at_30x8() {
+    a_minute_more_in_a_countdown_is_one(SIZES[1]);
+}
 
 /// A minute more at a suspicion is one, and a false alarm in the countdown stays obeyed.
 fn an_alarm_is_called_off(size: (u16, u16)) {
