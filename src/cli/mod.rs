@@ -190,7 +190,7 @@ mod tests {
             ),
             (&[b"replay", b"/a\xff"], "`/a\u{fffd}` is not"),
             (&[b"follow", b"\xffx"], "`\u{fffd}x` is not"),
-            (&[b"diagnose", b"/a\xff"], ""),
+            (&[b"diagnose", b"/a\xff"], "`/a\u{fffd}` is not"),
             (&[b"run", b"--", b"\xff"], ""),
         ] {
             let told = told(words);

@@ -72,10 +72,28 @@ fn the_last_screen_holds_nothing_of_the_run() {
         terminal.press(key);
     }
     terminal.press("\x1b[200~qqq\x1b[201~");
-    terminal.press("?");
-    terminal.wait_for("the run is over", SOON);
-    terminal.press("\x1b\x1b\x1b");
-    terminal.press("1");
+    // many letters in one read are taken for a pasted text: until the list of keys stands
+    assert!(wait_until(SOON, || {
+        terminal.press("?");
+        terminal.text().contains("filter:")
+    }));
+    terminal.press("\x1b");
+    assert!(wait_until(SOON, || terminal.text().contains("filter: _")
+        || {
+            terminal.press("\x7f");
+            false
+        }));
+    terminal.press("lea");
+    terminal.wait_for("leave this screen; the run is over", SOON);
+    assert!(wait_until(SOON, || {
+        terminal.press("\x1b");
+        !terminal.text().contains("filter:")
+    }));
+    // Esc and a letter in one read are another key: until the log stands
+    assert!(wait_until(SOON, || {
+        terminal.press("5");
+        terminal.text().contains("[5]Log")
+    }));
     terminal.wait_for("ENDED 0", SOON);
     assert!(terminal.full_screen());
     terminal.press("q");

@@ -140,7 +140,7 @@ fn a_decode_that_is_stopped_on_the_screen_says_it_too() {
     terminal.press("s");
     terminal.wait_for("Stop the run?", LIMIT);
     terminal.press("y");
-    // the last screen stays until a key
+    // the last screen stays until it is left
     terminal.wait_for("ENDED 130", LIMIT);
     terminal.press("q");
     terminal.wait_for("finished frames are kept in", LIMIT);

@@ -1,9 +1,9 @@
 //! Where another user may write, nothing of ours is read or written: what lies there would
 //! run as ours, or be taken for a record of ours.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,7 +39,10 @@ fn tree(top: &Path) -> BTreeMap<PathBuf, (u32, u32, u64)> {
     let mut folders = vec![top.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let meta = entry.path().symlink_metadata().unwrap();
+            // what a run makes may be gone again
+            let Ok(meta) = entry.path().symlink_metadata() else {
+                continue;
+            };
             if meta.is_dir() {
                 folders.push(entry.path());
             }
@@ -198,12 +201,11 @@ fn a_profile_that_others_may_write_is_refused_by_name() {
     );
 }
 
-/// Paths of the sockets on the machine that lie below a folder.
+/// The sockets below a folder.
 fn sockets(below: &Path) -> Vec<PathBuf> {
-    let table = fs::read_to_string("/proc/net/unix").unwrap();
-    let paths = table.lines().filter_map(|line| line.split(' ').last());
-    let paths: BTreeSet<PathBuf> = paths.map(PathBuf::from).collect();
-    paths.into_iter().filter(|p| p.starts_with(below)).collect()
+    let kind = |path: &PathBuf| path.symlink_metadata().map(|m| m.file_type().is_socket());
+    let all = tree(below).into_keys();
+    all.filter(|path| kind(path).unwrap_or(false)).collect()
 }
 
 /// What another user is answered by a socket: the error, or what was read after a word to it.
