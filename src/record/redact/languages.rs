@@ -46,11 +46,14 @@ const WORDS: &[&str] = &[
     r"密[码碼钥鑰]|口令|通行[码碼]|暗証番号|パスワード|パスコード|合言葉|비밀번호|암호|패스워드",
 ];
 
+/// What may stand between the word and its sign: whose password it is.
+const WHOSE: &str = r#"(?:\s*\([^()\r\n]{1,40}\)|(?:\s+[^\s:=<>"«»]{1,30}){1,4}?)?"#;
+
 /// `password for jane: x`, `Passwort (root) = x`, `密码：x`: to the end of the line. A word with
 /// a sign or digits beside it (`db_passwort2`) is one as well.
 static BEHIND_A_SIGN: LazyLock<String> = LazyLock::new(|| {
     format!(
-        r#"(?i)(?:^|[^\p{{Latin}}])(?:{})[0-9]*["'»”’`]?(?:\s*\([^()\r\n]{{1,40}}\)|\s+(?:for|of|to|für|fu\x{{308}}r|von|de|del|pour|para|per|di|do|voor|för|для|dla|pro)\s+[^\r\n:=]{{1,60}}?)?\s*(?:=>?|:|：|＝|->|→)\s*["'«„“‘`]?(?P<s>[^\s"'«»„“”‘’`<>][^\r\n"'«»„“”‘’`]{{2,}})"#,
+        r#"(?i)(?:^|[^\p{{Latin}}])(?:{})[0-9]*["'»”’`]?{WHOSE}\s*(?:=>?|:|：|＝|->|→)\s*["'«„“‘`]?(?P<s>[^\s"'«»„“”‘’`<>][^\r\n"'«»„“”‘’`]{{2,}})"#,
         WORDS.join("|")
     )
 });
@@ -71,10 +74,13 @@ static BEHIND_A_VERB: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+/// What programs ask for besides, and print in other lines.
+const ASKED: &str = r"(?:api|access|secret)[ _-]?key|(?:access|auth|api|bearer)[ _-]?token|secret";
+
 /// A word for a password at the end of a line: what follows is on the next one.
 static AT_THE_END: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(
-        r"(?i)(?:^|[^\p{{Latin}}])(?:{})[0-9]*\s*(?:=|:|：|＝|->|→)\s*$",
+        r"(?i)(?:^|[^\p{{Latin}}])(?:{}|{ASKED})[0-9]*{WHOSE}\s*(?:=|:|：|＝|->|→)\s*$",
         WORDS.join("|")
     ))
     .ok()
