@@ -380,27 +380,23 @@ mod tests {
         }
     }
 
-    /// A process whose main thread has ended and whose others have not: what a kill leaves for a
-    /// moment, longer on a busy machine.
-    fn half_dead() -> std::process::Child {
-        let program = "
-import ctypes, os, sys, threading
+    /// Its main thread ends and another one does not, until its input is closed: what a kill
+    /// leaves for a moment, longer on a busy machine.
+    const HALF_DEAD: &str = "
+import ctypes, sys, threading
 threading.Thread(target=sys.stdin.read).start()
 ctypes.CDLL(None).pthread_exit(None)
 ";
-        let child = std::process::Command::new("python3")
-            .args(["-c", program])
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let pid = i32::try_from(child.id()).unwrap();
+
+    fn await_half_dead(pid: u32) {
+        let pid = i32::try_from(pid).unwrap();
         let end = std::time::Instant::now() + std::time::Duration::from_mins(1);
         loop {
-            let stat = procfs::process::Process::new(pid).and_then(|p| p.stat());
-            let stat = stat.unwrap();
+            let process = procfs::process::Process::new(pid);
+            let stat = process.and_then(|p| p.stat()).unwrap();
             if stat.state == 'Z' {
                 assert!(stat.num_threads > 1, "{stat:?}");
-                return child;
+                return;
             }
             assert!(std::time::Instant::now() < end, "{stat:?}");
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -412,7 +408,12 @@ ctypes.CDLL(None).pthread_exit(None)
     fn a_supervisor_that_is_being_killed_does_not_refuse_the_card() {
         let tmp = tempfile::tempdir().unwrap();
         let mut lock = GpuLock::acquire_in(tmp.path(), &gpu(), "20261127-2231-7f3a").unwrap();
-        let mut dying = half_dead();
+        let mut dying = std::process::Command::new("python3")
+            .args(["-c", HALF_DEAD])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        await_half_dead(dying.id());
         let note = Note {
             holder: Holder {
                 pid: dying.id(),
