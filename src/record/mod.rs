@@ -21,7 +21,7 @@ pub mod store;
 pub mod story;
 pub mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use headless::Headless;
 pub use list::{RunEntry, RunStatus, is_held};

@@ -16,11 +16,13 @@ const NAP: Duration = Duration::from_secs(1);
 /// A nap that took longer than this was no nap: the process was stopped, or the
 /// machine had no time for us, and then it had none for the loop either.
 const IN_TIME: Duration = Duration::from_millis(1500);
+/// No thread has this number.
+const NOBODY: u32 = 0;
 
 /// What the deadline did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fired {
-    /// For how long the loop had been silent, by naps that came in time.
+    /// For how long the loop had been silent while it could have run.
     pub silent: Duration,
     /// The process group that was sent SIGKILL.
     pub pgid: u32,
@@ -34,6 +36,8 @@ pub struct Fired {
 #[derive(Debug, Default)]
 struct Shared {
     beats: AtomicU64,
+    /// Thread of the last beat; [`NOBODY`]: there was none.
+    thread: AtomicU32,
     /// 0: none.
     pgid: AtomicI32,
     /// 0: none.
@@ -57,10 +61,10 @@ impl Watchdog {
         Self::start_with(limit, nap, on_fire)
     }
 
-    /// `nap` sleeps for [`NAP`] and says whether it came back in time.
+    /// `nap` sleeps for [`NAP`] and says how much of it this thread could have run.
     fn start_with(
         limit: Duration,
-        mut nap: impl FnMut() -> bool + Send + 'static,
+        mut nap: impl FnMut(u32) -> Duration + Send + 'static,
         on_fire: impl Fn(&Fired) + Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
@@ -70,8 +74,11 @@ impl Watchdog {
             .spawn(move || {
                 let mut silence = Silence::new(limit);
                 loop {
-                    let in_time = nap();
-                    if !watch(&theirs, &mut silence, in_time, &on_fire) {
+                    let thread = theirs
+                        .upgrade()
+                        .map_or(NOBODY, |shared| shared.thread.load(Ordering::Relaxed));
+                    let free = nap(thread);
+                    if !watch(&theirs, &mut silence, free, &on_fire) {
                         return;
                     }
                 }
@@ -81,6 +88,9 @@ impl Watchdog {
 
     /// The supervising loop is alive. Cheap; to be called at every turn.
     pub fn beat(&self) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        let thread = thread.unsigned_abs();
+        self.shared.thread.store(thread, Ordering::Relaxed);
         self.shared.beats.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -101,19 +111,42 @@ impl Watchdog {
     }
 }
 
-fn nap() -> bool {
-    let before = Instant::now();
+/// Sleeps for [`NAP`]; how much of it the thread could have run.
+fn nap(thread: u32) -> Duration {
+    let begun = (Instant::now(), waited_for_cpu(thread));
     thread::sleep(NAP);
-    before.elapsed() <= IN_TIME
+    let waited = waited_for_cpu(thread).saturating_sub(begun.1);
+    free_time(begun.0.elapsed(), waited)
 }
 
-/// Counts naps since the last beat. Not elapsed time: that also passes while the
-/// machine sleeps or we are stopped, when nobody can beat.
+/// What counts of a nap that took `took`, in which the loop waited for a processor as long as
+/// `waited`: on a machine with too much to do its silence says nothing.
+fn free_time(took: Duration, waited: Duration) -> Duration {
+    if took > IN_TIME {
+        Duration::ZERO
+    } else {
+        NAP.saturating_sub(waited)
+    }
+}
+
+/// How long a thread of ours has waited for a processor so far. A kernel that does not count
+/// it says zero.
+fn waited_for_cpu(thread: u32) -> Duration {
+    let read = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat"));
+    let waited = read.ok().and_then(|text| {
+        let field = text.split_whitespace().nth(1)?;
+        field.parse().ok()
+    });
+    waited.map_or(Duration::ZERO, Duration::from_nanos)
+}
+
+/// Adds up what the loop could have run since its last beat. Not elapsed time: that also
+/// passes while the machine sleeps, or has no time for us, when nobody can beat.
 #[derive(Debug)]
 struct Silence {
     limit: Duration,
     beats: u64,
-    naps: u32,
+    silent: Duration,
     fired: bool,
 }
 
@@ -122,13 +155,13 @@ impl Silence {
         Self {
             limit,
             beats: 0,
-            naps: 0,
+            silent: Duration::ZERO,
             fired: false,
         }
     }
 
-    /// Whether to fire now: once in a silence.
-    fn nap(&mut self, beats: u64, in_time: bool) -> Option<Duration> {
+    /// Whether to fire now: once in a silence. `free`: what the loop could have run meanwhile.
+    fn nap(&mut self, beats: u64, free: Duration) -> Option<Duration> {
         if beats != self.beats {
             *self = Self {
                 beats,
@@ -136,13 +169,10 @@ impl Silence {
             };
             return None;
         }
-        if in_time {
-            self.naps = self.naps.saturating_add(1);
-        }
-        let silent = NAP * self.naps;
-        let fire = !self.fired && silent >= self.limit;
+        self.silent += free;
+        let fire = !self.fired && self.silent >= self.limit;
         self.fired |= fire;
-        fire.then_some(silent)
+        fire.then_some(self.silent)
     }
 }
 
@@ -150,7 +180,7 @@ impl Silence {
 fn watch(
     shared: &Weak<Shared>,
     silence: &mut Silence,
-    in_time: bool,
+    free: Duration,
     on_fire: &impl Fn(&Fired),
 ) -> bool {
     let Some(shared) = shared.upgrade() else {
@@ -162,7 +192,7 @@ fn watch(
         *silence = Silence::new(silence.limit);
         return true;
     };
-    if let Some(silent) = silence.nap(beats, in_time) {
+    if let Some(silent) = silence.nap(beats, free) {
         let guardian = shared.guardian.load(Ordering::Acquire);
         on_fire(&end(pgid, guardian, silent));
     }
@@ -217,12 +247,12 @@ mod tests {
     }
 
     /// A watchdog whose naps are handed out by the test.
-    fn paced(limit: u64) -> (Watchdog, mpsc::SyncSender<bool>, mpsc::Receiver<Fired>) {
+    fn paced(limit: u64) -> (Watchdog, mpsc::SyncSender<Duration>, mpsc::Receiver<Fired>) {
         let (pace, naps) = mpsc::sync_channel(0);
         let (fired, seen) = mpsc::channel();
         let watchdog = Watchdog::start_with(
             Duration::from_secs(limit),
-            move || {
+            move |_| {
                 naps.recv().unwrap_or_else(|_| {
                     loop {
                         thread::park();
@@ -242,7 +272,7 @@ mod tests {
         watchdog.set_group(Some(child.id()), None);
         // The first nap sees the beat of `set_group`, the next 30 are silent.
         for _ in 0..31 {
-            pace.send(true).unwrap();
+            pace.send(NAP).unwrap();
         }
         let fired = seen.recv_timeout(Duration::from_secs(5)).unwrap();
         assert_eq!(fired.silent, Duration::from_secs(30));
@@ -251,7 +281,7 @@ mod tests {
         assert_eq!(child.wait().unwrap().signal(), Some(9));
         // Once, not again and again.
         for _ in 0..100 {
-            pace.send(true).unwrap();
+            pace.send(NAP).unwrap();
         }
         assert!(seen.try_recv().is_err());
     }
@@ -280,7 +310,7 @@ mod tests {
         };
         watchdog.set_group(Some(members[0].pid), Some(guardian.id()));
         for _ in 0..3 {
-            pace.send(true).unwrap();
+            pace.send(NAP).unwrap();
         }
         let fired = seen.recv_timeout(Duration::from_secs(5)).unwrap();
         assert_eq!((fired.killed, fired.swept), (Ok(()), 1));
@@ -294,22 +324,22 @@ mod tests {
         let mut child = child();
         // No child yet.
         for _ in 0..100 {
-            pace.send(true).unwrap();
+            pace.send(NAP).unwrap();
         }
         watchdog.set_group(Some(child.id()), None);
         for _ in 0..10 {
             for _ in 0..29 {
-                pace.send(true).unwrap();
+                pace.send(NAP).unwrap();
             }
             watchdog.beat();
         }
-        // Stopped or starved: naps that come late prove nothing, however many.
+        // Stopped or starved: naps in which the loop could not run prove nothing, however many.
         for _ in 0..1000 {
-            pace.send(false).unwrap();
+            pace.send(Duration::ZERO).unwrap();
         }
         watchdog.set_group(None, None);
         for _ in 0..100 {
-            pace.send(true).unwrap();
+            pace.send(NAP).unwrap();
         }
         assert!(seen.try_recv().is_err());
         assert!(child.try_wait().unwrap().is_none());
@@ -318,24 +348,24 @@ mod tests {
     }
 
     #[test]
-    fn silence_counts_naps_from_the_last_beat() {
+    fn silence_counts_what_the_loop_could_have_run_since_its_last_beat() {
         let mut s = Silence::new(Duration::from_secs(3));
-        assert_eq!(s.nap(1, true), None);
-        assert_eq!(s.nap(1, true), None);
-        assert_eq!(s.nap(1, false), None);
-        assert_eq!(s.nap(1, true), None);
-        assert_eq!(s.nap(2, true), None);
+        assert_eq!(s.nap(1, NAP), None);
+        assert_eq!(s.nap(1, NAP), None);
+        assert_eq!(s.nap(1, Duration::ZERO), None);
+        assert_eq!(s.nap(1, NAP), None);
+        assert_eq!(s.nap(2, NAP), None);
         for _ in 0..2 {
-            assert_eq!(s.nap(2, true), None);
+            assert_eq!(s.nap(2, NAP), None);
         }
-        assert_eq!(s.nap(2, true), Some(Duration::from_secs(3)));
-        assert_eq!(s.nap(2, true), None);
+        assert_eq!(s.nap(2, NAP), Some(Duration::from_secs(3)));
+        assert_eq!(s.nap(2, NAP), None);
         // A loop that came back and falls silent again is caught again.
-        assert_eq!(s.nap(3, true), None);
+        assert_eq!(s.nap(3, NAP), None);
         for _ in 0..2 {
-            assert_eq!(s.nap(3, true), None);
+            assert_eq!(s.nap(3, NAP), None);
         }
-        assert_eq!(s.nap(3, true), Some(Duration::from_secs(3)));
+        assert_eq!(s.nap(3, NAP), Some(Duration::from_secs(3)));
     }
 
     #[test]
@@ -344,14 +374,44 @@ mod tests {
         for bad in [0, 1, u32::MAX] {
             watchdog.set_group(Some(bad), None);
             for _ in 0..5 {
-                pace.send(true).unwrap();
+                pace.send(NAP).unwrap();
             }
         }
         assert!(seen.try_recv().is_err());
     }
 
+    /// A machine that gives the loop a twentieth of a processor: 30 s are as many that it could
+    /// have run, not those of the clock.
     #[test]
-    fn the_real_nap_is_in_time() {
-        assert!(nap());
+    fn a_loop_that_waits_for_a_processor_is_not_silent() {
+        let starved =
+            |waited| free_time(Duration::from_millis(1020), Duration::from_millis(waited));
+        let mut s = Silence::new(Duration::from_secs(30));
+        s.nap(1, NAP);
+        for second in 0..599 {
+            assert_eq!(s.nap(1, starved(950)), None, "second {second}");
+        }
+        assert_eq!(s.nap(1, starved(950)), Some(Duration::from_secs(30)));
+        // what waits longer than the nap could not run at all; late naps count nothing
+        assert_eq!(starved(1200), Duration::ZERO);
+        assert_eq!(
+            free_time(Duration::from_secs(2), Duration::ZERO),
+            Duration::ZERO
+        );
+        assert_eq!(starved(0), NAP);
+    }
+
+    #[test]
+    fn the_wait_for_a_processor_is_read() {
+        let of = |thread| waited_for_cpu(thread);
+        let me = rustix::thread::gettid()
+            .as_raw_nonzero()
+            .get()
+            .unsigned_abs();
+        let before = of(me);
+        thread::yield_now();
+        assert!(of(me) >= before);
+        assert_eq!(of(NOBODY), Duration::ZERO);
+        assert!(nap(me) <= NAP);
     }
 }

@@ -380,6 +380,63 @@ mod tests {
         }
     }
 
+    /// Its main thread ends and another one does not, until its input is closed: what a kill
+    /// leaves for a moment, longer on a busy machine.
+    const HALF_DEAD: &str = "
+import ctypes, sys, threading
+threading.Thread(target=sys.stdin.read).start()
+ctypes.CDLL(None).pthread_exit(None)
+";
+
+    fn await_half_dead(pid: u32) {
+        let pid = i32::try_from(pid).unwrap();
+        let end = std::time::Instant::now() + std::time::Duration::from_mins(1);
+        loop {
+            let process = procfs::process::Process::new(pid);
+            let stat = process.and_then(|p| p.stat()).unwrap();
+            if stat.state == 'Z' {
+                assert!(stat.num_threads > 1, "{stat:?}");
+                return;
+            }
+            assert!(std::time::Instant::now() < end, "{stat:?}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    /// The lock is held until its last thread has ended, but nobody supervises any more.
+    #[test]
+    fn a_supervisor_that_is_being_killed_does_not_refuse_the_card() {
+        let tmp = tempfile::tempdir().unwrap();
+        let mut lock = GpuLock::acquire_in(tmp.path(), &gpu(), "20261127-2231-7f3a").unwrap();
+        let mut dying = std::process::Command::new("python3")
+            .args(["-c", HALF_DEAD])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        await_half_dead(dying.id());
+        let note = Note {
+            holder: Holder {
+                pid: dying.id(),
+                start: start_time(dying.id()),
+                run: "20261127-2231-7f3a".to_owned(),
+            },
+            survivors: Vec::new(),
+            earlier: Vec::new(),
+        };
+        let refused = || GpuLock::acquire_in(tmp.path(), &gpu(), "next").unwrap_err();
+        lock.file.set_len(0).unwrap();
+        lock.file.seek(io::SeekFrom::Start(0)).unwrap();
+        serde_json::to_writer(&lock.file, &note).unwrap();
+        let error = refused();
+        assert!(
+            matches!(&error, LockError::Ending { run, .. } if run == "20261127-2231-7f3a"),
+            "{error}"
+        );
+        drop(dying.stdin.take());
+        dying.wait().unwrap();
+        assert!(matches!(refused(), LockError::Ending { .. }));
+    }
+
     #[test]
     fn survivors_block_the_card_while_they_live() {
         let tmp = tempfile::tempdir().unwrap();

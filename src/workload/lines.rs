@@ -1,7 +1,8 @@
 //! Bytes of one stream into lines.
 //!
 //! A piece ends at `\n` or at `\r`; `\r\n` is a newline. A bar that rewrites itself
-//! arrives as many pieces with [`Line::bar`] set. Pieces without text are left out.
+//! arrives as many pieces with [`Line::bar`] set. Pieces without text are left out; a row of
+//! control characters alone is written by their pictures (`\0\0\a`: `␀×2 ␇`).
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
@@ -10,7 +11,7 @@ use std::time::Instant;
 use regex::Regex;
 
 use super::adapter::tqdm;
-use super::{miopen, pattern};
+use super::{miopen, pattern, pictures};
 use crate::model::{Line, Stream};
 
 /// Longest text of a line, in bytes; of a longer one the middle is cut.
@@ -106,6 +107,11 @@ impl LineSplitter {
     /// Passes unfinished text on (a prompt, the last state of a bar), but keeps back an
     /// incomplete escape sequence or character at its end.
     pub fn flush_pending(&mut self, out: &mut Vec<Line>) {
+        // a bell or a cursor's move says nothing yet: its row may still get a text
+        if !self.after_cr && self.end.is_empty() && is_blank(&shown(&self.raw)) {
+            self.since = None;
+            return;
+        }
         let keep_from = if self.end.is_empty() {
             complete_prefix(&self.raw)
         } else {
@@ -141,12 +147,23 @@ impl LineSplitter {
         let (text, cut) = if overflow {
             // a character that began in what is lost
             let end: Vec<u8> = end.into_iter().skip_while(|b| b & 0xc0 == 0x80).collect();
-            (joined(&shown(&self.raw), &shown(&end)), true)
+            let (head, end) = (shown(&self.raw), shown(&end));
+            if is_blank(&head) && is_blank(&end) {
+                (format!("{}{MARK}", pictures::of_controls(&self.raw)), true)
+            } else {
+                (joined(&head, &end), true)
+            }
         } else {
             self.raw.extend(end);
             let text = shown(&self.raw);
             let cut = text.len() > MAX_TEXT;
-            (if cut { joined(&text, &text) } else { text }, cut)
+            // what only moves the cursor of a bar is no row
+            let text = match text {
+                text if cut => joined(&text, &text),
+                text if is_blank(&text) && !bar => pictures::of_controls(&self.raw),
+                text => text,
+            };
+            (text, cut)
         };
         self.raw.clear();
         self.raw.shrink_to(MAX_RAW);
@@ -183,6 +200,10 @@ fn shown(raw: &[u8]) -> String {
         .collect();
     text.truncate(text.trim_end().len());
     text
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
 }
 
 /// The beginning of one text and the end of another, at most [`MAX_TEXT`] bytes.
@@ -289,6 +310,34 @@ mod tests {
             texts(b"\x1b[31mred\x1b[0m\0 \x1b]8;;http://x\x07link\x1b]8;;\x07\x08!\tz\xff\n"),
             [("red link! z\u{fffd}".to_owned(), false)]
         );
+    }
+
+    #[test]
+    fn a_row_of_control_characters_alone_is_a_row() {
+        assert_eq!(
+            texts(b"a\n\0\0\0\n\x07\r\n\x01\x1b[0m\x02\n\x1b[0m\n\n\x08\x08\rb\n\x07"),
+            [
+                ("a", false),
+                ("\u{2400}\u{d7}3", false),
+                ("\u{2407}", false),
+                ("\u{2401} \u{2402}", false),
+                ("b", false),
+                ("\u{2407}", false),
+            ]
+            .map(|(t, b)| (t.to_owned(), b))
+        );
+        let long = [vec![0; 1 << 20], b"\nb\n".to_vec()].concat();
+        let lines = split(&[&long]);
+        assert_eq!((lines.len(), lines[1].row), (2, 2));
+        assert!(lines[0].truncated && lines[0].text.starts_with("\u{2400}\u{d7}"));
+        // a bell that waits is no row until its row has ended
+        let mut s = LineSplitter::new(1, Stream::Stdout);
+        let mut out = Vec::new();
+        s.feed(b"\x07", Instant::now(), &mut out);
+        s.flush_pending(&mut out);
+        assert_eq!(out, []);
+        s.feed(b"\n", Instant::now(), &mut out);
+        assert_eq!(out[0].text, "\u{2407}");
     }
 
     #[test]

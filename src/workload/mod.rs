@@ -25,6 +25,7 @@ mod launch;
 pub mod leftovers;
 pub mod lines;
 pub mod miopen;
+mod pictures;
 mod proctree;
 pub mod protocol;
 pub mod rate;

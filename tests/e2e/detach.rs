@@ -13,7 +13,7 @@ use crate::harness::{
 };
 use crate::terminal::Terminal;
 
-const SOON: Duration = Duration::from_mins(1);
+const SOON: Duration = Duration::from_mins(2);
 const SIZES: [(u16, u16); 2] = [(80, 24), (30, 8)];
 
 /// A program that goes on until it is ended, or until this file is there.

@@ -90,7 +90,8 @@ fn what_ends_asks(size: (u16, u16)) {
     terminal.wait_for("Stop the run?", SOON);
     terminal.press("y");
     terminal.wait_for("STOPPED", SOON);
-    // the last screen stays until a key
+    // the last screen stays until it is left, whatever else is pressed
+    terminal.press("x\r y\tk1n\x1b[C5");
     assert!(!wait_until(Duration::from_secs(3), || !terminal.full_screen()));
     assert!(!terminal.text().contains("HEALTHY"), "{}", terminal.text());
     terminal.press("q");
@@ -158,6 +159,56 @@ for n in range(4):
     time.sleep(1)
 threading.Event().wait()
 ";
+
+/// When the first event came that this is in, on the run's clock.
+fn first(home: &Home, what: &[&str]) -> Option<u64> {
+    record(home).lines().find_map(|line| {
+        let event: serde_json::Value = serde_json::from_str(line).ok()?;
+        what.iter()
+            .any(|w| line.contains(w))
+            .then(|| event["at"].as_u64())?
+    })
+}
+
+/// A minute more in a countdown is one: the kill comes after it, and no sooner.
+fn a_minute_more_in_a_countdown_is_one(size: (u16, u16)) {
+    const DECIDED: [&str; 2] = [r#""do":"restart""#, r#""do":"give_up""#];
+    const KILL: [&str; 1] = [r#""kind":"signal_sent""#];
+    let home = Home::new();
+    let card = Card::rx7900xtx();
+    let mut terminal = open(&home, &card, size, 4, HANGS);
+    terminal.wait_for(stands(size), SOON);
+    assert!(wait_until(LIMIT, || first(&home, &DECIDED).is_some()));
+    terminal.press("w");
+    assert!(wait_until(SOON, || record(&home).contains(r#""command":"wait""#)));
+    // a person has 10 s on the run's clock; a machine that stalls may have missed them
+    let asked = first(&home, &[r#""command":"wait""#]).unwrap();
+    assert!(first(&home, &KILL).is_none_or(|killed| killed > asked));
+    assert!(wait_until(LIMIT, || first(&home, &KILL).is_some()));
+    let decided = first(&home, &DECIDED).unwrap();
+    let killed = first(&home, &KILL).unwrap();
+    assert!(
+        killed >= decided + 70_000,
+        "decided at {decided}, asked to wait at {asked}, killed at {killed}"
+    );
+    terminal.press("\x03");
+    terminal.press("\x03");
+    assert!(wait_until(SOON, || !terminal.full_screen() || {
+        terminal.press("q");
+        false
+    }));
+    assert_none_left(&home);
+}
+
+#[test]
+fn a_minute_more_in_a_countdown_is_one_at_80x24() {
+    a_minute_more_in_a_countdown_is_one(SIZES[0]);
+}
+
+#[test]
+fn a_minute_more_in_a_countdown_is_one_at_30x8() {
+    a_minute_more_in_a_countdown_is_one(SIZES[1]);
+}
 
 /// A minute more at a suspicion is one, and a false alarm in the countdown stays obeyed.
 fn an_alarm_is_called_off(size: (u16, u16)) {

@@ -48,6 +48,8 @@ mod harness;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod last_screen;
+#[cfg(test)]
 mod launcher;
 #[cfg(test)]
 mod lost;

@@ -3,11 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::harness::{BINARY, Home, python};
+use rustix::process::Signal;
+
+use crate::harness::{BINARY, Home, Start, python, wait_until};
+
+const SOON: Duration = Duration::from_mins(2);
 
 /// Another user.
 const THEIRS: u32 = 4711;
@@ -33,7 +39,10 @@ fn tree(top: &Path) -> BTreeMap<PathBuf, (u32, u32, u64)> {
     let mut folders = vec![top.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let meta = entry.path().symlink_metadata().unwrap();
+            // what a run makes may be gone again
+            let Ok(meta) = entry.path().symlink_metadata() else {
+                continue;
+            };
             if meta.is_dir() {
                 folders.push(entry.path());
             }
@@ -190,4 +199,78 @@ fn a_profile_that_others_may_write_is_refused_by_name() {
         !output.status.success() && said.contains("chmod go-w"),
         "{said}"
     );
+}
+
+/// The sockets below a folder.
+fn sockets(below: &Path) -> Vec<PathBuf> {
+    let kind = |path: &PathBuf| path.symlink_metadata().map(|m| m.file_type().is_socket());
+    let all = tree(below).into_keys();
+    all.filter(|path| kind(path).unwrap_or(false)).collect()
+}
+
+/// What another user is answered by a socket: the error, or what was read after a word to it.
+fn knock(socket: &Path) -> String {
+    let program = "
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(60)
+try:
+    s.connect(sys.argv[1])
+    s.sendall(b'{\"request\":{\"command\":{\"command\":\"kill\"},\"seen\":{\"attempt\":1}}}\\n')
+    print('read', repr(s.recv(100)))
+except OSError as e:
+    print(type(e).__name__)
+";
+    let mut command = Command::new("python3");
+    command.args(["-I", "-c", program]).arg(socket);
+    command.current_dir("/").uid(THEIRS).gid(THEIRS);
+    let output = command.output().expect("python3 is there");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// The sockets of a run, of the screens and of the agent: another user cannot open them, and is
+/// not heard where the modes of all folders would let anybody in.
+#[test]
+fn another_user_reaches_no_socket_of_a_run() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can be another user");
+        return;
+    }
+    let home = Home::new();
+    let program = "import time\nprint('up', flush=True)\ntime.sleep(600)";
+    let mut run = Start::new(&home).python(program).start();
+    run.wait_for_line("up", SOON);
+    let there = || {
+        let found = sockets(home.dir());
+        (found.len() >= 2).then_some(found)
+    };
+    assert!(
+        wait_until(SOON, || there().is_some()),
+        "{:?}",
+        sockets(home.dir())
+    );
+    let all = there().unwrap();
+    assert!(all.iter().any(|s| s.ends_with("control.sock")), "{all:?}");
+    for socket in &all {
+        assert_eq!(knock(socket), "PermissionError", "{}", socket.display());
+    }
+    let everybody = |path: &Path| {
+        let mode = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(path, mode).unwrap();
+    };
+    everybody(home.dir());
+    for socket in &all {
+        let above = socket.ancestors();
+        above.take_while(|p| *p != home.dir()).for_each(everybody);
+        let said = knock(socket);
+        assert!(
+            ["read b''", "ConnectionResetError", "BrokenPipeError"].contains(&said.as_str()),
+            "{}: {said}",
+            socket.display()
+        );
+    }
+    let text = crate::harness::recorded_text(&home.record());
+    assert!(!text.contains(r#""kind":"command""#), "{text}");
+    run.signal(Signal::INT);
+    run.finish(SOON).assert_exit(130);
 }

@@ -10,6 +10,9 @@ use vt100::Parser;
 
 use crate::harness::{BINARY, Card, Home, assert_none_left, python, wait_until, workload};
 
+/// Longer than a machine stalls; whatever is waited for comes by itself.
+const PATIENCE: Duration = Duration::from_mins(2);
+
 /// A terminal with a program in it.
 pub(crate) struct Terminal {
     screen: Arc<Mutex<Parser>>,
@@ -136,9 +139,9 @@ impl Terminal {
     pub(crate) fn assert_restored(&mut self, code: u8) {
         // the word itself may stand on the screen of the program
         let last = || self.text().lines().any(|l| l.starts_with("after "));
-        let seen = wait_until(Duration::from_secs(30), last);
+        let seen = wait_until(PATIENCE, last);
         assert!(seen, "the program has not ended:\n{}", self.text());
-        assert!(wait_until(Duration::from_secs(5), || self
+        assert!(wait_until(PATIENCE, || self
             .child
             .try_wait()
             .unwrap()
@@ -197,7 +200,7 @@ fn watch_and_interrupt(size: (u16, u16)) {
     assert!(terminal.full_screen());
     // a busy machine may draw one moment without a reading of the process
     for word in ["generic-amd", "20.0", "fast_find"] {
-        terminal.wait_for(word, Duration::from_secs(30));
+        terminal.wait_for(word, PATIENCE);
     }
     let text = terminal.text();
     assert!(text.lines().count() <= usize::from(size.1));
@@ -230,7 +233,7 @@ fn plain_text_stays_out_of_full_screen() {
         "print('a line of the child')",
     ];
     let mut terminal = Terminal::start(&home, &card, (120, 36), &words);
-    terminal.wait_for("a line of the child", Duration::from_secs(30));
+    terminal.wait_for("a line of the child", PATIENCE);
     assert!(!terminal.full_screen());
     terminal.assert_restored(0);
     assert_none_left(&home);
@@ -244,7 +247,7 @@ fn the_screen_does_not_wait_for_the_card() {
     card.break_file("vendor", "stall");
     card.break_file("uevent", "stall");
     let mut terminal = Terminal::start(&home, &card, (80, 24), &["--", "sleep", "60"]);
-    terminal.wait_for("looking at the machine", Duration::from_secs(30));
+    terminal.wait_for("looking at the machine", PATIENCE);
     assert!(terminal.full_screen());
     terminal.press("\x03");
     terminal.assert_restored(130);

@@ -2,9 +2,10 @@
 """A storm: supervised generations in which somebody is killed at a random moment, and what must hold after it.
 
     tests/proof/storm.py --rounds 200 --bin target/debug/framepack-tui --out outputs/proof/storm
+    tests/proof/storm.py --pairs --rounds 12
 
 Each round has a seed, which decides who is killed and when: one or two of the supervisor, its guardian, the child (the
-generation) and the agent inside the child. Then four things are checked:
+generation) and the agent inside the child. With `--pairs` the rounds go through all twelve orders of two. Then four things are checked:
 
 * orphans: every process of the round ends, without help. Where supervisor and guardian were both killed, nobody is left to end
   the generation: it ends with its work, or is still there when the next run looks.
@@ -18,6 +19,7 @@ One JSON line a round in `results.jsonl`, a table in `results.md`. Exit code 0: 
 """
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -33,9 +35,10 @@ from cells import processes
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE.parent / "workloads" / "tiny_framepack.py"
 ROLES = ("supervisor", "guardian", "child", "agent")
-#: Who is killed: each alone, and pairs.
-VICTIMS = [(role,) for role in ROLES] * 2 + [
-    ("supervisor", "guardian"), ("supervisor", "child"), ("guardian", "child"), ("supervisor", "agent"), ("guardian", "agent")]
+#: Two of them, in each order.
+PAIRS = list(itertools.permutations(ROLES, 2))
+#: Who is killed: each alone as often as two in some order.
+VICTIMS = [(role,) for role in ROLES] * 3 + PAIRS
 #: What the first run has told when the time until the kill begins: the process, its agent, its latents.
 MOMENTS = ("spawned", "hello", "latents 1", "latents 2", "latents 3")
 #: Most seconds from there to the kill.
@@ -87,7 +90,8 @@ class Run:
 class Storm:
     """One round."""
 
-    def __init__(self, seed, binary, python, out):
+    def __init__(self, seed, binary, python, out, victims=None):
+        self.victims = victims
         self.seed, self.python, self.binary = seed, os.path.abspath(python), str(pathlib.Path(binary).resolve())
         self.folder = pathlib.Path(out).resolve() / ("round-%d" % seed)
         self.work = self.folder / "work"
@@ -103,7 +107,7 @@ class Storm:
         dice = random.Random(self.seed)
         if dice.random() < 0.5:
             self.env["STORM_STUBBORN"] = "1"
-        victims, moment = dice.choice(VICTIMS), dice.choice(MOMENTS)
+        victims, moment = self.victims or dice.choice(VICTIMS), dice.choice(MOMENTS)
         after_s, gap_s = dice.uniform(0.0, LATEST_S), dice.choice([0.0, dice.uniform(0.0, 3.0)])
         subprocess.run(["rm", "-rf", self.folder], check=True)
         self.work.mkdir(parents=True)
@@ -309,13 +313,15 @@ def main():
     parser.add_argument("--out", default="outputs/proof/storm", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1, help="of the first round; each further one has the next number")
+    parser.add_argument("--pairs", action="store_true", help="two are killed in each round, each order in turn")
     parser.add_argument("--jobs", type=int, default=max(2, os.cpu_count() or 1))
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     results = []
 
     def play(seed):
-        return Storm(seed, arguments.bin, arguments.python, arguments.out).play()
+        victims = PAIRS[(seed - 1) % len(PAIRS)] if arguments.pairs else None
+        return Storm(seed, arguments.bin, arguments.python, arguments.out, victims).play()
 
     seeds = range(arguments.seed, arguments.seed + arguments.rounds)
     with (concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool,

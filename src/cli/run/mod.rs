@@ -7,6 +7,7 @@ mod child;
 mod claim;
 mod effects;
 pub(super) mod front;
+mod last_screen;
 pub(super) mod learned;
 pub(super) mod machine;
 mod outputs;

@@ -150,7 +150,7 @@ impl Outputs {
         self.had_screen
     }
 
-    /// Whether the screen still stands and shows the end until a key is pressed.
+    /// Whether the screen still stands and shows the end until it is left.
     pub(super) fn screen_is_up(&self) -> bool {
         self.screen.as_ref().is_some_and(TuiHandle::is_alive)
     }
@@ -177,9 +177,9 @@ impl Outputs {
         self.slot.publish(Arc::new(state.snapshot()));
     }
 
-    /// Lets every reader finish; what could not be written is told.
-    pub(super) fn finish(mut self) -> Vec<String> {
-        self.leave_screen();
+    /// Lets record and standard output finish; what could not be written is told. What comes
+    /// later is written nowhere.
+    pub(super) fn finish_writers(&mut self) -> Vec<String> {
         let mut complaints = Vec::new();
         for (name, sink, limit) in [
             ("output", self.stdout.take(), FINISH_STDOUT),

@@ -1,7 +1,6 @@
 //! What people and signals ask of the run.
 
 use crate::model::{Command, Event, Request};
-use crate::run::Snapshot;
 use crate::supervise::Signals;
 
 use super::attach::{Asked, for_attached};
@@ -54,14 +53,6 @@ impl Shell {
     pub(super) fn screens_changed(&mut self, signals: &mut Signals) {
         if let Some(command) = self.audience.changed(self.control.viewers()) {
             self.command(command, Asked::Signal, signals);
-        }
-    }
-
-    /// The run is over; what was chosen in it can still be kept. A screen that is gone is
-    /// noticed elsewhere.
-    pub(super) fn after_end(&mut self, request: Request, last: &Snapshot) {
-        if let Command::SaveProfile { id } = request.command {
-            self.save_profile(&id, &last.chosen);
         }
     }
 }

@@ -1,6 +1,10 @@
 //! What is chosen becomes a profile of the user's own, on a thread of its own: a disk
 //! may block.
 
+use std::io;
+
+use tokio::sync::mpsc;
+
 use crate::model::event::Level;
 use crate::model::setting::size_text;
 use crate::model::{Chosens, Event, Setting};
@@ -24,22 +28,39 @@ pub(super) struct Saved {
     catalog: Catalog,
 }
 
+/// Begins to write the profile; the answer goes to `to`. An error: no thread could be started.
+pub(super) fn begin(
+    planner: &Planner,
+    to: mpsc::UnboundedSender<Saved>,
+    id: &str,
+    chosen: Chosens,
+) -> io::Result<()> {
+    let (planner, id) = (planner.clone(), id.to_owned());
+    let save = move || {
+        let done = planner.save(&id, &chosen);
+        let catalog = Catalog::load();
+        // nobody listens any more only where the run and its screens are over
+        let _ = to.send(Saved { id, done, catalog });
+    };
+    let thread = std::thread::Builder::new().name("save profile".to_owned());
+    thread.spawn(save).map(drop)
+}
+
+/// Why nothing is written, in words.
+pub(super) fn not_begun(id: &str, why: &io::Error) -> String {
+    format!("profile {id} was not saved: no thread could be started: {why}")
+}
+
 impl Shell {
     /// Begins to write; the answer comes through the inbox.
     pub(super) fn save_profile(&mut self, id: &str, chosen: &Chosens) {
-        let (id, chosen) = (id.to_owned(), chosen.clone());
-        let (planner, to) = (self.planner.clone(), self.saved_to.clone());
-        let name = id.clone();
-        let save = move || {
-            let done = planner.save(&id, &chosen);
-            let catalog = Catalog::load();
-            // the loop is gone only when the run is over
-            let _ = to.send(Saved { id, done, catalog });
-        };
-        self.beside("save profile", save, |e| Event::Notice {
-            level: Level::Warn,
-            text: format!("profile {name} was not saved: no thread could be started: {e}"),
-        });
+        let to = self.saved_to.clone();
+        if let Err(why) = begin(&self.planner, to, id, chosen.clone()) {
+            self.post(Event::Notice {
+                level: Level::Warn,
+                text: not_begun(id, &why),
+            });
+        }
     }
 
     /// Tells what became of it, and shows the profiles anew.
@@ -77,8 +98,13 @@ impl Shell {
 }
 
 impl Saved {
+    /// The profiles as they are now.
+    pub(super) fn into_catalog(self) -> Catalog {
+        self.catalog
+    }
+
     /// One sentence about it.
-    fn word(&self) -> String {
+    pub(super) fn word(&self) -> String {
         match &self.done {
             Ok((path, _)) => format!("profile {} saved as {path}", self.id),
             Err(why) => format!("profile {} was not saved: {why}", self.id),

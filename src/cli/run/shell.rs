@@ -36,6 +36,7 @@ use super::attach::{Asked, Attachment};
 use super::audience::Audience;
 use super::claim::{Claim, Wait};
 use super::front::{Front, Shown};
+use super::last_screen::LastScreen;
 use super::outputs::Outputs;
 use super::planner::Planner;
 use super::results::{Finder, Look};
@@ -44,10 +45,6 @@ use super::setup::{Setup, complain};
 
 /// One turn of the run's clock; a sample is taken every second turn.
 const TICK: Duration = Duration::from_millis(TURN_MS);
-/// At the end the screen shows the last words until a key is pressed; nobody
-/// presses one for ever.
-const LAST_SCREEN: Duration = Duration::from_hours(12);
-
 /// The state of the loop.
 pub(super) struct Shell {
     pub(super) state: RunState,
@@ -112,17 +109,17 @@ pub(super) struct Shell {
 }
 
 /// What comes in from outside the loop.
-struct Inbox {
-    commands: mpsc::UnboundedReceiver<Request>,
+pub(super) struct Inbox {
+    pub(super) commands: mpsc::UnboundedReceiver<Request>,
     /// From attached screens.
-    control: Incoming,
+    pub(super) control: Incoming,
     looks: mpsc::Receiver<Look>,
     evidence: mpsc::UnboundedReceiver<EvidenceReport>,
-    saved: mpsc::UnboundedReceiver<Saved>,
+    pub(super) saved: mpsc::UnboundedReceiver<Saved>,
     deadline: mpsc::UnboundedReceiver<String>,
     /// What becomes of lost jobs.
     resent: mpsc::UnboundedReceiver<Event>,
-    signals: Signals,
+    pub(super) signals: Signals,
     /// What agents say; absent: none is heard.
     agent: Option<mpsc::Receiver<Heard>>,
 }
@@ -494,7 +491,8 @@ impl Shell {
         }
     }
 
-    /// The end: last screen, sinks, last words.
+    /// The end. What the run held of the card, of memory and of the disk is given back before
+    /// the last screen, which may stand for hours.
     async fn close(mut self, inbox: &mut Inbox) -> Result<u8, CliError> {
         let snapshot = self.state.snapshot();
         if let (Some(Outcome::Unkillable { .. }), Some(lock)) = (&self.ended, self.lock.as_mut())
@@ -504,49 +502,31 @@ impl Shell {
         }
         // a folder that cannot be written costs what was learned, nothing else
         let _ = self.learned.save(self.state.baselines());
-        // the card is free for another run while the last screen stands
         if let Some(lock) = self.lock.take()
             && let Err(e) = lock.release()
         {
             complain(&e.to_string());
         }
-        self.card_wait = None;
         self.outputs.publish_last(&self.state);
+        let complaints = self.outputs.finish_writers();
         // a signal may be of a script or of the system, which wait for our end; who pressed a
         // key still reads
         let stays = match self.ended {
-            Some(Outcome::Interrupted { .. }) if self.ended_by == Some(Asked::Signal) => {
-                Duration::ZERO
-            }
-            Some(Outcome::Left) => Duration::ZERO,
-            _ => LAST_SCREEN,
+            Some(Outcome::Interrupted { .. }) => self.ended_by != Some(Asked::Signal),
+            Some(Outcome::Left) => false,
+            _ => true,
         };
-        let until = Instant::now() + stays;
-        while (self.outputs.screen_is_up() || self.control.viewers() > 0) && Instant::now() < until
-        {
-            self.watchdog.beat();
-            tokio::select! {
-                _ = inbox.signals.next() => break,
-                Some(request) = inbox.commands.recv() => self.after_end(request, &snapshot),
-                Some(heard) = inbox.control.requests.recv() => {
-                    self.after_end(heard.request, &snapshot);
-                }
-                Some(saved) = inbox.saved.recv() => drop(self.show_saved(saved)),
-                () = tokio::time::sleep(TICK) => {}
-            }
-        }
-        let shown_on_screen = self.outputs.had_screen();
-        for complaint in self.outputs.finish() {
+        let code = snapshot.outcome.as_ref().map_or(70, |(_, code, _)| *code);
+        let folder = self.dir.path().to_owned();
+        let outcome = (snapshot.outcome.clone(), snapshot.result.clone());
+        // the rest of the run ends here: readings of the card, the agent, what is remembered
+        let last = LastScreen::of(self, snapshot);
+        let shown_on_screen = last.show(inbox, stays).await;
+        for complaint in complaints {
             complain(&complaint);
         }
-        self.control.finish();
-        let code = snapshot.outcome.as_ref().map_or(70, |(_, code, _)| *code);
         if shown_on_screen {
-            last_words(
-                snapshot.outcome.as_ref(),
-                snapshot.result.as_ref(),
-                self.dir.path(),
-            );
+            last_words(outcome.0.as_ref(), outcome.1.as_ref(), &folder);
         }
         Ok(code)
     }

@@ -3,6 +3,7 @@
 use clap::Parser;
 
 use crate::cli::args::{Args, RunArgs, Subcommand};
+use crate::model::os_text;
 
 /// The arguments of `run` that a line means: a command, or options of `run`, `--` and
 /// a command. An error in words keeps to one line.
@@ -36,7 +37,8 @@ pub(super) fn run_args(line: &str, profile: Option<&str>, ascii: bool) -> Result
         all.push("--".to_owned());
     }
     all.extend(words);
-    match Args::try_parse_from(&all) {
+    // a line of the history holds words as a record does
+    match Args::try_parse_from(all.iter().map(|word| os_text::to_os(word))) {
         Ok(Args {
             command: Some(Subcommand::Run(run)),
             ..
@@ -59,6 +61,9 @@ fn one_line(e: &clap::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -119,9 +124,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_survived(line in ".{0,60}", words in prop::collection::vec("[^\0]{1,9}", 1..5)) {
+        fn any_line_is_survived(line in ".{0,60}") {
             let _ = run_args(&line, Some("p"), true);
-            // what history offers is read back as it was run
+        }
+
+        /// Whatever bytes the words were.
+        #[test]
+        fn what_history_offers_is_read_back_as_it_was_run(
+            words in prop::collection::vec(prop_oneof![
+                "[^\0]{1,9}".prop_map(OsString::from),
+                prop::collection::vec(1_u8.., 1..9).prop_map(OsString::from_vec),
+            ], 1..5)
+        ) {
+            let words: Vec<String> = words.iter().map(|word| os_text::from_os(word)).collect();
             let joined = shell_words::join(&words);
             if !words[0].starts_with('-') {
                 prop_assert_eq!(command(&joined), words);

@@ -495,3 +495,111 @@ fn a_bundle_of_endless_members_is_refused() {
     let why = open(&bomb).unwrap_err().to_string();
     assert!(why.contains("unpacks to more than"), "{why}");
 }
+
+/// Whole kinds, each of several inputs that no pattern was written for; `planted` must go.
+const SECOND_NET: &[(&str, &[&str])] = &[
+    (
+        "cookies",
+        &[
+            "<SimpleCookie: fp_user='planted; x' theme='dark'>",
+            "jar now <RequestsCookieJar[<Cookie a=b for hub/>, <Cookie c=planted for hub/>]>",
+            "LWPCookieJar: [Cookie(version=0, name=\"k\", value=\"planted\", port=None)]",
+            "response.cookies: {'k': 'planted'}",
+            "sent headers=[('cookie', 'k=planted'), ('x', 'y')]",
+            "{'domain': 'hub', 'httpOnly': True, 'name': 'k', 'value': 'planted'}",
+            "wget --header 'Cookie: k=planted'",
+        ],
+    ),
+    (
+        "passwords in other languages",
+        &[
+            "WLAN-Passwort f\u{fc}r Gast: planted",
+            "Mot de passe de l'utilisateur : planted",
+            "La contrase\u{f1}a es \u{ab}planted\u{bb}",
+            "\u{41f}\u{430}\u{440}\u{43e}\u{43b}\u{44c} \u{434}\u{43b}\u{44f} root: planted",
+            "\u{8bf7}\u{8f93}\u{5165}\u{5bc6}\u{7801}\u{ff1a}planted",
+            "L\u{f6}senordet \u{e4}r planted",
+            "Has\u{142}o u\u{17c}ytkownika: planted",
+        ],
+    ),
+    (
+        "prompts of several lines",
+        &[
+            "prompt: a heron of glass,\n plantedmarlene beside it",
+            "Prompt:\nplantedheron bathes in milk",
+            "  \"positive_prompt\": [\n \"a heron\",\n \"planted in milk\"\n ]",
+            "prompt = '''\na heron\nplanted in milk'''",
+            "gen.py --prompt a heron \\\n  planted in milk",
+        ],
+    ),
+    (
+        "words that ask",
+        &[
+            "Password for jane: \nplanted1",
+            "Passphrase:\nplanted-1",
+            "Kennwort:\n  planted.1",
+            "Enter password:\nPlanted",
+            "API key:\nplanted9",
+        ],
+    ),
+    (
+        "secrets of programs",
+        &[
+            "db: postgresql://jane:planted@db.example.org/x",
+            "smtp login('jane', password='planted')",
+            "os.environ['HF_TOKEN'] = 'planted-value'",
+            "export CIVITAI_API_KEY=planted_value",
+            "{\"client_secret\": \"planted\"}",
+            "sshpass -p 'planted1' ssh jane@hub",
+            "mysql -u root -pplanted1 films",
+            "aws_secret_access_key = planted/value",
+            "X-Api-Key: planted-value",
+            "Authorization: Token planted",
+            "?access_token=planted&x=1",
+            "redis://:planted@cache:6379/0",
+            "htpasswd: jane:$apr1$planted$planted",
+            "jane:$6$planted$plantedplanted:19000:0:99999:7:::",
+            "otpauth://totp/hub:jane?secret=PLANTED&issuer=hub",
+            "WIFI:S:home;T:WPA;P:planted1;;",
+            "Enter passphrase for key: planted1",
+            "ANSIBLE_VAULT_PASSWORD: planted",
+            "token: planted-token-value",
+            "secret: planted",
+        ],
+    ),
+];
+
+#[test]
+fn with_text_the_second_net_takes_whole_kinds() {
+    let mut left = Vec::new();
+    for (kind, texts) in SECOND_NET {
+        for text in *texts {
+            let tmp = tempfile::tempdir().unwrap();
+            let run = tmp.path().join("run");
+            fs::create_dir_all(&run).unwrap();
+            let started = serde_json::to_value(&one_of_each()[0]).unwrap();
+            let mut record = json!({"seq": 1, "at": 0, "event": started}).to_string() + "\n";
+            let lines = text.lines().chain(["Sampling 3/25 stays"]);
+            for (line, seq) in lines.zip(2..) {
+                let event = json!({"kind": "line", "attempt": 1, "stream": "stdout", "text": line});
+                record += &(json!({"seq": seq, "at": seq, "event": event}).to_string() + "\n");
+            }
+            fs::write(run.join("events.jsonl"), record).unwrap();
+            let out = tmp.path().join("bundle.tgz");
+            let wanted = Wanted {
+                out: &out,
+                replace: false,
+                text: FreeText::Searched,
+            };
+            export(&run, "x", &Own::default(), wanted).unwrap();
+            let events = &members(&out)["framepack-tui-run/events.jsonl"];
+            assert!(events.contains("Sampling 3/25 stays"), "{text}: {events}");
+            let lower = events.to_lowercase();
+            if let Some(at) = lower.find("planted") {
+                let around = &lower[lower.floor_char_boundary(at.saturating_sub(60))..at + 12];
+                left.push(format!("{kind}: {text}: {around}"));
+            }
+        }
+    }
+    assert!(left.is_empty(), "{left:#?}");
+}

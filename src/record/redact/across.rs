@@ -1,13 +1,26 @@
 //! Secrets and prompts that stand on several lines, each of which says nothing by itself: the
-//! body of a key, an entry of `.netrc`, a prompt that was wrapped.
+//! body of a key, an entry of `.netrc`, a dict of cookies, a password below the word for it,
+//! a prompt that was wrapped.
 
-use super::{Kind, patterns, prose};
+use std::sync::LazyLock;
 
-/// Lines of one key or prompt, at most.
+use regex::Regex;
+
+use super::continued::Continued;
+use super::issued::classes;
+use super::{Kind, languages};
+
+/// Lines of one key or dict of cookies, at most.
 const KEY: usize = 400;
-const PROMPT: usize = 40;
-/// Columns from which on a line may have been wrapped.
-const WIDE: usize = 60;
+const COOKIES: usize = 60;
+
+/// The last line of a dict or list of cookies that goes on.
+static COOKIES_OPEN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"(?i)cookie[a-z0-9_]*["']?[^"']{0,24}[\[{(:=]\s*$"#).ok());
+
+/// The value of a line of such a dict.
+static QUOTED_LAST: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"(?:"(?P<q>[^"]{4,})"|'(?P<d>[^']{4,})')[\])},;]*\s*$"#).ok());
 
 /// What the lines before say of the next one. One for each stream of lines.
 #[derive(Debug, Default)]
@@ -16,17 +29,11 @@ pub(super) struct Across {
     key: usize,
     /// An entry of `.netrc` is open.
     netrc: bool,
-    prompt: Option<Prompt>,
-}
-
-/// A prompt that may go on in the next line.
-#[derive(Debug, Clone, Copy)]
-struct Prompt {
-    /// What ends it: a quote, or a line that is not full.
-    until: Option<char>,
-    /// It goes on only within quotes of its own, as Python prints a long text.
-    quoted: bool,
-    left: usize,
+    /// Lines of a dict of cookies that may still come.
+    cookies: usize,
+    /// The line before ended with the word for a password.
+    asked: bool,
+    prompt: Continued,
 }
 
 impl Across {
@@ -34,7 +41,9 @@ impl Across {
     pub(super) fn next<'a>(&mut self, line: &'a str) -> Vec<(Kind, &'a str)> {
         let mut found: Vec<_> = self.key_line(line).into_iter().collect();
         found.extend(self.netrc_line(line));
-        found.extend(self.prompt_line(line));
+        found.extend(self.cookie_line(line));
+        found.extend(self.answer(line));
+        found.extend(self.prompt.next(line).map(|part| (Kind::Prompt, part)));
         found
     }
 
@@ -77,73 +86,28 @@ impl Across {
             .collect()
     }
 
-    fn prompt_line<'a>(&mut self, line: &'a str) -> Option<(Kind, &'a str)> {
-        let open = patterns::prompts(line)
-            .into_iter()
-            .max_by_key(|part| part.end);
-        if let Some(part) = open {
-            self.prompt = begun(line, part.start, part.end);
+    fn cookie_line<'a>(&mut self, line: &'a str) -> Option<(Kind, &'a str)> {
+        if COOKIES_OPEN.as_ref().is_some_and(|r| r.is_match(line)) {
+            self.cookies = COOKIES;
             return None;
         }
-        let prompt = self.prompt.take()?;
-        let text = line.trim();
-        let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
-        if text.is_empty() || prompt.left == 0 || prompt.quoted && quote.is_none() {
+        self.cookies = self.cookies.checked_sub(1)?;
+        let found = QUOTED_LAST.as_ref()?.captures(line);
+        // what has no value ends it
+        let Some(found) = found else {
+            self.cookies = 0;
             return None;
-        }
-        let left = prompt.left - 1;
-        if let Some(until) = prompt.until {
-            let end = text.find(until);
-            if end.is_none() || prompt.quoted {
-                let more = !prompt.quoted || !text.ends_with([',', '}', ')', ']']);
-                self.prompt = more.then_some(Prompt { left, ..prompt });
-            }
-            let part = if prompt.quoted {
-                text
-            } else {
-                &text[..end.unwrap_or(text.len())]
-            };
-            return Some((Kind::Prompt, part));
-        }
-        if !prose::is_prose(text) && text.split_whitespace().count() > 3 {
-            return None;
-        }
-        if line.chars().count() >= WIDE {
-            self.prompt = Some(Prompt { left, ..prompt });
-        }
-        Some((Kind::Prompt, text))
+        };
+        let part = found.name("q").or_else(|| found.name("d"))?;
+        Some((Kind::Token, part.as_str()))
     }
-}
 
-/// How a prompt goes on that stands at `from..to` of a line.
-fn begun(line: &str, from: usize, to: usize) -> Option<Prompt> {
-    let left = PROMPT;
-    let rest = line[to..].trim();
-    if !rest.trim_matches(['"', '\'']).is_empty() {
-        return None;
-    }
-    let before = line[..from].chars().next_back();
-    let first = line[from..].chars().next();
-    let quote = [before, first]
-        .into_iter()
-        .flatten()
-        .find(|c| matches!(c, '"' | '\''));
-    match quote {
-        Some(quote) => {
-            let body = line[from..to].trim_start_matches(quote);
-            let closed = body.contains(quote) || rest.contains(quote);
-            Some(Prompt {
-                until: Some(quote),
-                quoted: closed,
-                left,
-            })
-        }
-        None if line.chars().count() >= WIDE => Some(Prompt {
-            until: None,
-            quoted: false,
-            left,
-        }),
-        None => None,
+    /// A single word below `Password:` that no program would say there.
+    fn answer<'a>(&mut self, line: &'a str) -> Option<(Kind, &'a str)> {
+        let asked = std::mem::replace(&mut self.asked, languages::asks(line));
+        let word = line.trim().trim_matches(['"', '\'', ',']);
+        let is_one = asked && !word.contains(char::is_whitespace) && classes(word) >= 2;
+        is_one.then_some((Kind::Token, word))
     }
 }
 
@@ -192,28 +156,32 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapped_prompt_goes_on() {
+    fn a_dict_of_cookies_is_its_values() {
         assert_eq!(
             of(&[
-                "prompt: \"a heron that",
-                "bathes in milk\", seed 3",
-                "step 1"
+                "cookies = {",
+                "  'a': 'pl4nted',",
+                "  'b': \"second\"",
+                "}",
+                "'c': 'third'"
             ]),
-            ["bathes in milk"]
+            ["pl4nted", "second"]
         );
         assert_eq!(
-            of(&[
-                "{'prompt': 'a heron that '",
-                "           'bathes in '",
-                "           'milk',",
-                " 'seed': 3}"
-            ]),
-            ["'bathes in '", "'milk',"]
+            of(&["\"cookies\": [", "('a', 'pl4nted'),", "]"]),
+            ["pl4nted"]
         );
-        let wide = "Prompt: a heron with golden feathers stands in the light of the evening and";
+        assert!(COOKIES_OPEN.is_some() && QUOTED_LAST.is_some());
+    }
+
+    #[test]
+    fn a_word_below_the_word_for_a_password_is_one() {
+        assert_eq!(of(&["Passwort:", "pl4nted"]), ["pl4nted"]);
         assert_eq!(
-            of(&[wide, "looks at the river", "step 1 of 25, 3.2 s"]),
-            ["looks at the river"]
+            of(&["\u{5bc6}\u{7801}\u{ff1a}", "  Pl4nted!"]),
+            ["Pl4nted!"]
         );
+        assert_eq!(of(&["Password:", "Loading shards"]), Vec::<&str>::new());
+        assert_eq!(of(&["Password:", "", "pl4nted"]), Vec::<&str>::new());
     }
 }

@@ -48,6 +48,30 @@ pub(super) fn patterns() -> Vec<Pattern> {
             r"(?i)\b(?:wandb|hf|huggingface-cli|ngrok|civitai)\s+(?:auth\s+|config\s+)?(?:login|authtoken|add-authtoken)\s+(?:--[a-z-]+\s+)*(?P<s>[A-Za-z0-9_-]{12,})",
             is_value,
         ),
+        // os.environ['HF_TOKEN'] = 'x', setenv("HF_TOKEN", "x"), ('password', 'x')
+        token(
+            r#"(?i)["'][a-z0-9_.-]*(?:api[_-]?key|access[_-]?key|private[_-]?key|[a-z0-9][_-](?:key|token)|secret|passw(?:or)?d|passphrase|credentials?)[a-z0-9_]*["']\s*(?:\]\s*=|,)\s*b?(?:"(?P<q>[^"\r\n]{3,})"|'(?P<d>[^'\r\n]{3,})')"#,
+            is_value,
+        ),
+        token(
+            r#"(?i)\btoken["']?\s*:\s*["']?(?P<s>[^\s"',;&}<]{8,})"#,
+            |s| is_value(s) && (classes(s) >= 2 || s.len() >= 12),
+        ),
+        // programs whose option for a password is one letter
+        token(
+            r#"\b(?:sshpass|mysql(?:dump|admin)?|mariadb|7z[a-z]?|zip|unzip|rar|unrar|redis-cli|mongosh?|ldapsearch)\b[^\r\n|;]*?\s-[pPaw]\s*["']?(?P<s>[^\s"'-][^\s"']{2,})"#,
+            is_value,
+        ),
+        token(r"\bpass:(?P<s>[^\s/][^\s]{3,})", is_value),
+        // what a password became, and one in a code for guests
+        token(
+            r#"\$(?:1|2[abxy]?|5|6|7|y|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*|scrypt)\$[^\s:"']{8,}"#,
+            |_| true,
+        ),
+        token(
+            r"(?i)\bWIFI:[^\r\n]*?\bP:(?P<s>(?:\\.|[^;\\\r\n])+)",
+            |_| true,
+        ),
         // whose account it is
         user(
             r#"(?i)\b(?:logged|signed) in (?:to \S{1,40} )?as\b:?\s*["'`]?(?P<s>[A-Za-z0-9][A-Za-z0-9_.-]*)"#,
@@ -70,9 +94,10 @@ pub(super) fn patterns() -> Vec<Pattern> {
     ]
 }
 
-/// Options that take `user:password`.
+/// Options that take `user:password`, and those that take cookies.
 pub(super) fn is_login(option: &str, value: &str) -> bool {
     ["-u", "-U", "--user", "--proxy-user"].contains(&option) && is_pair(value)
+        || (option == "-b" || option.starts_with("--cookie")) && value.contains('=')
 }
 
 fn is_pair(text: &str) -> bool {
@@ -160,6 +185,13 @@ mod tests {
                 "wandb login 0123456789abcdef0123456789abcdef01234567",
                 "0123456789abcdef0123456789abcdef01234567",
             ),
+            ("os.environ['HF_TOKEN'] = 'pl4nted'", "pl4nted"),
+            ("setenv(\"DB_PASSWORD\", \"pl4nted\")", "pl4nted"),
+            ("mysqldump -u root -ppl4nted films", "pl4nted"),
+            ("openssl enc -pass pass:pl4nted", "pl4nted"),
+            ("x:$6$salt$pl4ntedpl4nted:19000", "$6$salt$pl4ntedpl4nted"),
+            ("WIFI:S:home;T:WPA;P:pl4nted;;", "pl4nted"),
+            ("token: pl4nted-1", "pl4nted-1"),
             ("Logged in as jane_doe", "jane_doe"),
             (
                 "wandb: Currently logged in as: jane_doe (team-doe).",
@@ -193,6 +225,8 @@ mod tests {
             "pass 2/3, pass: forward, pass = 12",
             "PWD=/data/app pwd: /data",
             "password: required",
+            "token: transformer",
+            "zip -r out.zip films; mysql -P 3306",
             "token merging 0.5 tokens: 4096 at 0x7f3c12a40000",
             "user: 12.5s system: 3.1s",
             "Logged in as root",

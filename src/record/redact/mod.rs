@@ -8,10 +8,13 @@
 //! text has the same placeholder everywhere.
 
 mod across;
+mod continued;
+mod cookies;
 mod cut;
 mod encoded;
 mod given;
 mod issued;
+mod languages;
 mod mask;
 mod own;
 mod patterns;

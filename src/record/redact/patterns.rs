@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::{Regex, RegexSet};
 
-use super::{Kind, given, issued};
+use super::{Kind, cookies, given, issued, languages};
 
 /// A pattern: the group `s`, or `q` within quotes, or all of it where it has none, is private.
 pub(super) struct Pattern {
@@ -16,7 +16,7 @@ pub(super) struct Pattern {
     pub(super) holds: fn(&str) -> bool,
 }
 
-const fn pattern(kind: Kind, regex: &'static str) -> Pattern {
+pub(super) const fn pattern(kind: Kind, regex: &'static str) -> Pattern {
     Pattern {
         kind,
         regex,
@@ -59,17 +59,6 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             r#"(?i)\b(?:passw(?:or)?d|passphrase|pwd|secret|token|api[ _-]?key|access[ _-]?key|credentials?|pin)\b[^"'`\r\n]{0,24}(?:"(?P<q>[^"\r\n]{4,})"|'(?P<d>[^'\r\n]{4,})'|`(?P<s>[^`\r\n]{4,})`)"#,
             is_value,
         ),
-        // cookies as Python prints them
-        pattern(Kind::Token, r"(?i)<cookie\s+[^=\s]+=(?P<s>[^\s>]+)"),
-        pattern(
-            Kind::Token,
-            r#"(?i)\bcookies?(?:jar)?["']?\s*[=:(]+\s*(?:<[a-z]*\[)?\{(?P<s>[^}\r\n]{3,})"#,
-        ),
-        checked(
-            Kind::Token,
-            r#"(?i)["'](?:[a-z_-]*session(?:[_-]?id)?|sid|csrf[a-z_-]*|xsrf[a-z_-]*|jwt|auth[a-z_-]*|remember[a-z_-]*)["']\s*[:,=]\s*["'](?P<s>[^"'\r\n]{4,})["']"#,
-            is_value,
-        ),
         // digits that nobody would think of; digests that are named as such stay
         checked(
             Kind::Data,
@@ -94,7 +83,6 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             Kind::Token,
             r#"(?i)[?&](?:[a-z0-9_.-]*(?:token|key|sig|signature|auth|secret|pass|password|credential|code|session)[a-z0-9_-]*)=(?P<s>[^&\s"'#<>]+)"#,
         ),
-        pattern(Kind::Token, r"(?i)\b(?:set-)?cookie\s*:\s*(?P<s>[^\r\n]+)"),
         pattern(
             Kind::Token,
             r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*-----|\z)",
@@ -104,6 +92,14 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             r"(?i)\b[a-z0-9._%+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}\b",
         ),
         pattern(Kind::Mac, r"\b[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}\b"),
+        pattern(
+            Kind::Mac,
+            r"\b[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\b",
+        ),
+        pattern(
+            Kind::Mac,
+            r#"(?i)\b(?:mac|hwaddr|ether|bssid|mac[ _-]?addr(?:ess)?)\b["']?[\s:=]*["']?(?P<s>[0-9a-f]{12})\b"#,
+        ),
         pattern(
             Kind::Id,
             r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b",
@@ -117,11 +113,13 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         checked(Kind::Ip, r"\b(?:\d{1,3}\.){3}\d{1,3}\b", is_foreign_v4),
         checked(
             Kind::Ip,
-            r"(?:^|[^0-9A-Za-z:.])(?P<s>[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){3,7})",
+            r"(?:^|[^0-9A-Za-z:.])(?P<s>[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7})",
             is_foreign_v6,
         ),
     ];
     all.extend(given::patterns());
+    all.extend(cookies::patterns());
+    all.extend(languages::patterns());
     all
 });
 
@@ -242,8 +240,10 @@ fn is_foreign_v4(text: &str) -> bool {
 }
 
 fn is_foreign_v6(text: &str) -> bool {
-    let groups = text.split(':').filter(|g| !g.is_empty()).count();
-    groups >= 3
+    let groups = || text.split(':').filter(|g| !g.is_empty());
+    // `fe80::1` is an address; `a::b` and `12::3` are names and times
+    let wide = |g: &str| g.len() == 4 && g.bytes().any(|b| b.is_ascii_digit());
+    (groups().count() >= 3 || text.contains("::") && groups().next().is_some_and(wide))
         && text
             .parse::<Ipv6Addr>()
             .is_ok_and(|ip| !ip.is_loopback() && !ip.is_unspecified())
@@ -286,17 +286,6 @@ pub(super) fn accounts(text: &str) -> Vec<Range<usize>> {
         private(regex, text, |part| found.push(part));
     }
     found
-}
-
-/// Homes in `text`: the whole path of each, and the name in it.
-pub(super) fn homes(text: &str) -> Vec<(Range<usize>, Range<usize>)> {
-    let Some(regex) = &*HOMES else {
-        return Vec::new();
-    };
-    regex
-        .captures_iter(text)
-        .filter_map(|c| Some((c.get(0)?.range(), c.name("s")?.range())))
-        .collect()
 }
 
 /// Prompts in `text`.
@@ -345,7 +334,7 @@ mod tests {
             ("password: 'p&q, r;s'", "p&q, r;s"),
             ("the token is 'pl4nted'", "pl4nted"),
             ("<Cookie sid=pl4nted for hub/>", "pl4nted"),
-            ("cookies={'a': 'pl4nted'}", "'a': 'pl4nted'"),
+            ("cookies={'a': 'pl4nted'}", "{'a': 'pl4nted'}"),
             ("{'sessionid': 'pl4nted'}", "pl4nted"),
             (
                 "got 9f86D081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c",

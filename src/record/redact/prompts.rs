@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use super::cut;
+use super::{cut, vocabulary};
 
 /// Words in a row by which a prompt is known.
 const GRAM: usize = 3;
@@ -87,10 +87,10 @@ impl Prompts {
     }
 
     /// Keeps each line of a prompt of several: a console prints them one by one. A single
-    /// word may be a word of any text.
+    /// word may be one of ours.
     pub(super) fn learn_lines(&mut self, text: &str) {
         for line in text.lines().filter(|line| line.len() < text.len()) {
-            if words(line).len() > 1 {
+            if words(line).len() > 1 || !vocabulary::is_known(line) {
                 self.learn(line);
             }
         }

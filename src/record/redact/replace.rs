@@ -17,6 +17,8 @@ const CACHED: usize = 16_384;
 const CACHED_BYTES: usize = 64;
 /// Escapes within escapes.
 const LEVELS: usize = 4;
+/// Encodings within encodings: base64 of a URL with base64 in it.
+const DEPTH: usize = 2;
 /// How often a text is looked at again once something was taken out of it: what stood
 /// behind that may be known now by what stands before it.
 const PASSES: usize = 4;
@@ -62,7 +64,7 @@ impl Redactor {
     }
 
     fn pass(&mut self, text: &str) -> Option<(String, Vec<Kind>)> {
-        let hits = self.all_hits(text);
+        let hits = self.all_hits(text, DEPTH);
         if hits.is_empty() {
             return None;
         }
@@ -81,13 +83,14 @@ impl Redactor {
         Some((out, kinds))
     }
 
-    /// Private parts of a text, and of what its escapes mean.
-    fn all_hits(&self, text: &str) -> Vec<Hit> {
-        let mut hits = self.hits(text);
+    /// Private parts of a text, and of what its escapes mean. `depth`: encodings within
+    /// encodings that are looked into.
+    fn all_hits(&self, text: &str, depth: usize) -> Vec<Hit> {
+        let mut hits = self.hits(text, depth);
         let mut view = unescaped(text);
         for _ in 0..LEVELS {
             let Some(inner) = &view else { break };
-            let further = self.hits(&inner.text);
+            let further = self.hits(&inner.text, depth);
             hits.extend(further.into_iter().map(|mut hit| {
                 hit.part = inner.source(&hit.part);
                 hit
@@ -129,7 +132,7 @@ impl Redactor {
     }
 
     /// Private parts of a text without escapes.
-    fn hits(&self, text: &str) -> Vec<Hit> {
+    fn hits(&self, text: &str, depth: usize) -> Vec<Hit> {
         let mut hits = self.known_in(text, true);
         hits.extend(self.scraps(text));
         let mut add = |part: Range<usize>, kind| {
@@ -158,8 +161,14 @@ impl Redactor {
         for part in self.phrases.find(text) {
             add(part, Kind::Token);
         }
-        for part in encoded::find(text, &|decoded| self.is_private(decoded)) {
-            add(part, Kind::Data);
+        if let Some(depth) = depth.checked_sub(1) {
+            let private = encoded::Private {
+                known: &|decoded| self.is_known_in(decoded),
+                replaced: &|decoded| !self.all_hits(decoded, depth).is_empty(),
+            };
+            for part in encoded::find(text, &private) {
+                add(part, Kind::Data);
+            }
         }
         hits
     }
@@ -200,20 +209,14 @@ impl Redactor {
         found.collect()
     }
 
-    /// Whether a decoded text holds anything private. Names must be long enough not to
-    /// come about by chance.
-    fn is_private(&self, decoded: &str) -> bool {
+    /// Whether a decoded text, which may be anything, holds a known one. Names must be long
+    /// enough not to come about by chance.
+    fn is_known_in(&self, decoded: &str) -> bool {
         let inner = unescaped(decoded);
         let texts = [Some(decoded), inner.as_ref().map(|v| v.text.as_str())];
         texts.into_iter().flatten().any(|text| {
             let known = self.known_in(text, false);
-            known.iter().any(|h| h.text.len() >= 4)
-                || !self.with_prompt && !self.prompts.find(text).is_empty()
-                || !self.phrases.find(text).is_empty()
-                || patterns::find(text)
-                    .iter()
-                    .any(|(_, k)| matches!(k, Kind::Token | Kind::Email))
-                || !patterns::homes(text).is_empty()
+            known.iter().any(|h| h.text.len() >= 4) || !self.phrases.find(text).is_empty()
         })
     }
 

@@ -87,6 +87,54 @@ fn a_secret_is_found_in_every_form() {
     }
 }
 
+/// What is replaced as it stands is replaced in every encoding.
+#[test]
+fn what_names_a_person_or_a_machine_is_found_in_encodings() {
+    let mut r = redactor(false, &["gen.py --prompt 'a lonely woman bathing in milk'"]);
+    for plain in [
+        "10.1.2.3",
+        "192.168.178.20:7860",
+        "2001:db8:1:2::5",
+        "fe80::1c2d",
+        "00:1a:2b:3c:4d:5e",
+        "/home/bob/films/out.mp4",
+        "/home/marlene",
+        "C:\\Users\\Bob\\Pictures",
+        "/media/bobby/disk/m.safetensors",
+        "by marlene today",
+        "on tuxbox now",
+        "jo.doe@mail.example.org",
+        "password: hunter22",
+        "a lonely woman",
+        "8d2f4c1a-0000-1111-2222-123456789abc",
+    ] {
+        assert_ne!(r.text(plain), plain, "as it stands");
+        let utf16: Vec<u8> = plain.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let hex = |between: &str| {
+            let each: Vec<String> = plain.bytes().map(|b| format!("{b:02x}")).collect();
+            each.join(between)
+        };
+        let codes: Vec<String> = plain.bytes().map(|b| b.to_string()).collect();
+        let once = BASE64_STANDARD.encode(plain);
+        for text in [
+            once.clone(),
+            BASE64_STANDARD.encode(format!("x={plain}; y")),
+            format!("id-{}", once.trim_end_matches('=')),
+            BASE64_STANDARD.encode(&once),
+            BASE64_STANDARD.encode(utf16),
+            hex(""),
+            hex(" "),
+            format!("0x{}", hex("")),
+            format!("%{}", hex("%")),
+            format!("\\x{}", hex("\\x")),
+            format!("[{}]", codes.join(", ")),
+        ] {
+            let redacted = r.text(&format!("got {text} there"));
+            assert!(!redacted.contains(&text), "{plain}: {redacted}");
+        }
+    }
+}
+
 #[test]
 fn prompts_go_unless_they_are_asked_for() {
     let argv = json!({"argv": ["python", "gen.py", "--prompt", "A crimson fox over Lisbon", "--seed", "7"]});
@@ -267,6 +315,8 @@ fn what_a_reader_of_a_report_needs_stays() {
         "run 20261128-134618-7f3c, RX 7900 XTX (gfx1100), 24560 MiB",
         "tensor [1, 16, 21, 64, 64] bfloat16; key=0, step 3/25",
         "Loading checkpoint shards... Sampling...",
+        "shape [1, 16, 21, 64, 64, 64, 64, 64, 64]",
+        "/usr/lib/python3.12/dist-packages/torch/nn/modules/conv.py:720 in forward",
     ] {
         assert_eq!(r.text(text), text);
     }

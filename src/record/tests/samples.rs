@@ -658,7 +658,7 @@ fn machine_events() -> Vec<Event> {
 }
 
 /// Every kind, and every shape of those that have several.
-pub(in crate::record) fn one_of_each() -> Vec<Event> {
+pub(crate) fn one_of_each() -> Vec<Event> {
     use Command::{
         Evidence, FalseAlarm, Hold, Kill, Release, ScreenAttached, Stop, TerminalLost, Terminate,
         Wait,

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::event::{Level, SCHEMA};
 use crate::model::{Command, Event, Mono, RungId, Seen, Setting, VerdictId};
+use crate::record::tests::samples;
 
 /// Longer than a machine stalls.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -334,4 +335,48 @@ proptest! {
             prop_assert!(messages.bytes.len() <= LONGEST);
         }
     }
+
+    /// The body of the fuzz target `control`: bytes that nearly are messages, of both directions.
+    /// What can be read comes back from its line.
+    #[test]
+    fn what_is_read_of_damaged_messages_comes_back(
+        (nth, at, with) in (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<Vec<u8>>()),
+        cut in 0_usize..4,
+    ) {
+        let events = samples::one_of_each().into_iter().zip(1..);
+        let events = events.map(|(event, seq)| ToViewer::Event(Box::new(Envelope {
+            seq,
+            at: Mono(seq),
+            from: None,
+            event,
+        })));
+        let mut lines: Vec<Vec<u8>> = events.map(|message| encode(&message).unwrap()).collect();
+        lines.push(encode(&ToSupervisor::Request(request(Command::Kill))).unwrap());
+        let mut bytes = lines[nth.index(lines.len())].clone();
+        let from = at.index(bytes.len());
+        bytes.splice(from..(from + cut).min(bytes.len()), with.into_iter().take(cut));
+        comes_back::<ToSupervisor>(&bytes)?;
+        comes_back::<ToViewer>(&bytes)?;
+    }
+}
+
+fn comes_back<T>(bytes: &[u8]) -> Result<(), TestCaseError>
+where
+    T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug,
+{
+    let mut messages = Messages::new(LONGEST_REQUEST);
+    for piece in bytes.chunks(37) {
+        messages.push(piece);
+        loop {
+            let message: T = match messages.take() {
+                Ok(Some(message)) => message,
+                Ok(None) => break,
+                Err(_) => return Ok(()),
+            };
+            let mut again = Messages::new(usize::MAX);
+            again.push(&encode(&message).unwrap());
+            prop_assert_eq!(again.take::<T>().unwrap(), Some(message));
+        }
+    }
+    Ok(())
 }

@@ -27,8 +27,8 @@ use super::view::{self, ViewOptions};
 pub struct TuiOptions {
     /// Symbols and colours.
     pub theme: Theme,
-    /// Leave when the run has ended, instead of showing the last words until a
-    /// key is pressed.
+    /// Leave when the run has ended, instead of showing the last words until `q` or
+    /// Ctrl-C leaves them.
     pub leave_at_end: bool,
     /// The run belongs to another process: leaving the view asks nothing, and Ctrl-C
     /// leaves it as well.

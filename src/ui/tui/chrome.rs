@@ -215,7 +215,7 @@ fn entry(b: &Binding, s: &Snapshot, o: &ViewOptions, head: &str, columns: usize)
     let head = text::pad(head, head_columns(columns), theme.ellipsis());
     let row = Parts::new(theme).symbol(0, Tone::Strong, head);
     let row = match keymap::enabled(b.action, Some(s), &o.choices) {
-        Ok(()) => row.put(0, Tone::Plain, keymap::help_of(b, &o.choices)),
+        Ok(()) => row.put(0, Tone::Plain, keymap::help_of(b, Some(s), &o.choices)),
         Err(why) => row.put(0, Tone::Dim, format!("{} (not now: {why})", b.name)),
     };
     row.line(columns)

@@ -392,9 +392,15 @@ pub(super) fn name(
 }
 
 /// What a binding does as things stand.
-pub(super) fn help_of(binding: &Binding, choices: &Choices) -> &'static str {
+pub(super) fn help_of(
+    binding: &Binding,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> &'static str {
     let diagnoses = choices.screen == Screen::Diagnose;
+    let over = snapshot.is_some_and(|s| s.outcome.is_some());
     match binding.action {
+        Action::Quit | Action::Interrupt if over => "leave this screen; the run is over",
         Action::Quit | Action::Interrupt if choices.watches => "leave; the process is not touched",
         Action::Stop if choices.watches => "stop the process gracefully; asks first",
         Action::Quit | Action::Interrupt if choices.follows => "leave the view; the run goes on",

@@ -228,6 +228,25 @@ fn what_cannot_be_done_from_a_view_says_so() {
     assert_eq!(leaves(&choices), ["quit", "stop"]);
 }
 
+/// Nothing goes on behind the last screen, whoever supervised the run.
+#[test]
+fn what_leaves_the_last_screen_says_that_the_run_is_over() {
+    let ended = testing::finished();
+    for (follows, watches) in [(false, false), (true, false), (false, true)] {
+        let choices = Choices {
+            follows,
+            watches,
+            ..Choices::default()
+        };
+        let all = of(Screen::Dashboard, Overlay::None);
+        let ends = all.filter(|b| matches!(b.action, Action::Quit | Action::Interrupt));
+        for binding in ends {
+            let help = help_of(binding, Some(&ended), &choices);
+            assert_eq!(help, "leave this screen; the run is over");
+        }
+    }
+}
+
 #[test]
 fn enter_destroys_nothing() {
     let enter = BINDINGS.iter().filter(|b| b.keys.contains(&Key::Enter));
