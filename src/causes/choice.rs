@@ -242,7 +242,7 @@ fn advises(instruction: &str, argument: &str) -> bool {
 fn names_value(instruction: &str, argument: &str) -> bool {
     instruction.match_indices(argument).any(|(at, found)| {
         let after = instruction.get(at + found.len()..).unwrap_or_default();
-        after.starts_with(|c: char| c == '=' || c == ' ')
+        after.starts_with(['=', ' '])
             && after
                 .get(1..)
                 .is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()))
