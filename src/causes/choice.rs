@@ -6,6 +6,7 @@ use super::catalogue::{Places, catalogue};
 use super::entry::{Cause, Needs, Strength, Variant, pattern};
 use super::evidence::{Evidence, Shown};
 use super::facts::{Facts, Known};
+use super::programs;
 use super::template::{self, fill};
 use crate::model::{ActionId, Cite, VerdictId};
 
@@ -169,8 +170,20 @@ fn in_words(cause: &Cause, matched: &Matched<'_>, facts: &Facts) -> Option<Expla
             all.any(|r| r == argument)
         };
         let in_force = |part: &str| facts.settings.in_force(part).filter(|a| !removed(a));
-        let cure = template::keep_parts(cure, |part| in_force(part).is_none())?;
-        fill(&cure, value)
+        let repeats = |part: &str| {
+            let again = |o: &&str| advises(part, o) && !names_value(part, o) && !removed(o);
+            facts.options().any(|o| again(&o))
+        };
+        let program = facts.program().unwrap_or_default();
+        let of_another = |part: &str| programs::is_of_another(part, program);
+        // a program in C++ has no packages of Python
+        let of_python = |part: &str| programs::is_native(program) && programs::is_of_python(part);
+        let optional = |part: &str| {
+            in_force(part).is_none() && !repeats(part) && !of_another(part) && !of_python(part)
+        };
+        let cure = template::keep_parts(cure, optional, |frame| in_force(frame).is_none())?;
+        let cure = fill(&cure, value)?;
+        (!of_python(&cure)).then_some(cure)
     };
     let of_variant = |v: &Variant| {
         let cure = holds(&v.needs, facts).then(|| instruction(&v.cure, &v.removes))??;
@@ -190,6 +203,49 @@ fn in_words(cause: &Cause, matched: &Matched<'_>, facts: &Facts) -> Option<Expla
         env,
         source: cause.source.clone(),
         cite: all().next().map(|s| s.cite.clone()),
+    })
+}
+
+/// Words before an argument by which an instruction takes it away.
+const TAKEN_AWAY: &[&str] = &[
+    "without",
+    "leave out",
+    "in place of",
+    "remove",
+    "unset",
+    "instead of",
+    " not ",
+    "nor ",
+    "take ",
+    "switch off",
+    "although",
+    "than ",
+    " no ",
+    "above",
+    "lower",
+    "higher",
+];
+
+/// Whether an instruction tells to use an argument.
+fn advises(instruction: &str, argument: &str) -> bool {
+    instruction.match_indices(argument).any(|(at, found)| {
+        let after = instruction.get(at + found.len()..).unwrap_or_default();
+        let whole = !after.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
+        let before = instruction.get(..at).unwrap_or_default();
+        let clause = before.rsplit([';', '.', ':']).next().unwrap_or_default();
+        let words = clause.to_lowercase();
+        whole && !TAKEN_AWAY.iter().any(|w| words.contains(w))
+    })
+}
+
+/// Whether an instruction names a value of an argument: another one may help.
+fn names_value(instruction: &str, argument: &str) -> bool {
+    instruction.match_indices(argument).any(|(at, found)| {
+        let after = instruction.get(at + found.len()..).unwrap_or_default();
+        after.starts_with(['=', ' '])
+            && after
+                .get(1..)
+                .is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()))
     })
 }
 

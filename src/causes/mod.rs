@@ -14,6 +14,7 @@
 //! | `printed` | the lines that tell them, and the arguments that set them |
 //! | `facts` | backend, memory, cards, container, place of an exception: what the text and the machine tell |
 //! | `choice` | the cause that fits a verdict, in words |
+//! | `programs` | which program a part of a cure is for |
 //! | `decode` | what to do about a decode that stands still |
 //! | `template` | sentences with places for what was read |
 
@@ -25,6 +26,7 @@ mod evidence;
 mod facts;
 mod prefilter;
 mod printed;
+mod programs;
 mod settings;
 mod template;
 

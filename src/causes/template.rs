@@ -20,9 +20,13 @@ pub(super) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Option
     Some(filled)
 }
 
-/// The text without those of its parts in `[[` `]]` that are not wanted; absent: the rest of it
-/// is not wanted.
-pub(super) fn keep_parts(text: &str, wanted: impl Fn(&str) -> bool) -> Option<String> {
+/// The text without those of its parts in `[[` `]]` that are not wanted; absent: `frame` does
+/// not want the rest of it.
+pub(super) fn keep_parts(
+    text: &str,
+    wanted: impl Fn(&str) -> bool,
+    frame_wanted: impl Fn(&str) -> bool,
+) -> Option<String> {
     let mut pieces = text.split("[[");
     let first = pieces.next()?;
     let mut whole = first.to_owned();
@@ -35,7 +39,7 @@ pub(super) fn keep_parts(text: &str, wanted: impl Fn(&str) -> bool) -> Option<St
         whole.push_str(rest);
         frame.push_str(rest);
     }
-    wanted(&frame).then_some(whole)
+    frame_wanted(&frame).then_some(whole)
 }
 
 #[cfg(test)]
@@ -52,9 +56,10 @@ mod tests {
         assert_eq!(fill(text, one), None);
         let part = |named: &'static str| move |part: &str| !part.contains(named);
         let text = "do [[a, then ]]b";
-        assert_eq!(keep_parts(text, part("z")).as_deref(), Some("do a, then b"));
-        assert_eq!(keep_parts(text, part("a,")).as_deref(), Some("do b"));
-        assert_eq!(keep_parts(text, part("b")), None);
+        let kept = |named| keep_parts(text, part(named), part(named));
+        assert_eq!(kept("z").as_deref(), Some("do a, then b"));
+        assert_eq!(kept("a,").as_deref(), Some("do b"));
+        assert_eq!(kept("b"), None);
         assert_eq!(fill("no place", |_| None).as_deref(), Some("no place"));
     }
 }

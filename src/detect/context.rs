@@ -18,6 +18,7 @@ use super::after_bar::AfterBar;
 use super::chain::Chain;
 use super::errors::Errors;
 use super::facts::OpenFind;
+use super::frame_phase::FramePhases;
 use super::job::Job;
 use super::signature::{self, Reported};
 use super::traceback::Frames;
@@ -72,6 +73,8 @@ pub(super) struct Context {
     /// What the lines show of causes.
     pub(super) evidence: Evidence,
     frames: Frames,
+    /// The phases that the frames of tracebacks name.
+    pub(super) frame_phases: FramePhases,
     /// The exceptions of the failure at hand, the first first.
     pub(super) chain: Chain,
     /// A line at the level of an error that nothing has outlived, and how many came after it.
@@ -128,6 +131,7 @@ impl Context {
             errors: Errors::default(),
             evidence: Evidence::default(),
             frames: Frames::default(),
+            frame_phases: FramePhases::default(),
             chain: Chain::default(),
             level_error: None,
             delivered: false,

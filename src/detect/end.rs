@@ -71,6 +71,16 @@ impl Detector {
             v.phase = phase;
             v.section = section;
         }
+        // where an error was raised counts for more than what the program said last
+        let told = end.cites.iter().map(|c| c.seq);
+        if let Some(phase) = c.frame_phases.of_lines(told).filter(|_| !end.is_good()) {
+            v.section = v.section.filter(|_| v.phase == phase);
+            v.phase = phase;
+        }
+        let of_job = c.serves || c.frame_phases.spoke_of_a_job();
+        if v.phase == Phase::Startup && of_job && !end.is_good() {
+            v.phase = Phase::Unknown;
+        }
         if end.verdict == VerdictId::NanOutput
             && let Some((phase, section)) = c.spoilt_in.filter(|(p, _)| *p != Phase::Idle)
         {

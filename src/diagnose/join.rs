@@ -28,6 +28,13 @@ static APART: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// A line of SD.Next's log, whose message is wrapped at the width of its console.
+static LOGGED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?:\d\d:\d\d:\d\d-\d{6}|\[?\d\d:\d\d:\d\d\]?) (?:INFO|DEBUG|TRACE|WARNING|ERROR|CRITICAL) ").ok()
+});
+/// What follows such a line: the column of the message, and the rest of it.
+static WRAPPED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^ {20,30}\S").ok());
+
 /// A line as it is read, and as it was printed.
 type Printed = (Line, String);
 
@@ -40,6 +47,8 @@ pub(super) struct Joiner {
     pieces: u32,
     /// A terminal broke the last of them.
     broken: bool,
+    /// What is held is a line of a log that wraps its messages.
+    logged: bool,
     /// Row of the line before.
     row: u64,
 }
@@ -71,7 +80,8 @@ impl Joiner {
         let row = std::mem::replace(&mut self.row, line.row);
         if let Some((mut held, mut before)) = self.held.take() {
             let next = line.row == row + 1;
-            if !apart && next && self.pieces < MOST_PIECES {
+            let follows = !self.logged || is(&WRAPPED, &line.text);
+            if !apart && next && follows && self.pieces < MOST_PIECES {
                 let (gap, rest) = if self.broken {
                     ("", line.text.as_str())
                 } else {
@@ -82,7 +92,7 @@ impl Joiner {
                 before.push_str(rest);
                 held.truncated |= line.truncated;
                 (self.pieces, self.broken) = (self.pieces + 1, broken);
-                if broken {
+                if broken || self.logged {
                     self.held = Some((held, before));
                 } else {
                     whole.push((held, before));
@@ -91,8 +101,9 @@ impl Joiner {
             }
             whole.push((held, before));
         }
-        (self.pieces, self.broken) = (0, broken);
-        if !apart && (broken || is(&OPEN, &line.text)) {
+        self.logged = !line.bar && !line.chatter && is(&LOGGED, &line.text);
+        (self.pieces, self.broken) = (0, broken && !self.logged);
+        if self.logged || !apart && (broken || is(&OPEN, &line.text)) {
             self.held = Some((line, printed));
         } else {
             whole.push((line, printed));
@@ -165,6 +176,21 @@ mod tests {
         ] {
             assert_eq!(joined(text).len(), 2, "{text}");
         }
+    }
+
+    #[test]
+    fn a_message_that_a_log_wraps_is_whole_again() {
+        let text = "14:43:51-300000 WARNING  Failed to install ZLUDA: certificate verify\n                         failed: unable to get it\n14:43:52-100000 INFO     Using CPU-only torch\nTraceback (most recent call last):";
+        assert_eq!(
+            joined(text),
+            [
+                "14:43:51-300000 WARNING  Failed to install ZLUDA: certificate verify failed: unable to get it",
+                "14:43:52-100000 INFO     Using CPU-only torch",
+                "Traceback (most recent call last):",
+            ]
+        );
+        let bare = "a\n                         b";
+        assert_eq!(joined(bare).len(), 2);
     }
 
     #[test]

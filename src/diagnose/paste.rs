@@ -149,6 +149,11 @@ impl Paste {
     /// The wording of another program whose log begins with this line.
     pub(super) fn other_program(&mut self, row: u64, text: &str) -> Option<AdapterKind> {
         let kind = AdapterKind::of_banner(text)?;
+        // Forge is a web UI with ComfyUI's memory management, and prints its lines
+        let web_ui = self.program.is_some_and(|p| p.as_str() == "webui");
+        if web_ui && kind.as_str() == "comfyui" && text.starts_with("Total VRAM ") {
+            return None;
+        }
         match self.program.replace(kind) {
             Some(before) if before == kind => None,
             Some(_) => {

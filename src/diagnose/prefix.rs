@@ -24,6 +24,8 @@ static KNOWN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]+ [^\s:\[]+(?:\[\d+\])?: ?",
         // ts: Feb 11 10:22:31
         r"^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ",
+        // journalctl without its time: unit[123]:
+        r"^[\w@.-]{1,60}\[\d{2,7}\]: ",
         // docker compose: service-1  |
         COMPOSE,
         // a logger's or ts's: [2026-02-11 10:22:31.123], 2026-02-11 10:22:31, [10:22:31]
@@ -92,7 +94,7 @@ mod tests {
 
     #[test]
     fn every_pattern_is_valid() {
-        assert_eq!(KNOWN.len(), 8);
+        assert_eq!(KNOWN.len(), 9);
     }
 
     #[test]

@@ -17,17 +17,6 @@ use super::times::Stood;
 /// How sure a hang is that only the times of a log show: what is very slow looks the same.
 const CONFIDENCE: f64 = 0.6;
 
-/// Functions of a traceback within which the VAE decodes.
-const DECODERS: [&str; 7] = [
-    "decode",
-    "_decode",
-    "tiled_decode",
-    "decode_latents",
-    "decode_tiled",
-    "vae_decode",
-    "decode_first_stage",
-];
-
 /// The verdict that names a standstill.
 pub(super) const fn id(phase: Phase, searches: bool) -> VerdictId {
     match phase {
@@ -195,28 +184,9 @@ pub(super) fn with_tiles(mut remedy: Remedy, phase: Phase) -> Remedy {
     remedy
 }
 
-/// The phase of a frame of a traceback: `  File "x.py", line 3, in decode`.
-pub(super) fn phase_of_frame(text: &str) -> Option<Phase> {
-    let (_, function) = text
-        .trim_start()
-        .strip_prefix("File \"")?
-        .rsplit_once(", in ")?;
-    DECODERS
-        .contains(&function.trim())
-        .then_some(Phase::VaeDecode)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_frame_names_its_phase() {
-        let frame = |name: &str| phase_of_frame(&format!("  File \"a.py\", line 3, in {name}"));
-        assert_eq!(frame("decode"), Some(Phase::VaeDecode));
-        assert_eq!(frame("__call__"), None);
-        assert_eq!(phase_of_frame("decode"), None);
-    }
 
     #[test]
     fn what_stands_has_its_verdict() {

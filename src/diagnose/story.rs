@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use crate::causes::catalogue;
 use crate::model::{
-    ActionId, Cite, Health, JobChange, Mono, Phase, Questions, Severity, Verdict, VerdictId,
+    ActionId, Cause, Cite, Health, JobChange, Mono, Phase, Questions, Severity, Verdict, VerdictId,
 };
 
 use super::notes::Notes;
@@ -237,6 +238,7 @@ impl Story {
         }
         from_start(&mut self.history);
         action.why = sentence_case(action.why, v.cause.is_some());
+        let written = v.cause.as_deref().is_some_and(has_own_sentence);
         Report {
             schema: SCHEMA,
             program: env!("CARGO_PKG_VERSION"),
@@ -249,7 +251,7 @@ impl Story {
             phase: v.phase,
             section: v.section,
             action,
-            sentence: sentence_case(v.sentence, v.cause.is_some()),
+            sentence: sentence_case(v.sentence, written),
             cause: v.cause.map(|c| *c),
             onset_s: fault.then_some(main.onset),
             detected_at_s: fault.then_some(main.t),
@@ -319,6 +321,12 @@ const fn is_wait(id: VerdictId) -> bool {
             | VerdictId::CompileWarmup
             | VerdictId::CpuPhase
     )
+}
+
+/// Whether the sentence is that of the cause: those begin with a capital or with a name.
+fn has_own_sentence(cause: &Cause) -> bool {
+    let known = catalogue().causes().iter().find(|c| c.id == cause.id);
+    known.is_some_and(|c| c.sentence.is_some())
 }
 
 /// What happens during a wait; the sentence of its first moment has that moment's numbers.

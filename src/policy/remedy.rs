@@ -110,7 +110,8 @@ fn cured(verdict: &Verdict, facts: &RemedyFacts, cause: &Explanation, by_table: 
         action,
         tier,
         auto_restart: unasked && !by_user,
-        env: if cause.env.is_empty() {
+        // the table's variables belong to the table's instruction
+        env: if cause.env.is_empty() && cause.action != Some(ActionId::EnvToggle) {
             environment(action)
         } else {
             cause.env.clone()

@@ -287,6 +287,17 @@ impl Facts {
         program.is_some_and(|p| names.iter().any(|name| made_from(name, p)))
     }
 
+    /// The program, where it is known.
+    pub(super) fn program(&self) -> Option<&str> {
+        self.program.as_deref()
+    }
+
+    /// The options that the command has.
+    pub(super) fn options(&self) -> impl Iterator<Item = &str> {
+        let all = self.set.iter().map(String::as_str);
+        all.filter(|name| name.starts_with("--"))
+    }
+
     /// Whether the text shows that a variable or an option was set.
     pub(super) fn was_set(&self, name: &str) -> bool {
         self.set.iter().any(|s| s == name)

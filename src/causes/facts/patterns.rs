@@ -47,7 +47,7 @@ const TEXTS: &[&str] = &[
     // ram
     r"(?i)\btotal RAM:? (?P<n>\d+(?:\.\d+)?) ?(?P<u>[KMGT])i?B\b",
     // container
-    r"(?i)\b(?:docker|podman|containerd|kubepods|apptainer|singularity|distrobox|toolbx|runpod|nvidia-container|CONSTRAINT_MEMCG|memory cgroup|lxc)\b|^root@[0-9a-f]{12}:|^[A-Za-z][\w.-]{0,60}-\d+ +\| |/\.dockerenv",
+    r"(?i)\b(?:docker|podman|containerd|kubepods|apptainer|singularity|distrobox|toolbx|runpod|nvidia-container|CONSTRAINT_MEMCG|memory cgroup|lxc)\b|^root@[0-9a-f]{12}:|^\S{1,40}@toolbox:|^\[⬢|^[A-Za-z][\w.-]{0,60}-\d+ +\| |/\.dockerenv",
     // wsl
     r"(?i)\bWSL2?\b|/usr/lib/wsl/|\bmicrosoft-standard\b|/mnt/[c-f]/(?:Users|AI|ComfyUI|stable)|\bdxgkrnl\b|\blibrocdxg\b|/dev/dxg\b",
     // windows
@@ -57,11 +57,11 @@ const TEXTS: &[&str] = &[
     // integrated
     r"(?i)\b(?:gfx90[29c]|gfx103[5-7]|gfx1103|gfx115[0-3]|RADV (?:RENOIR|RAPHAEL\w*|REMBRANDT|PHOENIX|CEZANNE|VANGOGH|RAVEN\d?|STRIX\w*|MENDOCINO)|Radeon(?:\(TM\))? (?:Vega \d+ )?Graphics\b|Radeon 6[18]0M|Radeon 7[468]0M|Radeon 8[89]0M)",
     // arch
-    r"\b(?P<a>gfx\d{3,4}[a-z]?|sm_\d{2,3})\b",
+    r"(?:\b|_)(?P<a>gfx\d{3,4}[a-z]?|sm_\d{2,3})\b",
     // mask
     r"\b(?P<m>(?:HIP|CUDA|ROCR)_VISIBLE_DEVICES\s*[=:]\s*[\x22']?[\w,-]*|GGML_VK_VISIBLE_DEVICES=[\d,]*)",
     // command
-    r"^(?:\S{0,60}[$#%] |> |(?:PS )?[A-Z]:\\[^>]{0,80}> ?|\s*export |\s*set |\s*env |\s*- |\[ENV\] |[A-Z][A-Z0-9_]+=\S* )|(?i)\b(?:launching|started|starting|running)\b.{0,30}\bwith (?:the )?(?:arguments|args|options)\b ?:",
+    r"^(?:\([\w .-]{1,40}\) ?)?(?:\S{0,60}(?:[$#%]|❯) |> |❯ |(?:PS )?[A-Z]:\\[^>]{0,80}> ?|\s*export |\s*set |\s*env |\s*- |\[ENV\] |[A-Z][A-Z0-9_]+=\S* )|(?i)\b(?:launching|started|starting|running)\b.{0,30}\bwith (?:the )?(?:arguments|args|options)\b ?:",
     // set
     r"(?:^|[\s'\x22])(?P<k>[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)=|(?:^|\s)(?P<o>--[a-z][a-z0-9_-]{2,40})\b",
     // hip

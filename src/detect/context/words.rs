@@ -39,7 +39,11 @@ impl Context {
             None if !signature::is_request(text) => self.errors.plain_line(),
             None => {}
         }
-        if self.frames.line(text) {
+        let ends = self.frames.line(text);
+        if !line.bar {
+            self.frame_phases.observe(seq, text, ends);
+        }
+        if ends {
             self.errors.exception(now, reported.is_some());
             let cite = line_cite(now, seq, line);
             self.chain.exception(&cite);

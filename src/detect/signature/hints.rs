@@ -39,6 +39,8 @@ const ROWS: &[(&str, Hint)] = &[
         Hint::CpuOnly,
     ),
     (r"(?i)\bSet vram state to: DISABLED\b", Hint::CpuOnly),
+    // SD.Next and the web UIs that share its installer
+    (r"(?i)\bUsing CPU-only torch\b", Hint::CpuOnly),
 ];
 
 static HINTS: LazyLock<Vec<(Regex, Hint)>> = LazyLock::new(|| {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use crate::causes::Known;
-use crate::detect::{Detector, kernel_fault, says_that_the_card_comes_back};
+use crate::detect::{Detector, kernel_fault, phase_of_frame, says_that_the_card_comes_back};
 use crate::model::{
     Cite, Envelope, Event, ExitStatus, JobChange, Limits, Line, Mono, Phase, Remedy, Stream,
     Verdict,
@@ -149,7 +149,7 @@ impl Reader {
             self.traceback = Some(line.row);
             self.frame = None;
         }
-        self.frame = standstill::phase_of_frame(&line.text).or(self.frame);
+        self.frame = phase_of_frame(&line.text).or(self.frame);
         self.node_failed |= line.text.contains("!!! Exception during processing");
         let (seq, row) = (self.seq, self.row);
         self.prompt

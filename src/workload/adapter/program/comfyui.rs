@@ -32,6 +32,10 @@ const TYPICAL: &[&str] = &[
     "!!! Exception during processing",
     "custom_nodes",
     "comfy/model_management.py",
+    "ComfyUI-Zluda",
+    "[comfyui-rocm]",
+    "ComfyUI Error Report",
+    "comfy\\ldm\\",
 ];
 
 /// Flags of `comfy/cli_args.py` of which a command may have one: argparse ends the program

@@ -52,7 +52,9 @@ impl Program for SdcppProgram {
     }
 
     fn unmistakable(&self) -> Option<&'static str> {
-        Some(r"^(?:stable-diffusion\.cpp|model_loader\.cpp):")
+        Some(
+            r"^(?:stable-diffusion\.cpp|model_loader\.cpp):|^sd-(?:cli|server)(?:\.exe)?(?: - |: )",
+        )
     }
 
     fn is_typical(&self, text: &str) -> bool {
