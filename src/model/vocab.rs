@@ -327,4 +327,28 @@ mod tests {
         }
         assert!("silent hang".parse::<VerdictId>().is_err());
     }
+
+    /// The words of a table of closed lists in `docs/events.md`, in its order.
+    fn words_of_table(title: &str) -> Vec<&'static str> {
+        let doc = include_str!("../../docs/events.md");
+        let (_, lists) = doc.split_once("## Closed lists").unwrap();
+        let (_, table) = lists.split_once(&format!("### {title}\n")).unwrap();
+        let table = table.split("\n#").next().unwrap();
+        let words = table.lines().filter_map(|line| line.strip_prefix("| `"));
+        words.filter_map(|line| line.split('`').next()).collect()
+    }
+
+    #[test]
+    fn docs_list_every_word() {
+        fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<&'static str> {
+            all.iter().map(|v| word(*v)).collect()
+        }
+        let verdicts = words(VerdictId::ALL, VerdictId::as_str);
+        assert_eq!(words_of_table("Verdicts"), verdicts);
+        assert_eq!(words_of_table("Phases"), words(Phase::ALL, Phase::as_str));
+        assert_eq!(
+            words_of_table("Actions"),
+            words(ActionId::ALL, ActionId::as_str)
+        );
+    }
 }
