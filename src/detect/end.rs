@@ -78,7 +78,9 @@ impl Detector {
             v.phase = phase;
         }
         let of_job = c.serves || c.frame_phases.spoke_of_a_job();
-        if v.phase == Phase::Startup && of_job && !end.is_good() {
+        // a port is taken before any job, also in a program that is known to serve
+        let starts = end.verdict == VerdictId::PortInUse;
+        if v.phase == Phase::Startup && of_job && !starts && !end.is_good() {
             v.phase = Phase::Unknown;
         }
         if end.verdict == VerdictId::NanOutput
@@ -182,6 +184,8 @@ impl Detector {
                 .into_iter()
                 .all(quiet(LAST_WORDS)),
             Deadly::Known => quiet(LAST_WORDS)(at) && all.all(quiet(LAST_WORDS)),
+            // the call that the agent sees has not returned: the exception is of another thread
+            Deadly::Unknown if self.agent.job().is_some() => false,
             Deadly::Unknown => {
                 let quiet = quiet(AFTER_ANY);
                 quiet(at) && all.all(quiet) && quiet(ch.cpu.active) && quiet(ch.faults.active)

@@ -300,7 +300,11 @@ impl Detector {
         let unread = waits.answer == WaitsFor::Unknown && self.probes.came();
         let within = waits.within.as_deref();
         let in_futex = within.is_some_and(|call| call.starts_with("futex"));
-        self.job_answer.by_sign_alone && (waits.answer == WaitsFor::Process && in_futex || unread)
+        // a bar of files that stopped half-way is a load that goes on
+        let loads = self.context.phase == Phase::ModelLoad && self.pace.is_open();
+        self.job_answer.by_sign_alone
+            && !loads
+            && (waits.answer == WaitsFor::Process && in_futex || unread)
     }
 
     /// Whether threads should be read with each sample and probes be taken: the job was not

@@ -153,6 +153,12 @@ impl Pace {
         bar.is_some_and(|b| b.sampling && b.total.is_some_and(|t| b.done < t))
     }
 
+    /// Whether the last bar, of steps or of files, is neither full nor left.
+    pub(crate) fn is_open(&self) -> bool {
+        let open = |b: &Bar| !b.closed && b.total.is_some_and(|t| b.done < t);
+        self.bar.as_ref().is_some_and(open)
+    }
+
     /// Whether its loop was left before it was full.
     pub(crate) fn is_closed(&self) -> bool {
         self.bar.as_ref().is_some_and(|b| b.closed)
@@ -192,6 +198,8 @@ impl Pace {
         // a line that names the phase may come behind the first state of the bar
         bar.phase = phase;
         bar.closed = p.closed;
+        // the agent shows the bar first, the console knows that it counts steps
+        bar.sampling |= p.sampling;
         let took = bar.advance(now, p.done, t);
         if bar.total.is_some_and(|total| p.done >= total) {
             // what follows are no steps of it

@@ -20,8 +20,9 @@ pub struct AgentRank {
     phase: Option<(Phase, Option<u32>)>,
     /// Its last phase in which a job was in flight.
     worked: Option<Phase>,
-    /// It is idle, and the console is further than the agent's last phase of a job: what the
-    /// program does after its pipeline is known to the console alone.
+    /// It is idle, and the console is further than the agent's last phase of a job, or the
+    /// agent has seen no phase of one: what the program does after its pipeline, or in a loop
+    /// of its own, is known to the console alone.
     is_behind: bool,
     progress: bool,
     /// Whether a job runs by the agent's last word; absent: it has reported none.
@@ -185,7 +186,7 @@ impl AgentRank {
         let before = self.console.section();
         self.console.phase = Some(p.clone());
         let idle = self.phase.is_some_and(|(phase, _)| phase == Phase::Idle);
-        if idle && p.phase.is_of_a_job() && self.worked.is_some_and(|worked| p.phase > worked) {
+        if idle && p.phase.is_of_a_job() && self.worked.is_none_or(|worked| p.phase > worked) {
             self.is_behind = true;
         }
         let (phase, own_section) = match self.phase {
