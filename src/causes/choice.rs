@@ -60,6 +60,11 @@ impl Evidence {
         self.facts().with(known).place("decode")
     }
 
+    /// What to do about a ROCm that has no code for the card yet; none: nothing tells of one.
+    pub fn stack_older_than_card(&self, known: &Known<'_>) -> Option<String> {
+        self.facts().with(known).stack_older_than_card()
+    }
+
     /// The actions that change nothing, because the program does so already.
     pub fn in_force(&self, known: &Known<'_>) -> Vec<ActionId> {
         self.facts().with(known).settings.actions_in_force()
@@ -148,6 +153,7 @@ fn holds(needs: &Needs, facts: &Facts) -> bool {
             .iter()
             .any(|(s, w)| facts.settings.is_one_of(*s, w))
         && !needs.not_tried.iter().any(|name| facts.was_set(name))
+        && facts.pasted.meets(&needs.pasted)
         && needs.known.iter().all(|name| facts.place(name).is_some())
 }
 

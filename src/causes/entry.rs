@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
+use super::facts::PastedNeeds;
 use super::settings::Setting;
 use super::template;
 use crate::model::{ActionId, Backend, Phase, VerdictId};
@@ -67,6 +68,9 @@ pub struct Needs {
     pub not_tried: Vec<String>,
     /// Facts that must have words, by the names of their places in a sentence.
     pub known: Vec<String>,
+    /// What a person pasted beside the log. It may stand below the error, so it chooses among
+    /// causes and cures but decides no verdict.
+    pub pasted: PastedNeeds,
 }
 
 impl Needs {
@@ -95,6 +99,7 @@ impl Needs {
             + self.settings.len()
             + self.not_settings.len()
             + self.known.len()
+            + self.pasted.count()
     }
 }
 
@@ -237,6 +242,9 @@ fn check(cause: &Cause) -> Result<(), String> {
     }
     if cause.decides.is_some() && cause.signs.is_empty() {
         return Err("without a sign nothing can decide".to_owned());
+    }
+    if cause.decides.is_some() && cause.needs.pasted.count() > 0 {
+        return Err("what was pasted decides nothing".to_owned());
     }
     if !cause.source.starts_with("https://") {
         return Err("the source is an https address".to_owned());

@@ -35,7 +35,7 @@ pub use choice::Explanation;
 pub use decode::TILES;
 pub use entry::{Cause, Needs, Strength, Variant};
 pub use evidence::Evidence;
-pub use facts::{Facts, Known};
+pub use facts::{Facts, Known, Pasted, PastedNeeds};
 pub(crate) use prefilter::Patterns;
 pub use settings::Setting;
 

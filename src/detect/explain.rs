@@ -28,6 +28,11 @@ impl Detector {
         self.context.evidence.explain(verdict.id, &known)
     }
 
+    /// What to do about a ROCm that has no code for the card yet, where the text tells of one.
+    pub fn stack_older_than_card(&self, known: &Known<'_>) -> Option<String> {
+        self.context.evidence.stack_older_than_card(known)
+    }
+
     /// What to do about a decode that stands still.
     pub fn decode_that_stands(&self, known: &Known<'_>) -> Option<String> {
         self.context.evidence.decode_that_stands(known)

@@ -23,10 +23,16 @@ static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Follows the tracebacks of a console.
 #[derive(Debug, Clone, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts of one traceback, independent of each other"
+)]
 pub(super) struct Frames {
     open: bool,
     /// What stands before each line of the traceback: some programs indent it.
     indent: usize,
+    /// A logger wrote the level of an error before the traceback, and writes it before each line.
+    leveled: bool,
     /// The innermost frame so far locks pages.
     pins: bool,
     /// A frame is that of a web server at a request.
@@ -37,6 +43,11 @@ impl Frames {
     /// A line without what its traceback is indented by.
     pub(super) fn dedent<'t>(&self, text: &'t str) -> &'t str {
         let text = without_rank(text);
+        let text = if self.open && self.leveled {
+            without_level(text).unwrap_or(text)
+        } else {
+            text
+        };
         if !self.open || self.indent == 0 {
             return text;
         }
@@ -47,9 +58,11 @@ impl Frames {
     pub(super) fn line(&mut self, text: &str) -> bool {
         let text = without_rank(text);
         if text.contains("Traceback (most recent call last)") {
+            let behind = without_level(text);
             *self = Self {
                 open: true,
-                indent: indent(text),
+                indent: indent(behind.unwrap_or(text)),
+                leveled: behind.is_some(),
                 ..Self::default()
             };
             return false;
@@ -99,6 +112,14 @@ fn without_rank(text: &str) -> &str {
     }
     let found = RANK.as_ref().and_then(|r| r.find(text));
     found.map_or(text, |m| &text[m.end()..])
+}
+
+/// A line without the level of an error that a logger wrote before it; none: it has no level.
+fn without_level(text: &str) -> Option<&str> {
+    let mut levels = ["ERROR", "CRITICAL"].iter();
+    let rest = levels.find_map(|level| text.strip_prefix(level))?;
+    let rest = rest.strip_prefix(':').unwrap_or(rest);
+    rest.strip_prefix(' ')
 }
 
 /// Blanks at the beginning.
@@ -167,6 +188,24 @@ mod tests {
         vague[5] = "RuntimeError: HIP error: invalid argument";
         assert_eq!(means(&vague), (Some(VerdictId::PinnedMemory), true));
         assert_eq!(means(&vague[5..]), (None, true));
+    }
+
+    #[test]
+    fn a_logger_may_write_its_level_before_each_line() {
+        let lines = [
+            "ERROR Traceback (most recent call last):",
+            "ERROR   File \"main.py\", line 3, in <module>",
+            "ERROR     import torchaudio",
+        ];
+        for (last, ends) in [
+            ("ERROR OSError: [WinError 127] not found", true),
+            ("ERROR   File \"b.py\", line 4, in f", false),
+        ] {
+            let mut all = lines.to_vec();
+            all.push(last);
+            assert_eq!(means(&all).1, ends, "{last}");
+        }
+        assert!(!means(&["ERROR: a sampler was skipped"]).1);
     }
 
     #[test]

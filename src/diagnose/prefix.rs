@@ -31,6 +31,9 @@ static KNOWN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // a logger's or ts's: [2026-02-11 10:22:31.123], 2026-02-11 10:22:31, [10:22:31]
         r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ?",
         r"^\[\d\d:\d\d:\d\d(?:[.,]\d+)?\] ?",
+        // SwarmUI: 10:22:31.123 [Warning] [ComfyUI-0/STDERR]
+        r"^(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} \[(?:Verbose|Debug|Info|Init|Warning|Error)\] (?:\[[^\]]{1,60}/STD(?:OUT|ERR)\] )?",
+        r"^\[(?:Verbose|Debug|Info|Init|Warning|Error)\] (?:\[[^\]]{1,60}/STD(?:OUT|ERR)\] )?",
         // quoted mail and Markdown
         r"^> ?",
     ];
@@ -94,7 +97,7 @@ mod tests {
 
     #[test]
     fn every_pattern_is_valid() {
-        assert_eq!(KNOWN.len(), 9);
+        assert_eq!(KNOWN.len(), 11);
     }
 
     #[test]
@@ -106,6 +109,8 @@ mod tests {
             "comfy-1  | got prompt\ncomfy-1  | Requested to load X",
             "comfy-1  | 2026-02-11T10:22:31Z got prompt\ncomfy-1  | 2026-02-11T10:22:31Z Requested to load X",
             "> got prompt\n> Requested to load X",
+            "2026-02-11 10:22:31.123 [Info] got prompt\n2026-02-11 10:22:31.124 [Warning] [ComfyUI-1/STDERR] Requested to load X",
+            "10:22:31.123 [Init] got prompt\n10:22:31.124 [Debug] [ComfyUI Install (Linux Script)/STDOUT] Requested to load X",
             "[2026-02-11 10:22:31.123] got prompt\n[2026-02-11 10:22:31.124] Requested to load X",
         ] {
             assert_eq!(

@@ -8,7 +8,7 @@ use crate::model::{
     ActionId, Backend, Finding, Health, JobChange, Phase, Remedy, Verdict, VerdictId,
 };
 
-use crate::causes::TILES;
+use crate::causes::{Pasted, TILES};
 
 use super::log::cite;
 use super::tail::Tail;
@@ -108,13 +108,14 @@ pub(super) fn advice(
     tail: &Tail,
     backend: Backend,
     in_force: &[ActionId],
+    pasted: &Pasted,
     decode: Option<String>,
 ) -> Option<String> {
     if matches!(tail.job, Some(JobChange::Waiting | JobChange::Done)) {
         return None;
     }
     let words = tail.words();
-    let compiles = words.iter().rev().take(3).any(|word| {
+    let compiles = words.iter().rev().take(MOST_SINCE_COMPILED).any(|word| {
         let text = word.text.to_ascii_lowercase();
         text.contains("compilation is in progress") || text.contains("compiling kernels")
     });
@@ -125,6 +126,19 @@ pub(super) fn advice(
         (Phase::VaeDecode | Phase::VaeEncode, _) => return decode,
         (Phase::Download, _) => {
             "stop it and start it again, which resumes the download; HF_HUB_DISABLE_XET=1 takes the older way"
+        }
+        (Phase::ModelLoad | Phase::TextEncode | Phase::Offload, Backend::Hip)
+            if pasted.is_memory_full() && !in_force.contains(&ActionId::DisablePinned) =>
+        {
+            MEMORY_FULL
+        }
+        (Phase::ModelLoad | Phase::TextEncode | Phase::Offload, _) if pasted.is_memory_full() => {
+            "RAM and swap are full: take a quantised model (GGUF, fp8) or close what else uses memory; a machine that swaps loads for very long"
+        }
+        (Phase::ModelLoad | Phase::TextEncode | Phase::Offload, Backend::Hip)
+            if pasted.has_memory_left() && !in_force.contains(&ActionId::DisablePinned) =>
+        {
+            "the memory has room, so start without page-locked memory (ComfyUI: --disable-pinned-memory) or with HSA_ENABLE_SDMA=0"
         }
         (Phase::ModelLoad | Phase::TextEncode | Phase::Offload, Backend::Hip)
             if !in_force.contains(&ActionId::DisablePinned) =>
@@ -146,6 +160,12 @@ pub(super) fn advice(
     };
     Some(said.to_owned())
 }
+
+/// What is done about a load that stands still while RAM and swap are full.
+const MEMORY_FULL: &str = "RAM and swap are full: ComfyUI's page-locked copies of the weights take them. Start it with --disable-pinned-memory --disable-async-offload (newer versions: --disable-dynamic-vram as well), or take a quantised model (GGUF, fp8)";
+
+/// Lines after a word of a compilation that may still belong to it.
+const MOST_SINCE_COMPILED: usize = 5;
 
 /// What is done about a first use that compiles.
 const COMPILES: &str = "wait: kernels are compiled before their first use, which may take tens of minutes; the next start does not wait for them";
@@ -203,13 +223,38 @@ mod tests {
 
     #[test]
     fn a_job_at_work_has_a_hint_and_one_at_rest_none() {
+        let pasted = Pasted::default();
         let decode = at(Phase::VaeDecode, JobChange::Started);
-        let hint = advice(&decode, Backend::Hip, &[], Some("x".to_owned()));
+        let hint = advice(&decode, Backend::Hip, &[], &pasted, Some("x".to_owned()));
         assert_eq!(hint.as_deref(), Some("x"));
         let rest = at(Phase::Idle, JobChange::Waiting);
-        assert_eq!(advice(&rest, Backend::Hip, &[], None), None);
+        assert_eq!(advice(&rest, Backend::Hip, &[], &pasted, None), None);
         let done = at(Phase::VaeDecode, JobChange::Done);
-        assert_eq!(advice(&done, Backend::Hip, &[], None), None);
+        assert_eq!(advice(&done, Backend::Hip, &[], &pasted, None), None);
+    }
+
+    #[test]
+    fn a_load_that_stands_still_is_told_by_the_memory_that_was_pasted() {
+        let load = at(Phase::ModelLoad, JobChange::Started);
+        let advised = |lines: &[&str], in_force: &[ActionId]| {
+            let mut pasted = Pasted::default();
+            lines.iter().for_each(|line| pasted.observe(line));
+            advice(&load, Backend::Hip, in_force, &pasted, None).unwrap()
+        };
+        let full = [
+            "$ free -m",
+            "Mem: 31990 31402 204 310 383 121",
+            "Swap: 8191 8188 3",
+        ];
+        assert!(advised(&full, &[]).contains("--disable-async-offload"));
+        let pinned = advised(&full, &[ActionId::DisablePinned]);
+        assert!(
+            !pinned.contains("pinned") && !pinned.contains("`free"),
+            "{pinned}"
+        );
+        let room = ["Mem: 31990 1402 30204 310 383 30121"];
+        assert!(!advised(&room, &[]).contains("`free"));
+        assert!(advised(&[], &[]).contains("`free"));
     }
 
     #[test]

@@ -30,6 +30,23 @@ const SERIES: &[(&str, &str)] = &[
     (r"RX 9070|AI PRO R9700", "gfx1201"),
 ];
 
+/// The first release of ROCm with code for a card, where it is a late one. Read in the release notes
+/// (<https://rocm.docs.amd.com/en/latest/about/release-notes.html>) and in TheRock's list of targets.
+const FIRST_RELEASE: &[(&str, (u32, u32))] = &[
+    ("gfx1150", (6, 4)),
+    ("gfx1151", (6, 4)),
+    ("gfx1152", (7, 0)),
+    ("gfx1153", (7, 0)),
+    ("gfx1200", (6, 4)),
+    ("gfx1201", (6, 4)),
+];
+
+/// The first release of ROCm with code for an architecture; none: it is not listed.
+pub(super) fn first_release(arch: &str) -> Option<(u32, u32)> {
+    let mut all = FIRST_RELEASE.iter();
+    all.find(|(name, _)| *name == arch).map(|(_, first)| *first)
+}
+
 static NAMES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     let compiled = SERIES.iter().filter_map(|(name, arch)| {
         let name = Regex::new(&format!(r"\b(?:{name})(?:\b|[A-Z])")).ok()?;

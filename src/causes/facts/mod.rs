@@ -3,12 +3,14 @@
 mod amount;
 mod card;
 mod origin;
+mod pasted;
 mod patterns;
 
 use regex::Regex;
 
 use amount::{bytes, gib};
 use origin::Origin;
+pub use pasted::{Pasted, PastedNeeds};
 use patterns::{ANY, PATTERNS, Patterns};
 
 use super::decode::{self, InForce};
@@ -17,8 +19,24 @@ use crate::model::{Backend, Bytes, Phase};
 
 /// Places of a sentence that facts fill, beside those of the settings.
 const PLACES: &[&str] = &[
-    "decode", "asked", "total", "ram", "arch", "wheels", "mask", "card", "others", "free", "node",
-    "pack", "package", "file",
+    "decode",
+    "asked",
+    "total",
+    "ram",
+    "arch",
+    "wheels",
+    "mask",
+    "card",
+    "others",
+    "free",
+    "node",
+    "pack",
+    "package",
+    "file",
+    "masks",
+    "safetensors",
+    "torch",
+    "torch_index",
 ];
 
 /// Whether a fact or a setting fills this place of a sentence.
@@ -45,6 +63,8 @@ pub struct Known<'a> {
     pub program: Option<&'a str>,
     /// The command that it was started with.
     pub argv: &'a [String],
+    /// What a person pasted beside the log; absent: there is no paste.
+    pub pasted: Option<&'a Pasted>,
 }
 
 /// See the module.
@@ -93,10 +113,14 @@ pub struct Facts {
     program: Option<String>,
     /// Where the first of the last exceptions was raised.
     origin: Origin,
+    /// Release of ROCm that torch was built with.
+    rocm: Option<(u32, u32)>,
     /// MIOpen's search is set to its fast mode.
     fast_find: bool,
     /// What it printed of its settings, and what its command sets.
     pub(super) settings: Settings,
+    /// What a person pasted beside the log.
+    pub(super) pasted: Pasted,
 }
 
 /// Where AMD publishes torch for Windows and Linux, with code for one card each.
@@ -149,6 +173,12 @@ impl Facts {
             if let Some(name) = name.filter(|_| self.set.len() < MOST_SET) {
                 self.set.push(name.as_str().to_owned());
             }
+        }
+        if let Some(found) = p.rocm.captures(text) {
+            let number = |name: &str| found.name(name)?.as_str().parse().ok();
+            let major = number("a").or_else(|| number("c"));
+            let minor = number("b").or_else(|| number("d"));
+            self.rocm = self.rocm.or(major.zip(minor));
         }
         self.observe_backend(p, text);
     }
@@ -232,6 +262,10 @@ impl Facts {
         }
         all.arch = all.arch.or_else(|| all.arch_by_name.map(str::to_owned));
         all.program = known.program.map(str::to_owned);
+        if let Some(pasted) = known.pasted {
+            all.pasted = pasted.clone();
+            all.ram = all.ram.or_else(|| pasted.ram());
+        }
         // what the program printed of itself counts for more than its command
         let mut settings = Settings::default();
         settings.observe_command(known.argv.iter().map(String::as_str));
@@ -321,6 +355,22 @@ impl Facts {
         )
     }
 
+    /// What to do about a ROCm that came out before the card; none: it knows the card, or one of
+    /// the two is not known.
+    pub(super) fn stack_older_than_card(&self) -> Option<String> {
+        let arch = self.arch.as_deref()?;
+        let has = self.rocm?;
+        let first = card::first_release(arch).filter(|first| has < *first)?;
+        Some(format!(
+            "this torch is built with ROCm {}.{}, which has no code for {arch} (from {}.{} on): install a newer one, {}, or in a container take an image with it; no setting of MIOpen helps",
+            has.0,
+            has.1,
+            first.0,
+            first.1,
+            self.wheels()
+        ))
+    }
+
     /// The words of a fact.
     pub(super) fn place(&self, name: &str) -> Option<String> {
         match name {
@@ -334,6 +384,10 @@ impl Facts {
             "decode" => Some(self.decode_that_stands()),
             "mask" => self.mask.clone(),
             "card" => self.card.clone(),
+            "masks" => self.pasted.masks(),
+            "torch" => self.pasted.torch().map(|(release, _)| release.to_owned()),
+            "torch_index" => self.pasted.torch().map(|(_, index)| index.to_owned()),
+            "safetensors" => self.pasted.version_of(name).map(str::to_owned),
             "node" | "pack" | "package" | "file" => self.origin.place(name),
             _ => {
                 let (setting, _) = Setting::ALL.iter().find(|(_, place)| *place == name)?;

@@ -20,6 +20,8 @@ pub(super) struct Patterns {
     pub(super) integrated: Regex,
     pub(super) arch: Regex,
     pub(super) mask: Regex,
+    /// Release of ROCm.
+    pub(super) rocm: Regex,
     /// A line of a shell, a start script or a compose file.
     pub(super) command: Regex,
     pub(super) set: Regex,
@@ -60,6 +62,8 @@ const TEXTS: &[&str] = &[
     r"(?:\b|_)(?P<a>gfx\d{3,4}[a-z]?|sm_\d{2,3})\b",
     // mask
     r"\b(?P<m>(?:HIP|CUDA|ROCR)_VISIBLE_DEVICES\s*[=:]\s*[\x22']?[\w,-]*|GGML_VK_VISIBLE_DEVICES=[\d,]*)",
+    // rocm
+    r"\bROCm version: \((?P<a>\d+), (?P<b>\d+)\)|\d\+rocm(?P<c>\d+)\.(?P<d>\d+)",
     // command
     r"^(?:\([\w .-]{1,40}\) ?)?(?:\S{0,60}(?:[$#%]|❯) |> |❯ |(?:PS )?[A-Z]:\\[^>]{0,80}> ?|\s*export |\s*set |\s*env |\s*- |\[ENV\] |[A-Z][A-Z0-9_]+=\S* )|(?i)\b(?:launching|started|starting|running)\b.{0,30}\bwith (?:the )?(?:arguments|args|options)\b ?:",
     // set
@@ -88,6 +92,7 @@ pub(super) fn patterns() -> Result<Patterns, regex::Error> {
         integrated: next()?,
         arch: next()?,
         mask: next()?,
+        rocm: next()?,
         command: next()?,
         set: next()?,
         hip: next()?,

@@ -77,6 +77,12 @@ pub(super) const ROWS: &[Row] = &[
         NoKernelImage,
         Specific,
     ),
+    // bitsandbytes' own library, which ends the process without a traceback
+    Row(
+        r"(?i)^\W{0,4}Error:? (?:invalid device function|no kernel image is available.{0,40}|device kernel image is invalid|invalid kernel file) at line \d+ in file \S+",
+        NoKernelImage,
+        Specific,
+    ),
     Row(
         r"(?i)\bno kernel image is available for execution on the device\b",
         NoKernelImage,

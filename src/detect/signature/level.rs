@@ -63,12 +63,23 @@ pub(super) fn of(text: &str) -> Option<Level> {
 pub(crate) fn behind_level(text: &str) -> &str {
     let found = LEVEL.as_ref().and_then(|r| r.captures(text));
     let end = found.and_then(|c| c.name("e").map(|m| m.end()));
-    end.map_or(text, |end| &text[end..])
+    let Some(mut rest) = end.map(|end| &text[end..]) else {
+        return text;
+    };
+    while let Some(shorter) = MARKS.iter().find_map(|mark| rest.strip_prefix(mark)) {
+        rest = shorter;
+    }
+    rest
 }
+
+/// What loggers write between the level and the words.
+const MARKS: &[&str] = &["]", ")", ">", ":", "|", "-->", "- ", " "];
 
 /// Whether a line at the level of an error tells of a failure.
 pub(crate) fn is_error(text: &str) -> bool {
     of(text) == Some(Level::Error)
+        // what it announces is told by its last line
+        && !text.contains("Traceback (most recent call last)")
         && FAILS
             .as_ref()
             .is_some_and(|r| r.is_match(behind_level(text)))
@@ -132,6 +143,21 @@ mod tests {
         ] {
             assert!(!is_error(text), "{text}");
         }
+        for (text, words) in [
+            ("[Error] Self-Start failed", "Self-Start failed"),
+            (
+                "ERROR: [Errno 98] address in use",
+                "[Errno 98] address in use",
+            ),
+            ("[t]::[InvokeAI]::ERROR --> no session", "no session"),
+            (
+                "[ERROR   ] main.cpp:3 - --steps is wrong",
+                "main.cpp:3 - --steps is wrong",
+            ),
+        ] {
+            assert_eq!(behind_level(text), words, "{text}");
+        }
+        assert!(!is_error("ERROR Traceback (most recent call last):"));
         assert!(is_error(
             " - generate - ERROR - failed to load the text encoder"
         ));

@@ -36,7 +36,11 @@ impl Reader {
     fn if_it_stands(&self, tail: &Tail) -> Option<String> {
         let in_force = self.detector.actions_in_force(&self.known());
         let decode = self.detector.decode_that_stands(&self.known());
-        standstill::advice(tail, self.detector.backend_in_text(), &in_force, decode)
+        let too_old = self.detector.stack_older_than_card(&self.known());
+        too_old.or_else(|| {
+            let backend = self.detector.backend_in_text();
+            standstill::advice(tail, backend, &in_force, &self.pasted, decode)
+        })
     }
 
     /// The judgement over the whole text; none: it shows no fault.
@@ -116,7 +120,7 @@ impl Reader {
         verdict.sentence = format!("{NO_FAULT}; {}", where_it_stands(tail));
         if let Some(advice) = self.if_it_stands(tail) {
             verdict.remedy = Some(standstill::nothing_but(format!(
-                "nothing, as far as the text tells. If it stands still there for more than some minutes: {advice}"
+                "nothing, as far as the text tells. If it stands still there for more than a few minutes: {advice}"
             )));
         }
         let mut verdict = not_asked(verdict);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use crate::causes::Known;
+use crate::causes::{Known, Pasted};
 use crate::detect::{Detector, kernel_fault, phase_of_frame, says_that_the_card_comes_back};
 use crate::model::{
     Cite, Envelope, Event, ExitStatus, JobChange, Limits, Line, Mono, Phase, Remedy, Stream,
@@ -64,6 +64,8 @@ pub(super) struct Reader {
     pub(super) times: Times,
     /// Where the last traceback was, if its frames tell.
     pub(super) frame: Option<Phase>,
+    /// What stands beside the log, above or below it.
+    pub(super) pasted: Pasted,
 }
 
 impl Reader {
@@ -104,6 +106,7 @@ impl Reader {
             prompt: Prompt::default(),
             times: Times::default(),
             frame: None,
+            pasted: Pasted::default(),
         };
         reader.detector.begin_attempt(Mono::ZERO, false);
         reader.post_start();
@@ -132,6 +135,9 @@ impl Reader {
     pub(super) fn line(&mut self, mut line: Line, printed: &str) {
         self.row = line.row;
         self.cut += u64::from(line.truncated);
+        if !line.bar {
+            self.pasted.observe(&line.text);
+        }
         let said = self.paste.read(line.row, &line.text).map(Cow::into_owned);
         let kind = said
             .as_ref()
@@ -292,6 +298,7 @@ impl Reader {
         Known {
             container: self.prefixes.are_of_a_container(),
             program: Some(self.adapter.kind().as_str()),
+            pasted: Some(&self.pasted),
             ..Known::default()
         }
     }
