@@ -106,12 +106,21 @@ mod tests {
         assert!(!is_of_another("--lowvram", "sdnext"));
         assert!(!is_of_another("FramePack or ComfyUI", "framepack-studio"));
         assert!(!is_of_another("ComfyUI: --cache-none", "swarmui"));
-        for other in ["fooocus", "easy-diffusion", "sd-scripts", "sdnext", "invokeai"] {
+        for other in [
+            "fooocus",
+            "easy-diffusion",
+            "sd-scripts",
+            "sdnext",
+            "invokeai",
+        ] {
             assert!(starts_another("Restart ComfyUI first", other), "{other}");
             assert!(is_of_another(part, other), "{other}");
         }
         for own in ["comfyui", "swarmui", "generic", "diffusers", ""] {
-            assert!(!starts_another("Start ComfyUI with --lowvram", own), "{own}");
+            assert!(
+                !starts_another("Start ComfyUI with --lowvram", own),
+                "{own}"
+            );
         }
         assert!(place_of_arguments("Start ComfyUI with --lowvram", "swarmui").is_some());
         assert_eq!(place_of_arguments("Reboot.", "swarmui"), None);

@@ -15,7 +15,8 @@ const DEEPEST: usize = 4;
 const COMPOSE: &str = r"^[A-Za-z][\w.-]{0,60}\s*\| ?";
 
 /// What SwarmUI writes before a line: time and level.
-const SWARM: &str = r"^(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} \[(?:Verbose|Debug|Info|Init|Warning|Error)\] ";
+const SWARM: &str =
+    r"^(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} \[(?:Verbose|Debug|Info|Init|Warning|Error)\] ";
 
 /// What it writes before the lines of a program that it runs.
 static OF_BACKEND: LazyLock<Option<Regex>> = LazyLock::new(|| {
