@@ -143,7 +143,7 @@ fn holds(needs: &Needs, facts: &Facts) -> bool {
         && flag(needs.mask, facts.mask.is_some())
         && below(needs.ram_below, facts.ram)
         && below(needs.card_below, facts.card_memory)
-        && (needs.program.is_empty() || facts.is_program(&needs.program))
+        && (needs.program.is_empty() || is_for_program(&needs.program, facts))
         && needs
             .settings
             .iter()
@@ -155,6 +155,12 @@ fn holds(needs: &Needs, facts: &Facts) -> bool {
         && !needs.not_tried.iter().any(|name| facts.was_set(name))
         && facts.pasted.meets(&needs.pasted)
         && needs.known.iter().all(|name| facts.place(name).is_some())
+}
+
+/// Whether the program is one of these, or starts one of them.
+fn is_for_program(names: &[String], facts: &Facts) -> bool {
+    let started = programs::run_by(facts.program().unwrap_or_default());
+    facts.is_program(names) || started.is_some_and(|s| names.iter().any(|n| n == s))
 }
 
 /// The words of a cause; none: something that they name is not known, or all that they advise
@@ -189,7 +195,10 @@ fn in_words(cause: &Cause, matched: &Matched<'_>, facts: &Facts) -> Option<Expla
         };
         let cure = template::keep_parts(cure, optional, |frame| in_force(frame).is_none())?;
         let cure = fill(&cure, value)?;
-        (!of_python(&cure)).then_some(cure)
+        let fits = !of_python(&cure) && !programs::starts_another(&cure, program);
+        let place = programs::place_of_arguments(&cure, program);
+        let cure = place.map_or_else(|| cure.clone(), |place| format!("{cure} {place}"));
+        fits.then_some(cure)
     };
     let of_variant = |v: &Variant| {
         let cure = holds(&v.needs, facts).then(|| instruction(&v.cure, &v.removes))??;

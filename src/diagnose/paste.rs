@@ -47,6 +47,8 @@ pub(super) struct Paste {
     /// The kind of the exception that an error report has named.
     exception: Option<String>,
     program: Option<AdapterKind>,
+    /// The last line that showed it.
+    shown_by: String,
     parts: Vec<ReadPart>,
 }
 
@@ -146,16 +148,27 @@ impl Paste {
         })
     }
 
+    /// The program of a text is known before its first line.
+    pub(super) const fn expect(&mut self, program: AdapterKind) {
+        self.program = Some(program);
+    }
+
     /// The wording of another program whose log begins with this line.
     pub(super) fn other_program(&mut self, row: u64, text: &str) -> Option<AdapterKind> {
         let kind = AdapterKind::of_banner(text)?;
-        // Forge is a web UI with ComfyUI's memory management, and prints its lines
-        let web_ui = self.program.is_some_and(|p| p.as_str() == "webui");
-        if web_ui && kind.as_str() == "comfyui" && text.starts_with("Total VRAM ") {
+        if self.program.is_some_and(|p| p.prints_too(text)) {
             return None;
         }
+        let shown_by = std::mem::replace(&mut self.shown_by, text.to_owned());
         match self.program.replace(kind) {
             Some(before) if before == kind => None,
+            // the line that showed it was a copy of the other program's
+            Some(_) if kind.prints_too(&shown_by) && !shown_by.is_empty() => {
+                if let Some(part) = self.parts.last_mut() {
+                    kind.as_str().clone_into(&mut part.program);
+                }
+                None
+            }
             Some(_) => {
                 if let Some(part) = self.parts.last_mut() {
                     part.to_line = row.saturating_sub(1).max(part.from_line);

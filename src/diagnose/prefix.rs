@@ -14,8 +14,19 @@ const DEEPEST: usize = 4;
 /// What docker compose writes before a line.
 const COMPOSE: &str = r"^[A-Za-z][\w.-]{0,60}\s*\| ?";
 
+/// What SwarmUI writes before a line: time and level.
+const SWARM: &str =
+    r"^(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} \[(?:Verbose|Debug|Info|Init|Warning|Error)\] ";
+
+/// What it writes before the lines of a program that it runs.
+static OF_BACKEND: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^\[ComfyUI(?:-\d+| Install \([^)]{1,40}\))/STD(?:OUT|ERR)\] ?").ok()
+});
+
 static KNOWN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
+        // before the loggers', whose time is its beginning
+        SWARM,
         // journalctl -o short-iso; before the next, which is its beginning
         r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S* [\w.-]+ [^\s:\[]+\[\d+\]: ?",
         // docker logs -t; kubectl logs --timestamps; CRI files
@@ -31,8 +42,7 @@ static KNOWN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // a logger's or ts's: [2026-02-11 10:22:31.123], 2026-02-11 10:22:31, [10:22:31]
         r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ?",
         r"^\[\d\d:\d\d:\d\d(?:[.,]\d+)?\] ?",
-        // SwarmUI: 10:22:31.123 [Warning] [ComfyUI-0/STDERR]
-        r"^(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} \[(?:Verbose|Debug|Info|Init|Warning|Error)\] (?:\[[^\]]{1,60}/STD(?:OUT|ERR)\] )?",
+        // SwarmUI's without its time: [Warning] [ComfyUI-0/STDERR]
         r"^\[(?:Verbose|Debug|Info|Init|Warning|Error)\] (?:\[[^\]]{1,60}/STD(?:OUT|ERR)\] )?",
         // quoted mail and Markdown
         r"^> ?",
@@ -62,6 +72,10 @@ impl Prefixes {
             found.0.push(prefix);
             rest = rest.iter().map(|l| cut(prefix, l)).collect();
             rest.retain(|l| !l.trim().is_empty());
+        }
+        // not before each line: SwarmUI has lines of its own between
+        if found.0.iter().any(|p| p.as_str() == SWARM) {
+            found.0.extend(OF_BACKEND.as_ref());
         }
         found
     }
@@ -98,6 +112,7 @@ mod tests {
     #[test]
     fn every_pattern_is_valid() {
         assert_eq!(KNOWN.len(), 11);
+        assert!(OF_BACKEND.is_some());
     }
 
     #[test]

@@ -96,6 +96,108 @@ const PASTED: &[Pasted] = &[
         cure: "torch[device-all]",
         not: "",
     },
+    // a page that is up before its models are loaded
+    Pasted {
+        text: "$ python entry_with_update.py\n\
+            Fooocus version: 2.5.5\n\
+            Running on local URL:  http://127.0.0.1:7865\n\
+            Traceback (most recent call last):\n\
+            \u{20} File \"/home/u/comfyui/f/modules/async_worker.py\", line 25, in worker\n\
+            RuntimeError: No HIP GPUs are available\n",
+        program: "fooocus",
+        phase: Phase::Startup,
+        verdict: VerdictId::GpuUnavailable,
+        cure: "rocminfo",
+        not: "ComfyUI",
+    },
+    // an excerpt that begins with the lines of ComfyUI's memory management
+    Pasted {
+        text: "Total VRAM 8176 MB, total RAM 32013 MB\n\
+            Set vram state to: NORMAL_VRAM\n\
+            App started successful. Use the app with http://127.0.0.1:7865/\n\
+            [Parameters] Seed = 5\n\
+            [Fooocus] Encoding positive #1 ...\n\
+            Traceback (most recent call last):\n\
+            \u{20} File \"/o/f/modules/core.py\", line 12, in f\n\
+            torch.cuda.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB\n",
+        program: "fooocus",
+        phase: Phase::TextEncode,
+        verdict: VerdictId::GpuOom,
+        cure: "--always-low-vram",
+        not: "ComfyUI",
+    },
+    // the backend's lines stand behind SwarmUI's own mark
+    Pasted {
+        text: "10:02:01.100 [Init] Self-Start ComfyUI-0 on port 7821 started.\n\
+            10:02:05.100 [Info] User local requested 1 image with model 'x.safetensors'\n\
+            10:02:05.300 [Debug] [ComfyUI-0/STDERR] got prompt\n\
+            10:02:06.300 [Debug] [ComfyUI-0/STDERR] Requested to load Flux\n\
+            10:02:09.300 [Warning] [ComfyUI-0/STDERR] Traceback (most recent call last):\n\
+            10:02:09.300 [Warning] [ComfyUI-0/STDERR]   File \"/s/dlbackend/ComfyUI/execution.py\", line 12, in f\n\
+            10:02:09.300 [Warning] [ComfyUI-0/STDERR] torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB\n",
+        program: "swarmui",
+        phase: Phase::ModelLoad,
+        verdict: VerdictId::GpuOom,
+        cure: "--lowvram",
+        not: "",
+    },
+    Pasted {
+        text: "Easy Diffusion - v3.0\n\
+            INFO:     Uvicorn running on http://0.0.0.0:9000 (Press CTRL+C to quit)\n\
+            10:02:09.100 INFO cuda:0 Session s1 starting task 7 on Radeon\n\
+            \u{20} 0%|          | 0/25 [00:00<?, ?it/s]\r  4%|4         | 1/25 [00:02<00:48,  2.00s/it]\n\
+            Traceback (most recent call last):\n\
+            \u{20} File \"/o/e/ui/easydiffusion/tasks/render_images.py\", line 90, in run\n\
+            torch.cuda.OutOfMemoryError: HIP out of memory. Tried to allocate 1.20 GiB\n",
+        program: "easy-diffusion",
+        phase: Phase::Sampling,
+        verdict: VerdictId::GpuOom,
+        cure: "GPU Memory Usage",
+        not: "ComfyUI",
+    },
+    // a training has no phase
+    Pasted {
+        text: "running training / 学習開始\n\
+            steps:   0%|          | 0/2000 [00:00<?, ?it/s]\r\n\
+            epoch 1/10\n\
+            Traceback (most recent call last):\n\
+            \u{20} File \"/o/k/train_network.py\", line 1115, in <module>\n\
+            torch.OutOfMemoryError: HIP out of memory. Tried to allocate 640.00 MiB\n",
+        program: "sd-scripts",
+        phase: Phase::Unknown,
+        verdict: VerdictId::GpuOom,
+        cure: "--gradient_checkpointing",
+        not: "ComfyUI",
+    },
+    // Forge tells of a job only by the models that it moves for it
+    Pasted {
+        text: "Launching Web UI with arguments: --listen\n\
+            Running on local URL:  http://127.0.0.1:7860\n\
+            [Memory Management] Target: JointTextEncoder, Free GPU: 10704.50 MB\n\
+            Traceback (most recent call last):\n\
+            \u{20} File \"/o/forge/modules_forge/main_thread.py\", line 30, in work\n\
+            RuntimeError: HIP error: invalid device function\n",
+        program: "webui",
+        phase: Phase::TextEncode,
+        verdict: VerdictId::NoKernelImage,
+        cure: "torch",
+        not: "ComfyUI",
+    },
+    // a folder's name says nothing of the program
+    Pasted {
+        text: "Checkpoint files will always be loaded safely.\n\
+            Total VRAM 24560 MB, total RAM 31993 MB\n\
+            got prompt\n\
+            Requested to load WAN21\n\
+            Traceback (most recent call last):\n\
+            \u{20} File \"/home/u/Fooocus/SwarmUI/easy-diffusion/ComfyUI/execution.py\", line 1, in f\n\
+            RuntimeError: HIP error: invalid device function\n",
+        program: "comfyui",
+        phase: Phase::ModelLoad,
+        verdict: VerdictId::NoKernelImage,
+        cure: "torch",
+        not: "",
+    },
 ];
 
 #[test]

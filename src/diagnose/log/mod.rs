@@ -66,7 +66,8 @@ pub(super) fn of_case(
 pub(super) fn kind_of(beginning: &[u8]) -> AdapterKind {
     let lines = Paste::first_log(&String::from_utf8_lossy(beginning));
     let prefixes = Prefixes::of(lines.iter().map(String::as_str));
-    AdapterKind::detect_lines(lines.iter().map(|l| prefixes.strip(l)))
+    // a prefix may be the only sign of the program that writes it
+    AdapterKind::detect_lines(lines.iter().flat_map(|l| [l.as_str(), prefixes.strip(l)]))
 }
 
 fn of(

@@ -73,13 +73,16 @@ impl Reader {
         let text = String::from_utf8_lossy(beginning);
         let lines = Paste::first_log(&text);
         let prefixes = Prefixes::of(lines.iter().map(String::as_str));
-        let paste = Paste::of(text.lines());
+        let mut paste = Paste::of(text.lines());
         let joiner = Joiner::of(text.lines().map(|l| prefixes.strip(l)));
         let kind = if meta.argv.is_empty() {
             kind_of(beginning)
         } else {
             head::kind(meta)
         };
+        if kind.runs_another() {
+            paste.expect(kind);
+        }
         let launch = LaunchInfo {
             argv: meta.argv.clone(),
             on_cpu: false,

@@ -131,8 +131,9 @@ impl Program for ComfyuiProgram {
     }
 }
 
+/// Reads ComfyUI's lines, also those that a program prints which runs ComfyUI.
 #[derive(Debug, Default)]
-struct Comfyui {
+pub(super) struct Comfyui {
     /// Denoising has begun in this prompt: a VAE that is loaded now is there to decode.
     sampled: bool,
     /// The prompt has failed or was stopped; its `Prompt executed` is still to come.

@@ -68,18 +68,22 @@ impl AdapterKind {
     /// that only one program prints, else the program of which most lines are typical.
     pub fn detect_lines<'a>(lines: impl Iterator<Item = &'a str>) -> Self {
         let mut typical = vec![0_u32; Self::ALL.len()];
+        let mut proof: Option<(Self, &str)> = None;
         for line in lines.take(MOST_LINES) {
             let text = wording::without_prefix(line);
-            if let Some(kind) = Self::of_banner(line) {
-                return kind;
-            }
-            let proof = Self::of_line(text).filter(|k| k.program().rank() >= Rank::Family);
-            if let Some(kind) = proof {
-                return kind;
+            let of_program = || Self::of_line(text).filter(|k| k.program().rank() >= Rank::Family);
+            if let Some(kind) = Self::of_banner(line).or_else(of_program) {
+                // a line that was taken for ComfyUI's may be of a program that runs its code
+                if proof.is_none_or(|(first, by)| first == kind || kind.prints_too(by)) {
+                    proof = Some((kind, text));
+                }
             }
             for (count, kind) in typical.iter_mut().zip(Self::ALL) {
                 *count += u32::from(kind.program().is_typical(text));
             }
+        }
+        if let Some((kind, _)) = proof {
+            return kind;
         }
         let seen = typical
             .iter()
@@ -127,6 +131,17 @@ impl AdapterKind {
     /// The program whose log begins with this line, in a text that may hold several.
     pub fn of_banner(line: &str) -> Option<Self> {
         BANNERS.whose(line).next()
+    }
+
+    /// Whether it prints lines of another program.
+    pub fn runs_another(self) -> bool {
+        !self.program().prints_too().is_empty()
+    }
+
+    /// Whether it prints this line of another program as its own, because it runs its code.
+    pub fn prints_too(self, text: &str) -> bool {
+        let beginnings = self.program().prints_too();
+        beginnings.iter().any(|words| text.starts_with(words))
     }
 
     /// The folder that its users run it in: a name, and what lies there beside the program.

@@ -5,6 +5,8 @@
 
 mod comfyui;
 mod diffusers;
+mod easy_diffusion;
+mod fooocus;
 mod framepack;
 mod framepack_studio;
 mod generic;
@@ -12,8 +14,11 @@ mod invokeai;
 mod kind;
 mod musubi;
 mod scripts;
+mod sd_scripts;
 mod sdcpp;
 mod sdnext;
+mod stability_matrix;
+mod swarmui;
 mod wangp;
 mod webui;
 
@@ -86,6 +91,12 @@ pub(super) trait Program: Sync {
     /// The pattern of the lines with which its log begins, in a text that may hold several.
     fn banner(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Beginnings of another program's lines that this one prints as well, because it runs
+    /// that program or its code.
+    fn prints_too(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// The folder that its users run it in: a name, and what lies there beside the program.
@@ -222,6 +233,16 @@ programs! {
     Invokeai: invokeai::InvokeaiProgram,
     /// SD.Next.
     Sdnext: sdnext::SdnextProgram,
+    /// Fooocus.
+    Fooocus: fooocus::FooocusProgram,
+    /// Easy Diffusion.
+    EasyDiffusion: easy_diffusion::EasyDiffusionProgram,
+    /// SwarmUI, which starts ComfyUI.
+    Swarmui: swarmui::SwarmuiProgram,
+    /// kohya's sd-scripts.
+    SdScripts: sd_scripts::SdScriptsProgram,
+    /// Stability Matrix.
+    StabilityMatrix: stability_matrix::StabilityMatrixProgram,
     /// Stable Diffusion web UI of AUTOMATIC1111, and Forge.
     Webui: webui::WebuiProgram,
     /// A Python program with tqdm bars, as diffusers pipelines print them.
@@ -229,6 +250,9 @@ programs! {
     /// Anything else.
     Generic: generic::GenericProgram,
 }
+
+/// Lines of ComfyUI's memory management, which other programs have copied.
+const COMFYUI_MEMORY: &[&str] = &["Total VRAM ", "Set vram state to: "];
 
 /// Whether a program's own name, as its authors chose it, speaks of a page that serves.
 fn is_named_as_server(command: &Command<'_>) -> bool {

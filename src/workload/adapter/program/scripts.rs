@@ -125,6 +125,16 @@ fn decodes(text: &str) -> bool {
     )
 }
 
+/// The phase that begins as Forge moves a model to the card for a job; absent: it is no such
+/// line, or the model is a VAE, which may decode what another job has left.
+fn loads_for_job(text: &str) -> Option<Phase> {
+    match wording::role(&TARGET.captures(text)?["class"]) {
+        ModelRole::Encoder => Some(Phase::TextEncode),
+        ModelRole::Diffusion => Some(Phase::ModelLoad),
+        ModelRole::Vae => None,
+    }
+}
+
 /// A server takes up a job: SD.Next, `InvokeAI`, and what others say.
 static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -156,6 +166,11 @@ fn line(text: &str, n: &mut Narrator) -> bool {
             n.start_job();
             n.announced = true;
             n.enter(Phase::Unknown);
+            true
+        }
+        Job::Waiting if n.behind != Behind::Bar && loads_for_job(text).is_some() => {
+            n.start_job();
+            n.enter(loads_for_job(text).unwrap_or(Phase::Unknown));
             true
         }
         Job::InFlight if ENDS_EMPTY.is_match(text) => {

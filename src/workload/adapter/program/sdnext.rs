@@ -1,7 +1,13 @@
 //! SD.Next: its log has a time and a level before each line.
 
-use super::scripts::Scripts;
-use super::{AfterRestart, Command, Dialect, Program};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::scripts::{Scripts, end_request};
+use super::{AfterRestart, Bar, Command, Dialect, Exception, Job, Narrator, Program};
+use crate::model::Phase;
+use crate::workload::pattern;
 
 /// See the module.
 pub(super) struct SdnextProgram;
@@ -30,7 +36,7 @@ impl Program for SdnextProgram {
     }
 
     fn dialect(&self) -> Box<dyn Dialect> {
-        Box::new(Scripts { knows_steps: true })
+        Box::new(Sdnext(Scripts { knows_steps: true }))
     }
 
     fn after_restart(&self) -> AfterRestart {
@@ -39,5 +45,55 @@ impl Program for SdnextProgram {
             kept: "latents before each decode that the agent knows",
             warning: Some("SD.Next's job cannot be sent again: press Generate after the restart"),
         }
+    }
+}
+
+/// What its log file has before a message: `| host | sd | INFO | module | `.
+static FILED: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\|? ?[\w.-]+ \| sd \| \w+ +\| \w+ +\| "));
+/// Its bar: `Progress  2.91it/s ████ 36% 10/28 00:03 00:06 Base`.
+static PROGRESS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^Progress +[\d.?]+(?:it/s|s/it) .{0,200}?(?P<percent>\d{1,3})% \d+/\d+ .{0,40}(?:Base|Hires|Refiner|Detail\w*)?$",
+    )
+});
+
+#[derive(Debug)]
+struct Sdnext(Scripts);
+
+impl Dialect for Sdnext {
+    fn line(&mut self, text: &str, n: &mut Narrator) -> bool {
+        let text = FILED.find(text).map_or(text, |m| &text[m.end()..]);
+        if n.job == Job::NotYet && text.starts_with("Base: pipeline=") {
+            // a part of a log: its start was not pasted
+            n.wait();
+        }
+        if let Some(c) = PROGRESS.captures(text) {
+            n.start_job();
+            n.announced = true;
+            if &c["percent"] == "100" {
+                n.enter_after_steps();
+            } else {
+                n.enter(Phase::Sampling);
+            }
+            return true;
+        }
+        self.0.line(text, n)
+    }
+
+    fn bar(&mut self, bar: &Bar, sampling: bool, n: &mut Narrator) {
+        self.0.bar(bar, sampling, n);
+    }
+
+    fn after_common_words(&mut self, before: Job, n: &mut Narrator) {
+        self.0.after_common_words(before, n);
+    }
+
+    fn exception(&mut self, e: &Exception, n: &mut Narrator) {
+        end_request(e, n);
+    }
+
+    fn step(&mut self, bar: &Bar, phase: Phase, n: &mut Narrator) {
+        self.0.step(bar, phase, n);
     }
 }

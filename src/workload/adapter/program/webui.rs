@@ -26,11 +26,18 @@ impl Program for WebuiProgram {
     }
 
     fn unmistakable(&self) -> Option<&'static str> {
-        Some(r"^Launching Web UI with arguments:")
+        self.banner()
     }
 
+    /// `modules/launch_utils.py`, `modules/sd_models.py`; Forge: `backend/memory_management.py`.
     fn banner(&self) -> Option<&'static str> {
-        Some(r"^Launching Web UI with arguments:")
+        Some(
+            r"^(?:Launching Web UI with arguments:|Commit hash: (?:[0-9a-f]{40}|<none>)$|Loading weights \[[0-9a-f]{10}\] from |\[Memory Management\] Target: )",
+        )
+    }
+
+    fn prints_too(&self) -> &'static [&'static str] {
+        super::COMFYUI_MEMORY
     }
 
     fn dialect(&self) -> Box<dyn Dialect> {
