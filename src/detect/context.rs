@@ -107,6 +107,8 @@ pub(super) struct Context {
     pub(super) waits_by_ready_words: bool,
     /// The program is a server: it has waited for its user, or its command says so.
     pub(super) serves: bool,
+    /// It has waited for its user: it is past its start.
+    pub(super) has_waited: bool,
 }
 
 impl Context {
@@ -149,6 +151,7 @@ impl Context {
             begun_by_agent: false,
             waits_by_ready_words: false,
             serves: false,
+            has_waited: false,
         }
     }
 

@@ -77,10 +77,8 @@ impl Detector {
             v.section = v.section.filter(|_| v.phase == phase);
             v.phase = phase;
         }
-        let of_job = c.serves || c.frame_phases.spoke_of_a_job();
-        // a port is taken before any job, also in a program that is known to serve
-        let starts = end.verdict == VerdictId::PortInUse;
-        if v.phase == Phase::Startup && of_job && !starts && !end.is_good() {
+        let of_job = c.has_waited || c.frame_phases.spoke_of_a_job();
+        if v.phase == Phase::Startup && of_job && !end.is_good() {
             v.phase = Phase::Unknown;
         }
         if end.verdict == VerdictId::NanOutput

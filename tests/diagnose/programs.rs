@@ -155,7 +155,7 @@ const PASTED: &[Pasted] = &[
         cure: "GPU Memory Usage",
         not: "ComfyUI",
     },
-    // a training has no phase
+    // no phase stands for a training: its steps are read as those of a generation
     Pasted {
         text: "running training / 学習開始\n\
             steps:   0%|          | 0/2000 [00:00<?, ?it/s]\r\n\
@@ -164,7 +164,7 @@ const PASTED: &[Pasted] = &[
             \u{20} File \"/o/k/train_network.py\", line 1115, in <module>\n\
             torch.OutOfMemoryError: HIP out of memory. Tried to allocate 640.00 MiB\n",
         program: "sd-scripts",
-        phase: Phase::Unknown,
+        phase: Phase::Sampling,
         verdict: VerdictId::GpuOom,
         cure: "--gradient_checkpointing",
         not: "ComfyUI",

@@ -107,6 +107,7 @@ impl Context {
             JobChange::Waiting => {
                 self.waits_by_ready_words = !matches!(self.job, Job::Ended | Job::InFlight(_));
                 self.serves = true;
+                self.has_waited = true;
                 if self.job == Job::Unknown {
                     // the server is up all the same
                     self.errors.clear();

@@ -1,10 +1,10 @@
 //! kohya's sd-scripts, also as kohya_ss runs them: they train, and generate only samples.
+//! Steps of a training are read as steps of a generation: no phase of its own stands for them.
 //!
 //! Words as in kohya-ss/sd-scripts at 063ef10: `train_network.py`, `library/train_util.py`.
 
-use super::super::wording::BarKind;
-use super::{AfterRestart, Bar, Command, Dialect, Narrator, Program, unknown_bar};
-use crate::model::Phase;
+use super::scripts::Scripts;
+use super::{AfterRestart, Command, Dialect, Program};
 
 /// The scripts that train.
 const SCRIPTS: &[&str] = &[
@@ -49,7 +49,7 @@ impl Program for SdScriptsProgram {
     }
 
     fn dialect(&self) -> Box<dyn Dialect> {
-        Box::new(SdScripts)
+        Box::new(Scripts { knows_steps: false })
     }
 
     fn after_restart(&self) -> AfterRestart {
@@ -58,33 +58,5 @@ impl Program for SdScriptsProgram {
             kept: "nothing: a training is no generation",
             warning: None,
         }
-    }
-}
-
-#[derive(Debug)]
-struct SdScripts;
-
-impl Dialect for SdScripts {
-    fn line(&mut self, text: &str, n: &mut Narrator) -> bool {
-        let trains = text.starts_with("running training") || text.starts_with("epoch ");
-        if trains {
-            // no phase stands for a training
-            n.begin_script_job();
-            n.enter(Phase::Unknown);
-        }
-        trains
-    }
-
-    fn bar(&mut self, bar: &Bar, _sampling: bool, n: &mut Narrator) {
-        unknown_bar(bar, n);
-    }
-
-    fn kind_of(&self, bar: &Bar, _n: &Narrator) -> Option<BarKind> {
-        let steps = bar.desc.as_deref().is_some_and(|d| d.starts_with("steps"));
-        steps.then_some(BarKind::Other)
-    }
-
-    fn knows_steps(&self) -> bool {
-        false
     }
 }
