@@ -16,6 +16,10 @@ pub(super) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// Packed bytes a look: at most a thousand times as much text.
 const CHUNK: usize = 16 << 10;
 
+/// Bytes behind a damaged place in which the next member is looked for: many times the longest
+/// member, so that what is behind is none of ours, such as the zeros of a sparse file.
+const LONGEST_SEARCH: usize = 64 << 20;
+
 /// Writes text packed.
 #[derive(Debug)]
 pub(super) struct Packer<W: Write> {
@@ -87,7 +91,9 @@ enum Form {
     },
     /// Behind damage: the next member is looked for. The last bytes that may be the
     /// beginning of its mark.
-    Lost(Vec<u8>),
+    Lost { kept: Vec<u8>, searched: usize },
+    /// No member came for long: the rest is passed over.
+    GivenUp,
 }
 
 /// Turns packed bytes, as they come, into text. Plain text passes.
@@ -120,7 +126,7 @@ impl Unpacker {
     /// Ends the stream; whether a packed one may end here.
     pub(super) fn finish(&mut self) -> bool {
         match std::mem::replace(&mut self.form, Form::Unknown) {
-            Form::Unknown | Form::Plain | Form::Lost(_) => true,
+            Form::Unknown | Form::Plain | Form::Lost { .. } | Form::GivenUp => true,
             Form::Packed { mut member, begun } => !begun || member.try_finish().is_ok(),
         }
     }
@@ -130,7 +136,7 @@ impl Unpacker {
     pub(super) fn feed(&mut self, bytes: &[u8], text: &mut Vec<u8>) {
         let mut joined;
         let mut rest = bytes;
-        if let Form::Lost(kept) = &mut self.form {
+        if let Form::Lost { kept, .. } = &mut self.form {
             joined = std::mem::take(kept);
             joined.extend_from_slice(bytes);
             rest = &joined;
@@ -159,10 +165,15 @@ impl Unpacker {
                 text.extend_from_slice(rest);
                 &[]
             }
-            Form::Lost(kept) => {
+            Form::GivenUp => &[],
+            Form::Lost { kept, searched } => {
+                *searched = searched.saturating_add(rest.len());
                 if let Some(at) = find(rest) {
                     self.form = member();
                     &rest[at..]
+                } else if *searched > LONGEST_SEARCH {
+                    self.form = Form::GivenUp;
+                    &[]
                 } else {
                     *kept = rest[rest.len().saturating_sub(MAGIC.len() - 1)..].to_vec();
                     &[]
@@ -193,7 +204,10 @@ impl Unpacker {
         }
         text.push(b'\n');
         self.damages += 1;
-        self.form = Form::Lost(Vec::new());
+        self.form = Form::Lost {
+            kept: Vec::new(),
+            searched: 0,
+        };
         // a mark that leads nowhere is not taken twice
         &rest[usize::from(!begun)..]
     }
@@ -336,6 +350,23 @@ mod tests {
         let (text, mut unpacker) = unpacked(&whole, 7);
         assert_eq!(text, b"one\ntwo\n");
         assert!(unpacker.finish() && unpacker.damages() == 0);
+    }
+
+    #[test]
+    fn a_member_behind_long_damage_is_not_looked_for() {
+        let text_behind = |zeros: usize| {
+            let mut unpacker = Unpacker::new();
+            let mut text = Vec::new();
+            unpacker.feed(&packed(&[b"alpha\n"], true), &mut text);
+            for _ in 0..zeros / CHUNK {
+                unpacker.feed(&[0; CHUNK], &mut text);
+            }
+            unpacker.feed(&packed(&[b"beta\n"], true), &mut text);
+            assert!(unpacker.finish());
+            text
+        };
+        assert_eq!(text_behind(LONGEST_SEARCH / 64), b"alpha\n\nbeta\n");
+        assert_eq!(text_behind(LONGEST_SEARCH + 4 * CHUNK), b"alpha\n\n");
     }
 
     #[test]
