@@ -238,7 +238,9 @@ mod tests {
         let load = at(Phase::ModelLoad, JobChange::Started);
         let advised = |lines: &[&str], in_force: &[ActionId]| {
             let mut pasted = Pasted::default();
-            lines.iter().for_each(|line| pasted.observe(line));
+            for line in lines {
+                pasted.observe(line);
+            }
             advice(&load, Backend::Hip, in_force, &pasted, None).unwrap()
         };
         let full = [
