@@ -72,8 +72,13 @@ impl Probes {
 
     /// The last probe, where it speaks for the present.
     pub(crate) fn recent(&self, now: Mono) -> Option<&Probe> {
-        let (at, probe) = self.last.as_ref()?;
-        (now.since(*at) <= RECENT).then_some(probe)
+        self.recent_at(now).map(|(_, probe)| &**probe)
+    }
+
+    /// The same with its time.
+    fn recent_at(&self, now: Mono) -> Option<&(Mono, Arc<Probe>)> {
+        let recent = |(at, _): &&(Mono, Arc<Probe>)| now.since(*at) <= RECENT;
+        self.last.as_ref().filter(recent)
     }
 
     /// Whether a probe tells what moves at this moment.
@@ -214,13 +219,11 @@ impl Probes {
 
     /// When each request came that a client outside the tree has had no byte of an answer to.
     pub(crate) fn unanswered(&self, now: Mono) -> impl Iterator<Item = Mono> {
-        let (at, probe) = match &self.last {
-            Some((at, probe)) if now.since(*at) <= RECENT => (*at, Some(probe)),
-            _ => (now, None),
-        };
-        let traffic = probe.and_then(|p| p.network.fresh());
-        let ages = traffic.into_iter().flat_map(|t| t.unanswered_ms.iter());
-        ages.map(move |age| Mono(at.0.saturating_sub(*age)))
+        self.recent_at(now).into_iter().flat_map(|(at, probe)| {
+            let traffic = probe.network.fresh().into_iter();
+            let ages = traffic.flat_map(|t| &t.unanswered_ms);
+            ages.map(|age| Mono(at.0.saturating_sub(*age)))
+        })
     }
 
     /// A result that is open for writing.

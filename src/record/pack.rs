@@ -17,7 +17,7 @@ pub(super) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 const CHUNK: usize = 16 << 10;
 
 /// Bytes behind a damaged place in which the next member is looked for: many times the longest
-/// member, so that what is behind is none of ours, such as the zeros of a sparse file.
+/// member, so the rest holds no record, such as the zeros of a sparse file.
 const LONGEST_SEARCH: usize = 64 << 20;
 
 /// Writes text packed.

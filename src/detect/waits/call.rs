@@ -80,6 +80,11 @@ pub(super) fn is_pause(holder: HolderContext, timeout: Option<Duration>) -> bool
     holder.between && timeout.is_some_and(|t| t > SHORT_SLEEP && t <= LONGEST_PAUSE)
 }
 
+/// Whether a time limit is longer than a poll's, and its end known and near.
+fn ends_soon(timeout: Option<Duration>) -> bool {
+    timeout.is_some_and(|t| (SHORT_SLEEP..=LONGEST_PAUSE).contains(&t))
+}
+
 /// A short sleep repeats and is a poll, and one whose end is known and near is a pause. Any
 /// other that is longer than the limit ends by itself, too, but not within an operation or a
 /// phase that computes.
@@ -92,8 +97,7 @@ pub(super) fn sleep(
         // a poll of what that thread was to do
         return WaitsFor::Process;
     }
-    let near = timeout.is_some_and(|t| (SHORT_SLEEP..=LONGEST_PAUSE).contains(&t));
-    if near && !holder.operates {
+    if ends_soon(timeout) && !holder.operates {
         return WaitsFor::Time;
     }
     let long = waited.is_some_and(|w| w >= holder.limit.max(SHORT_SLEEP))
@@ -131,8 +135,7 @@ fn by_target(
     };
     let goes_on = |target: &&WaitTarget| !(holder.owes_answer && is_client(target));
     let Some(target) = on.iter().filter(goes_on).min_by_key(|t| rank(t)) else {
-        let near = timeout.is_some_and(|t| (SHORT_SLEEP..=LONGEST_PAUSE).contains(&t));
-        return if near {
+        return if ends_soon(timeout) {
             (WaitsFor::Time, None)
         } else {
             (WaitsFor::Process, Some(owed()))

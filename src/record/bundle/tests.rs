@@ -411,12 +411,30 @@ fn what_a_bundle_is_for_stays() {
     assert!(members["framepack-tui-run/README.md"].contains("**Verdict: "));
 }
 
+/// The stream in a bundle, with text, of a run in `folder` with these lines.
+fn exported_with_text<'a>(folder: &Path, lines: impl Iterator<Item = &'a str>) -> String {
+    let run = folder.join("run");
+    fs::create_dir_all(&run).unwrap();
+    let started = serde_json::to_value(&one_of_each()[0]).unwrap();
+    let mut record = json!({"seq": 1, "at": 0, "event": started}).to_string() + "\n";
+    for (line, seq) in lines.zip(2..) {
+        let event = json!({"kind": "line", "attempt": 1, "stream": "stdout", "text": line});
+        record += &(json!({"seq": seq, "at": seq, "event": event}).to_string() + "\n");
+    }
+    fs::write(run.join("events.jsonl"), record).unwrap();
+    let out = folder.join("bundle.tgz");
+    let wanted = Wanted {
+        out: &out,
+        replace: false,
+        text: FreeText::Searched,
+    };
+    export(&run, "x", &Own::default(), wanted).unwrap();
+    members(&out)["framepack-tui-run/events.jsonl"].clone()
+}
+
 #[test]
 fn with_text_the_second_net_takes_what_stands_on_several_lines() {
     let tmp = tempfile::tempdir().unwrap();
-    let run = tmp.path().join("run");
-    fs::create_dir_all(&run).unwrap();
-    let started = serde_json::to_value(&one_of_each()[0]).unwrap();
     let lines = [
         "-----BEGIN RSA PRIVATE KEY-----",
         "Proc-Type: 4,ENCRYPTED",
@@ -434,20 +452,7 @@ fn with_text_the_second_net_takes_what_stands_on_several_lines() {
         "key 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c",
         "Sampling 3/25",
     ];
-    let mut text = json!({"seq": 1, "at": 0, "event": started}).to_string() + "\n";
-    for (line, seq) in lines.iter().zip(2..) {
-        let event = json!({"kind": "line", "attempt": 1, "stream": "stdout", "text": line});
-        text += &(json!({"seq": seq, "at": seq, "event": event}).to_string() + "\n");
-    }
-    fs::write(run.join("events.jsonl"), text).unwrap();
-    let out = tmp.path().join("bundle.tgz");
-    let wanted = Wanted {
-        out: &out,
-        replace: false,
-        text: FreeText::Searched,
-    };
-    export(&run, "x", &Own::default(), wanted).unwrap();
-    let events = &members(&out)["framepack-tui-run/events.jsonl"];
+    let events = exported_with_text(tmp.path(), lines.iter().copied());
     assert!(
         events.contains("Sampling 3/25") && events.contains("BEGIN RSA")
             || events.contains("<token")
@@ -457,7 +462,7 @@ fn with_text_the_second_net_takes_what_stands_on_several_lines() {
         let left = lower.contains("planted") || lower.contains("three") || lower.contains("9f86d");
         assert!(!left, "{line}");
     }
-    let counts = free_text(&run).unwrap();
+    let counts = free_text(&tmp.path().join("run")).unwrap();
     assert_eq!(counts["console lines"], lines.len() as u64);
 }
 
@@ -575,24 +580,8 @@ fn with_text_the_second_net_takes_whole_kinds() {
     for (kind, texts) in SECOND_NET {
         for text in *texts {
             let tmp = tempfile::tempdir().unwrap();
-            let run = tmp.path().join("run");
-            fs::create_dir_all(&run).unwrap();
-            let started = serde_json::to_value(&one_of_each()[0]).unwrap();
-            let mut record = json!({"seq": 1, "at": 0, "event": started}).to_string() + "\n";
             let lines = text.lines().chain(["Sampling 3/25 stays"]);
-            for (line, seq) in lines.zip(2..) {
-                let event = json!({"kind": "line", "attempt": 1, "stream": "stdout", "text": line});
-                record += &(json!({"seq": seq, "at": seq, "event": event}).to_string() + "\n");
-            }
-            fs::write(run.join("events.jsonl"), record).unwrap();
-            let out = tmp.path().join("bundle.tgz");
-            let wanted = Wanted {
-                out: &out,
-                replace: false,
-                text: FreeText::Searched,
-            };
-            export(&run, "x", &Own::default(), wanted).unwrap();
-            let events = &members(&out)["framepack-tui-run/events.jsonl"];
+            let events = exported_with_text(tmp.path(), lines);
             assert!(events.contains("Sampling 3/25 stays"), "{text}: {events}");
             let lower = events.to_lowercase();
             if let Some(at) = lower.find("planted") {

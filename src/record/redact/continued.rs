@@ -1,4 +1,4 @@
-//! Prompts that go on in the next lines, each of which says nothing by itself.
+//! Prompts that go on in the next lines, where no line shows by itself that it is a prompt.
 
 use std::sync::LazyLock;
 

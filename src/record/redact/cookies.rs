@@ -62,14 +62,7 @@ fn is_cookie(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::patterns::find;
-
-    /// Whether `secret` is within a part that is found.
-    fn covers(text: &str, secret: &str) -> bool {
-        find(text)
-            .into_iter()
-            .any(|(part, _)| text[part].contains(secret))
-    }
+    use super::super::patterns::{covers, find};
 
     #[test]
     fn a_cookie_is_found_however_python_prints_it() {

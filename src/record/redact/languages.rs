@@ -149,14 +149,8 @@ fn is_told(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::patterns::find;
+    use super::super::patterns::{covers, find};
     use super::*;
-
-    fn covers(text: &str, secret: &str) -> bool {
-        find(text)
-            .into_iter()
-            .any(|(part, _)| text[part].contains(secret))
-    }
 
     #[test]
     fn a_password_is_found_behind_the_word_for_it_in_any_language() {

@@ -262,6 +262,14 @@ fn private(regex: &Regex, text: &str, mut add: impl FnMut(Range<usize>)) {
     }
 }
 
+/// Whether `secret` is within a part that is found.
+#[cfg(test)]
+pub(super) fn covers(text: &str, secret: &str) -> bool {
+    find(text)
+        .into_iter()
+        .any(|(part, _)| text[part].contains(secret))
+}
+
 /// Every private part that a pattern knows.
 pub(super) fn find(text: &str) -> Vec<(Range<usize>, Kind)> {
     let issued = issued::find(text).into_iter();

@@ -93,12 +93,7 @@ impl Dialect for EasyDiffusion {
     }
 
     fn bar(&mut self, bar: &Bar, _sampling: bool, n: &mut Narrator) {
-        if bar.complete() {
-            n.enter(Phase::VaeDecode);
-        } else {
-            n.start_job();
-            n.enter(Phase::Sampling);
-        }
+        super::scripts::steps_then_decode(bar, n);
     }
 
     fn exception(&mut self, e: &Exception, n: &mut Narrator) {

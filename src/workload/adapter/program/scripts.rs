@@ -101,6 +101,16 @@ pub(in super::super) fn unknown_bar(bar: &Bar, n: &mut Narrator) {
     }
 }
 
+/// The bar of steps of a program that decodes as soon as it is full.
+pub(super) fn steps_then_decode(bar: &Bar, n: &mut Narrator) {
+    if bar.complete() {
+        n.enter(Phase::VaeDecode);
+    } else {
+        n.start_job();
+        n.enter(Phase::Sampling);
+    }
+}
+
 /// The bar over all passes of a job, which A1111 and its kin print once more when the
 /// picture is there.
 pub(in super::super) fn total(bar: &Bar, n: &mut Narrator) {
