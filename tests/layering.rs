@@ -35,8 +35,12 @@ mod tests {
         layer("forecast", &["model"], true),
         layer("causes", &["model"], true),
         layer("detect", &["model", "forecast", "causes"], true),
-        layer("policy", &["model", "forecast", "causes", "profile"], true),
-        layer("profile", &["model"], true),
+        layer(
+            "policy",
+            &["model", "forecast", "causes", "profile", "detect::verdicts"],
+            true,
+        ),
+        layer("profile", &["model", "detect::verdicts"], true),
         layer(
             "run",
             &["model", "forecast", "causes", "detect", "policy", "profile"],

@@ -64,10 +64,7 @@ impl Entry {
 
     /// What may be said of an optional part, or of a result that is saved all the same.
     fn is_weak(&self) -> bool {
-        matches!(
-            self.seen.verdict,
-            VerdictId::MissingDependency | VerdictId::CpuFallback | VerdictId::NanOutput
-        ) && self.rank < Rank::Kernel
+        self.seen.verdict.definition().may_be_survived && self.rank < Rank::Kernel
     }
 }
 

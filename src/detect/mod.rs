@@ -42,6 +42,7 @@ mod traceback;
 mod trouble;
 mod trust;
 mod verdict;
+pub mod verdicts;
 mod waits;
 mod wake;
 mod warning;
@@ -540,7 +541,7 @@ impl Detector {
         let ratchet = self
             .ratchets
             .iter()
-            .filter(|(v, _)| !is_warning(**v))
+            .filter(|(v, _)| !v.definition().job_may_live)
             .map(|(_, r)| *r)
             .fold(1.0, f64::max);
         Facts {
@@ -583,20 +584,4 @@ impl Detector {
             attempt_since: self.attempt_since,
         }
     }
-}
-
-/// Verdicts of rules about a job that lives.
-const fn is_warning(v: VerdictId) -> bool {
-    matches!(
-        v,
-        VerdictId::DeviceMismatch
-            | VerdictId::VramSpill
-            | VerdictId::MemoryFault
-            | VerdictId::Thrash
-            | VerdictId::Throttled
-            | VerdictId::Crawl
-            | VerdictId::CpuFallback
-            | VerdictId::OffloadRisk
-            | VerdictId::GttExhausted
-    )
 }

@@ -75,8 +75,6 @@ pub(crate) struct Pressure {
     pub(crate) d_state: Option<f64>,
     /// Percent of time in which tasks waited for memory.
     pub(crate) psi_mem: Option<f64>,
-    /// Host memory to be had, MiB.
-    pub(crate) available: Option<f64>,
 }
 
 impl Pressure {
@@ -149,7 +147,6 @@ impl Pressure {
     ) {
         self.d_state = p.d_state.fresh().map(|d| f64::from(*d));
         self.psi_mem = host.psi_mem.fresh().copied();
-        self.available = host.mem_available.fresh().map(|b| mib(b.0));
         let cpu = figures.cpu_percent;
         let dip = secs(t.thrash_dip_s);
         let much = |bps: Option<f64>| bps.is_some_and(|b| b >= t.thrash_io_bps);

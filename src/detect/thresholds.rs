@@ -295,9 +295,6 @@ thresholds! {
     thrash_dip_s = 6.0,
     /// Time in which tasks waited for memory (PSI) that speaks of swapping by itself.
     thrash_psi_pct = 20.0,
-    /// `gtt_exhausted`: share of the mapped memory's limit above which the rule is said to
-    /// have signs; only the program's own words make it a verdict.
-    gtt_full_share = 0.97,
     /// A launch that fails with this share of the VRAM in use failed for want of it.
     full_share = 0.985,
     /// And it was in use this shortly before, in seconds.

@@ -1,7 +1,8 @@
 //! What follows from a verdict.
 
+use crate::detect::verdicts::RemedyFacts;
 use crate::model::Verdict;
-use crate::policy::{RemedyFacts, remedy};
+use crate::policy::remedy;
 
 use super::report::Action;
 

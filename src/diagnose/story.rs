@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use crate::causes::catalogue;
+use crate::detect::verdicts::Depth;
 use crate::model::{
     ActionId, Cause, Cite, Health, JobChange, Mono, Phase, Questions, Severity, Verdict, VerdictId,
 };
@@ -166,7 +167,7 @@ impl Story {
         let mut since: Option<&Change> = None;
         let ends = self.history.iter().map(|c| (c.t_s, Some(c)));
         for (t, next) in ends.chain([(end, None)]) {
-            if let Some(wait) = since.filter(|w| is_wait(w.verdict)) {
+            if let Some(wait) = since.filter(|w| w.verdict.definition().wait.is_some()) {
                 let took = t - wait.t_s;
                 if longest.is_none_or(|(_, most)| took > most) {
                     longest = Some((wait, took));
@@ -293,51 +294,14 @@ impl Held {
 }
 
 /// The order of several faults: the first is the answer.
-pub(super) const fn place(id: VerdictId) -> Reverse<(Severity, u8)> {
-    Reverse((id.severity(), weight(id)))
-}
-
-/// Of equally severe verdicts the one that names a cause is the answer, and what only says
-/// how the program ended comes last.
-const fn weight(id: VerdictId) -> u8 {
-    match id {
-        VerdictId::Killed | VerdictId::AppError | VerdictId::CrashSegv => 0,
-        VerdictId::SilentHang
-        | VerdictId::SpinHang
-        | VerdictId::FindStall
-        | VerdictId::BusyIdle
-        | VerdictId::DownloadStall
-        | VerdictId::Crawl => 1,
-        _ => 2,
-    }
-}
-
-/// Waits that are no faults and may look like one.
-const fn is_wait(id: VerdictId) -> bool {
-    matches!(
-        id,
-        VerdictId::LoadingIo
-            | VerdictId::DownloadWait
-            | VerdictId::CompileWarmup
-            | VerdictId::CpuPhase
-    )
+pub(super) fn place(id: VerdictId) -> Reverse<(Severity, Depth)> {
+    Reverse((id.severity(), id.definition().depth))
 }
 
 /// Whether the sentence is that of the cause: those begin with a capital or with a name.
 fn has_own_sentence(cause: &Cause) -> bool {
     let known = catalogue().causes().iter().find(|c| c.id == cause.id);
     known.is_some_and(|c| c.sentence.is_some())
-}
-
-/// What happens during a wait; the sentence of its first moment has that moment's numbers.
-const fn what_is_done(id: VerdictId) -> &'static str {
-    match id {
-        VerdictId::LoadingIo => "weights were read from storage",
-        VerdictId::DownloadWait => "files were fetched",
-        VerdictId::CompileWarmup => "kernels were compiled or tuned",
-        VerdictId::CpuPhase => "a step worked on the CPU",
-        _ => "it waited",
-    }
 }
 
 fn waited(wait: &Change, took: f64) -> Found {
@@ -347,7 +311,7 @@ fn waited(wait: &Change, took: f64) -> Found {
             "from {:.0} s on for {took:.0} s in {}: {}",
             wait.t_s,
             wait.phase,
-            what_is_done(wait.verdict)
+            wait.verdict.definition().wait.unwrap_or("it waited")
         ),
         count: 1,
         cites: Vec::new(),

@@ -279,6 +279,17 @@ pub enum Standstill {
     ChildStopped,
 }
 
+impl Standstill {
+    /// The same in words, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::MachineSuspended => "the machine slept",
+            Self::SupervisorStalled => "the supervisor did not run",
+            Self::ChildStopped => "the program was stopped or traced",
+        }
+    }
+}
+
 /// What a user, a signal or the UI asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]

@@ -77,4 +77,5 @@ pub use time::Mono;
 pub use time_scale::TimeScale;
 pub use trust::{BusyTrust, IdleBaseline};
 pub use units::Bytes;
+pub(crate) use vocab::for_each_verdict;
 pub use vocab::{ActionId, Phase, Severity, Tier, VerdictId};

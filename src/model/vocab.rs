@@ -17,18 +17,9 @@ pub struct UnknownWord {
     pub word: String,
 }
 
-/// Defines an enum whose variants are the words of one closed list.
-macro_rules! vocabulary {
-    (
-        $(#[$meta:meta])*
-        pub enum $name:ident { $( $(#[$vmeta:meta])* $variant:ident = $word:literal, )+ }
-    ) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum $name {
-            $( $(#[$vmeta])* #[serde(rename = $word)] $variant, )+
-        }
-
+/// Gives an enum the words of one closed list.
+macro_rules! words {
+    ($name:ident { $( $variant:ident = $word:expr, )+ }) => {
         impl $name {
             /// Every word of the list, in its order.
             pub const ALL: &'static [Self] = &[$( Self::$variant, )+];
@@ -57,101 +48,88 @@ macro_rules! vocabulary {
     };
 }
 
-vocabulary! {
-    /// What was found out about a run: 45 words, each with its meaning.
-    pub enum VerdictId {
-        /// A job is in flight and advances at a plausible pace, or just ended well.
-        Healthy = "healthy",
-        /// The child is up, no job is in flight, it waits for a user or client.
-        IdleWaiting = "idle_waiting",
-        /// Weights are being read from storage, bytes are flowing.
-        LoadingIo = "loading_io",
-        /// Files are being fetched and bytes are flowing, short dips included.
-        DownloadWait = "download_wait",
-        /// First-run compilation or tuning that consumes CPU or GPU and advances or is within budget.
-        CompileWarmup = "compile_warmup",
-        /// A step that legitimately runs on the CPU (encode, mesh work, announced CPU fallback).
-        CpuPhase = "cpu_phase",
-        /// The child is stopped on purpose or the machine slept.
-        Paused = "paused",
-        /// The child ended by itself with code 0.
-        Finished = "finished",
-        /// Nothing shows that a job is in flight; what moves, if anything, is named.
-        Quiet = "quiet",
-        /// The job waits for another machine or process, which is named.
-        RemoteWait = "remote_wait",
-        /// The result is written, the process stays.
-        NotEnded = "not_ended",
-        /// A job is in flight, no output, and the process tree does nothing (cpu, io about 0) beyond the phase's budget.
-        SilentHang = "silent_hang",
-        /// MIOpen search or tuning is under way by its own lines (or the agent's op), burns CPU or short GPU bursts, but shows no advance beyond its budget.
-        FindStall = "find_stall",
-        /// A job is in flight, one core or more is busy without end, no output, and nothing says that MIOpen searches or that a CPU step was announced.
-        SpinHang = "spin_hang",
-        /// The GPU claims to be busy at a fraction of its usual power and no step completes: wedged queue.
-        BusyIdle = "busy_idle",
-        /// Tensors, inputs or generator sit on another device than the pipeline expects: error text, or crawl with console evidence of two devices.
-        DeviceMismatch = "device_mismatch",
-        /// The working set overflows VRAM into system memory; steps go on but several times slower.
-        VramSpill = "vram_spill",
-        /// The host swaps: high reads and writes together, threads in D state, little CPU and GPU work.
-        Thrash = "thrash",
-        /// Steady but slow because clocks or power are held down by heat or limits.
-        Throttled = "throttled",
-        /// Advances at less than a fifth of its own earlier pace, cause not established.
-        Crawl = "crawl",
-        /// The whole job runs on the CPU although a GPU was meant (CPU-only torch, device cpu); not a single announced CPU step.
-        CpuFallback = "cpu_fallback",
-        /// A download in flight receives nothing for a long time.
-        DownloadStall = "download_stall",
-        /// HIP or CUDA out of memory on the device.
-        GpuOom = "gpu_oom",
-        /// HSA MemoryRegion::BlockAllocator::alloc failed, alive or dead afterwards.
-        BlockAllocator = "block_allocator",
-        /// AMD card of 24 GiB or less: transformer only offloaded, not unloaded, before the VAE is loaded (warning, before any failure).
-        OffloadRisk = "offload_risk",
-        /// APU: GTT limit reached while the host still has memory.
-        GttExhausted = "gtt_exhausted",
-        /// Host memory ran out: kernel killed the child or a host allocation failed.
-        HostOom = "host_oom",
-        /// Page-locking host memory failed although VRAM is free.
-        PinnedMemory = "pinned_memory",
-        /// MIOpen found no suitable algorithm (miopenStatusUnknownError).
-        NoAlgorithm = "no_algorithm",
-        /// MIOpen's cache or database is locked, unreadable or malformed.
-        MiopenDb = "miopen_db",
-        /// Ring timeout, GPU reset, GPU hang exception, Xid, card lost.
-        GpuReset = "gpu_reset",
-        /// GPU memory access fault or page fault by the child.
-        MemoryFault = "memory_fault",
-        /// No device code for this architecture (invalid device function, no binary, Tensile library missing).
-        NoKernelImage = "no_kernel_image",
-        /// Driver or runtime cannot offer any device (version mismatch, lost after resume).
-        GpuUnavailable = "gpu_unavailable",
-        /// No permission on /dev/kfd or the render node.
-        PermissionKfd = "permission_kfd",
-        /// The server port is taken.
-        PortInUse = "port_in_use",
-        /// A module that the job needs is missing (optional ones are noise).
-        MissingDependency = "missing_dependency",
-        /// Half / BFloat16 / float mixed in one operation.
-        DtypeMismatch = "dtype_mismatch",
-        /// CuBLAS, hipBLAS or hipBLASLt call failed.
-        BlasError = "blas_error",
-        /// A weight file is truncated or damaged.
-        CorruptModel = "corrupt_model",
-        /// No space left.
-        DiskFull = "disk_full",
-        /// Output is NaN or black although the job "succeeds".
-        NanOutput = "nan_output",
-        /// The child died by SIGSEGV or abort without a more specific cause.
-        CrashSegv = "crash_segv",
-        /// The program failed by an exception or a non-zero exit of its own that no other verdict explains.
-        AppError = "app_error",
-        /// The child was ended by SIGKILL or SIGTERM from outside, cause not established.
-        Killed = "killed",
-    }
+/// Defines an enum whose variants are the words of one closed list.
+macro_rules! vocabulary {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $( $(#[$vmeta:meta])* $variant:ident = $word:literal, )+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $( $(#[$vmeta])* #[serde(rename = $word)] $variant, )+
+        }
+
+        words! { $name { $( $variant = $word, )+ } }
+    };
 }
+
+/// Calls the macro `$with` with every verdict, `Variant module`, in the order of the documents. The module is that of its
+/// definition in `detect::verdicts`, and its name is the word in JSON, TOML and on screen.
+macro_rules! for_each_verdict {
+    ($with:ident) => {
+        $with! {
+            Healthy healthy
+            IdleWaiting idle_waiting
+            LoadingIo loading_io
+            DownloadWait download_wait
+            CompileWarmup compile_warmup
+            CpuPhase cpu_phase
+            Paused paused
+            Finished finished
+            Quiet quiet
+            RemoteWait remote_wait
+            NotEnded not_ended
+            SilentHang silent_hang
+            FindStall find_stall
+            SpinHang spin_hang
+            BusyIdle busy_idle
+            DeviceMismatch device_mismatch
+            VramSpill vram_spill
+            Thrash thrash
+            Throttled throttled
+            Crawl crawl
+            CpuFallback cpu_fallback
+            DownloadStall download_stall
+            GpuOom gpu_oom
+            BlockAllocator block_allocator
+            OffloadRisk offload_risk
+            GttExhausted gtt_exhausted
+            HostOom host_oom
+            PinnedMemory pinned_memory
+            NoAlgorithm no_algorithm
+            MiopenDb miopen_db
+            GpuReset gpu_reset
+            MemoryFault memory_fault
+            NoKernelImage no_kernel_image
+            GpuUnavailable gpu_unavailable
+            PermissionKfd permission_kfd
+            PortInUse port_in_use
+            MissingDependency missing_dependency
+            DtypeMismatch dtype_mismatch
+            BlasError blas_error
+            CorruptModel corrupt_model
+            DiskFull disk_full
+            NanOutput nan_output
+            CrashSegv crash_segv
+            AppError app_error
+            Killed killed
+        }
+    };
+}
+pub(crate) use for_each_verdict;
+
+macro_rules! verdict_id {
+    ($( $variant:ident $word:ident )+) => {
+        /// What was found out about a run. Its meaning and what follows from it: `VerdictId::definition`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum VerdictId { $( $variant, )+ }
+
+        words! { VerdictId { $( $variant = stringify!($word), )+ } }
+    };
+}
+for_each_verdict!(verdict_id);
 
 vocabulary! {
     /// Where in a generation the program is.
@@ -275,48 +253,12 @@ impl Phase {
     }
 }
 
-impl VerdictId {
-    /// Whether this verdict is no fault: the run goes on, or ended well.
-    pub const fn is_no_fault(self) -> bool {
-        matches!(
-            self,
-            Self::Healthy
-                | Self::IdleWaiting
-                | Self::LoadingIo
-                | Self::DownloadWait
-                | Self::CompileWarmup
-                | Self::CpuPhase
-                | Self::Paused
-                | Self::Finished
-                | Self::Quiet
-                | Self::RemoteWait
-                | Self::NotEnded
-        )
-    }
-
-    /// The severity that the verdict has by default.
-    pub const fn severity(self) -> Severity {
-        match self {
-            _ if self.is_no_fault() => Severity::Info,
-            Self::Throttled
-            | Self::Crawl
-            | Self::OffloadRisk
-            | Self::VramSpill
-            | Self::CpuFallback
-            | Self::Thrash => Severity::Warn,
-            Self::GpuReset | Self::HostOom | Self::GpuUnavailable => Severity::Critical,
-            _ => Severity::Error,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn lists_are_complete_and_round_trip() {
-        assert_eq!(VerdictId::ALL.len(), 45);
         assert_eq!(Phase::ALL.len(), 15);
         assert_eq!(ActionId::ALL.len(), 19);
         for v in VerdictId::ALL {

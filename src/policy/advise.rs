@@ -5,7 +5,8 @@ use crate::model::event::{Choice, Decision};
 use crate::model::{ActionId, Rung, Verdict};
 
 use super::decide::{Answer, Standing, advice, counsel};
-use super::remedy::{RemedyFacts, remedy};
+use super::remedy::remedy;
+use crate::detect::verdicts::RemedyFacts;
 
 /// The advice about a fault of a process that somebody else started: the rung that
 /// would answer it, as the user would take it by hand.
@@ -86,6 +87,8 @@ mod tests {
             position: &Position::default(),
             budget: &BudgetState::default(),
             in_flight: &InFlight::default(),
+            recovered: None,
+            kept: false,
         };
         advise(&standing, &hang(), 1)
     }

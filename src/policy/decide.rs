@@ -1,12 +1,13 @@
 //! What follows from a verdict.
 
 use crate::model::event::{Choice, Decision};
-use crate::model::{ActionId, Mono, Plan, Remedy, RungId, SkippedRung, Verdict, VerdictId};
+use crate::model::{ActionId, Mono, Plan, Remedy, RungId, SkippedRung, Verdict};
 
 use super::budget::BudgetState;
 use super::fit::InFlight;
 use super::ladder::Position;
-use super::remedy::{RemedyFacts, may_restart, remedy};
+use super::remedy::remedy;
+use crate::detect::verdicts::{RemedyFacts, may_restart};
 
 /// The decision and, for a restart, the rung to take.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +29,10 @@ pub struct Standing<'a> {
     pub budget: &'a BudgetState,
     /// What runs.
     pub in_flight: &'a InFlight,
+    /// Whether the driver says that the card came back after a reset; absent: no word.
+    pub recovered: Option<bool>,
+    /// The job of a server that was killed can be sent again, and the ladder has a rung for that.
+    pub kept: bool,
 }
 
 /// Decides about a fault. `alive`: the process still runs (a server whose job
@@ -45,16 +50,12 @@ pub fn decide(
         position,
         budget,
         in_flight,
+        recovered,
+        kept,
     } = *standing;
     let mut offer = position.next(plan, verdict.id, verdict.phase, in_flight);
     let asked = offer.rung.clone();
-    // the remedy knows whether a card came back
-    let action = verdict.remedy.as_ref().map(|r| r.action);
-    let recovered = action.map(|a| a != ActionId::RebootHost);
-    // a server that was killed from outside, whose job can be sent again: see RemedyFacts
-    let kept =
-        verdict.id == VerdictId::Killed && verdict.remedy.as_ref().is_some_and(|r| r.auto_restart);
-    if !may_restart(verdict, recovered) && !kept {
+    if !may_restart(verdict, recovered, kept) {
         offer.rung = None;
     }
     let left = budget.left(&plan.budget, now);

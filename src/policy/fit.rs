@@ -1,5 +1,6 @@
 //! Whether a rung changes the operation in flight.
 
+use crate::detect::verdicts::Depth;
 use crate::model::{ActionId, Acts, AgentOp, Backend, MiopenRelease, Rung, VerdictId};
 
 /// Tiers of a convolution, from the library's own to the CPU.
@@ -98,14 +99,7 @@ impl InFlight {
         if !rung.args.is_empty() {
             return None;
         }
-        let stalls = matches!(
-            verdict,
-            VerdictId::SilentHang
-                | VerdictId::FindStall
-                | VerdictId::SpinHang
-                | VerdictId::BusyIdle
-                | VerdictId::Crawl
-        );
+        let stalls = verdict.definition().depth == Depth::Standstill;
         let op = self.op.as_ref().filter(|_| stalls);
         let of_env = rung.env.keys().map(|name| self.misfit_of_env(name, op));
         let settings = rung.settings.iter();

@@ -14,5 +14,5 @@ pub use budget::BudgetState;
 pub use decide::{Answer, Standing, decide};
 pub use fit::InFlight;
 pub use ladder::Position;
-pub use remedy::{RemedyFacts, explained, may_restart, remedy};
+pub use remedy::{explained, remedy};
 pub use resend::{Fates, LastJob, Past, fates};

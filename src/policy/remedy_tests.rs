@@ -1,6 +1,9 @@
 use super::*;
 use crate::model::event::Choice;
-use crate::model::{Answers, Finding, Mono, Plan, Rung, RungId, Tier};
+use crate::model::worker::OwnWork;
+use crate::model::{
+    Answers, Bytes, Cite, Finding, Health, Mono, Phase, Plan, Rung, RungId, Tier, Vendor, VerdictId,
+};
 use VerdictId::*;
 
 use crate::policy::{BudgetState, InFlight, Position, Standing, decide};
@@ -337,6 +340,8 @@ fn want_of_memory_is_answered_by_what_the_program_is() {
             position: &Position::default(),
             budget: &BudgetState::default(),
             in_flight: &InFlight::default(),
+            recovered: None,
+            kept: false,
         };
         let answer = decide(&standing, &v, 1, false, Mono::ZERO);
         let why = v.remedy.unwrap().why;
@@ -405,6 +410,8 @@ fn the_live_policy_agrees_with_the_table() {
                         position: &Position::default(),
                         budget: &BudgetState::default(),
                         in_flight: &InFlight::default(),
+                        recovered,
+                        kept: false,
                     };
                     let answer = decide(&standing, &v, 1, false, Mono::ZERO);
                     let restarts = matches!(answer.decision.choice, Choice::Restart { .. });

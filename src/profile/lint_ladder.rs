@@ -1,57 +1,10 @@
 //! Rules of the ladder: L301, L302, L303, and K105 of tiles.
 
-use crate::model::Vendor;
-use crate::model::{ActionId, Phase, VerdictId};
+use crate::detect::verdicts::Scope;
+use crate::model::{ActionId, Phase, Vendor, VerdictId};
 
 use super::problem::Problem;
 use super::schema::{Answer, MatchVendor, Profile, RungSpec};
-
-/// Faults after which an automatic restart is right, so that a ladder should have
-/// a rung for each; and whether they can only happen on an AMD card, or on any GPU.
-const RESTARTABLE: &[(VerdictId, Where)] = &[
-    (VerdictId::SilentHang, Where::Anywhere),
-    (VerdictId::FindStall, Where::Amd),
-    (VerdictId::SpinHang, Where::Anywhere),
-    (VerdictId::BusyIdle, Where::Gpu),
-    (VerdictId::DeviceMismatch, Where::Gpu),
-    (VerdictId::VramSpill, Where::Gpu),
-    (VerdictId::DownloadStall, Where::Anywhere),
-    (VerdictId::GpuOom, Where::Gpu),
-    (VerdictId::BlockAllocator, Where::Amd),
-    (VerdictId::HostOom, Where::Anywhere),
-    (VerdictId::PinnedMemory, Where::Gpu),
-    (VerdictId::NoAlgorithm, Where::Amd),
-    (VerdictId::MiopenDb, Where::Amd),
-    (VerdictId::MemoryFault, Where::Gpu),
-    (VerdictId::DtypeMismatch, Where::Anywhere),
-    (VerdictId::BlasError, Where::Gpu),
-];
-
-/// Faults after which a restart is wrong, or only the user's to decide.
-const NOT_RESTARTABLE: &[VerdictId] = &[
-    VerdictId::GpuReset,
-    VerdictId::GttExhausted,
-    VerdictId::NoKernelImage,
-    VerdictId::GpuUnavailable,
-    VerdictId::PermissionKfd,
-    VerdictId::PortInUse,
-    VerdictId::MissingDependency,
-    VerdictId::CorruptModel,
-    VerdictId::DiskFull,
-    VerdictId::CpuFallback,
-    VerdictId::NanOutput,
-    VerdictId::Throttled,
-    VerdictId::Crawl,
-    VerdictId::CrashSegv,
-    VerdictId::AppError,
-];
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Where {
-    Anywhere,
-    Gpu,
-    Amd,
-}
 
 pub(super) fn check(profile: &Profile, out: &mut Vec<Problem>) {
     for (i, rung) in profile.ladder.iter().enumerate() {
@@ -158,7 +111,7 @@ fn restart_is_right(rung: &RungSpec, out: &mut Vec<Problem>) {
                 ),
             )
             .label("every fault"),
-            Answer::Verdict(v) if NOT_RESTARTABLE.contains(&v) => Problem::warning(
+            Answer::Verdict(v) if v.definition().needs_the_user() => Problem::warning(
                 "L302",
                 format!("rung `{}` restarts after `{v}`, which a restart does not cure", rung.id.value),
             )
@@ -176,15 +129,16 @@ fn restart_is_right(rung: &RungSpec, out: &mut Vec<Problem>) {
 /// L302: faults that should be answered and are not, in one message.
 fn every_cause_has_a_rung(profile: &Profile, out: &mut Vec<Problem>) {
     let vendor = profile.matches.vendor.as_ref().map(|v| v.value);
-    let possible = |w: Where| match (w, vendor) {
-        (Where::Anywhere, _) | (_, None) => true,
-        (Where::Gpu, Some(v)) => v != MatchVendor::NoGpu,
-        (Where::Amd, Some(v)) => v == MatchVendor::Card(Vendor::Amd),
+    let possible = |scope: Scope| match (scope, vendor) {
+        (Scope::Anywhere, _) | (_, None) => true,
+        (Scope::Gpu, Some(v)) => v != MatchVendor::NoGpu,
+        (Scope::Amd, Some(v)) => v == MatchVendor::Card(Vendor::Amd),
     };
-    let open: Vec<&str> = RESTARTABLE
+    let wants_rung = |v: VerdictId| v.definition().wants_rung.is_some_and(possible);
+    let open: Vec<&str> = VerdictId::ALL
         .iter()
-        .filter(|(v, w)| possible(*w) && !answered(profile, *v))
-        .map(|(v, _)| v.as_str())
+        .filter(|v| wants_rung(**v) && !answered(profile, **v))
+        .map(|v| v.as_str())
         .collect();
     if !open.is_empty() {
         let fix = if profile.extends.is_some() {

@@ -12,7 +12,7 @@ use crate::detect::Job;
 use super::live::refuse;
 use super::reduce::emit;
 use super::snapshot::AgentState;
-use super::state::{Next, Pending, Purpose, RunState, Stage, Step};
+use super::state::{Next, Pending, Purpose, RunState, Stage, Step, Tried};
 
 /// Collectors have 10 s (R9); two more for the answer to come back.
 const EVIDENCE_LIMIT: Duration = Duration::from_secs(12);
@@ -443,15 +443,22 @@ impl RunState {
     }
 
     pub(super) fn note_tried(&mut self) {
-        self.note_end(self.verdict.id.as_str());
+        self.note(Some(self.verdict.id), self.verdict.id.as_str());
     }
 
     /// What became of the attempt, for its rung.
     pub(super) fn note_end(&mut self, how: &str) {
+        self.note(None, how);
+    }
+
+    fn note(&mut self, verdict: Option<VerdictId>, how: &str) {
         if let Some(attempt) = &self.attempt {
             let ran = crate::model::time::clock(self.ago(self.attempt_since));
-            self.tried
-                .push((attempt.rung.clone(), format!("{how} after {ran}")));
+            self.tried.push(Tried {
+                rung: attempt.rung.clone(),
+                verdict,
+                words: format!("{how} after {ran}"),
+            });
         }
     }
 }

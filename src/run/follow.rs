@@ -27,7 +27,7 @@ pub fn follow(state: &mut RunState, env: &Envelope) {
     let env = &*env;
     state.remember(env);
     state.detector.ignore_tracer(state.evidence_touches());
-    state.detector.observe(env);
+    state.observe(env);
     // what was due before the event came has happened
     state.pass_time();
     state.facts(&env.event);

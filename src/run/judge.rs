@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::causes::Known;
 use crate::detect::Job;
+use crate::detect::verdicts::RemedyFacts;
 use crate::model::event::{Level, Standstill};
 use crate::model::worker::own_work;
 use crate::model::{Effect, Event, GpuSample, Health, Mono, Questions, RungId, Verdict, VerdictId};
-use crate::policy::{RemedyFacts, Standing, advise, decide, explained};
+use crate::policy::{Standing, advise, decide, explained};
 
 use super::reduce::emit;
 use super::state::{Next, Purpose, RunState, Shown, Stage, Step};
@@ -214,11 +215,7 @@ impl RunState {
     /// What follows from a verdict, with what is known of the card and of earlier attempts.
     fn prescribe(&self, verdict: &mut Verdict) {
         let card = self.card();
-        let before = format!("{} ", verdict.id);
-        let tries = self
-            .tried
-            .iter()
-            .filter(|(_, how)| how.starts_with(&before));
+        let tries = self.tried.iter().filter(|t| t.verdict == Some(verdict.id));
         let facts = RemedyFacts {
             recovered: self.detector.card_recovered(),
             naive: self.detector.runs_naive(),
@@ -268,6 +265,8 @@ impl RunState {
             position: &self.position,
             budget: &self.budget,
             in_flight: &self.in_flight(),
+            recovered: self.detector.card_recovered(),
+            kept: self.killed_is_answered(),
         };
         let number = self.attempt_number();
         let mut answer = if self.is_attached() {

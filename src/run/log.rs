@@ -229,7 +229,11 @@ pub(super) fn words(event: &Event) -> Option<String> {
             complete: false, ..
         } => "VRAM did not come back in time".to_owned(),
         Event::Standstill { cause, for_ms } => {
-            format!("no judgement for {:.1} s: {cause:?}", millis_s(*for_ms))
+            format!(
+                "no judgement for {:.1} s: {}",
+                millis_s(*for_ms),
+                cause.words()
+            )
         }
         Event::Agent(note) => format!("agent: {}", note.words()?),
         Event::Source(s) => source_words(s),

@@ -32,7 +32,7 @@ pub fn reduce(state: &mut RunState, env: &Envelope) -> Vec<Effect> {
     if matches!(env.event, Event::Job(JobChange::Started)) {
         state.tell_failed_job(&mut effects);
     }
-    state.detector.observe(env);
+    state.observe(env);
     state.apply(&env.event, &mut effects);
     state.look_again(&env.event);
     state.tell_trust(&mut effects);
@@ -106,7 +106,14 @@ impl RunState {
         let id = self.plan.gpu.as_ref();
         let card = sample.gpus.iter().find(|g| Some(&g.id) == id);
         self.tracks.sample(self.now, sample, card);
-        self.push_point();
+    }
+
+    /// Judges by the event; a point of the charts has the rates that its own sample gave.
+    pub(super) fn observe(&mut self, env: &Envelope) {
+        self.detector.observe(env);
+        if matches!(env.event, Event::Sample(_)) {
+            self.push_point();
+        }
     }
 
     /// What an event means for the course of the run.

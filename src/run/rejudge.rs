@@ -23,7 +23,7 @@ pub fn rejudge(state: &mut RunState, env: &Envelope) -> Vec<Verdict> {
     let env = &*env;
     state.remember(env);
     state.detector.ignore_tracer(state.evidence_touches());
-    state.detector.observe(env);
+    state.observe(env);
     state.facts(&env.event);
     let mut out = Vec::new();
     match &env.event {

@@ -129,6 +129,16 @@ pub(super) struct AttemptFlags {
     pub(super) advised: Option<VerdictId>,
 }
 
+/// What a rung came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tried {
+    pub(super) rung: RungId,
+    /// The verdict that ended the attempt; absent: somebody ended it.
+    pub(super) verdict: Option<VerdictId>,
+    /// The same in words, with the time that it ran.
+    pub(super) words: String,
+}
+
 /// Whether the detector has seen a job in flight, failed or done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct JobShown {
@@ -187,8 +197,7 @@ pub struct RunState {
     pub(super) effective: Arc<Vec<Effective>>,
     /// The same of the attempt that would follow.
     pub(super) effective_next: Arc<Vec<Effective>>,
-    /// What a rung came to: (rung, words).
-    pub(super) tried: Vec<(RungId, String)>,
+    pub(super) tried: Vec<Tried>,
     /// The card's memory in use before the first launch.
     pub(super) vram_before: Option<Bytes>,
     pub(super) pending: Option<Pending>,

@@ -159,8 +159,8 @@ impl RunState {
             self.tried
                 .iter()
                 .rev()
-                .find(|(r, _)| r == id)
-                .map(|(_, words)| words.clone())
+                .find(|t| t.rung == *id)
+                .map(|t| t.words.clone())
         };
         let state_of = |id: &RungId, unavailable: Option<&String>, is_next: bool| {
             if running && current == Some(id) {

@@ -5,7 +5,7 @@ use crate::detect::facts::Facts;
 
 use super::{Check, Grade, Signs, span};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(in crate::detect) fn check(f: &Facts<'_>) -> Check {
     let Some(seen) = f.seen.filter(|s| count(s.count) >= f.t.storm_count) else {
         return Check::clear("no known error again and again");
     };

@@ -116,7 +116,7 @@ fn by_words(f: &EndFacts<'_>, how: &str) -> Option<End> {
     if let Some(seen) = f.seen.filter(explains) {
         let sentence = format!(
             "{how}: {}; the program's own words: \"{}\"",
-            meaning(seen.verdict),
+            seen.verdict.definition().failure,
             said(&seen.first.text)
         );
         return Some(End {
@@ -164,34 +164,6 @@ fn said(text: &str) -> String {
         said.push('…');
     }
     said
-}
-
-/// What an error means, in a few words.
-const fn meaning(verdict: VerdictId) -> &'static str {
-    match verdict {
-        VerdictId::GpuOom => "the card's memory ran out",
-        VerdictId::BlockAllocator => "ROCm's allocator found no room on the card",
-        VerdictId::GttExhausted => "the host memory that the card may use ran out",
-        VerdictId::HostOom => "the host's memory ran out",
-        VerdictId::PinnedMemory => "host memory could not be page-locked",
-        VerdictId::NoAlgorithm => "the library found no algorithm for a convolution",
-        VerdictId::MiopenDb => "a database of MIOpen cannot be used",
-        VerdictId::GpuReset => "the card was reset or lost",
-        VerdictId::MemoryFault => "the program touched memory of the card that it must not",
-        VerdictId::NoKernelImage => "the program has no code for this card",
-        VerdictId::GpuUnavailable => "no card can be used",
-        VerdictId::PermissionKfd => "the user is not allowed to open the card",
-        VerdictId::PortInUse => "the port is taken",
-        VerdictId::MissingDependency => "something that the program needs is not installed",
-        VerdictId::DtypeMismatch => "numbers of different precision were mixed",
-        VerdictId::DeviceMismatch => "tensors lie on different devices",
-        VerdictId::BlasError => "a call of the matrix library failed",
-        VerdictId::CorruptModel => "a file of weights is damaged or not whole",
-        VerdictId::DiskFull => "no room is left where the program writes",
-        VerdictId::NanOutput => "the result holds no valid numbers",
-        VerdictId::CpuFallback => "the program computes on the processor",
-        _ => "the program failed",
-    }
 }
 
 /// The way it ended is all there is.

@@ -1,25 +1,12 @@
-//! Rules: small pure judgements over [`Facts`], one a file.
+//! Rules: small pure judgements over [`Facts`]. Each stands in the definition of the verdict that it speaks
+//! for (`detect::verdicts`); those that speak for several are here.
 //!
 //! Every rule is asked at each assessment and says why, whatever it says.
 
-mod busy_idle;
-mod cpu_fallback;
-mod crawl;
-mod device_mismatch;
-mod error_storm;
+pub(super) mod error_storm;
 mod exit;
-mod find_stall;
-mod gtt_exhausted;
-mod memory_fault;
-mod nan_output;
 mod no_fault;
-mod offload_risk;
-mod op_stuck;
-mod silent_hang;
-mod spin_hang;
-mod thrash;
-mod throttled;
-mod vram_spill;
+pub(super) mod op_stuck;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -28,6 +15,7 @@ use crate::model::{Cite, Considered, Mono, RuleState, VerdictId};
 
 use super::channels::Figures;
 use super::facts::Facts;
+use super::verdicts::RULES;
 
 pub(crate) use exit::{EndFacts, judge_end};
 pub(crate) use no_fault::no_fault;
@@ -47,7 +35,7 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    const fn clear(why: &'static str) -> Self {
+    pub(super) const fn clear(why: &'static str) -> Self {
         Self::Clear(Cow::Borrowed(why))
     }
 }
@@ -98,7 +86,7 @@ impl Signs {
 
     /// The same for a rule about a job that lives: what the user waved through counts
     /// from then on.
-    fn unless_granted(mut self, f: &Facts<'_>) -> Check {
+    pub(super) fn unless_granted(mut self, f: &Facts<'_>) -> Check {
         // that of a job that does not move is moved for all rules, see `Grant`
         if self.grade != Grade::Hang && f.granted > self.since {
             self.since = f.granted;
@@ -122,38 +110,6 @@ impl Signs {
     }
 }
 
-/// One rule.
-struct Rule {
-    verdict: VerdictId,
-    check: fn(&Facts<'_>) -> Check,
-}
-
-const fn rule(verdict: VerdictId, check: fn(&Facts<'_>) -> Check) -> Rule {
-    Rule { verdict, check }
-}
-
-/// Every rule about a running attempt, most specific first. Of those of a dead job at
-/// most one speaks at a time: an open Find explains a spin, silence excludes both.
-const RULES: &[Rule] = &[
-    rule(VerdictId::SilentHang, silent_hang::check),
-    rule(VerdictId::AppError, error_storm::check),
-    rule(VerdictId::FindStall, find_stall::check),
-    rule(VerdictId::BusyIdle, busy_idle::check),
-    rule(VerdictId::SpinHang, spin_hang::check),
-    rule(VerdictId::SilentHang, op_stuck::check),
-    rule(VerdictId::DeviceMismatch, device_mismatch::check),
-    rule(VerdictId::MemoryFault, memory_fault::check),
-    rule(VerdictId::VramSpill, vram_spill::check),
-    rule(VerdictId::Thrash, thrash::check),
-    rule(VerdictId::Throttled, throttled::check),
-    rule(VerdictId::CpuFallback, cpu_fallback::check),
-    rule(VerdictId::OffloadRisk, offload_risk::check),
-    rule(VerdictId::NanOutput, nan_output::check),
-    rule(VerdictId::GttExhausted, gtt_exhausted::check),
-    // its definition: the cause is not established
-    rule(VerdictId::Crawl, crawl::check),
-];
-
 /// A rule that was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Asked {
@@ -165,7 +121,7 @@ pub(crate) struct Asked {
 /// Asks every rule.
 pub(crate) fn ask(facts: &Facts<'_>) -> Vec<Asked> {
     let mut asked: Vec<Asked> = Vec::with_capacity(RULES.len());
-    for r in RULES {
+    for r in RULES.iter() {
         let mut check = if facts.judged() {
             (r.check)(facts)
         } else {
@@ -204,17 +160,9 @@ pub(crate) fn not_asked(shown: Option<(VerdictId, &str)>, why: &str) -> Vec<Cons
 }
 
 fn explains_slowness(asked: &[Asked]) -> bool {
-    let causes = [
-        VerdictId::DeviceMismatch,
-        VerdictId::MemoryFault,
-        VerdictId::VramSpill,
-        VerdictId::Thrash,
-        VerdictId::Throttled,
-        VerdictId::CpuFallback,
-    ];
     asked
         .iter()
-        .any(|a| causes.contains(&a.verdict) && !matches!(a.check, Check::Clear(_)))
+        .any(|a| a.verdict.definition().explains_slowness && !matches!(a.check, Check::Clear(_)))
 }
 
 /// What the rules about a dead job say together: the first that matches, else the
@@ -269,7 +217,7 @@ pub(crate) fn considered(asked: &[Asked], shown: VerdictId, now: Mono) -> Vec<Co
 }
 
 /// A busy counter that is not believed is named, not weighed.
-fn untrusted(f: &Facts<'_>) -> Option<String> {
+pub(super) fn untrusted(f: &Facts<'_>) -> Option<String> {
     let busy = f.channels.figures.busy_untrusted?;
     Some(format!(
         "the busy counter reads {busy:.0} % and is not trusted"
@@ -277,7 +225,7 @@ fn untrusted(f: &Facts<'_>) -> Option<String> {
 }
 
 /// The beginning of a line, for a sentence.
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     let mut s: String = text.chars().take(80).collect();
     if s.len() < text.len() {
         s.push('…');
@@ -286,7 +234,7 @@ fn short(text: &str) -> String {
 }
 
 /// What CPU and card do at present, as far as it is known.
-fn loads(figures: Figures) -> impl Iterator<Item = String> {
+pub(super) fn loads(figures: Figures) -> impl Iterator<Item = String> {
     let cpu = figures.cpu_percent.map(|p| format!("CPU {p:.0} %"));
     let busy = figures.busy.map(|p| format!("GPU {p:.0} %"));
     cpu.into_iter().chain(busy)

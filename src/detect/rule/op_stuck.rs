@@ -8,7 +8,7 @@ use crate::model::VerdictId;
 
 use super::{Check, Grade, Signs, span};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(in crate::detect) fn check(f: &Facts<'_>) -> Check {
     let Some((op, age)) = f.agent.op(f.now).filter(|(op, _)| op.is_on_card()) else {
         return Check::clear("no operation of the card is in flight");
     };

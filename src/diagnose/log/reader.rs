@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use crate::causes::{Known, Pasted};
+use crate::detect::verdicts::RemedyFacts;
 use crate::detect::{Detector, kernel_fault, phase_of_frame, says_that_the_card_comes_back};
 use crate::model::{
     Cite, Envelope, Event, ExitStatus, JobChange, Limits, Line, Mono, Phase, Remedy, Stream,
     Verdict,
 };
-use crate::policy::{RemedyFacts, explained};
+use crate::policy::explained;
 use crate::workload::adapter::{self, Adapter, AdapterKind, LaunchInfo};
 use crate::workload::lines::LineSplitter;
 

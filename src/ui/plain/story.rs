@@ -1,8 +1,6 @@
 //! Events in a line of words each.
 
-use crate::model::event::{
-    Choice, Decision, EvidenceReport, GUARDIAN_LOST, ItemState, Level, Standstill,
-};
+use crate::model::event::{Choice, Decision, EvidenceReport, GUARDIAN_LOST, ItemState, Level};
 use crate::model::progress::PhaseChange;
 use crate::model::{
     AttemptSpec, Command, EnvOrigin, Event, Health, JobChange, Mono, Outcome, Scope, Verdict,
@@ -152,14 +150,6 @@ pub(super) fn end(outcome: &Outcome, exit_code: u8, summary: &str) -> String {
     format!("{word}, exit code {exit_code}. {summary}")
 }
 
-const fn standstill(cause: Standstill) -> &'static str {
-    match cause {
-        Standstill::MachineSuspended => "the machine slept",
-        Standstill::SupervisorStalled => "the supervisor did not run",
-        Standstill::ChildStopped => "the program was stopped or traced",
-    }
-}
-
 fn command(c: &Command) -> String {
     let word = match c {
         Command::Hold => "hold",
@@ -254,7 +244,7 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
             "standstill",
             format!(
                 "{} for {}",
-                standstill(*cause),
+                cause.words(),
                 ago(Duration::from_millis(*for_ms))
             ),
         ),

@@ -1,12 +1,12 @@
 //! Swapping, mapped memory, a transformer that stays, jobs on the CPU or on two devices,
 //! and how long a warning stays.
 
-use framepack_tui::model::{Health, RuleState, VerdictId};
+use framepack_tui::model::{Health, VerdictId};
 
 use super::{Limit, limit};
 use crate::case::Row;
 use crate::script::{
-    Act, Broken, Gpu, RTX4090, RX7900XTX, RX9070XT, STRIX_HALO, Script, W6400, W7800, require,
+    Act, Broken, Gpu, RTX4090, RX7900XTX, RX9070XT, Script, W6400, W7800, require,
 };
 
 /// Three steps of a prompt of ComfyUI.
@@ -48,20 +48,6 @@ fn only_pressure(percent: f64) -> impl FnMut(&mut Row) {
         r.write_bps = Some(0.0);
         r.psi_mem = Some(percent);
     }
-}
-
-/// What the rule of mapped memory says at this share of the limit.
-fn mapped(share: f64) -> (bool, String) {
-    let mut s = Script::comfyui_prompt(STRIX_HALO, "");
-    s.act_with(30, Act::Load, |r| r.gtt_mib = Some(98_304.0 * share));
-    // a change of the state that is told carries every rule's word
-    s.bar(10, 40, "");
-    s.act_with(40, Act::Sample, |r| r.gtt_mib = Some(98_304.0 * share));
-    let got = s.is_quiet();
-    let (_, last) = got.shown().last().unwrap();
-    let signs = (last.considered.iter())
-        .any(|c| c.verdict == VerdictId::GttExhausted && c.state == RuleState::NotYet);
-    (signs, got.story())
 }
 
 const OFFLOADED: &str = "Offloading DynamicSwap_HunyuanVideoTransformer3DModelPacked from cuda:0 to preserve memory: 8 GB";
@@ -229,17 +215,6 @@ pub(super) const ALL: &[Limit] = &[
         "thrash_psi_pct",
         || no_thrash(60, only_pressure(15.0)),
         || thrashes(only_pressure(30.0)),
-    ),
-    limit(
-        "gtt_full_share",
-        || {
-            let (signs, story) = mapped(0.7);
-            require(!signs, Broken::State, || story);
-        },
-        || {
-            let (signs, story) = mapped(0.985);
-            require(signs, Broken::State, || story);
-        },
     ),
     limit(
         "offload_vram_mib",

@@ -3,11 +3,25 @@
 
 use crate::detect::facts::Facts;
 use crate::detect::thresholds::secs;
-use crate::model::{Mono, VerdictId};
 
-use super::{Check, Grade, Signs};
+use super::{Definition, Restart, Scope, advice, rule, steps};
+use crate::detect::rule::{Check, Grade, Signs};
+use crate::model::{Mono, Severity, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "The working set overflows VRAM into system memory; steps go on but several times slower.",
+    severity: Severity::Warn,
+    job_may_live: true,
+    restart: Restart::Always,
+    wants_rung: Some(Scope::Gpu),
+    explains_slowness: true,
+    steps: |phase, _| steps::smaller(phase),
+    advice: |_, facts, action| advice::smaller_job(facts, action),
+    rules: &[rule(90, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     let p = f.pressure;
     if p.apu {
         return Check::clear("VRAM is a part of the host's memory here");

@@ -2,11 +2,28 @@
 
 use crate::detect::facts::Facts;
 use crate::forecast::{cure, forecast};
-use crate::model::{Mono, VerdictId};
 
-use super::{Check, Grade, Signs, loads, span};
+use super::{Definition, Depth, Restart, Scope, rule, steps};
+use crate::detect::rule::{Check, Grade, Signs, loads, span};
+use crate::model::{ActionId, Mono, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "MIOpen search or tuning is under way by its own lines (or the agent's op), burns CPU or short GPU bursts, but shows no advance beyond its budget.",
+    restart: Restart::Always,
+    wants_rung: Some(Scope::Amd),
+    depth: Depth::Standstill,
+    steps: |phase, _| {
+        if steps::is_decode(phase) {
+            steps::DECODE
+        } else {
+            &[(ActionId::FastFind, 1)]
+        }
+    },
+    rules: &[rule(30, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     let Some(find) = f.find else {
         return by_the_agent(f);
     };

@@ -5,11 +5,44 @@ use std::time::Duration;
 
 use crate::detect::facts::{Facts, Seen};
 use crate::detect::thresholds::secs;
-use crate::model::{Phase, VerdictId, WaitsFor};
 
-use super::{Check, Grade, Signs, short, span, untrusted};
+use super::{Definition, Depth, RemedyFacts, Restart, Scope, Step, rule, steps};
+use crate::detect::rule::op_stuck;
+use crate::detect::rule::{Check, Grade, Signs, short, span, untrusted};
+use crate::model::{ActionId, Phase, Vendor, VerdictId, WaitsFor};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "A job is in flight, no output, and the process tree does nothing (cpu, io about 0) beyond the phase's budget.",
+    restart: Restart::Always,
+    wants_rung: Some(Scope::Anywhere),
+    depth: Depth::Standstill,
+    steps: steps_of,
+    advice: |_, _, action| (action == ActionId::EnvToggle).then(|| COPYING.to_owned()),
+    rules: &[rule(10, check), rule(60, op_stuck::check)],
+    ..Definition::fault()
+};
+
+/// What points to ROCm's copy engines.
+const COPYING: &str = "a model was being moved between host and card as everything stopped, so ROCm's copy engines are the first suspect: start it once more without them";
+
+fn steps_of(phase: Phase, facts: &RemedyFacts) -> &'static [Step] {
+    if steps::is_decode(phase) {
+        if facts.backend.beside_rocm().is_some() {
+            steps::SMALLER_DECODE
+        } else {
+            steps::DECODE
+        }
+    } else if facts.vendor == Some(Vendor::Nvidia) {
+        // no variable is known that cures a hang of a CUDA program
+        steps::RETRY
+    } else if facts.copies || phase == Phase::Offload {
+        &[(ActionId::EnvToggle, 1)]
+    } else {
+        steps::RETRY
+    }
+}
+
+fn check(f: &Facts<'_>) -> Check {
     let silent = f.silent_for();
     let limit = f.silence_limit();
     // a network dips, and a dip is no sign of anything

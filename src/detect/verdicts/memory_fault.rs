@@ -5,14 +5,32 @@ use std::time::Duration;
 
 use crate::detect::facts::Facts;
 use crate::detect::thresholds::secs;
-use crate::model::VerdictId;
 
-use super::{Check, Grade, Signs};
+use crate::detect::rule::{Check, Grade, Signs};
 
 /// A step that the fault hit may have begun this long before its line in the kernel log.
 const BEFORE: Duration = Duration::from_secs(5);
+use super::{Definition, Restart, Scope, rule, steps};
+use crate::model::VerdictId;
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "GPU memory access fault or page fault by the child.",
+    job_may_live: true,
+    restart: Restart::Always,
+    wants_rung: Some(Scope::Gpu),
+    explains_slowness: true,
+    failure: "the program touched memory of the card that it must not",
+    steps: |_, _| steps::RETRY,
+    advice: |_, _, _| {
+        Some(
+        "restart the program and run the job once more; if it comes back, leave out page-locked memory (ComfyUI: --disable-pinned-memory), and install the newest torch and driver for this card".to_owned()
+    )
+    },
+    rules: &[rule(80, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     let Some(fault) = f.fault else {
         return Check::clear("no page fault of the card in the kernel log");
     };

@@ -7,11 +7,22 @@
 use crate::detect::facts::Facts;
 use crate::detect::movement::Source;
 use crate::detect::thresholds::secs;
+
+use super::{Definition, Depth, Restart, Scope, rule, steps};
+use crate::detect::rule::{Check, Grade, Signs, span};
 use crate::model::VerdictId;
 
-use super::{Check, Grade, Signs, span};
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "The GPU claims to be busy at a fraction of its usual power and no step completes: wedged queue.",
+    restart: Restart::Always,
+    wants_rung: Some(Scope::Gpu),
+    depth: Depth::Standstill,
+    steps: |_, _| steps::RETRY,
+    rules: &[rule(40, check)],
+    ..Definition::fault()
+};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+fn check(f: &Facts<'_>) -> Check {
     let c = &f.channels;
     let Some(contradiction) = c.contradiction_since else {
         return Check::clear("power follows busy");

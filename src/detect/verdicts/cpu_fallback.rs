@@ -4,11 +4,29 @@
 
 use crate::detect::facts::Facts;
 use crate::detect::thresholds::secs;
-use crate::model::{Mono, Phase, VerdictId};
 
-use super::{Check, Grade, Signs, short, span};
+use super::{Definition, rule, steps};
+use crate::detect::rule::{Check, Grade, Signs, short, span};
+use crate::model::{Mono, Phase, Severity, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "The whole job runs on the CPU although a GPU was meant (CPU-only torch, device cpu); not a single announced CPU step.",
+    severity: Severity::Warn,
+    job_may_live: true,
+    explains_slowness: true,
+    may_be_survived: true,
+    failure: "the program computes on the processor",
+    steps: |_, _| steps::ENVIRONMENT,
+    advice: |_, _, _| {
+        Some(
+        "the program runs on the CPU: install a build of PyTorch for this card, or remove what makes it choose the CPU".to_owned()
+    )
+    },
+    rules: &[rule(120, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     if !f.card_meant {
         return Check::clear("no card is supervised");
     }

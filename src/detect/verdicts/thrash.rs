@@ -3,11 +3,28 @@
 
 use crate::detect::facts::Facts;
 use crate::detect::thresholds::secs;
-use crate::model::{Phase, VerdictId};
 
-use super::{Check, Grade, Signs, loads, span};
+use super::{Definition, Restart, advice, rule};
+use crate::detect::rule::{Check, Grade, Signs, loads, span};
+use crate::model::{ActionId, Phase, Severity, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "The host swaps: high reads and writes together, threads in D state, little CPU and GPU work.",
+    severity: Severity::Warn,
+    job_may_live: true,
+    restart: Restart::AfterFailure,
+    explains_slowness: true,
+    steps: |_, _| &[(ActionId::FreeMemory, 2)],
+    advice: |_, facts, _| {
+        facts
+            .own
+            .map(|work| advice::smaller_pieces(work).to_owned())
+    },
+    rules: &[rule(100, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     if matches!(f.phase, Phase::Download | Phase::Save) {
         return Check::clear("files are being written by right");
     }

@@ -2,16 +2,29 @@
 //! end all the same, and nothing of what it learned is left.
 
 use crate::detect::facts::{Facts, Seen};
-use crate::model::VerdictId;
 
 use std::time::Duration;
 
-use super::{Check, Grade, Signs, short, span};
+use crate::detect::rule::{Check, Grade, Signs, short, span};
 
 /// Steps in a row: a scaler of losses may skip one.
 const STEPS: u64 = 3;
+use super::{Definition, rule};
+use crate::model::{ActionId, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "Output is NaN or black although the job \"succeeds\".",
+    may_be_survived: true,
+    failure: "the result holds no valid numbers",
+    steps: |_, _| &[(ActionId::Fp32Upcast, 2)],
+    advice: |_, _, _| {
+        Some("the result is not valid: use float32 for the VAE or for attention".to_owned())
+    },
+    rules: &[rule(140, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     let Some(seen) = f.spoilt.filter(|s| is_loss(s) && s.count >= STEPS) else {
         return Check::clear("no loss that is no number");
     };

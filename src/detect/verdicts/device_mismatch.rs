@@ -5,11 +5,24 @@
 
 use crate::detect::facts::Facts;
 use crate::detect::thresholds::secs;
-use crate::model::{Phase, VerdictId};
 
-use super::{Check, Grade, Signs, short, span};
+use super::{Definition, Restart, Scope, rule};
+use crate::detect::rule::{Check, Grade, Signs, short, span};
+use crate::model::{ActionId, Phase, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "Tensors, inputs or generator sit on another device than the pipeline expects: error text, or crawl with console evidence of two devices.",
+    job_may_live: true,
+    restart: Restart::Always,
+    wants_rung: Some(Scope::Gpu),
+    explains_slowness: true,
+    failure: "tensors lie on different devices",
+    steps: |_, _| &[(ActionId::FixDevicePlacement, 1)],
+    rules: &[rule(70, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     let check = by_pace(f);
     let told = f.agent.found(VerdictId::DeviceMismatch);
     match (&check, told) {

@@ -5,11 +5,41 @@ use std::time::Duration;
 
 use crate::detect::facts::{Facts, Seen};
 use crate::detect::thresholds::secs;
-use crate::model::{Phase, VerdictId};
 
-use super::{Check, Grade, Signs, span, untrusted};
+use super::{Definition, Depth, RemedyFacts, Restart, Scope, Step, rule, steps};
+use crate::detect::rule::{Check, Grade, Signs, span, untrusted};
+use crate::model::{ActionId, Phase, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "A job is in flight, one core or more is busy without end, no output, and nothing says that MIOpen searches or that a CPU step was announced.",
+    restart: Restart::Always,
+    wants_rung: Some(Scope::Anywhere),
+    depth: Depth::Standstill,
+    steps: steps_of,
+    rules: &[rule(50, check)],
+    ..Definition::fault()
+};
+
+fn steps_of(phase: Phase, facts: &RemedyFacts) -> &'static [Step] {
+    if !steps::is_decode(phase) {
+        steps::RETRY
+    } else if facts.backend.beside_rocm().is_some() {
+        &[
+            (ActionId::RetrySame, 1),
+            (ActionId::TiledVae, 2),
+            (ActionId::VaeCpu, 3),
+        ]
+    } else {
+        &[
+            (ActionId::RetrySame, 1),
+            (ActionId::FastFind, 1),
+            (ActionId::TiledVae, 2),
+            (ActionId::VaeCpu, 3),
+        ]
+    }
+}
+
+fn check(f: &Facts<'_>) -> Check {
     let c = &f.channels;
     let Some(busy_since) = c.core.since else {
         return Check::clear("no core is busy without a break");

@@ -4,11 +4,23 @@
 use crate::detect::facts::Facts;
 use crate::detect::pace::Stretch;
 use crate::detect::thresholds::secs;
-use crate::model::{ThrottleReason, VerdictId};
 
-use super::{Check, Grade, Signs};
+use super::{Definition, rule};
+use crate::detect::rule::{Check, Grade, Signs};
+use crate::model::{ActionId, Severity, ThrottleReason, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "Steady but slow because clocks or power are held down by heat or limits.",
+    severity: Severity::Warn,
+    job_may_live: true,
+    explains_slowness: true,
+    steps: |_, _| &[(ActionId::CoolDown, 0)],
+    advice: |_, _, _| Some("let it run, improve the cooling".to_owned()),
+    rules: &[rule(110, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     if f.fault.is_some() {
         return Check::clear("a page fault of the card explains the pace");
     }

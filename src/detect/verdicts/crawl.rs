@@ -4,11 +4,28 @@
 use crate::detect::facts::Facts;
 use crate::detect::pace::Bar;
 use crate::detect::thresholds::secs;
-use crate::model::VerdictId;
 
-use super::{Check, Grade, Signs};
+use super::{Definition, Depth, rule, steps};
+use crate::detect::rule::{Check, Grade, Signs};
+use crate::model::{ActionId, Severity, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "Advances at less than a fifth of its own earlier pace, cause not established.",
+    severity: Severity::Warn,
+    job_may_live: true,
+    depth: Depth::Standstill,
+    steps: |phase, facts| {
+        if steps::is_decode(phase) || facts.naive {
+            &[(ActionId::FastFind, 1), (ActionId::TiledVae, 2)]
+        } else {
+            steps::WAIT
+        }
+    },
+    rules: &[rule(150, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     let Some(s) = f.pace.crawl(f.now, f.t) else {
         let usual = f.pace.bar().map(Bar::usual);
         return match usual {

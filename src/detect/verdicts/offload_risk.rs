@@ -5,11 +5,23 @@
 use std::time::Duration;
 
 use crate::detect::facts::Facts;
-use crate::model::{Phase, VerdictId};
 
-use super::{Check, Grade, Signs, short};
+use super::{Definition, Restart, advice, rule};
+use crate::detect::rule::{Check, Grade, Signs, short};
+use crate::model::{ActionId, Phase, Severity, VerdictId};
 
-pub(super) fn check(f: &Facts<'_>) -> Check {
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "AMD card of 24 GiB or less: transformer only offloaded, not unloaded, before the VAE is loaded (warning, before any failure).",
+    severity: Severity::Warn,
+    job_may_live: true,
+    restart: Restart::AfterEnd,
+    steps: |_, _| &[(ActionId::FullUnload, 1)],
+    advice: |_, facts, _| Some(advice::unload_all(facts)),
+    rules: &[rule(130, check)],
+    ..Definition::fault()
+};
+
+fn check(f: &Facts<'_>) -> Check {
     let p = f.pressure;
     if !p.amd || p.apu {
         return Check::clear("not a Radeon board");

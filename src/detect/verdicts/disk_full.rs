@@ -1,0 +1,13 @@
+use super::{Definition, steps};
+
+pub(super) const DEFINITION: Definition = Definition {
+    meaning: "No space left.",
+    failure: "no room is left where the program writes",
+    steps: |_, _| steps::ENVIRONMENT,
+    advice: |_, _, _| {
+        Some(
+        "make room where the program writes (`df -h` shows which disk is full; outputs, caches and temporary files may lie on different ones)".to_owned()
+    )
+    },
+    ..Definition::fault()
+};
