@@ -9,35 +9,53 @@ use super::source::{Answer, Source, SourceError};
 use super::track::Tracker;
 use crate::model::{Bytes, HostSample};
 
+/// Where the host's memory is read.
+enum MemorySource {
+    /// The machine that this runs on.
+    Machine(Option<System>),
+    /// The `meminfo` of a chosen root.
+    File(PathBuf),
+}
+
 /// Reads the host.
 pub(crate) struct Host {
     proc: PathBuf,
     sys: PathBuf,
-    system: Option<System>,
+    memory: MemorySource,
     tracker: Tracker,
 }
 
 impl Host {
-    /// A reader over the folders that have `proc` and `sys` in them. Memory is
-    /// always that of the real machine.
+    /// A reader over the folders that have `proc` and `sys` in them.
     pub(crate) fn new(proc_root: &Path, sys_root: &Path) -> Self {
-        let kind = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
+        let proc = proc_root.join("proc");
+        let memory = if proc_root == Path::new("/") {
+            let kind = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
+            MemorySource::Machine(System::new_with_specifics(kind).ok())
+        } else {
+            MemorySource::File(proc.join("meminfo"))
+        };
         Self {
-            proc: proc_root.join("proc"),
+            proc,
             sys: sys_root.join("sys"),
-            system: System::new_with_specifics(kind).ok(),
+            memory,
             tracker: Tracker::default(),
         }
     }
 
     /// Memory total, memory available, swap total, swap used.
     fn memory(&mut self) -> ReadResult<[u64; 4]> {
-        let path = Path::new("meminfo");
-        let system = self.system.as_mut().ok_or(ReadError::Missing)?;
+        let system = match &mut self.memory {
+            MemorySource::Machine(system) => system.as_mut().ok_or(ReadError::Missing)?,
+            MemorySource::File(path) => {
+                let text = file::read_text(path)?;
+                return meminfo(&text).ok_or_else(|| ReadError::text(path, "not the usual table"));
+            }
+        };
         system.refresh_memory();
         // The crate answers zeros where it could not read.
         match system.total_memory() {
-            0 => Err(ReadError::text(path, "not readable")),
+            0 => Err(ReadError::text(Path::new("meminfo"), "not readable")),
             total => Ok([
                 total,
                 system.available_memory(),
@@ -105,6 +123,27 @@ impl Source for Host {
             oom_kills: t.settle("memory.events", oom),
         }))
     }
+}
+
+/// Memory total, memory available, swap total and swap used of a `meminfo`.
+fn meminfo(text: &str) -> Option<[u64; 4]> {
+    let bytes = |name: &str| {
+        let of_line = |line: &str| {
+            line.strip_prefix(name)?
+                .strip_prefix(':')
+                .map(str::to_owned)
+        };
+        let value = text.lines().find_map(of_line)?;
+        let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kib.checked_mul(1024)
+    };
+    let swap = bytes("SwapTotal")?;
+    Some([
+        bytes("MemTotal")?,
+        bytes("MemAvailable")?,
+        swap,
+        swap.saturating_sub(bytes("SwapFree")?),
+    ])
 }
 
 /// `avg10` of the line `some` of a pressure file.
@@ -199,20 +238,37 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_that_of_the_chosen_root() {
+        let tree = Tree::new();
+        assert_eq!(read(&tree).mem_total, Metric::Unsupported);
+        tree.write(
+            "proc/meminfo",
+            "MemTotal:  2048 kB\nMemFree: 1 kB\nMemAvailable: 1024 kB\nSwapTotal: 8 kB\nSwapFree: 3 kB\n",
+        );
+        let sample = read(&tree);
+        let bytes = |kib: u64| Metric::Fresh(Bytes(kib * 1024));
+        assert_eq!(sample.mem_total, bytes(2048));
+        assert_eq!(sample.mem_available, bytes(1024));
+        assert_eq!((sample.swap_total, sample.swap_used), (bytes(8), bytes(5)));
+        tree.write("proc/meminfo", "MemTotal:  18446744073709551615 kB\n");
+        assert!(matches!(read(&tree).mem_total, Metric::Failed { .. }));
+    }
+
+    #[test]
     fn this_machine_has_memory() {
-        let sample = read(&Tree::new());
+        let root = Path::new("/");
+        let sample = Host::new(root, root).read().unwrap().reading;
         let total = *sample.mem_total.fresh().unwrap();
         assert!(total > Bytes::mib(64));
         assert!(*sample.mem_available.fresh().unwrap() <= total);
-        assert_eq!(sample.load1, Metric::Unsupported);
-        assert_eq!(sample.oom_kills, Metric::Unsupported);
+        assert!(sample.load1.fresh().is_some());
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(.*\n){0,6}") {
             let _ = (avg10(&text), load1(&text), received(&text), own_cgroup(&text));
-            let _ = oom_kills(&text);
+            let _ = (oom_kills(&text), meminfo(&text));
         }
 
         #[test]

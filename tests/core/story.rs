@@ -675,6 +675,28 @@ fn memory_above_the_cap_is_told_once_an_attempt() {
 }
 
 #[test]
+fn a_point_of_the_charts_has_the_rates_of_its_own_sample() {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.world.read_bps = 0;
+    sim.run_for(secs(10));
+    sim.world.read_bps = 1 << 20;
+    sim.run_for(secs(1));
+    let snapshot = sim.state.snapshot();
+    let point = snapshot.history.back().expect("points");
+    assert!(snapshot.read_bps.is_some_and(|bps| bps > 0.0));
+    assert_eq!(
+        (point.cpu, point.io_bps),
+        (
+            snapshot.cpu_percent,
+            snapshot
+                .read_bps
+                .zip(snapshot.write_bps)
+                .map(|(r, w)| r + w)
+        )
+    );
+}
+
+#[test]
 fn the_snapshot_says_when_each_phase_began() {
     let mut sim = Sim::running_in(plan(), Phase::Sampling);
     sim.run_for(secs(10));
