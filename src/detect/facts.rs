@@ -21,6 +21,7 @@ use super::pace::{Bar, Pace};
 use super::placement::Placement;
 use super::pressure::Pressure;
 use super::thresholds::{Thresholds, secs};
+use super::watch::Watches;
 
 /// A known error seen in the text and not outlived by progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +72,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) pace: &'a Pace,
     /// Memory and heat.
     pub(crate) pressure: &'a Pressure,
+    /// How long the conditions of [`Definition::watch`](super::verdicts::Definition) have held.
+    pub(crate) watches: &'a Watches,
     /// Words about where things are.
     pub(crate) placement: &'a Placement,
     /// What earlier stays and steps tell.

@@ -46,6 +46,7 @@ pub mod verdicts;
 mod waits;
 mod wake;
 mod warning;
+mod watch;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -84,6 +85,7 @@ pub use thresholds::{Field, Thresholds};
 pub use trouble::says_that_the_card_comes_back;
 use trust::Doing;
 use warning::Warning;
+use watch::Watches;
 
 /// Events of one change of phase come within this time.
 const SETTLED: std::time::Duration = std::time::Duration::from_secs(1);
@@ -120,6 +122,7 @@ pub struct Detector {
     context: Context,
     pace: Pace,
     pressure: Pressure,
+    watches: Watches,
     placement: Placement,
     movement: Movement,
     probes: Probes,
@@ -165,6 +168,7 @@ impl Detector {
             context: Context::new(Mono::ZERO, false, BTreeMap::new()),
             pace: Pace::default(),
             pressure: Pressure::default(),
+            watches: Watches::default(),
             placement: Placement::default(),
             movement: Movement::new(Mono::ZERO),
             probes: Probes::default(),
@@ -232,6 +236,7 @@ impl Detector {
         self.rounds = None;
         self.pace = self.pace.begin();
         self.pressure = self.pressure.begin();
+        self.watches = Watches::default();
         self.placement = self.placement.begin();
         self.learned.begin(now);
         self.attempt_since = now;
@@ -386,6 +391,7 @@ impl Detector {
         self.observe_signs(now, sample);
         self.observe_readings(now, sample);
         self.observe_pressure(now, sample);
+        self.observe_watches(now, sample);
         let hard = self.channels.card_state.is_some_and(|s| s.hard);
         self.context
             .observe_after_bar(now, hard && !self.pause.lasts());
@@ -405,6 +411,21 @@ impl Detector {
         }
         let figures = &self.channels.figures;
         self.pace.sample(figures.power, figures.busy);
+    }
+
+    /// Asks what definitions want asked with every sample of the card.
+    fn observe_watches(&mut self, now: Mono, sample: &crate::model::Sample) {
+        let Some(card) = self.card(sample) else {
+            return;
+        };
+        let facts = self.view(now);
+        let watches = VerdictId::ALL
+            .iter()
+            .filter_map(|id| Some((*id, id.definition().watch?)));
+        let answers: Vec<_> = watches
+            .map(|(id, watch)| (id, watch(&facts, card)))
+            .collect();
+        self.watches.observe(now, &answers);
     }
 
     /// The supervised card in a sample.
@@ -551,6 +572,7 @@ impl Detector {
             agent: &self.agent,
             pace: &self.pace,
             pressure: &self.pressure,
+            watches: &self.watches,
             placement: &self.placement,
             learned: &self.learned,
             card_meant: self.gpu.is_some(),

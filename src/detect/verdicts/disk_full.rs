@@ -1,7 +1,7 @@
 use super::{Definition, steps};
 
 pub(super) const DEFINITION: Definition = Definition {
-    meaning: "No space left.",
+    meaning: "No space left, or a file is as large as one may be (`ulimit -f`).",
     failure: "no room is left where the program writes",
     steps: |_, _| steps::ENVIRONMENT,
     advice: |_, _, _| {

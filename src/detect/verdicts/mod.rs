@@ -56,6 +56,7 @@ use std::sync::LazyLock;
 
 use super::facts::Facts;
 use super::rule::Check;
+use super::watch::Watch;
 use crate::causes::Explanation;
 use crate::model::worker::OwnWork;
 use crate::model::{
@@ -173,6 +174,8 @@ pub struct Definition {
     pub steps: fn(Phase, &RemedyFacts) -> &'static [Step],
     /// The advice for this action in words; absent: the action's own words.
     pub advice: fn(&Verdict, &RemedyFacts, ActionId) -> Option<String>,
+    /// A condition that is looked at with every sample of the card: see [`super::watch`].
+    pub(super) watch: Option<Watch>,
     pub(super) rules: &'static [RuleEntry],
 }
 
@@ -191,6 +194,7 @@ impl Definition {
             wait: None,
             steps: |_, _| steps::NOTHING,
             advice: |_, _, _| None,
+            watch: None,
             rules: &[],
         }
     }

@@ -1,7 +1,7 @@
 use super::{Definition, Restart, Scope, steps};
 
 pub(super) const DEFINITION: Definition = Definition {
-    meaning: "MIOpen found no suitable algorithm (miopenStatusUnknownError).",
+    meaning: "MIOpen found no suitable algorithm (`miopenStatusUnknownError`).",
     restart: Restart::Always,
     wants_rung: Some(Scope::Amd),
     failure: "the library found no algorithm for a convolution",

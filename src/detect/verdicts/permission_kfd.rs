@@ -1,7 +1,7 @@
 use super::{Definition, steps};
 
 pub(super) const DEFINITION: Definition = Definition {
-    meaning: "No permission on /dev/kfd or the render node.",
+    meaning: "No permission on `/dev/kfd` or the render node.",
     failure: "the user is not allowed to open the card",
     steps: |_, _| steps::ENVIRONMENT,
     advice: |_, _, _| {

@@ -44,13 +44,9 @@ fn rules_have_an_order() {
     assert_eq!(last, Some(VerdictId::Crawl), "its cause is not established");
 }
 
-/// The table of `docs/events.md`. `UPDATE_DOCS=1` writes it anew.
+/// The tables of the documents. `UPDATE_DOCS=1` writes them anew.
 #[test]
-fn the_document_has_the_table_of_the_catalogue() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/events.md");
-    let doc = std::fs::read_to_string(path).unwrap();
-    let (before, rest) = doc.split_once("### Verdicts\n").unwrap();
-    let (_, after) = rest.split_once("\n### Phases").unwrap();
+fn the_documents_have_the_table_of_the_catalogue() {
     let restart = |d: &Definition| match d.restart {
         Restart::Never => "no",
         Restart::Always => "yes",
@@ -69,14 +65,25 @@ fn the_document_has_the_table_of_the_catalogue() {
         )
     };
     let rows: String = VerdictId::ALL.iter().map(row).collect();
-    let made = format!(
-        "{before}### Verdicts\n\n| word | severity | meaning | restart unasked |\n| --- | --- | --- | --- |\n{rows}\n### Phases{after}"
+    let table = format!(
+        "\n| word | severity | meaning | restart unasked |\n| --- | --- | --- | --- |\n{rows}\n"
     );
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(path, &made).unwrap();
+    let update = std::env::var_os("UPDATE_DOCS").is_some();
+    for (file, from, to) in [
+        ("docs/events.md", "### Verdicts\n", "### Phases"),
+        ("tests/cases/README.md", "## Verdicts\n", "## Phases"),
+    ] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let doc = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = doc.split_once(from).unwrap();
+        let (_, after) = rest.split_once(to).unwrap();
+        let made = format!("{before}{from}{table}{to}{after}");
+        if update {
+            std::fs::write(&path, &made).unwrap();
+        }
+        assert!(
+            doc == made || update,
+            "{file} differs from the catalogue: UPDATE_DOCS=1 writes it anew"
+        );
     }
-    assert!(
-        doc == made || std::env::var_os("UPDATE_DOCS").is_some(),
-        "docs/events.md differs from the catalogue: UPDATE_DOCS=1 writes it anew"
-    );
 }

@@ -12,6 +12,8 @@ use crate::model::Link;
 
 /// File that is there where the rest is.
 pub(super) const FILE: &str = "current_link_speed";
+const MAX_SPEED: &str = "max_link_speed";
+const MAX_WIDTH: &str = "max_link_width";
 /// PCI class of a bridge between two PCI buses.
 const BRIDGE: u32 = 0x0604;
 
@@ -36,15 +38,20 @@ pub(super) fn folder(device: &Path) -> PathBuf {
         .to_owned()
 }
 
-/// Reads the link of a folder.
+/// Reads the link of a folder. `max_link_*` of a device is what that device can do; the link is at
+/// its best at the lesser of the card's and of the slot's, which is the port above the card.
 pub(super) fn read(dir: &Path) -> ReadResult<Link> {
-    let speed = |name: &str| text(dir, name, gts);
-    let width = |name: &str| text(dir, name, lanes);
+    let slot = dir.parent();
+    let of_slot = |name: &str| slot.map(|slot| slot.join(name));
+    let slot_gts = of_slot(MAX_SPEED).and_then(|path| gts(&file::read_text(&path).ok()?));
+    let slot_width = of_slot(MAX_WIDTH).and_then(|path| lanes(&file::read_text(&path).ok()?));
+    let max_gts = text(dir, MAX_SPEED, gts).ok();
+    let max_width = text(dir, MAX_WIDTH, lanes).ok();
     Ok(Link {
-        gts: speed(FILE)?,
-        width: width("current_link_width")?,
-        max_gts: speed("max_link_speed").ok(),
-        max_width: width("max_link_width").ok(),
+        gts: text(dir, FILE, gts)?,
+        width: text(dir, "current_link_width", lanes)?,
+        max_gts: max_gts.map(|card| slot_gts.map_or(card, |slot| slot.min(card))),
+        max_width: max_width.map(|card| slot_width.map_or(card, |slot| slot.min(card))),
     })
 }
 
@@ -132,6 +139,16 @@ mod tests {
         };
         assert_eq!(read(&folder(&card)), Ok(link));
         assert_eq!(folder(&port), port);
+        let best = |dir: &Path, speed, width| {
+            fs::write(dir.join(MAX_SPEED), speed).unwrap();
+            fs::write(dir.join(MAX_WIDTH), width).unwrap();
+            let link = read(&up).unwrap();
+            (link.max_gts, link.max_width)
+        };
+        let of_card = best(&up, "16.0 GT/s PCIe", "16");
+        assert_eq!(of_card, (Some(16.0), Some(16)), "the slot tells nothing");
+        let of_both = best(&port, "8.0 GT/s PCIe", "32");
+        assert_eq!(of_both, (Some(8.0), Some(16)), "the lesser of each");
         fs::write(up.join("current_link_speed"), "Unknown\n").unwrap();
         let error = read(&up).unwrap_err().to_string();
         assert_eq!(error, "current_link_speed: `Unknown` is no link");
