@@ -426,6 +426,7 @@ impl Detector {
             .map(|(id, watch)| (id, watch(&facts, card)))
             .collect();
         self.watches.observe(now, &answers);
+        self.watches.observe_card(card);
     }
 
     /// The supervised card in a sample.

@@ -18,6 +18,7 @@ const LONGEST_GAP: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watches {
     last: Option<Mono>,
+    card: Option<GpuSample>,
     held: BTreeMap<VerdictId, Duration>,
 }
 
@@ -26,6 +27,18 @@ impl Watches {
     /// does not hold.
     pub(crate) fn held(&self, id: VerdictId) -> Option<Duration> {
         self.held.get(&id).copied()
+    }
+
+    /// The last sample of the supervised card.
+    pub(crate) fn card(&self) -> Option<&GpuSample> {
+        self.card.as_ref()
+    }
+
+    pub(super) fn observe_card(&mut self, card: &GpuSample) {
+        match &mut self.card {
+            Some(known) => known.clone_from(card),
+            None => self.card = Some(card.clone()),
+        }
     }
 
     /// Takes the answers to one sample.

@@ -25,6 +25,8 @@ mod resend;
 mod rocm;
 mod short;
 mod sim;
+#[cfg(test)]
+mod slow_link;
 mod story;
 mod trail;
 mod trust;

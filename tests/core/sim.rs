@@ -12,9 +12,9 @@ use framepack_tui::model::event::{
 use framepack_tui::model::{
     ActionId, Answers, Attached, Baselines, Budget, Bytes, Chosens, Effect, Effective, EnvChange,
     EnvOrigin, Envelope, Event, ExitReport, ExitStatus, Follow, GpuId, GpuSample, JobChange,
-    KillPlan, Limits, Line, Metric, Mono, Origin, Phase, PhaseChange, Plan, Probe, ProcSample,
-    Progress, Rung, RungId, Sample, Setting, Signal, Speaker, Stream, ThreadSample, Tier,
-    TreeOnCard, VerdictId,
+    KillPlan, Limits, Line, Link, Metric, Mono, Origin, Phase, PhaseChange, Plan, Probe,
+    ProcSample, Progress, Rung, RungId, Sample, Setting, Signal, Speaker, Stream, ThreadSample,
+    Tier, TreeOnCard, VerdictId,
 };
 use framepack_tui::run::{RunState, reduce};
 
@@ -43,6 +43,8 @@ pub(crate) struct World {
     /// Percent of time in which some task waits for a CPU.
     pub(crate) cpu_pressure: f64,
     pub(crate) vram: Metric<Bytes>,
+    /// The PCIe link of the card.
+    pub(crate) link: Metric<Link>,
     /// CPU of the worker thread, percent of a core, in slices of this length.
     pub(crate) worker_percent: f64,
     pub(crate) worker_slice_ns: u64,
@@ -79,6 +81,7 @@ impl Default for World {
             power_cap: Metric::Unsupported,
             cpu_pressure: 0.0,
             vram: Metric::Fresh(Bytes::gib(18)),
+            link: Metric::Unsupported,
             worker_percent: 95.0,
             worker_slice_ns: 3_000_000,
             poller_hz: 5,
@@ -598,6 +601,7 @@ impl Sim {
             };
             g.power_cap_w = w.power_cap.clone();
             g.state = w.runtime.clone();
+            g.link = w.link.clone();
             g.vram_total = Metric::Fresh(Bytes::gib(24));
             sample.gpus.push(g);
         }

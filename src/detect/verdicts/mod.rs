@@ -46,6 +46,7 @@ mod port_in_use;
 mod quiet;
 mod remote_wait;
 mod silent_hang;
+mod slow_link;
 mod spin_hang;
 mod steps;
 mod thrash;
