@@ -84,12 +84,13 @@ def main():
         "A decode that hangs, a few seconds before it is ended (`scripts/demo` at 80x24):",
         "The second attempt, on the rung that cures it (the same run at 120x36):",
     ]
+    for picture in drawn:
+        check(picture)
     block = re.compile(r"<!-- screen: begin -->\n.*?<!-- screen: end -->", re.DOTALL)
     for page, word, picture in zip(pages, words, drawn, strict=True):
         text = page.read_text()
         if len(block.findall(text)) != 1:
             sys.exit(f"screens: {page} has not one pair of markers <!-- screen: begin/end -->")
-        check(picture)
         new = f"<!-- screen: begin -->\n{word}\n\n```text\n{picture}\n```\n<!-- screen: end -->"
         page.write_text(block.sub(lambda _: new, text))
 
