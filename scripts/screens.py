@@ -1,7 +1,7 @@
-"""Draws the moments of a record that README shows; called by scripts/screens.
+"""Draws the moments of a record that the documents show; called by scripts/screens.
 
-Usage: screens.py SCREEN RECORD README. SCREEN is the built example, RECORD the folder of a run
-or a file of its JSON lines, README the file that holds the markers.
+Usage: screens.py SCREEN RECORD HANG CURE. SCREEN is the built example, RECORD the folder of a run
+or a file of its JSON lines. HANG and CURE are the documents with the markers of each moment.
 """
 
 import getpass
@@ -64,10 +64,11 @@ def check(text):
 
 
 def main():
-    screen, record, readme = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    screen, record = sys.argv[1], pathlib.Path(sys.argv[2])
+    pages = [pathlib.Path(page) for page in sys.argv[3:5]]
     raw = list(events(record))
     countdown, sampling = moments(raw)
-    tree, home = readme.resolve().parent, pathlib.Path.home()
+    tree, home = pathlib.Path(__file__).resolve().parent.parent, pathlib.Path.home()
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as clean:
         # Cleaned before it is drawn: afterwards a path may be cut or wrapped.
         for event in raw:
@@ -83,18 +84,15 @@ def main():
         "A decode that hangs, a few seconds before it is ended (`scripts/demo` at 80x24):",
         "The second attempt, on the rung that cures it (the same run at 120x36):",
     ]
-    text = readme.read_text()
-    block = re.compile(r"<!-- screen: begin -->\n.*?<!-- screen: end -->", re.DOTALL)
-    if len(block.findall(text)) != len(drawn):
-        sys.exit(f"screens: {readme} has not {len(drawn)} pairs of markers <!-- screen: begin/end -->")
-    blocks = []
-    for word, picture in zip(words, drawn):
+    for picture in drawn:
         check(picture)
-        blocks.append(
-            f"<!-- screen: begin -->\n{word}\n\n```text\n{picture}\n```\n<!-- screen: end -->"
-        )
-    new = iter(blocks)
-    readme.write_text(block.sub(lambda _: next(new), text))
+    block = re.compile(r"<!-- screen: begin -->\n.*?<!-- screen: end -->", re.DOTALL)
+    for page, word, picture in zip(pages, words, drawn, strict=True):
+        text = page.read_text()
+        if len(block.findall(text)) != 1:
+            sys.exit(f"screens: {page} has not one pair of markers <!-- screen: begin/end -->")
+        new = f"<!-- screen: begin -->\n{word}\n\n```text\n{picture}\n```\n<!-- screen: end -->"
+        page.write_text(block.sub(lambda _: new, text))
 
 
 if __name__ == "__main__":

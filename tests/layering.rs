@@ -5,6 +5,9 @@
 //! macros do, and `#[cfg(test)]` items are left out.
 
 #[cfg(test)]
+#[path = "layering/documents.rs"]
+mod documents;
+#[cfg(test)]
 #[path = "layering/source.rs"]
 mod source;
 
