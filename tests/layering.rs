@@ -97,7 +97,7 @@ mod tests {
         "clock_gettime",
     ];
     /// Touching the world.
-    const WORLD: [&str; 9] = [
+    const WORLD: [&str; 10] = [
         "std::fs",
         "std::thread",
         "std::process",
@@ -107,6 +107,7 @@ mod tests {
         "procfs",
         "sysinfo",
         "crossterm",
+        "tracing",
     ];
 
     /// What is wrong with one use of a path in the file at `file` (relative to `src`).

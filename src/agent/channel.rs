@@ -340,27 +340,34 @@ fn remove_dead(place: &Path) {
 
 async fn listen(listener: UnixListener, shared: Arc<Shared>, inbox: mpsc::Sender<Heard>) {
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // out of descriptors: it may pass
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            continue;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(why) => {
+                // out of descriptors: it may pass
+                tracing::warn!(%why, "no agent can connect");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                continue;
+            }
         };
         let own = rustix::process::geteuid().as_raw();
         let Ok(peer) = stream.peer_cred() else {
             continue;
         };
         if peer.uid() != own || shared.lines().len() >= MOST_PEERS {
+            tracing::warn!(uid = peer.uid(), "an agent is refused");
             continue;
         }
         let pid = peer.pid().and_then(|p| u32::try_from(p).ok()).unwrap_or(0);
         let conn = shared.next.fetch_add(1, Ordering::Relaxed);
         let (asks, asked) = mpsc::channel(COMMANDS);
         let peer = Peer { conn, pid };
+        tracing::debug!(conn, pid, "an agent connects");
         shared.lines().insert(conn, Line { peer, asks });
         let (shared, inbox) = (Arc::clone(&shared), inbox.clone());
         tokio::spawn(async move {
             Talk::new(stream, peer, inbox.clone()).run(asked).await;
             shared.lines().remove(&conn);
+            tracing::debug!(conn, pid, "an agent leaves");
             // nobody hears it when the run is over
             let _ = inbox.send(Heard::Closed { conn, pid }).await;
         });

@@ -111,6 +111,13 @@ pub(super) struct RunArgs {
     /// the profile says, else auto
     #[arg(long, value_name = "auto|off")]
     pub(super) agent: Option<AgentChoice>,
+    /// Write the supervisor's own log, supervisor.log in the run's folder: for faults of
+    /// framepack-tui itself. FILTER is a level (debug without it), or target=level,...
+    #[arg(
+        long, env = "FPT_LOG", value_name = "FILTER",
+        num_args = 0..=1, require_equals = true, default_missing_value = "debug"
+    )]
+    pub(super) log: Option<String>,
     #[command(flatten)]
     pub(super) show: ShowArgs,
     /// The command is our own worker.

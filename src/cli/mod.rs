@@ -8,6 +8,7 @@ mod error;
 mod find;
 mod follow;
 mod gpus;
+mod log;
 mod page;
 mod replay;
 mod run;

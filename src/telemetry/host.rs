@@ -12,7 +12,7 @@ use crate::model::{Bytes, HostSample};
 /// Where the host's memory is read.
 enum MemorySource {
     /// The machine that this runs on.
-    Machine(Option<System>),
+    Machine(Option<Box<System>>),
     /// The `meminfo` of a chosen root.
     File(PathBuf),
 }
@@ -31,7 +31,7 @@ impl Host {
         let proc = proc_root.join("proc");
         let memory = if proc_root == Path::new("/") {
             let kind = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
-            MemorySource::Machine(System::new_with_specifics(kind).ok())
+            MemorySource::Machine(System::new_with_specifics(kind).ok().map(Box::new))
         } else {
             MemorySource::File(proc.join("meminfo"))
         };

@@ -277,6 +277,11 @@ pub(crate) fn spawn<S: Source>(
             let absent = matches!(result, Err(SourceError::Absent(_)));
             let ended = Instant::now();
             pace.took(&end.0.name, ended - begun);
+            let took = ended - begun;
+            match &result {
+                Ok(_) => tracing::trace!(source = end.0.name, ?took, "read"),
+                Err(why) => tracing::debug!(source = end.0.name, ?took, ?why, "not read"),
+            }
             end.0.finish(ended, result);
             let pause = if absent {
                 period.max(ABSENT_PERIOD)

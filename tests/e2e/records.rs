@@ -45,6 +45,42 @@ fn shell(home: &Home, text: &str, gate: &Path) -> [String; 2] {
     ["sh".to_owned(), script.display().to_string()]
 }
 
+/// The supervisor's own log has what it did and nothing that is private, and stays at home.
+#[test]
+fn the_supervisors_own_log_is_written_where_it_is_asked_for() {
+    let run = |env: &[(&str, &str)], log: &[&str]| {
+        let home = Home::new();
+        let mut args = vec!["run", "--plain"];
+        args.extend(log);
+        args.extend(["--", "sh", "-c", "echo a-prompt-of-mine"]);
+        let (code, out, err) = program(&home, &args, env);
+        assert_eq!(code, Some(0), "{out}{err}");
+        let log = std::fs::read_to_string(home.record().join("supervisor.log"));
+        (home, log.ok(), out)
+    };
+    assert_eq!(run(&[], &[]).1, None);
+    for (env, option) in [(&[][..], &["--log"][..]), (&[("FPT_LOG", "debug")], &[])] {
+        let (home, log, _) = run(env, option);
+        let text = log.expect("the log");
+        for part in ["event RunStarted", "effect Launch", "event Exited"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(!text.contains("a-prompt-of-mine"), "{text}");
+        let export = ["runs", "export", "last", "-o", "bundle.tar.gz"];
+        assert_eq!(program(&home, &export, &[]).0, Some(0));
+        let bundle = std::fs::File::open(home.dir().join("bundle.tar.gz")).unwrap();
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bundle));
+        for entry in archive.entries().unwrap() {
+            let name = entry.unwrap().path().unwrap().display().to_string();
+            assert!(!name.contains("supervisor.log"), "{name}");
+        }
+    }
+    // a log that cannot be written costs no run
+    let (_, log, out) = run(&[], &["--log=loud=very"]);
+    assert_eq!(log, None);
+    assert!(out.contains("`loud=very` is no filter of a log"), "{out}");
+}
+
 /// SIGKILL takes nothing with it that is older than a second.
 #[test]
 fn a_killed_supervisor_takes_at_most_a_second_with_it() {

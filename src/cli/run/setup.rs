@@ -52,6 +52,8 @@ pub(in crate::cli) struct Setup {
     pub(in crate::cli) planner: Planner,
     /// The process that is watched in the place of one that we start.
     pub(in crate::cli) attachment: Option<Attachment>,
+    /// What the supervisor writes of itself into the run's folder; absent: nothing.
+    pub(in crate::cli) log: Option<String>,
     /// Native stacks are taken with the evidence, by gdb.
     pub(in crate::cli) gdb: bool,
     pub(in crate::cli) learned: Learned,
@@ -171,6 +173,7 @@ pub(super) fn setup(args: &RunArgs, asked: Asked) -> Result<Setup, CliError> {
         kind: begun.kind,
         planner,
         attachment: None,
+        log: args.log.clone(),
         gdb: args.gdb,
         learned: begun.learned,
         agent,

@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use crate::agent::Heard;
-use crate::cli::CliError;
 use crate::cli::show::last_words;
+use crate::cli::{CliError, log};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Level, TURN_MS};
 use crate::model::sample::SourceState;
@@ -128,7 +128,12 @@ pub(super) struct Inbox {
 pub(super) async fn supervise(setup: Setup, front: Front) -> Result<u8, CliError> {
     let started = setup.started.clone();
     let notices = setup.notices.clone();
-    let warnings = setup.warnings.clone();
+    let mut warnings = setup.warnings.clone();
+    if let Some(filter) = &setup.log
+        && let Err(why) = log::open(setup.dir.path(), filter)
+    {
+        warnings.push(format!("the supervisor writes no log of its own: {why}"));
+    }
     let (mut shell, mut inbox) = open(setup, front)?;
     shell.post(Event::RunStarted(Box::new(started)));
     let notices = notices.into_iter().map(|text| (Level::Info, text));
@@ -319,7 +324,17 @@ impl Shell {
         {
             self.answer(asked, text.clone());
         }
-        for effect in reduce(&mut self.state, &env) {
+        let begun = Instant::now();
+        let effects = reduce(&mut self.state, &env);
+        tracing::debug!(
+            seq = env.seq,
+            at_ms = env.at.0,
+            fold_us = begun.elapsed().as_micros(),
+            "event {}",
+            log::variant(&env.event)
+        );
+        for effect in effects {
+            tracing::debug!(upon = env.seq, "effect {}", log::variant(&effect));
             self.carry_out(at, effect);
         }
     }
@@ -404,6 +419,7 @@ impl Shell {
             clocks.boottime,
             self.scale.real_time(TICK),
         ) {
+            tracing::warn!(?cause, ?lost, "the loop did not run");
             self.post(Event::Standstill {
                 cause,
                 for_ms: crate::model::time::millis(self.scale.run_time(lost)),

@@ -246,6 +246,8 @@ fn set_up(
             console: console.files,
             job: args.job,
         }),
+        // `--log` is the file of the program that is watched
+        log: std::env::var("FPT_LOG").ok(),
         gdb: args.gdb,
         learned: begun.learned,
         agent: None,

@@ -94,6 +94,7 @@ fn supervised(job: Job, how: HowArgs) -> Result<u8, CliError> {
         cap: how.cap,
         gpu: how.gpu,
         cwd: None,
+        log: std::env::var("FPT_LOG").ok(),
         gdb: false,
         end_after_result: false,
         agent: Some(AgentChoice::Auto),

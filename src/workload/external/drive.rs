@@ -236,7 +236,8 @@ impl Drive {
         if let Some(control) = &mut self.control {
             // The guardian reads at once unless it is stopped or gone; its end is seen
             // by reading.
-            let _ = timeout(DRAIN, control.write_all(&encode(&request))).await;
+            let sent = timeout(DRAIN, control.write_all(&encode(&request))).await;
+            tracing::debug!(?request, ?sent, "the guardian is asked");
             self.asked = self.asked.or_else(|| Some(Instant::now()));
             self.owed.push_back(request);
             return;
