@@ -26,9 +26,11 @@ fn in_state_folder() -> Result<Vec<RunEntry>, CliError> {
 fn in_fallback() -> Vec<RunEntry> {
     let fallback = Store::fallback();
     // anybody may make a folder there; nothing readable there is nothing to show
-    let ours = fallback.is_there().unwrap_or_default();
-    ours.then(|| fallback.list().unwrap_or_default())
-        .unwrap_or_default()
+    if fallback.is_there().unwrap_or_default() {
+        fallback.list().unwrap_or_default()
+    } else {
+        Vec::new()
+    }
 }
 
 fn with_fallback(mut runs: Vec<RunEntry>, others: Vec<RunEntry>) -> Vec<RunEntry> {

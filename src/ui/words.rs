@@ -334,26 +334,28 @@ pub(super) const fn unasked(auto_restart: bool, ours: bool) -> &'static str {
     }
 }
 
+/// In the place of what the supervisor does, where the state is not the present one.
+fn earlier(s: &Snapshot) -> Option<(&'static str, String, Tone)> {
+    let (_, _, tone) = not_live(s)?;
+    let at = s.now.clock();
+    match s.freshness {
+        Freshness::Live => None,
+        Freshness::CatchingUp { percent } => {
+            let text = format!("{percent} % of the record is read; shown is the run at {at}");
+            Some(("READING", text, tone))
+        }
+        Freshness::CutOff => {
+            let text = format!("the record ends at {at} without an end of the run");
+            Some(("CUT OFF", text, tone))
+        }
+    }
+}
+
 /// What the supervisor does now and when that ends: a head word and a sentence.
 pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
     let until = |t: crate::model::Mono| left(t.since(s.now));
-    match s.freshness {
-        _ if s.outcome.is_some() => {}
-        Freshness::Live => {}
-        Freshness::CatchingUp { percent } => {
-            let text = format!(
-                "{percent} % of the record is read; shown is the run at {}",
-                s.now.clock()
-            );
-            return ("READING", text, Tone::Info);
-        }
-        Freshness::CutOff => {
-            let text = format!(
-                "the record ends at {} without an end of the run",
-                s.now.clock()
-            );
-            return ("CUT OFF", text, Tone::Warn);
-        }
+    if let Some(earlier) = earlier(s) {
+        return earlier;
     }
     match &s.stage {
         Stage::Preparing => ("PREPARING", "nothing launched yet".to_owned(), Tone::Info),
