@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::model::interpreter::base;
+use crate::model::interpreter::{base, is_python};
 
 /// Name of the launcher in the agent's folder.
 const LAUNCHER: &str = "fpt_run.py";
@@ -217,19 +217,6 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("numactl", &["-N", "-m", "-C", "-i"], 0),
     wrapper("chrt", &[], 1),
 ];
-
-/// `/usr/bin/python3.11`, `python`, `pypy3`.
-fn is_python(word: &str) -> bool {
-    let name = base(word);
-    let rest = name
-        .strip_prefix("python")
-        .or_else(|| name.strip_prefix("pypy"));
-    rest.is_some_and(|r| {
-        r.trim_end_matches('t')
-            .chars()
-            .all(|c| c.is_ascii_digit() || c == '.')
-    })
-}
 
 /// What Python runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

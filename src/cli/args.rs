@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 pub(super) use super::vault::args::VaultArgs;
 use super::worker::{DecodeArgs, EncodeArgs, OwnWorker, WorkerArgs};
 
-use crate::model::Bytes;
 use crate::model::os_text;
+use crate::model::{Bytes, exit};
 use crate::profile::schema::AgentUse;
 
 /// Watches a video generation on your GPU, tells a silent hang from honest work,
 /// and starts a dead run again on a fallback.
 #[derive(Debug, Parser)]
 #[command(name = "framepack-tui", version = env!("FPT_VERSION"), about, long_about = None)]
-#[command(args_conflicts_with_subcommands = true, after_help = START_HELP)]
+#[command(args_conflicts_with_subcommands = true, after_help = start_help())]
 pub(super) struct Args {
     #[command(subcommand)]
     pub(super) command: Option<Subcommand>,
@@ -84,7 +84,7 @@ pub(super) enum Subcommand {
 }
 
 #[derive(Debug, Serialize, Deserialize, clap::Args)]
-#[command(after_long_help = RUN_HELP)]
+#[command(after_long_help = run_help())]
 pub(super) struct RunArgs {
     /// Profile: an id, or a file. Without it the best matching one is taken and named
     #[arg(long, value_name = "NAME|FILE")]
@@ -403,6 +403,11 @@ pub(super) struct GpusArgs {
     pub(super) ascii: bool,
 }
 
+fn start_help() -> String {
+    let codes = exit::ALL.iter().map(|m| (m.code, m.text));
+    format!("{START_HELP}\n\n{}", exit::words(codes))
+}
+
 const START_HELP: &str = "\
 Without a command the start screen is shown: the cards, the generations found running,
 the recorded runs and the profiles, with one key to start a command.";
@@ -436,6 +441,14 @@ kernel's, one above this program, one that a run supervises); 66 no such process
 
 Example: framepack-tui watch --pid $(pgrep -f demo_gradio.py) --job";
 
+fn run_help() -> String {
+    let of_run = exit::ALL.iter().filter_map(|m| Some((m.code, m.of_run?)));
+    let codes = exit::words(of_run);
+    format!(
+        "{RUN_HELP}\n\n{codes}\n\nExample: framepack-tui run --cap 20GiB -- python demo_gradio.py"
+    )
+}
+
 const RUN_HELP: &str = "\
 The command gets no standard input (/dev/null), its own process group, the variable
 FRAMEPACK_TUI_MARK (by which whatever it leaves behind is found and ended), and
@@ -448,11 +461,4 @@ ends the screen with 0, and `framepack-tui follow` attaches again.
 
 Signals: SIGINT ends the run gracefully (twice: at once), SIGTERM likewise, SIGHUP lets
 it go on without a terminal, SIGUSR1 holds an announced restart or releases it, SIGUSR2
-takes evidence.
-
-Exit codes: 0 finished or detached, 10 finished after a restart, 20 the workload failed, 21 hung and
-given up, 22 processes survive SIGKILL, 64 usage, 65 bad profile or environment, 66
-command, profile or file not found, 69 demanded device missing or in use, 70 our bug, or the supervisor was
-killed, 73 cap above the card, 130 interrupted, 143 terminated.
-
-Example: framepack-tui run --cap 20GiB -- python demo_gradio.py";
+takes evidence.";

@@ -6,7 +6,7 @@ use framepack_engine::worker as engine;
 use rustix::io::Errno;
 
 use crate::diagnose::InputError;
-use crate::model::Bytes;
+use crate::model::{Bytes, exit};
 use crate::profile::{Problem, ProfileError};
 use crate::record::bundle::{BundleError, ExportError};
 use crate::record::{ReadError, StoreError, TailError};
@@ -15,11 +15,6 @@ use crate::vault::{FindError, ResendError, VaultError};
 
 use super::watch::WatchError;
 use super::worker::CudaError;
-
-/// Exit code of a usage error.
-pub(super) const USAGE: u8 = 64;
-/// Exit code where the system has no room for what every program needs.
-pub(super) const SHORTAGE: u8 = 71;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -237,17 +232,16 @@ impl CliError {
     /// The exit code, part of the contract.
     pub fn exit_code(&self) -> u8 {
         if self.is_shortage() {
-            return SHORTAGE;
+            return exit::SHORTAGE;
         }
         match self {
             Self::Profile(e) => e.exit_code(),
             Self::Watch(e) => e.exit_code(),
-            Self::Diagnose(e) if e.is_missing() => 66,
+            Self::Diagnose(e) if e.is_missing() => exit::MISSING,
             Self::Resend(e) => e.exit_code(),
             Self::Refused { exit_code, .. } => *exit_code,
-            Self::NotDone(_) => 20,
+            Self::NotDone(_) => exit::FAILED,
             Self::Engine { why, .. } => engine::exit_code(why),
-            Self::Cuda(_) => engine::EXIT_DEVICE,
             Self::Diagnose(_)
             | Self::BadEntry { .. }
             | Self::Environment(_)
@@ -256,24 +250,24 @@ impl CliError {
             | Self::Bundle(_)
             | Self::Export(ExportError::Read(_))
             | Self::NoHead(_)
-            | Self::Unfinished { .. } => 65,
+            | Self::Unfinished { .. } => exit::DATA,
             Self::NoProfile(_)
             | Self::Cwd { .. }
             | Self::NoSuchRun { .. }
             | Self::AmbiguousRun { .. }
             | Self::NoSuchEntry(_)
             | Self::NoLatents
-            | Self::NoRuns => 66,
+            | Self::NoRuns => exit::MISSING,
             Self::NoTerminal
             | Self::Export(_)
             | Self::WithPrompt
             | Self::TextNotConfirmed
-            | Self::TimeScale { .. } => USAGE,
-            Self::CapAboveCard { .. } | Self::NoRoom { .. } => 73,
+            | Self::TimeScale { .. } => exit::USAGE,
+            Self::CapAboveCard { .. } | Self::NoRoom { .. } => exit::NO_ROOM,
             // the card is taken: the same code as a missing one
-            Self::NoSuchGpu { .. } | Self::Lock(_) => 69,
+            Self::NoSuchGpu { .. } | Self::Lock(_) | Self::Cuda(_) => exit::UNAVAILABLE,
             Self::Store(_) | Self::Vault(_) | Self::SupervisorDied { .. } | Self::System { .. } => {
-                70
+                exit::INTERNAL
             }
         }
     }

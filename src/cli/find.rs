@@ -1,5 +1,6 @@
 //! Which recorded run is meant.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use crate::record::{RunEntry, RunStatus, Store};
@@ -11,20 +12,59 @@ const NAMED: usize = 5;
 
 /// Every recorded run, newest first, those in the temporary folder included.
 pub(super) fn all() -> Result<Vec<RunEntry>, CliError> {
-    let mut runs = Store::open_default()?
-        .list()
-        .map_err(|why| CliError::System {
-            what: "list the recorded runs",
-            why,
-        })?;
-    // anybody may make a folder there
+    Ok(with_fallback(in_state_folder()?, in_fallback()))
+}
+
+fn in_state_folder() -> Result<Vec<RunEntry>, CliError> {
+    let store = Store::open_default()?;
+    store.list().map_err(|why| CliError::System {
+        what: "list the recorded runs",
+        why,
+    })
+}
+
+fn in_fallback() -> Vec<RunEntry> {
     let fallback = Store::fallback();
+    // anybody may make a folder there; nothing readable there is nothing to show
     if fallback.is_there().unwrap_or_default() {
-        // nothing readable there is nothing to show
-        runs.extend(fallback.list().unwrap_or_default());
-        runs.sort_by(|a, b| b.newness().cmp(&a.newness()));
+        fallback.list().unwrap_or_default()
+    } else {
+        Vec::new()
     }
-    Ok(runs)
+}
+
+fn with_fallback(mut runs: Vec<RunEntry>, others: Vec<RunEntry>) -> Vec<RunEntry> {
+    runs.extend(others);
+    runs.sort_by(|a, b| b.newness().cmp(&a.newness()));
+    runs
+}
+
+/// The runs to look at, newest first. Where the state folder cannot be used, those in the
+/// temporary folder, where such runs are recorded; that is said on standard error.
+///
+/// # Errors
+/// Where the state folder cannot be used, and no run lies in the temporary one.
+pub(super) fn to_look_at() -> Result<Vec<RunEntry>, CliError> {
+    let others = in_fallback();
+    match in_state_folder() {
+        Ok(runs) => Ok(with_fallback(runs, others)),
+        Err(refused) if others.is_empty() => Err(refused),
+        Err(refused) => {
+            note(&format!(
+                "{refused}; until then only the runs in {} are found",
+                Store::fallback().root().display()
+            ));
+            Ok(others)
+        }
+    }
+}
+
+/// Says on standard error what has to be known of an answer.
+fn note(text: &str) {
+    let line = |c: char| if c.is_control() { ' ' } else { c };
+    let text: String = text.chars().map(line).collect();
+    // without a reader there is nobody to be told
+    let _ = writeln!(io::stderr(), "framepack-tui: {text}");
 }
 
 /// The run that `asked` means: an id, the beginning of one, a folder, or `last`.
@@ -36,7 +76,16 @@ pub(super) fn run(asked: Option<&str>) -> Result<RunEntry, CliError> {
             there: "a run's folder holds events.jsonl.gz".to_owned(),
         });
     }
-    choose(asked, all()?)
+    let run = choose(asked, to_look_at()?)?;
+    let by_time = matches!(asked, None | Some("last"));
+    if by_time && run.path.starts_with(Store::fallback().root()) {
+        note(&format!(
+            "run {} lies in {}: the state folder could not be used when it began",
+            run.id,
+            run.path.display()
+        ));
+    }
+    Ok(run)
 }
 
 fn choose(asked: Option<&str>, mut runs: Vec<RunEntry>) -> Result<RunEntry, CliError> {

@@ -29,6 +29,8 @@ use std::sync::atomic::AtomicBool;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use crate::model::exit;
+
 use args::{Args, Subcommand};
 pub use error::CliError;
 
@@ -46,7 +48,7 @@ pub fn main() -> ExitCode {
             io::stderr(),
             "failed to open {DESCRIPTORS} files at once: {why}; allow more of them (`ulimit -n`)"
         );
-        return ExitCode::from(error::SHORTAGE);
+        return ExitCode::from(exit::SHORTAGE);
     }
     let done = match args.command {
         None => start::main(args.start),
@@ -112,7 +114,7 @@ fn usage(e: &clap::Error) -> ExitCode {
         let _ = e.print();
     }
     if e.use_stderr() {
-        ExitCode::from(error::USAGE)
+        ExitCode::from(exit::USAGE)
     } else {
         ExitCode::SUCCESS
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::model::event::RunStarted;
-use crate::model::{Effect, Envelope, Event, Mono};
+use crate::model::{Effect, Envelope, Event, Mono, exit};
 use crate::record::{Events, bundle};
 use crate::run::replay::{Comparison, Difference, Pair, Replay};
 use crate::ui::PlainWriter;
@@ -14,8 +14,6 @@ use super::args::ReplayArgs;
 use super::runs::{print, printable};
 use super::{CliError, find};
 
-/// Exit code of `--assert` where today's rules differ; as of `diff`.
-const DIFFERS: u8 = 1;
 /// Groups of the comparison, in their order.
 const GROUPS: [&str; 3] = ["verdicts", "decisions", "effects"];
 
@@ -50,7 +48,7 @@ pub(super) fn main(args: &ReplayArgs) -> Result<u8, CliError> {
             .map(|l| printable(l)),
     )?;
     let failed = args.assert && comparison.differs();
-    Ok(if failed { DIFFERS } else { 0 })
+    Ok(if failed { exit::DIFFERS } else { exit::DONE })
 }
 
 /// A replay under way.
@@ -77,6 +75,10 @@ impl Play {
     fn all(&mut self, mut events: Events) -> Result<(), CliError> {
         while let Some((envelope, _)) = events.next()? {
             self.take(&envelope)?;
+        }
+        if let Some((_, out)) = &mut self.shown {
+            // what is written last may find no reader: the comparison is made all the same
+            let _ = out.finish();
         }
         Ok(events.require_any()?)
     }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::exit;
 use super::units::Bytes;
 use super::vocab::{ActionId, Tier};
 
@@ -231,16 +232,18 @@ impl Outcome {
     /// The process exit code, part of the contract.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Finished { restarts: 0 } | Self::Left | Self::Ended | Self::ResultKept => 0,
-            Self::Finished { .. } => 10,
-            Self::Failed | Self::NotLaunched { not_found: false } => 20,
-            Self::GaveUp => 21,
-            Self::Unkillable { .. } => 22,
-            Self::LeftoversEnded { .. } => 23,
-            Self::NotLaunched { not_found: true } => 66,
-            Self::CardHeld { .. } => 69,
-            Self::Interrupted { terminated: false } => 130,
-            Self::Interrupted { terminated: true } => 143,
+            Self::Finished { restarts: 0 } | Self::Left | Self::Ended | Self::ResultKept => {
+                exit::DONE
+            }
+            Self::Finished { .. } => exit::RESTARTED,
+            Self::Failed | Self::NotLaunched { not_found: false } => exit::FAILED,
+            Self::GaveUp => exit::GAVE_UP,
+            Self::Unkillable { .. } => exit::UNKILLABLE,
+            Self::LeftoversEnded { .. } => exit::LEFTOVERS,
+            Self::NotLaunched { not_found: true } => exit::MISSING,
+            Self::CardHeld { .. } => exit::UNAVAILABLE,
+            Self::Interrupted { terminated: false } => exit::INTERRUPTED,
+            Self::Interrupted { terminated: true } => exit::TERMINATED,
         }
     }
 }

@@ -228,6 +228,9 @@ impl std::fmt::Display for ItemCounts {
     }
 }
 
+/// Bundles of evidence that a run takes at most.
+pub const MAX_BUNDLES: u32 = 10;
+
 /// A bundle is on disk (or could not be).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceReport {

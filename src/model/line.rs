@@ -44,3 +44,8 @@ pub struct Line {
 const fn is_zero(row: &u64) -> bool {
     *row == 0
 }
+
+/// Whether a text looks like a progress bar of tqdm.
+pub fn looks_like_bar(text: &str) -> bool {
+    text.contains("%|") || text.contains("it/s]") || text.contains("s/it]")
+}

@@ -61,7 +61,8 @@ pub use gpu::{
 pub use health::{
     Cause, Cite, CiteKind, Considered, Finding, Health, NextStep, Remedy, RuleState, Verdict,
 };
-pub use line::{Line, Stream};
+pub mod exit;
+pub use line::{Line, Stream, looks_like_bar};
 pub use plan::{Acts, Answers, Budget, KillPlan, Limits, PhaseLimits, Plan, Rung};
 pub use probe::{PeerTraffic, Probe, ProbedProcess, ProbedThread, Tracer, Wait, WaitTarget};
 pub use progress::{FindMark, JobChange, PhaseChange, Progress};

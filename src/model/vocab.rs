@@ -242,6 +242,43 @@ vocabulary! {
     }
 }
 
+impl Tier {
+    /// As the tables of actions write it, 0 to 4.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::T0 => 0,
+            Self::T1 => 1,
+            Self::T2 => 2,
+            Self::T3 => 3,
+            Self::T4 => 4,
+        }
+    }
+}
+
+impl ActionId {
+    /// What the action gives up, where neither profile nor verdict says otherwise.
+    pub const fn tier(self) -> Tier {
+        match self {
+            Self::None | Self::Wait | Self::CoolDown => Tier::T0,
+            Self::RetrySame
+            | Self::FastFind
+            | Self::FullUnload
+            | Self::FixDevicePlacement
+            | Self::DisablePinned
+            | Self::EnvToggle
+            | Self::ResetMiopenDb
+            | Self::ResumeDownload => Tier::T1,
+            Self::ImmediateNaive
+            | Self::TiledVae
+            | Self::LowerSettings
+            | Self::Fp32Upcast
+            | Self::FreeMemory => Tier::T2,
+            Self::VaeCpu => Tier::T3,
+            Self::FixEnvironment | Self::RebootHost => Tier::T4,
+        }
+    }
+}
+
 impl Phase {
     /// Whether it is known what the program does: it is past its start.
     pub const fn says_something(self) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::causes::Explanation;
 use crate::detect::verdicts::{RemedyFacts, Step, may_restart};
-use crate::model::{ActionId, Cause, Remedy, Verdict};
+use crate::model::{ActionId, Cause, Remedy, Tier, Verdict};
 
 /// The remedy of a verdict.
 pub fn remedy(verdict: &Verdict, facts: &RemedyFacts) -> Remedy {
@@ -51,9 +51,9 @@ pub fn explained(verdict: &mut Verdict, facts: &RemedyFacts) -> Remedy {
 
 /// The remedy that the cause names, with the table's action where it names none.
 fn cured(verdict: &Verdict, facts: &RemedyFacts, cause: &Explanation, by_table: Step) -> Remedy {
-    let (action, tier) = cause.action.map_or(by_table, |id| (id, tier_of(id)));
+    let (action, tier) = cause.action.map_or(by_table, |id| (id, id.tier().number()));
     let unasked = may_restart(verdict, facts.recovered, facts.kept);
-    let by_user = tier_of(action) == 4;
+    let by_user = action.tier() == Tier::T4;
     Remedy {
         action,
         tier,
@@ -65,28 +65,6 @@ fn cured(verdict: &Verdict, facts: &RemedyFacts, cause: &Explanation, by_table: 
             cause.env.clone()
         },
         why: cause.cure.clone(),
-    }
-}
-
-/// What an action gives up.
-const fn tier_of(action: ActionId) -> u8 {
-    match action {
-        ActionId::None | ActionId::Wait | ActionId::CoolDown => 0,
-        ActionId::RetrySame
-        | ActionId::FastFind
-        | ActionId::FullUnload
-        | ActionId::FixDevicePlacement
-        | ActionId::DisablePinned
-        | ActionId::EnvToggle
-        | ActionId::ResetMiopenDb
-        | ActionId::ResumeDownload
-        | ActionId::ImmediateNaive => 1,
-        ActionId::TiledVae
-        | ActionId::LowerSettings
-        | ActionId::Fp32Upcast
-        | ActionId::FreeMemory => 2,
-        ActionId::VaeCpu => 3,
-        ActionId::FixEnvironment | ActionId::RebootHost => 4,
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use miette::{Diagnostic, LabeledSpan, Severity, SourceCode};
 
+use crate::model::exit;
+
 use super::place::Place;
 
 /// How bad a problem is.
@@ -216,8 +218,8 @@ impl ProfileError {
     /// The process exit code that goes with it.
     pub const fn exit_code(&self) -> u8 {
         match self.kind() {
-            ErrorKind::NotFound => 66,
-            ErrorKind::Invalid => 65,
+            ErrorKind::NotFound => exit::MISSING,
+            ErrorKind::Invalid => exit::DATA,
         }
     }
 }

@@ -399,7 +399,7 @@ impl RungSpec {
     pub fn tier(&self) -> Tier {
         self.tier
             .as_ref()
-            .map_or_else(|| default_tier(self.action()), |t| t.value)
+            .map_or_else(|| self.action().tier(), |t| t.value)
     }
 
     /// Whether it answers this fault in this phase.
@@ -410,27 +410,5 @@ impl RungSpec {
         });
         let phases = self.phases.as_deref().unwrap_or_default();
         answers && (phases.is_empty() || phases.iter().any(|p| p.value == phase))
-    }
-}
-
-/// Tiers of the action list: 1 without loss, 2 slower or smaller, 3 on the CPU, 4 the user's.
-const fn default_tier(action: ActionId) -> Tier {
-    match action {
-        ActionId::None | ActionId::Wait | ActionId::CoolDown => Tier::T0,
-        ActionId::RetrySame
-        | ActionId::FastFind
-        | ActionId::FullUnload
-        | ActionId::FixDevicePlacement
-        | ActionId::DisablePinned
-        | ActionId::EnvToggle
-        | ActionId::ResetMiopenDb
-        | ActionId::ResumeDownload => Tier::T1,
-        ActionId::ImmediateNaive
-        | ActionId::TiledVae
-        | ActionId::LowerSettings
-        | ActionId::Fp32Upcast
-        | ActionId::FreeMemory => Tier::T2,
-        ActionId::VaeCpu => Tier::T3,
-        ActionId::FixEnvironment | ActionId::RebootHost => Tier::T4,
     }
 }

@@ -109,6 +109,12 @@ impl Tail {
         self.line + 1
     }
 
+    /// Bytes of the file that are read, and bytes that it has now.
+    pub fn extent(&self) -> (u64, u64) {
+        let length = self.file.metadata().map_or(self.read, |m| m.len());
+        (self.read, length.max(self.read))
+    }
+
     /// What was written since the last call, at most some hundred events at a time;
     /// empty: nothing for now. The first is always `run_started`. Kinds that this
     /// version does not know are left out.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::event::{EvidenceItem, EvidenceReport, Level};
+use crate::model::event::{EvidenceItem, EvidenceReport, Level, MAX_BUNDLES};
 use crate::model::time::millis;
 use crate::model::worker::{OF_DEVICE, refusal};
 use crate::model::{Effect, Event, ExitStatus, Mono, Outcome, Scope, Signal, Verdict, VerdictId};
@@ -31,13 +31,11 @@ const ASK_SURVIVORS: Duration = Duration::from_secs(3);
 const UNKILLABLE: Duration = Duration::from_secs(10);
 /// Samples lag behind by up to three periods.
 const AFTER_EVIDENCE: Duration = Duration::from_secs(3);
-/// R9: bundles in a run.
-const MOST_BUNDLES: u32 = 10;
 
 impl RunState {
     /// Asks for evidence, unless the run has taken its fill.
     pub(super) fn capture(&mut self, out: &mut Vec<Effect>) {
-        if self.evidence_count >= MOST_BUNDLES {
+        if self.evidence_count >= MAX_BUNDLES {
             return;
         }
         self.evidence_count += 1;

@@ -4,7 +4,7 @@ use crate::detect::kernel_fault;
 use crate::model::event::{Choice, Decision, GUARDIAN_LOST};
 use crate::model::{
     AttemptSpec, EnvOrigin, Event, Flood, Health, Line, Mono, Phase, SourceState, SourceStatus,
-    Stream, Verdict, VerdictId, gap_words,
+    Stream, Verdict, VerdictId, gap_words, looks_like_bar,
 };
 
 use super::launcher::name_processes;
@@ -126,11 +126,6 @@ impl Log {
         self.gap = None;
         self.lines.push(line);
     }
-}
-
-/// Whether a text looks like a progress bar of tqdm.
-pub(super) fn looks_like_bar(text: &str) -> bool {
-    text.contains("%|") || text.contains("it/s]") || text.contains("s/it]")
 }
 
 fn verdict_words(v: &Verdict) -> String {

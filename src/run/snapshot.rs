@@ -82,7 +82,7 @@ pub struct LogLine {
 impl LogLine {
     /// Whether it is a bar, also in its final state.
     pub fn is_bar(&self) -> bool {
-        self.bar || super::log::looks_like_bar(&self.text)
+        self.bar || crate::model::looks_like_bar(&self.text)
     }
 }
 
@@ -261,6 +261,21 @@ pub struct ResendView {
     pub failed: bool,
 }
 
+/// How a snapshot stands to the run itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Freshness {
+    /// The present state, as far as its events have come.
+    #[default]
+    Live,
+    /// An earlier state: the record is still being read.
+    CatchingUp {
+        /// Share of the record that is read, 0 to 99.
+        percent: u8,
+    },
+    /// The last state of a record that breaks off; nobody writes it any more.
+    CutOff,
+}
+
 /// The present state of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
@@ -268,6 +283,8 @@ pub struct Snapshot {
     pub run: String,
     /// Time of this snapshot.
     pub now: Mono,
+    /// Whether it is the present state of the run.
+    pub freshness: Freshness,
     /// Wall clock at the beginning of the run, RFC 3339.
     pub wall_clock: String,
     /// The user's command.
@@ -397,5 +414,16 @@ impl Snapshot {
     /// nothing is done to it. Every run of ours has at least rung 0 in its ladder.
     pub fn is_foreign(&self) -> bool {
         self.ladder.is_empty()
+    }
+
+    /// The same state, shown while a reader stands so to the run. A run that is over is the
+    /// same however late one reads of it; of an earlier state no limit is about to be reached.
+    #[must_use]
+    pub fn seen_as(mut self, freshness: Freshness) -> Self {
+        if self.outcome.is_none() && freshness != Freshness::Live {
+            self.freshness = freshness;
+            self.verdict.next = None;
+        }
+        self
     }
 }

@@ -3,7 +3,7 @@
 use crate::detect::Job;
 use crate::model::{ActionId, RungId, Tier};
 
-use super::snapshot::{JobState, LadderEntry, RungState, Snapshot, Stage as Shown};
+use super::snapshot::{Freshness, JobState, LadderEntry, RungState, Snapshot, Stage as Shown};
 use super::state::{Next, Purpose, RunState, Stage, Step};
 
 impl RunState {
@@ -13,6 +13,7 @@ impl RunState {
         Snapshot {
             run: self.started.run.clone(),
             now: self.now,
+            freshness: Freshness::Live,
             wall_clock: self.started.wall_clock.clone(),
             argv: self.started.argv.clone(),
             attached: self.is_attached(),

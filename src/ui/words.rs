@@ -7,7 +7,7 @@ use crate::model::{
     SourceState, SourceStatus,
 };
 use crate::run::Snapshot;
-use crate::run::snapshot::{AgentState, JobState, LadderEntry, RungState, Stage};
+use crate::run::snapshot::{AgentState, Freshness, JobState, LadderEntry, RungState, Stage};
 
 use super::text::{ago, count, left, number, percent, width};
 
@@ -140,6 +140,14 @@ pub(super) struct ShownHealth {
 /// The health of a run: that of its verdict, but nothing that is said of a process holds for
 /// one that has ended.
 pub(super) fn health(s: &Snapshot) -> ShownHealth {
+    if let Some((_, word, tone)) = not_live(s) {
+        return ShownHealth {
+            word,
+            symbol: Health::Starting,
+            tone,
+            judged: false,
+        };
+    }
     let health = s.verdict.health;
     let over = s.ended || (s.outcome.is_some() && s.pid.is_none());
     let names_the_end = matches!(
@@ -166,6 +174,19 @@ pub(super) fn health(s: &Snapshot) -> ShownHealth {
         symbol: Health::Starting,
         tone,
         judged: false,
+    }
+}
+
+/// What stands in the place of `LIVE` and of the health word, with its tone, where the state is
+/// not the present one; absent: it is, or the run is over.
+pub(super) fn not_live(s: &Snapshot) -> Option<(String, &'static str, Tone)> {
+    match s.freshness {
+        _ if s.outcome.is_some() => None,
+        Freshness::Live => None,
+        Freshness::CatchingUp { percent } => {
+            Some((format!("BEHIND {percent} %"), "CATCHING UP", Tone::Info))
+        }
+        Freshness::CutOff => Some(("CUT OFF".to_owned(), "UNKNOWN", Tone::Warn)),
     }
 }
 
@@ -235,10 +256,35 @@ pub(super) fn progress(p: &Progress) -> ProgressWords {
     }
 }
 
+/// Steps without an advance after which a bar stands still, and the shortest such time: the
+/// pace of a bar is a mean.
+const STANDS_AFTER_STEPS: f64 = 3.0;
+const STANDS_AFTER: Duration = Duration::from_secs(10);
+
+/// Whether the job moves now, as far as is seen: the end of what stands still cannot be estimated.
+pub(super) fn moves(s: &Snapshot) -> bool {
+    let well = matches!(
+        s.verdict.health,
+        Health::Starting | Health::Healthy | Health::Quiet | Health::Slow | Health::Blind
+    );
+    let watched = matches!(s.stage, Stage::Watching);
+    well && watched && !s.ended && s.outcome.is_none() && not_live(s).is_none()
+}
+
+/// Time to the end of the last bar at its pace; absent where it does not move.
+pub(super) fn bar_left(s: &Snapshot) -> Option<String> {
+    let p = s.progress.as_ref()?;
+    let step = p.seconds_per_step.unwrap_or_default() * STANDS_AFTER_STEPS;
+    let patience = Duration::try_from_secs_f64(step).unwrap_or_default();
+    let still = s.now.since(s.last_progress?) > patience.max(STANDS_AFTER);
+    progress(p).left.filter(|_| moves(s) && !still)
+}
+
 /// A restarted server that waits for a job which nobody sends (the first attempt
 /// had one).
 pub(super) fn needs_start_again(s: &Snapshot) -> bool {
     s.outcome.is_none()
+        && not_live(s).is_none()
         && matches!(s.job, JobState::Waiting(_))
         && s.attempt.as_ref().is_some_and(|a| a.number >= 2)
         && (s.resend.failed || !s.resend.by_itself)
@@ -288,9 +334,29 @@ pub(super) const fn unasked(auto_restart: bool, ours: bool) -> &'static str {
     }
 }
 
+/// In the place of what the supervisor does, where the state is not the present one.
+fn earlier(s: &Snapshot) -> Option<(&'static str, String, Tone)> {
+    let (_, _, tone) = not_live(s)?;
+    let at = s.now.clock();
+    match s.freshness {
+        Freshness::Live => None,
+        Freshness::CatchingUp { percent } => {
+            let text = format!("{percent} % of the record is read; shown is the run at {at}");
+            Some(("READING", text, tone))
+        }
+        Freshness::CutOff => {
+            let text = format!("the record ends at {at} without an end of the run");
+            Some(("CUT OFF", text, tone))
+        }
+    }
+}
+
 /// What the supervisor does now and when that ends: a head word and a sentence.
 pub(super) fn stage(s: &Snapshot) -> (&'static str, String, Tone) {
     let until = |t: crate::model::Mono| left(t.since(s.now));
+    if let Some(earlier) = earlier(s) {
+        return earlier;
+    }
     match &s.stage {
         Stage::Preparing => ("PREPARING", "nothing launched yet".to_owned(), Tone::Info),
         Stage::CardHeld { held, until: end } => (

@@ -151,3 +151,36 @@ fn the_wait_for_the_card_is_cancelled_by_a_key_and_bounded() {
     assert!(text.contains(&format!("kill -9 {pid}")), "{text}");
     kill(pid, Signal::KILL).unwrap();
 }
+
+/// Where the guardian alone is killed, the supervisor ends the program; the next run begins after
+/// that, also where the program ignores SIGTERM.
+#[test]
+fn the_next_run_waits_for_the_supervisor_of_a_killed_guardian() {
+    for _ in 0..3 {
+        let (home, card) = (Home::new(), Card::rx7900xtx());
+        let (first, pid) = start_first(&home, &card, STUBBORN);
+        let guardian = parent(pid);
+        kill(guardian, Signal::KILL).unwrap();
+        // each is refused until the first has ended, and then one begins
+        let began = wait_until(START, || {
+            let mut next = card.inside(BINARY);
+            next.args(["run", "--plain", "--", "sh", "-c", "echo next"]);
+            home.dress(&mut next);
+            let output = next.current_dir(home.dir()).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let began = text.contains("out| next");
+            assert!(
+                !(began && lives(pid)),
+                "it began while {pid} lived:\n{text}"
+            );
+            let code = output.status.code();
+            assert!(
+                matches!((began, code), (true, Some(0)) | (false, Some(69))),
+                "{code:?}: {text}"
+            );
+            began
+        });
+        assert!(began, "no run began");
+        first.finish(START).assert_exit(20);
+    }
+}

@@ -216,3 +216,137 @@ fn what_is_no_run_is_refused_with_its_reason() {
     refused(&["follow", "20260101-0002"], 65, &["events.jsonl:1: "]);
     refused(&["follow", "--headless", "--plain"], 64, &["--plain"]);
 }
+
+/// A record of so many more lines than a run has written, in a folder of its own, as if its
+/// supervisor went on with it: the lock is held.
+fn long_record(home: &Home, lines: u64) -> (std::path::PathBuf, std::fs::File) {
+    let gate = home.path("gate");
+    let mut run = Start::new(home).command(&patient(&gate)).start();
+    run.wait_for_line("first word", LIMIT);
+    let record = home.record();
+    assert!(wait_until(LIMIT, || events(&record).contains("first word")));
+    run.murder();
+    let mut stream = events(&record);
+    let whole = stream.rfind('\n').unwrap() + 1;
+    stream.truncate(whole);
+    let last: Envelope = serde_json::from_str(stream.lines().last().unwrap()).unwrap();
+    let line = stream.lines().find(|l| l.contains("first word")).unwrap();
+    let line: Envelope = serde_json::from_str(line).unwrap();
+    for n in 1..=lines {
+        let mut line = line.clone();
+        (line.seq, line.at) = (last.seq + n, framepack_tui::model::Mono(last.at.0 + n));
+        if let Event::Line(line) = &mut line.event {
+            line.text = format!("line {n}");
+        }
+        stream.push_str(&serde_json::to_string(&line).unwrap());
+        stream.push('\n');
+    }
+    recorded(home, "29990101-0001-00aa", &stream);
+    let folder = home.path("state/framepack-tui/runs/29990101-0001-00aa");
+    let lock = std::fs::File::create(folder.join("run.lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    (folder, lock)
+}
+
+/// What an earlier moment of a run was is not shown as its present state, and keys say so.
+fn a_long_record_is_caught_up_with(size: (u16, u16)) {
+    let home = Home::new();
+    let (folder, lock) = long_record(&home, 200_000);
+    let program = [BINARY, "follow", folder.to_str().unwrap()].map(OsString::from);
+    let mut terminal = Terminal::open(&home, size, &program);
+    terminal.wait_for("CATCHING UP", LIMIT);
+    let text = terminal.text();
+    assert!(text.contains(" %"), "{text}");
+    for word in ["LIVE", "HEALTHY", "STARTING", "WATCHING"] {
+        assert!(!text.contains(word), "`{word}` in:\n{text}");
+    }
+    terminal.press("f");
+    terminal.wait_for("behind the", LIMIT);
+    // what means the same at any time is asked of the run as it is now; here nobody hears it
+    terminal.press("e");
+    terminal.wait_for("not possible", LIMIT);
+    assert!(!terminal.text().contains("no process lives"));
+    // once it is at the end
+    let live = if size.1 < 10 { "WATCHING" } else { "LIVE" };
+    let end = Duration::from_mins(3);
+    terminal.wait_for(live, end);
+    assert!(!terminal.text().contains("CATCHING UP"));
+    if size.1 > 10 {
+        terminal.wait_for("line 200000", LIMIT);
+    }
+    // nobody writes it any more, and it has no end
+    drop(lock);
+    terminal.wait_for("UNKNOWN", LIMIT);
+    assert!(!terminal.text().contains(live), "{}", terminal.text());
+    terminal.press("e");
+    terminal.wait_for("breaks off", LIMIT);
+    terminal.press("q");
+    terminal.wait_for("exit 65", LIMIT);
+    assert_none_left(&home);
+}
+
+#[test]
+fn a_screen_says_that_it_catches_up_80x24() {
+    a_long_record_is_caught_up_with((80, 24));
+}
+
+#[test]
+fn a_screen_says_that_it_catches_up_30x8() {
+    a_long_record_is_caught_up_with((30, 8));
+}
+
+/// Where the state folder is refused, the run that lies in the temporary folder for that reason is
+/// found, and it is said why it is that one.
+#[test]
+fn a_run_in_the_temporary_folder_is_not_picked_without_a_word() {
+    let home = Home::new();
+    let tmp = home.path("tmp");
+    std::fs::create_dir_all(&tmp).unwrap();
+    let ours = home.path("state/framepack-tui");
+    std::fs::create_dir_all(&ours).unwrap();
+    let mode = |bits| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&ours, std::fs::Permissions::from_mode(bits)).unwrap();
+    };
+    let show = |words: &[&str]| {
+        let output = program(&home, words).env("TMPDIR", &tmp).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    };
+    mode(0o777);
+    // nothing lies there: what is refused, with its cure
+    let (code, _, said) = show(&["runs", "show", "last"]);
+    assert_eq!(code, Some(70), "{said}");
+    assert!(said.contains("chmod go-w"), "{said}");
+    let (code, ..) = show(&["run", "--plain", "--", "true"]);
+    assert_eq!(code, Some(0));
+    let words: [&[&str]; 4] = [
+        &["runs", "show", "last"],
+        &["runs", "show"],
+        &["follow", "--plain"],
+        &["runs"],
+    ];
+    for words in words {
+        let (code, text, said) = show(words);
+        assert_eq!(code, Some(0), "{words:?}: {said}");
+        assert!(text.contains("finished"), "{words:?}: {text}");
+        assert!(said.contains("chmod go-w"), "{words:?}: {said}");
+        assert!(said.contains(tmp.to_str().unwrap()), "{words:?}: {said}");
+    }
+    mode(0o700);
+    let (code, text, said) = show(&["runs", "show", "last"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(text.contains("finished"), "{text}");
+    assert!(said.contains(tmp.to_str().unwrap()), "{said}");
+    // what removes things looks at all of them or at none
+    mode(0o777);
+    assert_eq!(
+        show(&["runs", "prune", "--keep", "0", "--dry-run"]).0,
+        Some(70)
+    );
+    mode(0o700);
+}

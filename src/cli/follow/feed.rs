@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::cli::CliError;
 use crate::model::{Envelope, Request};
 use crate::record::{Tail, events_file, is_held};
+use crate::run::snapshot::Freshness;
 use crate::supervise::control::{AttachError, Hello, Link, RequestSender, ToViewer};
 use crate::ui::{Reach, SnapshotSlot};
 
@@ -20,6 +21,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 const BEHIND: Duration = Duration::from_secs(5);
 /// Events that are shown at once.
 const AT_ONCE: usize = 256;
+/// A reader that has been at the end is behind again with more than so many bytes unread: a
+/// recorder that writes once a second writes less, a screen that was stopped leaves more.
+const BACKLOG: u64 = 64 << 10;
 
 const ATTACHING: Reach = Reach::Signals("its supervisor is not reached yet");
 
@@ -119,6 +123,8 @@ pub(super) struct Feed {
     last: u64,
     /// Since when the record has ended before the link begins.
     behind: Option<Instant>,
+    /// The present state of the run is not reached yet.
+    catches_up: bool,
     tried: Option<Instant>,
     /// Absent: nobody presses keys, and the record is enough.
     remote: Option<Remote>,
@@ -135,6 +141,7 @@ impl Feed {
             link_begins: 0,
             last: 0,
             behind: None,
+            catches_up: true,
             tried: None,
             remote,
         }
@@ -151,6 +158,7 @@ impl Feed {
             link_begins: 0,
             last: 0,
             behind: None,
+            catches_up: false,
             tried: None,
             remote: Some(remote),
         }
@@ -177,17 +185,34 @@ impl Feed {
         self.link.is_some()
     }
 
+    /// How the events that were given so far stand to the run.
+    pub(super) fn freshness(&self) -> Freshness {
+        let Some(tail) = self.tail.as_ref().filter(|_| self.catches_up) else {
+            return Freshness::Live;
+        };
+        let (read, length) = tail.extent();
+        let percent = read.saturating_mul(100).checked_div(length).unwrap_or(0);
+        Freshness::CatchingUp {
+            percent: u8::try_from(percent).map_or(99, |p| p.min(99)),
+        }
+    }
+
     /// Waits for news, not longer than [`POLL`].
     pub(super) fn next(&mut self) -> Result<News, CliError> {
         self.attach();
         if self.link.is_some() && self.last + 1 >= self.link_begins {
+            self.catches_up = false;
             return Ok(self.linked());
         }
         let events = self.recorded()?;
         if !events.is_empty() {
             self.behind = None;
+            let extent = self.tail.as_ref().map(Tail::extent);
+            self.catches_up |= extent.is_some_and(|(read, length)| length - read > BACKLOG);
             return Ok(News::Events(events));
         }
+        // up to a second of events is with the recorder, and comes before those of the link
+        self.catches_up &= self.link.is_some();
         if self.link.is_some() && self.behind.get_or_insert_with(Instant::now).elapsed() >= BEHIND {
             // they are lost: the disk is full, or the recorder had to drop them
             self.link_begins = 0;

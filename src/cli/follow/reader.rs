@@ -11,6 +11,7 @@ use crate::cli::CliError;
 use crate::model::event::Level;
 use crate::model::{Envelope, Event};
 use crate::record::{EventSink, Headless, SinkError, Tail};
+use crate::run::snapshot::Freshness;
 use crate::run::{RunState, follow};
 use crate::supervise::control::{Hello, Link, ToViewer};
 use crate::ui::{PlainWriter, SnapshotSlot};
@@ -30,6 +31,8 @@ pub(super) enum Show {
         published: Option<Instant>,
         /// Something was folded since.
         dirty: bool,
+        /// How what was folded stands to the run.
+        freshness: Freshness,
     },
 }
 
@@ -51,6 +54,7 @@ impl Show {
             slot,
             published: None,
             dirty: false,
+            freshness: Freshness::Live,
         }
     }
 
@@ -82,6 +86,24 @@ impl Show {
         }
     }
 
+    /// Says how what is folded stands to the run.
+    fn stand(&mut self, now: Freshness) {
+        if let Self::Screen {
+            dirty, freshness, ..
+        } = self
+        {
+            *dirty |= std::mem::replace(freshness, now) != now;
+        }
+    }
+
+    /// Nothing more comes: what is held back is written.
+    fn finish(&mut self) {
+        if let Self::Plain(out) = self {
+            // nobody may read it any more
+            let _ = out.finish();
+        }
+    }
+
     /// Gives the screen what was read.
     fn publish(&mut self) {
         if let Self::Screen {
@@ -89,10 +111,11 @@ impl Show {
             slot,
             published,
             dirty: dirty @ true,
+            freshness,
         } = self
         {
             *dirty = false;
-            slot.publish(Arc::new(state.snapshot()));
+            slot.publish(Arc::new(state.snapshot().seen_as(*freshness)));
             *published = Some(Instant::now());
         }
     }
@@ -185,9 +208,11 @@ impl Reader {
         let body = move || {
             let end = self.read();
             if let Err(e) = &end {
+                self.show.stand(Freshness::CutOff);
                 self.show.tell(self.last.as_ref(), e.to_string());
             }
             self.show.publish();
+            self.show.finish();
             self.tell(Told::Ended(end));
             self.linger();
             self.tell(Told::Closed);
@@ -208,8 +233,19 @@ impl Reader {
         loop {
             // asked first: what was written before it let go is then read
             let alive = self.feed.is_alive();
-            match self.feed.next()? {
-                News::Nothing if alive => self.show.publish(),
+            let before = self.feed.freshness();
+            let news = self.feed.next()?;
+            let after = self.feed.freshness();
+            // the last of a backlog is the present state once it is folded, not before
+            self.show.stand(match after {
+                Freshness::Live => before,
+                behind => behind,
+            });
+            match news {
+                News::Nothing if alive => {
+                    self.show.stand(after);
+                    self.show.publish();
+                }
                 News::Nothing => return Err(self.unfinished()),
                 News::Message(message) => self.message(message)?,
                 News::Events(events) => {

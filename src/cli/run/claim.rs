@@ -87,12 +87,8 @@ pub(in crate::cli) fn claim(
         stale_looks: 0,
         told: None,
     };
-    while let Err(refused) = wait.try_lock() {
-        if wait.since.elapsed() >= DYING {
-            return Err(refused);
-        }
-        std::thread::sleep(BETWEEN_TRIES);
-    }
+    let since = wait.since;
+    try_while_dying(|| wait.try_lock(), || since.elapsed(), std::thread::sleep)?;
     wait.stale_looks = 0;
     match wait.looks.recv_timeout(FIRST_LOOK) {
         Ok(found) => wait.found = found,
@@ -108,6 +104,21 @@ pub(in crate::cli) fn claim(
             Claim::Waits(Box::new(wait))
         }
     })
+}
+
+/// Tries again while whoever has the lock may be a process that is just ending. `elapsed`: since
+/// the first try.
+fn try_while_dying<E>(
+    mut try_lock: impl FnMut() -> Result<(), E>,
+    elapsed: impl Fn() -> Duration,
+    mut sleep: impl FnMut(Duration),
+) -> Result<(), E> {
+    loop {
+        match try_lock() {
+            Err(_) if elapsed() < DYING => sleep(BETWEEN_TRIES),
+            tried => return tried,
+        }
+    }
 }
 
 /// Looks again and again on a thread of its own, until nobody listens.
@@ -213,6 +224,52 @@ impl Wait {
             // whoever has the lock is its guardian only while the lock is not ours
             guardian: self.found.guardian.filter(|_| self.lock.is_none()),
             processes: self.found.holders.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Tries until the lock is let go of at `free_at`, on a clock of its own; what came of it, the
+    /// tries, and the time that it took.
+    fn tries(free_at: Duration) -> (Result<(), ()>, u32, Duration) {
+        let (clock, count) = (Cell::new(Duration::ZERO), Cell::new(0));
+        let try_lock = || {
+            count.set(count.get() + 1);
+            if clock.get() >= free_at {
+                Ok(())
+            } else {
+                Err(())
+            }
+        };
+        let sleep = |time| clock.set(clock.get() + time);
+        let result = try_while_dying(try_lock, || clock.get(), sleep);
+        (result, count.get(), clock.get())
+    }
+
+    #[test]
+    fn a_lock_that_a_dying_process_lets_go_of_within_a_second_is_taken() {
+        assert_eq!(tries(Duration::ZERO), (Ok(()), 1, Duration::ZERO));
+        for ms in [1, 100, 350, 950, 1000] {
+            let (result, count, took) = tries(Duration::from_millis(ms));
+            assert_eq!(result, Ok(()), "{ms}");
+            assert!(
+                count > 1 && took <= DYING,
+                "{ms}: {count} tries in {took:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_held_for_longer_refuses_after_a_second() {
+        for ms in [1001, 1500, 60_000] {
+            let (result, count, took) = tries(Duration::from_millis(ms));
+            assert_eq!((result, took), (Err(()), DYING), "{ms}");
+            assert_eq!(count, 11, "{ms}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{print, printable};
 
 /// Lists them, one a line.
 pub(super) fn main(json: bool) -> Result<u8, CliError> {
-    let runs = find::all()?;
+    let runs = find::to_look_at()?;
     print(
         runs.iter()
             .map(|run| if json { object(run) } else { line(run) }),

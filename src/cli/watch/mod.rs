@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::model::{Attached, Chosens, GpuSample};
+use crate::model::{Attached, Chosens, GpuSample, exit};
 use crate::profile::Catalog;
 use crate::telemetry::{Sampler, SamplerConfig};
 use crate::workload::adapter::AdapterKind;
@@ -138,14 +138,14 @@ impl WatchError {
             | Self::Another { .. }
             | Self::HasEnded { .. }
             | Self::Unreadable { .. }
-            | Self::Log { .. } => 66,
+            | Self::Log { .. } => exit::MISSING,
             Self::Thread { .. }
             | Self::First
             | Self::Own { .. }
             | Self::Above { .. }
             | Self::Kernel { .. }
-            | Self::Supervised { .. } => 64,
-            Self::System { .. } => 70,
+            | Self::Supervised { .. } => exit::USAGE,
+            Self::System { .. } => exit::INTERNAL,
         }
     }
 }

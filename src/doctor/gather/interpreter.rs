@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::file;
-use crate::model::interpreter::base;
+use crate::model::interpreter::{base, is_python};
 
 /// Scripts that name scripts that name …: looked through so far.
 const DEPTH: usize = 4;
@@ -54,11 +54,6 @@ pub(super) fn choose(asked: Option<&Path>, argv: &[String], place: Place<'_>) ->
         by,
         guessed: !argv.is_empty(),
     }
-}
-
-fn is_python(word: &str) -> bool {
-    let name = base(word);
-    name.starts_with("python") || name.starts_with("pypy")
 }
 
 impl Place<'_> {

@@ -31,7 +31,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::model::event::{EvidenceItem, EvidenceReport};
+use crate::model::event::{EvidenceItem, EvidenceReport, MAX_BUNDLES};
 use crate::model::time::millis;
 
 use super::tree::Target;
@@ -43,8 +43,6 @@ use writer::Writer;
 pub const COLLECTOR_LIMIT: Duration = Duration::from_secs(3);
 /// Time that the whole bundle may take.
 pub const BUNDLE_LIMIT: Duration = Duration::from_secs(10);
-/// Bundles in a run.
-pub const MAX_BUNDLES: u32 = 10;
 /// Bytes of a bundle: the collectors' own bounds add up to less than this. All but the
 /// log is text that repeats itself, which a compressor brings to a tenth: with a log of
 /// noise the whole stays below 4 MiB compressed.

@@ -108,6 +108,8 @@ impl<W: Write> PlainWriter<W> {
     /// Whatever writing gives; the reader behind `out` is then gone.
     pub fn accept(&mut self, envelope: &Envelope) -> io::Result<()> {
         let at = envelope.at;
+        let due = self.child.due(at);
+        self.pass_on(due)?;
         if let Some(heard) = self.state.agent.heed(envelope) {
             self.event(at, &heard.event)?;
         }
@@ -129,20 +131,51 @@ impl<W: Write> PlainWriter<W> {
         Ok(())
     }
 
+    /// The stream ends here, with or without an end of the run: writes what is held back.
+    ///
+    /// # Errors
+    ///
+    /// Whatever writing gives.
+    pub fn finish(&mut self) -> io::Result<()> {
+        let rest = self.child.rest();
+        self.pass_on(rest)?;
+        self.out.flush()
+    }
+
+    /// Lines of the child.
+    fn pass_on(&mut self, lines: Vec<String>) -> io::Result<()> {
+        for line in lines {
+            writeln!(self.out, "{line}")?;
+        }
+        Ok(())
+    }
+
     /// One line of ours: when, about what, what.
     fn say(&mut self, at: Mono, about: &str, text: &str) -> io::Result<()> {
+        let counts = self.child.counts();
+        self.pass_on(counts)?;
         writeln!(self.out, "{} {about}: {}", at.clock(), clean(text, false))
     }
 
     fn event(&mut self, at: Mono, event: &Event) -> io::Result<()> {
         let news = self.state.remember(at, event);
+        if matches!(
+            event,
+            Event::Exited(_)
+                | Event::GroupGone { .. }
+                | Event::AttemptStarted(_)
+                | Event::RunFinished { .. }
+        ) {
+            let rest = self.child.rest();
+            self.pass_on(rest)?;
+        }
         match event {
             _ if !news => Ok(()),
             Event::RunStarted(r) => self.started(at, r),
-            Event::Line(line) => match self.child.line(at, line) {
-                Some(text) => writeln!(self.out, "{text}"),
-                None => Ok(()),
-            },
+            Event::Line(line) => {
+                let lines = self.child.line(at, line);
+                self.pass_on(lines)
+            }
             Event::AttemptStarted(a) => match self.state.attached {
                 Some(pid) => self.say(at, "watch", &story::watched(pid)),
                 None => self.say(at, "attempt", &story::attempt(a)),

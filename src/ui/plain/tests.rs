@@ -336,3 +336,124 @@ fn a_run_without_result_says_so() {
         "00:00:05 end: gave up, exit code 21. Hung on every rung.\n00:00:05 result: none was written\n"
     );
 }
+
+fn on(stream: Stream, text: &str) -> Event {
+    Event::Line(Line {
+        attempt: 1,
+        row: 0,
+        stream,
+        text: text.to_owned(),
+        bar: false,
+        truncated: false,
+        chatter: false,
+    })
+}
+
+fn lines_of(t: Tape) -> Vec<String> {
+    let lines = t.text();
+    lines.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_line_that_comes_again_is_written_once_and_counted() {
+    let mut t = Tape::new();
+    for _ in 0..4 {
+        t.at(1, line("waiting", false, false));
+    }
+    t.at(2, line("waiting", false, true));
+    t.at(2, line("done", false, false));
+    t.at(2, line("done", false, false));
+    t.at(3, line("once", false, false));
+    assert_eq!(
+        lines_of(t),
+        [
+            "out| waiting",
+            "out| (the same line 3 more times)",
+            "out| done",
+            "out| (the same line again)",
+            "out| once"
+        ]
+    );
+}
+
+#[test]
+fn the_first_of_equal_lines_is_not_delayed_and_a_count_not_for_long() {
+    let mut t = Tape::new();
+    t.at(0, line("tick", false, false));
+    let written = |t: &Tape| String::from_utf8(t.writer.out.clone()).unwrap();
+    assert_eq!(written(&t), "out| tick\n");
+    for secs in 1..=10 {
+        t.at(secs, line("tick", false, false));
+    }
+    assert_eq!(written(&t), "out| tick\n");
+    // nothing else is printed: time alone brings it
+    t.at(11, Event::Tick);
+    assert_eq!(
+        written(&t),
+        "out| tick\nout| (the same line 10 more times)\n"
+    );
+    t.at(12, line("tick", false, false));
+    t.at(12, Event::Job(JobChange::Started));
+    let text = written(&t);
+    let counted = text.find("(the same line again)").unwrap();
+    assert!(counted < text.find("job:").unwrap(), "{text}");
+}
+
+#[test]
+fn equal_lines_of_two_streams_and_of_two_attempts_are_told_apart() {
+    let mut t = Tape::new();
+    for stream in [
+        Stream::Stdout,
+        Stream::Stderr,
+        Stream::Stdout,
+        Stream::Stderr,
+    ] {
+        t.at(1, on(stream, "x"));
+    }
+    t.at(1, on(Stream::Stderr, "y"));
+    let lines = lines_of(t);
+    assert_eq!(lines[..2], ["out| x", "err| x"]);
+    assert_eq!(lines.last().unwrap(), "err| y");
+    let again = lines
+        .iter()
+        .filter(|l| l.ends_with("(the same line again)"));
+    assert_eq!(again.count(), 2, "{lines:?}");
+}
+
+#[test]
+fn what_is_held_back_is_written_where_nothing_more_comes() {
+    let gone = Event::GroupGone { attempt: 1 };
+    for end in [Some(gone), None] {
+        let mut t = Tape::new();
+        t.at(0, line("7%|#  | 7/100", true, false));
+        t.at(1, line("9%|#  | 9/100", true, false));
+        t.at(1, on(Stream::Stdout, "a"));
+        t.at(1, on(Stream::Stdout, "a"));
+        match end {
+            Some(end) => t.at(2, end),
+            None => t.writer.finish().unwrap(),
+        }
+        let lines = lines_of(t);
+        assert!(
+            lines.contains(&"err| 9%|#  | 9/100".to_owned()),
+            "{lines:?}"
+        );
+        assert!(
+            lines.contains(&"out| (the same line again)".to_owned()),
+            "{lines:?}"
+        );
+    }
+}
+
+/// The last state of a bar ends with a newline, and is the line that is written.
+#[test]
+fn a_bar_that_ends_well_is_not_written_twice() {
+    let mut t = Tape::new();
+    t.at(0, line("91%|## | 91/100", true, false));
+    t.at(1, line("99%|## | 99/100", true, false));
+    t.at(1, on(Stream::Stderr, "100%|###| 100/100"));
+    assert_eq!(
+        lines_of(t),
+        ["err| 91%|## | 91/100", "err| 100%|###| 100/100"]
+    );
+}

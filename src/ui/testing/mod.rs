@@ -10,7 +10,9 @@ use crate::model::{
     SourceStatus, Tier, Verdict, VerdictId,
 };
 use crate::run::Snapshot;
-use crate::run::snapshot::{AgentView, JobState, Point, ResendView, RungState, Stage, Working};
+use crate::run::snapshot::{
+    AgentView, Freshness, JobState, Point, ResendView, RungState, Stage, Working,
+};
 
 mod agent;
 mod base;
@@ -48,6 +50,7 @@ pub(super) fn healthy() -> Snapshot {
     Snapshot {
         run: "20260714-140022-7f3a".to_owned(),
         now,
+        freshness: Freshness::Live,
         wall_clock: "2026-07-14T14:00:22+02:00".to_owned(),
         attached: false,
         argv: vec!["python".to_owned(), "demo_gradio.py".to_owned()],

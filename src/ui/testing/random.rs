@@ -15,8 +15,8 @@ use crate::model::{AgentOp, FaultKind, KernelFault};
 use crate::run::Snapshot;
 use crate::run::snapshot::LogLines;
 use crate::run::snapshot::{
-    AgentState, AgentView, JobState, LadderEntry, LogKind, LogLine, Point, ResendView, RungState,
-    SettingView, Stage, Working,
+    AgentState, AgentView, Freshness, JobState, LadderEntry, LogKind, LogLine, Point, ResendView,
+    RungState, SettingView, Stage, Working,
 };
 
 use super::base::{attempt, evidence};
@@ -198,6 +198,14 @@ impl Dice {
             2 => RungState::Next,
             3 => RungState::Untried,
             _ => RungState::Unavailable { why: self.text() },
+        }
+    }
+
+    fn freshness(&mut self) -> Freshness {
+        match self.below(4) {
+            0 => Freshness::CatchingUp { percent: 99 },
+            1 => Freshness::CutOff,
+            _ => Freshness::Live,
         }
     }
 
@@ -416,6 +424,7 @@ impl Dice {
             attached: self.below(4) == 0,
             run: self.text(),
             now: self.mono(),
+            freshness: self.freshness(),
             wall_clock: self.text(),
             argv: vec![self.text()],
             profile: self.text(),

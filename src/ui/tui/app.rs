@@ -15,6 +15,7 @@ use crate::ui::slot::SnapshotSlot;
 
 use super::choices::Overlay;
 use super::deliver::{self, Clipboard};
+use super::keymap;
 use super::keys::Key;
 use super::log_text;
 use super::stage::{self, After, End, Face, Question, TuiError, TuiHandle};
@@ -157,7 +158,12 @@ impl Face for App {
         // before the run has begun nothing lies over the screen
         if self.snapshot.is_none() && self.state.choices.overlay != Overlay::None {
             self.state.open(Overlay::None);
-            self.state.toast = Some("the run has not begun; Ctrl-C ends it".to_owned());
+            let waits = keymap::no_snapshot(&self.state.choices);
+            self.state.toast = Some(if self.options.follows {
+                format!("{waits}; q leaves")
+            } else {
+                format!("{waits}; Ctrl-C ends it")
+            });
         }
         match effect {
             None => After::Nothing,

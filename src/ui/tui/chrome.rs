@@ -26,6 +26,7 @@ use super::view::ViewOptions;
 pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'static> {
     let theme = o.theme;
     let state = match (&s.outcome, panel::silence(o.silent_for)) {
+        (None, _) if let Some((text, _, tone)) = words::not_live(s) => (text, tone),
         (Some((_, code, _)), _) => (format!("ENDED {code}"), Tone::Strong),
         (None, _) if s.is_foreign() && s.pid.is_none() => ("ENDED".to_owned(), Tone::Strong),
         (None, Some(silence)) => (silence, Tone::Bad),
@@ -105,28 +106,45 @@ pub(super) fn footer(frame: &mut Frame<'_>, s: Option<&Snapshot>, o: &ViewOption
         ..area
     }
     .inner(Margin::new(1, 0));
+    if let Some(toast) = &o.toast {
+        let lines = answer(toast, o.theme, at.width.into(), area.height.into());
+        let rows = u16::try_from(lines.len()).unwrap_or(area.height).max(1);
+        let at = Rect {
+            y: at.bottom().saturating_sub(rows),
+            height: rows,
+            ..at
+        };
+        frame.render_widget(Clear, at);
+        put(frame, at, lines);
+        return;
+    }
     let c = &o.choices;
     let mut row = Parts::new(o.theme);
-    if let Some(toast) = &o.toast {
-        row = row.put(0, Tone::Strong, toast);
-    } else {
-        if c.overlay == Overlay::Search {
-            row = input(row, o);
-        }
-        let live =
-            keymap::footer(c.screen, c.overlay).filter(|b| keymap::enabled(b.action, s, c).is_ok());
-        for (at, b) in live.enumerate() {
-            let key = b.keys.first().map_or_else(String::new, |k| k.name());
-            let rank = u8::try_from(at + 1).unwrap_or(u8::MAX);
-            row = row.put(
-                rank,
-                Tone::Plain,
-                format!("{key} {}", keymap::name(b, s, c)),
-            );
-        }
+    if c.overlay == Overlay::Search {
+        row = input(row, o);
+    }
+    let live =
+        keymap::footer(c.screen, c.overlay).filter(|b| keymap::enabled(b.action, s, c).is_ok());
+    for (at, b) in live.enumerate() {
+        let key = b.keys.first().map_or_else(String::new, |k| k.name());
+        let rank = u8::try_from(at + 1).unwrap_or(u8::MAX);
+        row = row.put(
+            rank,
+            Tone::Plain,
+            format!("{key} {}", keymap::name(b, s, c)),
+        );
     }
     frame.render_widget(Clear, at);
     frame.render_widget(Paragraph::new(row.line(at.width.into())), at);
+}
+
+/// The answer to a key, in as many rows as it needs, three at most.
+pub(super) fn answer(toast: &str, theme: Theme, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let words = text::clean(toast, theme.ascii);
+    let pieces = text::wrap(&words, columns, rows.min(3), theme.ellipsis());
+    let style = theme.style(Tone::Strong);
+    let styled = |piece: String| Line::styled(piece, style);
+    pieces.into_iter().map(styled).collect()
 }
 
 /// The line that a search is typed into, its end in sight.
@@ -238,6 +256,10 @@ fn edge(s: &Snapshot, theme: Theme, columns: usize) -> Line<'static> {
     let row = match (&s.outcome, &s.stage, &s.verdict.next) {
         (Some((_, code, _)), ..) => row.put(1, Tone::Plain, format!("exit code {code}")),
         // rank 0: rather cut than left out
+        (None, ..) if words::not_live(s).is_some() => {
+            let (_, text, tone) = words::stage(s);
+            row.put(0, tone, text)
+        }
         (None, Stage::Watching, Some(n)) => row.put(0, Tone::Plain, words::next_limit(s, n, room)),
         (None, Stage::Watching, None) => row.put(1, Tone::Plain, &s.verdict.sentence),
         (None, ..) => {

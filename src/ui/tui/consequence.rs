@@ -6,6 +6,7 @@ use crate::model::RungId;
 use crate::model::time::clock;
 use crate::model::worker::is_own_decode;
 use crate::run::Snapshot;
+use crate::run::snapshot::Freshness;
 use crate::ui::text::{ago, fit};
 use crate::ui::words::{self, Tone};
 
@@ -139,6 +140,9 @@ fn rung(s: &Snapshot, o: &ViewOptions) -> String {
 
 /// The processes of the run.
 fn who(s: &Snapshot) -> String {
+    if matches!(s.freshness, Freshness::CatchingUp { .. }) {
+        return "the processes of the run (this screen is behind it)".to_owned();
+    }
     let Some(pid) = s.pid else {
         return "no process (none lives now)".to_owned();
     };

@@ -3,7 +3,7 @@
 
 use crate::model::{Health, Setting};
 use crate::run::Snapshot;
-use crate::run::snapshot::{AgentState, Stage};
+use crate::run::snapshot::{AgentState, Freshness, Stage};
 use crate::ui::slot::Reach;
 
 use super::argument::{Argument, Value};
@@ -299,7 +299,7 @@ pub(super) fn value(
         (None, _) | (Some(Argument { needed: false, .. }), None) => Ok(None),
         (Some(a), None) => Err(format!("say which {}: {}", a.name, a.example)),
         (Some(a), Some(rest)) => {
-            let s = snapshot.ok_or("the run has not begun")?;
+            let s = snapshot.ok_or("nothing of the run is drawn yet")?;
             (a.parse)(rest, s).map(Some)
         }
     }
@@ -412,10 +412,27 @@ pub(super) fn help_of(
     }
 }
 
+/// Why a key does nothing as long as nothing was drawn of the run.
+pub(super) const fn no_snapshot(choices: &Choices) -> &'static str {
+    if choices.follows {
+        "the record of the run is still being read"
+    } else {
+        "the run has not begun"
+    }
+}
+
+/// Why a key does nothing after the end, where it is about a run that goes on.
+const OVER: &str = "the run is over";
+
 /// Whether there is a line to reproduce a Find with; else why not.
-fn copies_find(snapshot: Option<&Snapshot>) -> Result<(), &'static str> {
-    let find = snapshot.and_then(|s| s.find.as_ref());
-    let find = find.ok_or("MIOpen searches for nothing")?;
+fn copies_find(snapshot: Option<&Snapshot>, choices: &Choices) -> Result<(), &'static str> {
+    let s = snapshot.ok_or(no_snapshot(choices))?;
+    let find = s.find.as_ref();
+    let find = find.ok_or(if s.outcome.is_some() {
+        OVER
+    } else {
+        "MIOpen searches for nothing"
+    })?;
     let line = find.state.driver_line();
     line.map(drop)
         .ok_or("MIOpen does not say for which convolution it searches")
@@ -457,12 +474,45 @@ const fn needs_run(action: Action) -> bool {
     )
 }
 
+/// Whether what is about a run that goes on can be asked of the one that is drawn: the run lives
+/// and is ours, and the screen shows its present state. What means the same whatever happened
+/// meanwhile acts on the run as it is now, also from a screen that is behind.
+fn reaches(
+    action: Action,
+    snapshot: Option<&Snapshot>,
+    choices: &Choices,
+) -> Result<(), &'static str> {
+    let s = snapshot.ok_or(no_snapshot(choices))?;
+    if s.is_foreign() {
+        return Err("not our process");
+    }
+    if s.outcome.is_some() {
+        return Err(OVER);
+    }
+    let ends = matches!(
+        action,
+        Action::Stop | Action::Kill | Action::QuitStop | Action::ConfirmKill
+    );
+    match s.freshness {
+        Freshness::CatchingUp { .. } if !ends && action != Action::Evidence => {
+            Err("this screen is behind the run; it still reads the record")
+        }
+        Freshness::CutOff if !ends => {
+            Err("the record breaks off here: how the run stands is not known")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether an action makes sense now; else why not.
 pub(super) fn enabled(
     action: Action,
     snapshot: Option<&Snapshot>,
     choices: &Choices,
 ) -> Result<(), &'static str> {
+    if needs_run(action) {
+        reaches(action, snapshot, choices)?;
+    }
     if matches!(action, Action::NextHit | Action::PreviousHit) && choices.log.search.is_none() {
         return Err("nothing is searched for");
     }
@@ -475,24 +525,18 @@ pub(super) fn enabled(
         Action::CopyRange if choices.log.mark.is_none() => {
             return Err("no line is marked (m marks one)");
         }
-        Action::CopyFind => return copies_find(snapshot),
+        Action::CopyFind => return copies_find(snapshot, choices),
         Action::CopyVerdict | Action::ExportBundle | Action::Export | Action::Goto
             if snapshot.is_none() =>
         {
-            return Err("the run has not begun");
+            return Err(no_snapshot(choices));
         }
         _ => {}
     }
     if !needs_run(action) {
         return Ok(());
     }
-    let s = snapshot.ok_or("the run has not begun")?;
-    if s.is_foreign() {
-        return Err("not our process");
-    }
-    if s.outcome.is_some() {
-        return Err("the run is over");
-    }
+    let s = snapshot.ok_or(no_snapshot(choices))?;
     if s.attached {
         attached(action)?;
     }
@@ -525,7 +569,9 @@ pub(super) fn enabled(
             Err("the agent is not connected")
         }
         Action::FalseAlarm if !in_doubt => Err("there is no alarm"),
-        Action::Evidence if s.pid.is_none() => Err("no process lives"),
+        Action::Evidence if s.pid.is_none() && s.freshness == Freshness::Live => {
+            Err("no process lives")
+        }
         Action::ApplyNow | Action::ConfirmApply if !ends_something(s) => {
             Err("this attempt ends anyway; the next one has what you chose")
         }

@@ -8,7 +8,7 @@ use crate::run::snapshot::RungState;
 use crate::ui::slot::Reach;
 
 use super::choices::{Choices, Overlay, Screen};
-use super::keymap::Action;
+use super::keymap::{Action, no_snapshot};
 use super::log_choices::Pane;
 use super::profile_choices::{
     ProfilePane, ends_something, offered_id, value_in_force, values, view_of,
@@ -263,13 +263,19 @@ pub(super) fn switchable(
     }
     let pane = choices.profiles.pane;
     match (action, snapshot) {
-        (_, None) => Err("the run has not begun"),
+        (_, None) => Err(no_snapshot(choices)),
         (Action::Choose, _) if !matches!(pane, ProfilePane::List | ProfilePane::Settings) => {
             Err("nothing to choose in this part")
         }
         (Action::Choose | Action::TakeValue, Some(s)) if s.outcome.is_some() => {
             Err("the run is over; what was chosen in it can be saved")
         }
+        (Action::SaveAs | Action::SaveIt, Some(s))
+            if s.outcome.is_some() && choices.reach != Reach::All =>
+        {
+            Err("the run is over, and its supervisor has ended: nothing can be saved from here")
+        }
+        (_, Some(s)) if s.outcome.is_some() => Ok(()),
         (_, Some(_)) => match choices.reach {
             Reach::All => Ok(()),
             Reach::Signals(why) => Err(why),

@@ -11,6 +11,7 @@ use crate::ui::text::{self, number};
 use crate::ui::words::{self, Tone};
 
 use super::choices::{Overlay, Screen};
+use super::chrome::answer;
 use super::consequence;
 use super::keymap::{self, Action, Binding};
 use super::parts::Parts;
@@ -49,9 +50,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
         lines.truncate(rows.saturating_sub(question.len()));
         lines.extend(question);
     } else if let (Some(toast), 2..) = (&o.toast, rows) {
-        lines.truncate(rows - 1);
-        let row = Parts::new(o.theme).put(0, Tone::Strong, toast);
-        lines.push(row.line(area.width.into()));
+        let answer = answer(toast, o.theme, area.width.into(), rows - 1);
+        lines.truncate(rows - answer.len());
+        lines.extend(answer);
     }
     frame.render_widget(Paragraph::new(lines), area);
 }
@@ -60,6 +61,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
 fn status(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'static> {
     let health = words::health(s);
     let mut row = Parts::new(o.theme).symbol(0, health.tone, health.word.to_owned());
+    if let Some((how_far, _, tone)) = words::not_live(s) {
+        return row.put(0, tone, how_far).line(columns);
+    }
     let (stage, _, tone) = words::stage(s);
     row = match &s.outcome {
         Some((_, code, _)) => row.put(1, tone, format!("exit code {code}")),

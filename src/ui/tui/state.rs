@@ -334,6 +334,10 @@ impl UiState {
                 self.toast = Some("the agent is asked to end the job after this step".to_owned());
                 Some(Effect::Send(Command::StopAfterStep))
             }
+            Action::Evidence if snapshot.is_some_and(|s| words::not_live(s).is_some()) => {
+                let said = "evidence is being taken of the run as it is now";
+                send(Command::Evidence, said)
+            }
             Action::Evidence => send(Command::Evidence, "evidence is being taken"),
             Action::QuitStop => {
                 self.leaves_at_end |= self.choices.overlay == Overlay::Quit;
@@ -403,6 +407,9 @@ impl UiState {
 /// What a stop does now.
 fn stopping(snapshot: Option<&Snapshot>) -> String {
     match snapshot {
+        Some(s) if words::not_live(s).is_some() => {
+            "stopping: the supervisor of the run is asked".to_owned()
+        }
         Some(s) if s.pid.is_some() => format!(
             "stopping: {} sent, SIGKILL after {}",
             s.kill.first.name(),

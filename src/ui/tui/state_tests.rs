@@ -1,12 +1,13 @@
 //! What keys make of the view and of the run.
 
 use super::choices::{Overlay, Screen};
+use super::keymap;
 use super::keys::Key;
 use super::log_choices::{LogView, Pane};
 use super::state::{Effect, UiState};
-use crate::model::{Command, Mono};
+use crate::model::{Command, Mono, Outcome};
 use crate::run::Snapshot;
-use crate::run::snapshot::Stage;
+use crate::run::snapshot::{Freshness, Stage};
 use crate::ui::slot::Reach;
 use crate::ui::testing;
 
@@ -600,4 +601,93 @@ fn a_lost_queue_is_sent_by_one_key_where_there_is_one() {
     reader.choices.reach = Reach::Signals("the run of another user");
     assert_eq!(reader.press(Key::Char('r'), Some(&snapshot), PANE), None);
     assert_eq!(reader.toast.as_deref(), Some("r: the run of another user"));
+}
+
+/// Whatever a key is for: after the end it does what it does, or says that the run is over.
+#[test]
+fn after_the_end_a_key_that_is_about_the_run_says_that_it_is_over() {
+    // of the screen alone: no run would change these
+    const OF_THE_SCREEN: [&str; 4] = [
+        "nothing is searched for",
+        "stop the log first (space, or up)",
+        "no line is marked (m marks one)",
+        "nothing to choose in this part",
+    ];
+    let away = Reach::Signals("its supervisor is not reached yet");
+    let states = [
+        testing::finished(),
+        testing::gave_up(),
+        testing::healthy(),
+        testing::find_stalls(),
+        testing::hung(),
+    ];
+    for (mut s, reach) in states
+        .into_iter()
+        .zip([Reach::All, away].into_iter().cycle())
+    {
+        s.outcome = Some((
+            Outcome::Interrupted { terminated: false },
+            130,
+            String::new(),
+        ));
+        s.find = None;
+        let mut refused = 0;
+        for (screen, ..) in Screen::ALL {
+            for overlay in Overlay::ALL {
+                let mut choices = UiState::new(true).choices;
+                (choices.screen, choices.overlay, choices.reach) = (screen, overlay, reach);
+                for b in keymap::of(screen, overlay).chain(keymap::keyless()) {
+                    let Err(why) = keymap::enabled(b.action, Some(&s), &choices) else {
+                        continue;
+                    };
+                    refused += 1;
+                    let fits = why.starts_with("the run is over") || OF_THE_SCREEN.contains(&why);
+                    assert!(fits, "{} on {screen:?}, {overlay:?}: {why}", b.name);
+                }
+            }
+        }
+        assert!(refused > 40, "{refused}");
+    }
+}
+
+/// A screen that reads a long record ends the run, and does nothing else to it.
+#[test]
+fn a_screen_that_is_behind_acts_on_nothing_that_it_does_not_show() {
+    let states = [testing::healthy(), testing::suspect(), testing::hung()];
+    for (s, percent) in states.into_iter().zip([0, 42, 99]) {
+        let s = s.seen_as(Freshness::CatchingUp { percent });
+        for key in ['h', 'w', 'f', 'a', 'o'] {
+            let mut state = UiState::new(true);
+            if matches!(key, 'a' | 'o') {
+                state.choices.screen = Screen::Profiles;
+            }
+            assert_eq!(press(&mut state, Key::Char(key), &s), None, "{key}");
+            let said = state.toast.clone().unwrap();
+            assert!(said.contains("behind the run"), "{key}: {said}");
+            assert_eq!(state.choices.overlay, Overlay::None, "{key}");
+        }
+        let mut state = UiState::new(true);
+        let mut before = s.clone();
+        // what it shows is from before the process began
+        before.pid = None;
+        assert_eq!(
+            press(&mut state, Key::Char('e'), &before),
+            Some(Effect::Send(Command::Evidence))
+        );
+        assert!(state.toast.unwrap().contains("as it is now"));
+        for (key, command) in [('s', Command::Stop), ('k', Command::Kill)] {
+            let mut state = UiState::new(true);
+            assert_eq!(press(&mut state, Key::Char(key), &s), None);
+            assert_eq!(
+                press(&mut state, Key::Char('y'), &s),
+                Some(Effect::Send(command))
+            );
+        }
+        let mut state = UiState::new(true);
+        assert_eq!(press(&mut state, Key::Char('q'), &s), Some(Effect::Leave));
+    }
+    let mut state = UiState::new(true);
+    let nothing = state.press(Key::Char('e'), None, PANE);
+    assert_eq!(nothing, None);
+    assert!(state.toast.unwrap().contains("still being read"));
 }

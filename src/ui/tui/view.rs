@@ -101,18 +101,16 @@ pub fn draw(frame: &mut Frame<'_>, s: &Snapshot, o: &ViewOptions) {
 
 /// Draws the view before the first snapshot has come.
 pub(super) fn draw_waiting(frame: &mut Frame<'_>, o: &ViewOptions) {
-    let word = format!(
-        "{} {}",
-        o.theme.health(Health::Starting),
-        Health::Starting.word()
-    );
+    let (word, text) = if o.choices.follows {
+        ("READING", "the record of the run")
+    } else {
+        let text = "looking at the machine, nothing launched yet";
+        (Health::Starting.word(), text)
+    };
+    let word = format!("{} {word}", o.theme.health(Health::Starting));
     let row = Parts::new(o.theme)
         .symbol(0, health_tone(Health::Starting), word)
-        .put(
-            1,
-            Tone::Plain,
-            "looking at the machine, nothing launched yet",
-        );
+        .put(1, Tone::Plain, text);
     let width = frame.area().width.into();
     frame.render_widget(Paragraph::new(row.line(width)), frame.area());
     if kind(frame.area()) != Kind::Line {

@@ -8,11 +8,12 @@ use super::choices::{Choices, Overlay, Screen};
 use super::log_choices::{LogChoices, LogView, Search};
 use super::theme::Theme;
 use super::view::{ViewOptions, draw};
-use crate::model::{Bytes, Mono};
+use crate::model::{Bytes, Health, Mono};
 use crate::run::Snapshot;
+use crate::run::snapshot::Freshness;
 use crate::ui::testing::screen::{self, SIZES, of as text, with};
 use crate::ui::testing::{self, Dice};
-use crate::ui::words::health;
+use crate::ui::words::{self, health};
 
 const UNICODE: Theme = screen::COLOUR;
 
@@ -370,6 +371,126 @@ fn a_silent_supervisor_is_said_to_be() {
         ..ViewOptions::new(UNICODE)
     };
     assert!(text(&testing::healthy(), &o, 80, 24).contains("NO NEWS FOR 4 s"));
+}
+
+/// What would be read as the present state of a run, in any of its states.
+const OF_NOW: [&str; 12] = [
+    "LIVE",
+    "HEALTHY",
+    "SUSPECT",
+    "HUNG",
+    "FAILING",
+    "SLOW",
+    "KILL in",
+    "HELD",
+    "WATCHING",
+    "ends in",
+    "alarm after",
+    "h holds",
+];
+
+#[test]
+fn a_screen_that_is_behind_says_how_far_and_shows_no_state_as_the_present_one() {
+    let more = [("held", testing::held()), ("find", testing::find_stalls())];
+    for (name, s) in testing::states().into_iter().chain(more) {
+        let s = s.seen_as(Freshness::CatchingUp { percent: 42 });
+        for (width, height) in [(30, 8), (40, 10), (80, 24), (120, 36)] {
+            let screen = text(&s, &ViewOptions::new(UNICODE), width, height);
+            if s.outcome.is_some() {
+                assert!(!screen.contains("CATCHING UP"), "{name}:\n{screen}");
+                continue;
+            }
+            // the log is what was said then, at its times
+            let log = |l: &&str| l.trim_start_matches(['┌', ' ']).starts_with("Log");
+            let state: Vec<_> = screen.lines().take_while(|l| !log(l)).collect();
+            let state = state.join("\n");
+            assert!(state.contains("CATCHING UP"), "{name}:\n{screen}");
+            assert!(state.contains("42 %"), "{name}:\n{screen}");
+            for word in OF_NOW {
+                assert!(!state.contains(word), "{word} in {name}:\n{screen}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_that_breaks_off_shows_no_state_as_the_present_one() {
+    let s = testing::suspect().seen_as(Freshness::CutOff);
+    for (width, height) in [(30, 8), (40, 10), (80, 24), (120, 36)] {
+        let screen = text(&s, &ViewOptions::new(UNICODE), width, height);
+        assert!(
+            screen.contains("UNKNOWN") && screen.contains("CUT OFF"),
+            "{screen}"
+        );
+        for word in ["LIVE", "SUSPECT", "ends in", "in 2"] {
+            assert!(!screen.contains(word), "{word} in:\n{screen}");
+        }
+    }
+}
+
+/// Nobody knows when something ends that stands still.
+#[test]
+fn nothing_is_said_of_when_a_bar_ends_that_does_not_move() {
+    let left = |s: &Snapshot| words::bar_left(s);
+    let healthy = testing::healthy();
+    assert_eq!(left(&healthy).as_deref(), Some("55 s"));
+    let mut late = healthy.clone();
+    // three steps of 6.8 s, and more
+    late.last_progress = Some(Mono(late.now.0 - 20_000));
+    assert!(left(&late).is_some());
+    late.last_progress = Some(Mono(late.now.0 - 21_000));
+    assert_eq!(left(&late), None, "silent within its limit");
+    let doubts = [
+        Health::Suspect,
+        Health::Hung,
+        Health::Failing,
+        Health::Failed,
+        Health::Paused,
+    ];
+    for doubt in doubts {
+        let mut s = healthy.clone();
+        s.verdict.health = doubt;
+        assert_eq!(left(&s), None, "{doubt:?}");
+        for (width, height) in [(80, 24), (120, 36)] {
+            let screen = text(&s, &ViewOptions::new(UNICODE), width, height);
+            assert!(
+                screen.contains("17/25") && !screen.contains("ends in"),
+                "{screen}"
+            );
+        }
+    }
+    let mut gone = healthy.clone();
+    gone.ended = true;
+    assert_eq!(left(&gone), None);
+    let mut unknown = healthy;
+    unknown.last_progress = None;
+    assert_eq!(left(&unknown), None);
+    let mut find = testing::find_tunes();
+    let with = text(&find, &ViewOptions::new(UNICODE), 120, 36);
+    assert!(with.contains("ETA"), "{with}");
+    find.verdict.health = Health::Suspect;
+    let without = text(&find, &ViewOptions::new(UNICODE), 120, 36);
+    assert!(!without.contains("ETA"), "{without}");
+}
+
+/// An answer to a key is read whole at every size, or cut with a sign after three rows.
+#[test]
+fn an_answer_takes_the_rows_that_it_needs() {
+    let toast = "a: this attempt ends anyway; the next one has what you chose";
+    let o = ViewOptions {
+        toast: Some(toast.to_owned()),
+        ..ViewOptions::new(UNICODE)
+    };
+    for (width, height) in [(24, 5), (30, 8), (40, 10), (80, 24), (120, 36)] {
+        for s in [testing::healthy(), testing::finished(), testing::gave_up()] {
+            let screen = text(&s, &o, width, height);
+            let words: Vec<_> = screen.split_whitespace().collect();
+            assert!(
+                words.join(" ").contains(toast),
+                "{width}x{height}:\n{screen}"
+            );
+        }
+    }
 }
 
 proptest! {

@@ -11,6 +11,8 @@ mod sse;
 
 use std::time::Duration;
 
+use crate::model::exit;
+
 use super::entry::Entry;
 use super::jobs::Job;
 
@@ -154,9 +156,11 @@ impl ResendError {
     /// Exit code of `vault resend`, part of the contract.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::NoJob(..) | Self::Picture(_) => 65,
-            Self::NoServer { .. } | Self::NoAnswer { .. } => 69,
-            Self::Refused { .. } | Self::Answer { .. } | Self::Lost { .. } | Self::Failed(_) => 20,
+            Self::NoJob(..) | Self::Picture(_) => exit::DATA,
+            Self::NoServer { .. } | Self::NoAnswer { .. } => exit::UNAVAILABLE,
+            Self::Refused { .. } | Self::Answer { .. } | Self::Lost { .. } | Self::Failed(_) => {
+                exit::FAILED
+            }
         }
     }
 }

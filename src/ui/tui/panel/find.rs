@@ -9,7 +9,7 @@ use crate::ui::find::{eta, times, tuned};
 use crate::ui::text::ago;
 use crate::ui::tui::parts::{Parts, Row, paragraph};
 use crate::ui::tui::theme::Theme;
-use crate::ui::words::Tone;
+use crate::ui::words::{self, Tone};
 
 use super::rank;
 
@@ -103,11 +103,12 @@ fn solver(s: &Snapshot, view: &FindView, theme: Theme, columns: usize) -> Vec<Ro
         None if find.is_tuning() => String::new(),
         None => untimed(),
     };
+    let eta = eta(find, s.now).filter(|_| words::moves(s));
     let figures = |row: Parts| {
         row.put(2, Tone::Plain, tuned(find).unwrap_or_default())
             .put(3, Tone::Plain, &ms)
             .put(1, Tone::Plain, best.as_deref().unwrap_or_default())
-            .put(1, Tone::Plain, eta(find, s.now).unwrap_or_default())
+            .put(1, Tone::Plain, eta.as_deref().unwrap_or_default())
     };
     let name = row.put(0, tone, name);
     let whole = figures(name.clone());

@@ -3,7 +3,7 @@
 use crate::model::time::clock;
 use crate::model::{Health, VerdictId};
 use crate::run::Snapshot;
-use crate::run::snapshot::Stage;
+use crate::run::snapshot::{Freshness, Stage};
 use crate::ui::text::number;
 use crate::ui::tui::parts::{LABEL, Parts, Row, gauge, paragraph};
 use crate::ui::tui::theme::Theme;
@@ -63,6 +63,10 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, room: Room) -> Vec<Ro
     let mut rows = vec![head(s, theme).row(columns, rank::KEEP)];
     if s.outcome.is_some() {
         rows.extend(ending(s, theme, room));
+    } else if matches!(s.freshness, Freshness::CatchingUp { .. }) {
+        // of an earlier state nothing is said as if it were so now
+        rows.extend(now(s, theme, columns));
+        return rows;
     } else if !s.is_foreign() {
         rows.extend(now(s, theme, columns));
         rows.push(phase(s, theme, columns));
@@ -96,12 +100,14 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, room: Room) -> Vec<Ro
 
 /// What the supervisor does besides watching, and the key that matters.
 fn now(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
-    if matches!(s.stage, Stage::Watching) && !words::needs_start_again(s) {
+    let live = words::not_live(s).is_none();
+    if live && matches!(s.stage, Stage::Watching) && !words::needs_start_again(s) {
         return Vec::new();
     }
     let (head, text, tone) = words::stage(s);
     // what matters first: the rest may be cut
     let words = match s.stage {
+        _ if !live => format!("{head}  {text}"),
         Stage::Countdown { held: true, .. } => format!("{head}  (h releases)  {text}"),
         Stage::Countdown { .. } => format!("{head}  {text}  (h holds it)"),
         _ => format!("{head}  {text}"),
@@ -149,7 +155,7 @@ fn bar(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
         .put(
             4,
             Tone::Plain,
-            p.left.map_or_else(String::new, |l| format!("ends in {l}")),
+            words::bar_left(s).map_or_else(String::new, |l| format!("ends in {l}")),
         )
         .row(columns, beside_reason(s));
     Some(row)
@@ -158,7 +164,8 @@ fn bar(s: &Snapshot, theme: Theme, columns: usize) -> Option<Row> {
 /// The next limit with its countdown.
 fn next(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     let announced = matches!(s.stage, Stage::Countdown { .. });
-    if s.outcome.is_some() || announced || s.is_foreign() {
+    let live = words::not_live(s).is_none();
+    if s.outcome.is_some() || announced || s.is_foreign() || !live {
         return Vec::new();
     }
     if s.resend.waiting > 0 {

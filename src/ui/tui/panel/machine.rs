@@ -57,7 +57,9 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
 fn process(s: &Snapshot, theme: Theme, columns: usize) -> Row {
     let row = Parts::labelled(theme, "proc");
     let Some(p) = &s.process else {
-        let why = if s.pid.is_none() {
+        let why = if words::not_live(s).is_some() {
+            "-- not read up to here"
+        } else if s.pid.is_none() {
             "-- no process lives"
         } else {
             "-- no reading of the process yet"

@@ -81,6 +81,7 @@ fn next(s: &Snapshot) -> (String, Tone) {
     }
     let (head, text, tone) = words::stage(s);
     match &s.stage {
+        _ if words::not_live(s).is_some() => (format!("{head}  {text}"), tone),
         Stage::Countdown { held: true, .. } => (format!("{head}  (h releases)  {text}"), tone),
         Stage::Countdown { .. } => (format!("{head}  {text}  (h holds it, w +60 s)"), tone),
         Stage::Watching if !words::needs_start_again(s) => (watching(s), Tone::Plain),
