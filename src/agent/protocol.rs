@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::model::agent::{
-    AgentBeat, AgentCheck, AgentConv, AgentFinding, AgentHello, AgentMemory, AgentOp, AgentSteps, AgentVault,
-    AgentWord,
+    AgentBeat, AgentCheck, AgentConv, AgentFinding, AgentHello, AgentMemory, AgentOp, AgentSteps,
+    AgentVault, AgentWord,
 };
 use crate::model::{Bytes, Phase};
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::model::agent::{AgentBeat, AgentFinding, AgentNote, AgentWord};
 use crate::model::{
-    AgentOp, AgentRank, AgentSteps, Cite, CiteKind, Envelope, Event, Finding, JobChange, Mono, Speaker,
-    VerdictId,
+    AgentOp, AgentRank, AgentSteps, Cite, CiteKind, Envelope, Event, Finding, JobChange, Mono,
+    Speaker, VerdictId,
 };
 
 use super::rule::span;

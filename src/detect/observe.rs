@@ -263,7 +263,7 @@ impl Detector {
     /// The thread that counts the steps of the bar at hand, as the agent sees it, however
     /// little work that is. One that only polls may show what another one does.
     fn counting_thread(&self, now: Mono) -> Option<ThreadId> {
-        let (pid, steps) = self.counted_steps()?;
+        let (pid, steps) = self.counted_steps().filter(|_| !self.pace.is_closed())?;
         let id = (pid, steps.tid.filter(|_| steps.left != Some(true))?);
         let thread = self.probes.thread(now, id);
         let polls = thread.is_some_and(|(_, t)| waits::is_poll(&t.wait));
@@ -274,7 +274,9 @@ impl Detector {
     /// threads shows it.
     pub(crate) fn job_process(&self) -> Option<u32> {
         let by_agent = self.agent.holder().map(|holder| holder.pid);
-        by_agent.or_else(|| self.channels.threads.most_worked().map(|id| id.0))
+        let counts = || self.counted_steps().map(|(pid, _)| pid);
+        let works = || self.channels.threads.most_worked().map(|id| id.0);
+        by_agent.or_else(counts).or_else(works)
     }
 
     /// What the holder waits for.

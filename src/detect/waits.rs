@@ -10,8 +10,8 @@ use crate::model::{Mono, Probe, ProbedProcess, ProbedThread, Wait, WaitTarget, W
 
 mod call;
 
-use call::{by_call, by_channel, is_pause};
 pub(crate) use call::{NOTHING_ENDS_IT, is_poll};
+use call::{by_call, by_channel, is_pause};
 
 use super::probes::{Probes, serves_its_library, serves_the_job, thread_of, waits_for_client};
 use super::threads::{ThreadId, ThreadTracker};
@@ -299,11 +299,15 @@ impl Look<'_> {
     }
 
     /// The threads that stand for a process. Behind a connection to a server they are those
-    /// that may answer a request: not the one that takes new clients.
+    /// that may answer a request: not the one that takes new clients, but where a worker whose
+    /// job may be over waits for the orders of the page that started it.
     fn stand_ins(self, pid: u32, connected: bool) -> Vec<ThreadId> {
         let process = self.probe.process(pid).filter(|_| connected);
         let threads = process.into_iter().flat_map(threads_but_the_agents);
-        let answering = threads.filter(|t| !waits_for_client(&t.wait) || asks_outside(&t.wait));
+        let gives_orders =
+            self.holder.between && self.ancestors(self.holder.id.0)[1..].contains(&pid);
+        let answering =
+            threads.filter(|t| gives_orders || !waits_for_client(&t.wait) || asks_outside(&t.wait));
         let answering: Vec<ThreadId> = answering.map(|t| (pid, t.tid)).collect();
         if answering.is_empty() {
             return self.holder_of(pid).into_iter().collect();

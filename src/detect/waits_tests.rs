@@ -755,7 +755,12 @@ fn a_poll_in_mid_job_ends_by_an_order_that_another_thread_takes() {
         assert_eq!((waits.answer, waits.tid), (want, Some(8)), "{words}");
     }
     // the page is in the process that started this one, or in one of its own children
-    let with_page = |pid| process(pid, vec![thread(pid, call("accept4", None, vec![listener()]))]);
+    let with_page = |pid| {
+        process(
+            pid,
+            vec![thread(pid, call("accept4", None, vec![listener()]))],
+        )
+    };
     let waits = polls_beside(vec![], &[with_page(6)]);
     assert_eq!(waits.answer, WaitsFor::Client);
     let child = ProbedProcess {
@@ -907,4 +912,25 @@ fn a_short_poll_of_a_pipe_from_outside_is_no_hang() {
         alone(call("read", None, vec![outside()])),
         WaitsFor::Unknown
     );
+}
+
+#[test]
+fn a_worker_whose_job_may_be_over_waits_for_the_clients_of_its_page() {
+    let answer = |worker_of: u32, works: bool| {
+        let orders = call("read", None, vec![peer("unix", Some(6), false)]);
+        let worker = ProbedProcess {
+            parent: worker_of,
+            ..process(7, vec![thread(7, orders)])
+        };
+        let takes_clients = thread(6, call("poll", Some(500), vec![listener()]));
+        let page = process(
+            6,
+            vec![takes_clients, thread(5, call("futex", None, vec![]))],
+        );
+        asked(&[page, worker], false, works, 4).answer
+    };
+    assert_eq!(answer(6, false), WaitsFor::Client);
+    assert_eq!(answer(6, true), WaitsFor::Process, "in the middle of a job");
+    // it asked a server that it started itself, and that does not answer
+    assert_eq!(answer(1, false), WaitsFor::Process);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::detect::{Job, Presence};
 use crate::model::event::{Level, Survivor};
 use crate::model::{
-    AgentNote, AgentWord, Effect, Event, ExitStatus, JobChange, Mono, Outcome, Probe, Sample, Scope, Signal,
+    AgentNote, AgentWord, Effect, Event, ExitStatus, Mono, Outcome, Probe, Sample, Scope, Signal,
 };
 
 use super::reduce::emit;
@@ -39,6 +39,8 @@ pub(super) struct Launcher {
     job_was_over: bool,
     /// A worker that ended badly, and the last process that ended.
     failed_worker: Option<ExitStatus>,
+    /// Processes that the job hung on when one of its steps ended.
+    of_job: BTreeSet<u32>,
     /// The first bad end of a process with which the job may have ended, and when: nothing
     /// has shown since that the job goes on.
     failed_in_job: Option<(Mono, ExitStatus)>,
@@ -193,10 +195,12 @@ impl RunState {
             Event::Sample(sample) => self.launcher.observe_sample(self.now, sample),
             Event::Probe(probe) => self.launcher.probe = Some((self.now, ProbeSigns::of(probe))),
             Event::Agent(note) => self.launcher.observe_agent(note),
-            Event::Progress(bar) if bar.sampling => self.launcher.job_goes_on(self.now),
-            Event::Artefact(_) | Event::Job(JobChange::Done) => {
+            // the end of the job is told with that of the last process as well
+            Event::Progress(bar) if bar.sampling => {
+                self.launcher.of_job.extend(self.detector.job_process());
                 self.launcher.job_goes_on(self.now);
             }
+            Event::Artefact(_) => self.launcher.job_goes_on(self.now),
             Event::Exited(report) if report.attempt == number => {
                 let in_flight = matches!(self.detector.job(), Job::InFlight(_));
                 self.launcher.job_was_over = self.job_shown.in_attempt && !in_flight;
@@ -237,16 +241,21 @@ impl RunState {
             self.launcher.last_ended = Some(status);
         }
         if self.may_end_the_job(pid, status) {
-            self.launcher.failed_in_job.get_or_insert((self.now, status));
+            self.launcher
+                .failed_in_job
+                .get_or_insert((self.now, status));
         }
     }
 
     /// Whether the job in flight may have ended with the bad end of this process, which no
     /// helper that ends well afterwards makes good. Helpers are often asked to end.
     fn may_end_the_job(&self, pid: u32, status: ExitStatus) -> bool {
-        let by_the_job = match self.detector.job_process() {
-            Some(of_job) => of_job == pid,
-            None => !is_request(status),
+        // the threads of who has ended may have been missed by a sample before this is told
+        let of_job = &self.launcher.of_job;
+        let by_the_job = if of_job.is_empty() {
+            !is_request(status)
+        } else {
+            of_job.contains(&pid)
         };
         let in_flight = matches!(self.detector.job(), Job::InFlight(_));
         by_the_job && in_flight && status != ExitStatus::Code(0)

@@ -186,6 +186,18 @@ class Counted(unittest.TestCase):
         steps(second, 20)
         self.assertIsNone(counted.beat())
 
+    def test_a_bar_that_is_closed_before_it_is_full_still_has_steps_that_were_left(self):
+        bar = self.bar()
+
+        def stops_early():
+            steps(bar, 6)
+            counted.drawn(bar, bar.n, bar.total, "it", True)
+            return self.left()
+
+        worker, found = Worker(), []
+        worker.do(lambda: found.append(stops_early()))
+        self.assertEqual((found, self.left()), ([False], True))
+
     def test_files_and_bytes_are_no_steps(self):
         counted.drawn(self, 3, 10, "B", False)
         counted.drawn(self, 4, 10, "B", False)

@@ -48,7 +48,7 @@ class Call:
 
 
 class Steps:
-    """The steps of the bar that was drawn last and is not full."""
+    """The steps of the bar that was drawn last and has not become full."""
 
     def __init__(self, bar, n, total):
         self.bar, self.n, self.total = bar, n, total
@@ -105,7 +105,7 @@ def function_of(frame):
     return None
 
 
-#: The steps at hand; None: no bar of steps is open.
+#: The steps at hand; None: there are none, or the bar is full.
 now = None
 
 
@@ -114,7 +114,8 @@ def drawn(bar, n, total, unit, last):
     global now
     is_known = now is not None and now.bar == id(bar) and now.total == total and n >= now.n
     if last:
-        now = None if is_known else now
+        # one that is closed before it is full has steps that the program may have left
+        now = None if is_known and n >= total else now
         return
     # files and bytes are counted by other units
     if unit != "it" or not total or total < 2:
@@ -130,7 +131,7 @@ def drawn(bar, n, total, unit, last):
 
 def beat():
     """The field of the heartbeat: `tid` of the thread that counted last, the bar's `total`, whether the program has `left` its steps
-    (null: not known); None: no bar of steps is open, or nobody has counted yet."""
+    (null: not known); None: there is no such bar, it is full, or nobody has counted yet."""
     steps = now
     if steps is None or steps.thread is None:
         return None
