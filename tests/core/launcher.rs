@@ -242,6 +242,7 @@ fn left_in_its_steps() -> Sim {
     let mut sim = Sim::new(plan());
     sim.world = World::silent();
     sim.run_for(secs(3));
+    sim.feed(Event::Job(JobChange::Started));
     sim.phase(Phase::Sampling);
     sim.step_bar(4.0);
     sim.return_with(OK);
