@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::model::agent::{
-    AgentBeat, AgentCheck, AgentConv, AgentFinding, AgentHello, AgentMemory, AgentOp, AgentVault,
-    AgentWord,
+    AgentBeat, AgentCheck, AgentConv, AgentFinding, AgentHello, AgentMemory, AgentOp, AgentSteps,
+    AgentVault, AgentWord,
 };
 use crate::model::{Bytes, Phase};
 
@@ -280,7 +280,17 @@ fn beat(m: &Fields<'_>) -> AgentBeat {
         },
         holder: m.small("holder"),
         stack: m.text("stack", DIGEST),
+        steps: m.0.get("steps").and_then(Value::as_object).and_then(steps),
     }
+}
+
+fn steps(map: &Map<String, Value>) -> Option<AgentSteps> {
+    let m = Fields(map);
+    Some(AgentSteps {
+        tid: m.small("tid"),
+        total: m.number("total")?,
+        left: m.0.get("left").and_then(Value::as_bool),
+    })
 }
 
 fn op_of(m: &Fields<'_>) -> AgentOp {
@@ -462,6 +472,22 @@ mod tests {
             );
         }
         assert_eq!((b.holder, b.stack.as_deref()), (Some(71), Some("a1b2c3d4")));
+        assert_eq!(b.steps, None);
+        for (field, want) in [
+            ("null", None),
+            (r#"{"tid":7}"#, None),
+            (
+                r#"{"tid":7,"total":20.0,"left":true}"#,
+                Some((Some(7), Some(true))),
+            ),
+            (r#"{"tid":null,"total":20,"left":null}"#, Some((None, None))),
+        ] {
+            let told = said(&format!(r#"{{"type":"beat","steps":{field}}}"#));
+            let Said::Beat { beat, .. } = told else {
+                panic!()
+            };
+            assert_eq!(beat.steps.map(|s| (s.tid, s.left)), want, "{field}");
+        }
         let op = b.op.unwrap();
         assert_eq!(op.tid, Some(71));
         assert_eq!((op.age_ms, b.ops, b.calls, b.cpu_ms), (12_500, 2, 7, 1250));

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::model::agent::{AgentBeat, AgentFinding, AgentNote, AgentWord};
 use crate::model::{
-    AgentOp, AgentRank, Cite, CiteKind, Envelope, Event, Finding, JobChange, Mono, Speaker,
-    VerdictId,
+    AgentOp, AgentRank, AgentSteps, Cite, CiteKind, Envelope, Event, Finding, JobChange, Mono,
+    Speaker, VerdictId,
 };
 
 use super::rule::span;
@@ -250,6 +250,12 @@ impl Agent {
 
     fn thread(&self, pid: u32) -> Option<u32> {
         self.processes.get(&pid)?.beat.as_ref()?.1.holder
+    }
+
+    /// The steps that a bar of a process counts, with that process.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (u32, AgentSteps)> {
+        let all = self.processes.iter();
+        all.filter_map(|(pid, p)| Some((*pid, p.beat.as_ref()?.1.steps?)))
     }
 
     /// The holder's process; without a holder the main one.

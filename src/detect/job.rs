@@ -7,11 +7,12 @@
 
 use std::time::Duration;
 
-use crate::model::{Mono, Phase, ProcSample, Sample, WaitsFor};
+use crate::model::{AgentSteps, Mono, Phase, ProcSample, Sample, WaitsFor};
 
 use super::Detector;
 use super::probes::Probes;
 use super::thresholds::secs;
+use super::waits::NOTHING_ENDS_IT;
 
 /// A bar that becomes full this soon after the result was written counted up to it.
 const SAME_END: Duration = Duration::from_secs(2);
@@ -221,11 +222,26 @@ impl Detector {
         self.agent.job().is_none() && !self.is_anything_open(now)
     }
 
+    /// The steps of the bar at hand as the agent sees them, and their process; absent: the bar
+    /// is full, or the agent does not see it.
+    pub(super) fn counted_steps(&self) -> Option<(u32, AgentSteps)> {
+        let bar = self.pace.bar().filter(|_| self.pace.is_unfilled())?;
+        let total = bar.total?.to_bits();
+        let mut all = self.agent.steps();
+        all.find(|(_, steps)| steps.total.to_bits() == total)
+    }
+
+    /// Whether the agent has seen the call return to which the steps of the bar at hand belong.
+    pub(super) fn steps_returned(&self) -> bool {
+        let steps = self.counted_steps();
+        steps.is_some_and(|(_, steps)| steps.left == Some(true))
+    }
+
     /// Whether the steps of a server were left before their bar was full: its user cancelled
-    /// the job. A script whose loop ends early goes on with the same job, and so does a server
-    /// whose client waits for the answer.
+    /// the job, or its client went away. A script whose loop ends early goes on with the same
+    /// job, and so does a server whose client waits for the answer.
     fn was_left(&self, now: Mono) -> bool {
-        self.pace.is_closed()
+        (self.pace.is_closed() || self.steps_returned())
             && (self.program.serves || self.probes.listens(now))
             && !self.owes_answer(now)
     }
@@ -273,7 +289,7 @@ impl Detector {
             return false;
         };
         let rests = matches!(waits.answer, WaitsFor::Process | WaitsFor::Time)
-            || (holder.0 == holder.1 && waits.within.as_deref() == Some("pause"));
+            || (holder.0 == holder.1 && waits.detail.as_deref() == Some(NOTHING_ENDS_IT));
         rests && Probes::server_thread(process).is_some()
     }
 

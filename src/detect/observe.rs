@@ -238,8 +238,8 @@ impl Detector {
         }
     }
 
-    /// The thread of the job: that of the operation or pipeline call by the agent, else the
-    /// one that worked most while the job moved.
+    /// The thread of the job: that of the operation or pipeline call by the agent, else the one
+    /// that counts its steps, else the one that worked most while the job moved.
     pub(super) fn holder(&self, now: Mono) -> Option<ThreadId> {
         let threads = &self.channels.threads;
         match self.agent.holder() {
@@ -250,18 +250,33 @@ impl Detector {
                     None => threads.most_worked_of(holder.pid).unwrap_or(main),
                 })
             }
-            None => threads.most_worked().or_else(|| {
-                let root = self.probes.recent(now)?.processes.first()?;
-                root.main().map(|t| (root.pid, t.tid))
-            }),
+            None => self
+                .counting_thread(now)
+                .or_else(|| threads.most_worked())
+                .or_else(|| {
+                    let root = self.probes.recent(now)?.processes.first()?;
+                    root.main().map(|t| (root.pid, t.tid))
+                }),
         }
+    }
+
+    /// The thread that counts the steps of the bar at hand, as the agent sees it, however
+    /// little work that is. One that only polls may show what another one does.
+    fn counting_thread(&self, now: Mono) -> Option<ThreadId> {
+        let (pid, steps) = self.counted_steps().filter(|_| !self.pace.is_closed())?;
+        let id = (pid, steps.tid.filter(|_| steps.left != Some(true))?);
+        let thread = self.probes.thread(now, id);
+        let polls = thread.is_some_and(|(_, t)| waits::is_poll(&t.wait));
+        (!polls).then_some(id)
     }
 
     /// The process of the thread that the job hangs on, where the agent or the work of the
     /// threads shows it.
-    pub(super) fn job_process(&self) -> Option<u32> {
+    pub(crate) fn job_process(&self) -> Option<u32> {
         let by_agent = self.agent.holder().map(|holder| holder.pid);
-        by_agent.or_else(|| self.channels.threads.most_worked().map(|id| id.0))
+        let counts = || self.counted_steps().map(|(pid, _)| pid);
+        let works = || self.channels.threads.most_worked().map(|id| id.0);
+        by_agent.or_else(counts).or_else(works)
     }
 
     /// What the holder waits for.
@@ -280,18 +295,20 @@ impl Detector {
             between: !works && !operates && self.is_between_phases(now),
             bereft: self.is_bereft(now),
             owes_answer: self.owes_answer(now),
+            moved: self.movement.last().0,
             limit: self.view(now).silence_limit(),
         };
         waits::waits(now, holder, &self.probes, &self.channels.threads)
     }
 
     /// Whether the thread that did the job has ended before its bar was full, in a program
-    /// that serves nobody or whose client still waits for its answer.
+    /// that serves nobody or whose client still waits for its answer; or has left its steps
+    /// while that client waits.
     fn is_bereft(&self, now: Mono) -> bool {
         let goes_on = !self.pace.is_closed() && !self.probes.listens(now);
-        self.channels.threads.job_thread_ended()
-            && self.pace.is_unfilled()
-            && (goes_on || self.owes_answer(now))
+        let owes_answer = self.owes_answer(now);
+        let ended = self.channels.threads.job_thread_ended() && self.pace.is_unfilled();
+        (self.steps_returned() && owes_answer) || (ended && (goes_on || owes_answer))
     }
 
     /// Whether a loaded model is all that there is of a job: no step and no pipeline call

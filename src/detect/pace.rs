@@ -97,7 +97,7 @@ impl Mean {
 #[derive(Debug, Clone)]
 pub(crate) struct Bar {
     what: Option<String>,
-    total: Option<f64>,
+    pub(crate) total: Option<f64>,
     /// It counts steps of a generation.
     sampling: bool,
     /// The program left its loop before it was full.

@@ -244,10 +244,8 @@ impl Probes {
 
     /// A thread of the process that waits on a listening socket of it for clients.
     pub(crate) fn server_thread(process: &ProbedProcess) -> Option<&ProbedThread> {
-        let serves = |t: &&ProbedThread| {
-            let internal = connects_ranks(process.pid, t) || serves_its_library(&t.wait);
-            waits_for_client(&t.wait) && !internal
-        };
+        let serves =
+            |t: &&ProbedThread| waits_for_client(&t.wait) && !serves_the_job(process.pid, t);
         process.threads.iter().find(serves)
     }
 }
@@ -268,6 +266,11 @@ pub(crate) fn waits_for_client(wait: &Wait) -> bool {
         }
         Wait::Running | Wait::Blocked { .. } | Wait::Unreadable { .. } => false,
     }
+}
+
+/// Whether who is waited for there is a process of the job or of a library, and no client.
+pub(crate) fn serves_the_job(own: u32, thread: &ProbedThread) -> bool {
+    connects_ranks(own, thread) || serves_its_library(&thread.wait)
 }
 
 /// Whether a thread listens for processes of its own library alone.

@@ -10,9 +10,10 @@ use crate::model::{Mono, Probe, ProbedProcess, ProbedThread, Wait, WaitTarget, W
 
 mod call;
 
+pub(crate) use call::{NOTHING_ENDS_IT, is_poll};
 use call::{by_call, by_channel, is_pause};
 
-use super::probes::{Probes, serves_its_library, thread_of, waits_for_client};
+use super::probes::{Probes, serves_its_library, serves_the_job, thread_of, waits_for_client};
 use super::threads::{ThreadId, ThreadTracker};
 
 /// A sleep that is shorter repeats: it is a poll, which ends by itself.
@@ -52,6 +53,8 @@ pub(crate) struct HolderContext {
     /// A client waits for the answer to the request of the steps at hand: another one that may
     /// come does not go on with them.
     pub(crate) owes_answer: bool,
+    /// When the job last moved.
+    pub(crate) moved: Mono,
     /// The limit of silence of the phase.
     pub(crate) limit: Duration,
 }
@@ -131,6 +134,12 @@ impl Look<'_> {
             return unknown(id);
         };
         let own = self.answer(process, thread);
+        if self.holder.id == id
+            && is_poll(&thread.wait)
+            && let Some(behind) = self.behind_a_poll(process, thread)
+        {
+            return behind;
+        }
         if own.answer != WaitsFor::Process || asked.len() >= DEEPEST {
             return own;
         }
@@ -157,6 +166,83 @@ impl Look<'_> {
             return told.cloned().unwrap_or(own);
         }
         self.thread_behind(id, asked).unwrap_or(own)
+    }
+
+    /// What ends a poll of the holder, where that can be told.
+    fn behind_a_poll(self, process: &ProbedProcess, thread: &ProbedThread) -> Option<Waits> {
+        let orders = self.orders_behind(process, thread);
+        orders.or_else(|| self.stuck_child(process))
+    }
+
+    /// Who may end a poll in the middle of a job, where no client waits for its answer: a
+    /// thread that takes orders from outside, such as that of a page with a button to resume,
+    /// in the same process or in one above it. Another thread or a child that is stuck explains
+    /// the poll as well, and is worse.
+    fn orders_behind(self, process: &ProbedProcess, thread: &ProbedThread) -> Option<Waits> {
+        let holder = self.holder;
+        if holder.operates || holder.owes_answer || holder.bereft || !is_futex(&thread.wait) {
+            return None;
+        }
+        // what others wait for may be an order, whatever phase the job is in
+        let look = Look {
+            holder: HolderContext {
+                works: false,
+                between: true,
+                ..holder
+            },
+            ..self
+        };
+        let above = self.ancestors(process.pid);
+        let mut found = None;
+        for other in &self.probe.processes {
+            for thread in threads_but_the_agents(other) {
+                if holder.id == (other.pid, thread.tid) {
+                    continue;
+                }
+                let waits = look.answer(other, thread);
+                let is_main = thread.tid == other.pid && above.contains(&other.pid);
+                match waits.answer {
+                    WaitsFor::Card if is_main && nothing_ends(&waits) => {}
+                    WaitsFor::Card | WaitsFor::Kernel => return None,
+                    WaitsFor::Client | WaitsFor::Person
+                        if above.contains(&other.pid) && !serves_the_job(other.pid, thread) =>
+                    {
+                        found.get_or_insert(waits);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+
+    /// A process and those above it, within the tree.
+    fn ancestors(self, pid: u32) -> Vec<u32> {
+        let mut line = vec![pid];
+        while line.len() < DEEPEST
+            && let Some(process) = line.last().and_then(|pid| self.probe.process(*pid))
+            && !line.contains(&process.parent)
+        {
+            line.push(process.parent);
+        }
+        line
+    }
+
+    /// A child that stopped when the job did, in a wait that nothing ends, while its parent
+    /// only looks now and then whether it has ended.
+    fn stuck_child(self, process: &ProbedProcess) -> Option<Waits> {
+        let children = self.probe.processes.iter();
+        let children = children.filter(|p| p.parent == process.pid);
+        let mut stuck = children.filter_map(|child| {
+            let id = self.holder_of(child.pid)?;
+            let thread = child.threads.iter().find(|t| t.tid == id.1)?;
+            let ran = self.threads.ran(id)?;
+            let waits = self.answer(child, thread);
+            let stopped = self.now.since(ran) >= SAME_TIME;
+            let with_the_job = stopped && self.holder.moved.since(ran) <= SAME_TIME;
+            (with_the_job && nothing_ends(&waits)).then_some(waits)
+        });
+        stuck.next()
     }
 
     /// The thread of the same process that a futex may wait for: one that stopped when this
@@ -213,11 +299,15 @@ impl Look<'_> {
     }
 
     /// The threads that stand for a process. Behind a connection to a server they are those
-    /// that may answer a request: not the one that takes new clients.
+    /// that may answer a request: not the one that takes new clients, but where a worker whose
+    /// job may be over waits for the orders of the page that started it.
     fn stand_ins(self, pid: u32, connected: bool) -> Vec<ThreadId> {
         let process = self.probe.process(pid).filter(|_| connected);
         let threads = process.into_iter().flat_map(threads_but_the_agents);
-        let answering = threads.filter(|t| !waits_for_client(&t.wait) || asks_outside(&t.wait));
+        let gives_orders =
+            self.holder.between && self.ancestors(self.holder.id.0)[1..].contains(&pid);
+        let answering =
+            threads.filter(|t| gives_orders || !waits_for_client(&t.wait) || asks_outside(&t.wait));
         let answering: Vec<ThreadId> = answering.map(|t| (pid, t.tid)).collect();
         if answering.is_empty() {
             return self.holder_of(pid).into_iter().collect();
@@ -286,6 +376,16 @@ impl Look<'_> {
             for_s: None,
         }
     }
+}
+
+/// Whether nothing ends a wait: a pause, or a poll of nothing without a time limit.
+fn nothing_ends(waits: &Waits) -> bool {
+    waits.detail.as_deref() == Some(NOTHING_ENDS_IT)
+}
+
+/// Whether a thread waits for another one, by a lock or an event of its process.
+fn is_futex(wait: &Wait) -> bool {
+    matches!(wait, Wait::Call { call, .. } if call.starts_with("futex"))
 }
 
 /// The threads of a process without that of our agent, which waits for us.

@@ -45,6 +45,7 @@ fn holder(id: ThreadId, operates: bool, works: bool) -> HolderContext {
         between: !works && !operates,
         bereft: false,
         owes_answer: false,
+        moved: Mono::ZERO,
         limit: LIMIT,
     }
 }
@@ -288,6 +289,7 @@ fn asked_in_turn(looks: &[(Wait, u64)], then_s: u64) -> Waits {
         between: false,
         bereft: false,
         owes_answer: false,
+        moved: Mono::ZERO,
         limit: LIMIT,
     };
     let later = now + Duration::from_secs(then_s);
@@ -688,6 +690,7 @@ fn a_poll_of_a_thread_that_has_ended_is_no_pause() {
             between: false,
             bereft,
             owes_answer: false,
+            moved: Mono::ZERO,
             limit: LIMIT,
         };
         sleep(holder, Some(Duration::from_millis(timeout)), None)
@@ -717,4 +720,217 @@ fn the_next_client_does_not_go_on_with_the_steps_of_one_that_waits() {
     assert_eq!(answer(None, asks).0, WaitsFor::Peer);
     let encoder = vec![listener(), peer("unix", Some(8), false)];
     assert_eq!(answer(None, encoder).0, WaitsFor::Process);
+}
+
+/// Thread 7 looks each second for an event of its process, in the middle of a job.
+fn polls_beside(others: Vec<ProbedThread>, more: &[ProbedProcess]) -> Waits {
+    let mut all = vec![thread(7, call("futex", Some(900), vec![]))];
+    all.extend(others);
+    let mut tree = vec![ProbedProcess {
+        parent: 6,
+        ..process(7, all)
+    }];
+    tree.extend(more.iter().cloned());
+    asked(&tree, false, true, 4)
+}
+
+#[test]
+fn a_poll_in_mid_job_ends_by_an_order_that_another_thread_takes() {
+    let page = || thread(8, call("poll", Some(500), vec![listener()]));
+    let on_a_connection = || thread(8, call("recvfrom", None, vec![peer("tcp", None, true)]));
+    let keys = || thread(8, call("read", None, vec![WaitTarget::Terminal]));
+    let folder = WaitTarget::Event {
+        what: "inotify".to_owned(),
+    };
+    let files = || thread(8, call("read", None, vec![folder.clone()]));
+    for (other, want) in [
+        (page(), WaitsFor::Client),
+        (on_a_connection(), WaitsFor::Client),
+        (keys(), WaitsFor::Person),
+        (files(), WaitsFor::Client),
+    ] {
+        let words = format!("{other:?}");
+        let idle = thread(9, call("futex", None, vec![]));
+        let waits = polls_beside(vec![idle, other], &[]);
+        assert_eq!((waits.answer, waits.tid), (want, Some(8)), "{words}");
+    }
+    // the page is in the process that started this one, or in one of its own children
+    let with_page = |pid| {
+        process(
+            pid,
+            vec![thread(pid, call("accept4", None, vec![listener()]))],
+        )
+    };
+    let waits = polls_beside(vec![], &[with_page(6)]);
+    assert_eq!(waits.answer, WaitsFor::Client);
+    let child = ProbedProcess {
+        parent: 7,
+        ..with_page(9)
+    };
+    assert_eq!(polls_beside(vec![], &[child]).answer, WaitsFor::Process);
+}
+
+#[test]
+fn a_poll_in_mid_job_that_nobody_outside_ends_is_a_hang() {
+    let page = || thread(8, call("poll", Some(500), vec![listener()]));
+    let kfd = || WaitTarget::Card {
+        device: "/dev/kfd".to_owned(),
+    };
+    assert_eq!(polls_beside(vec![], &[]).answer, WaitsFor::Process);
+    let idle = || thread(9, call("futex", None, vec![]));
+    assert_eq!(polls_beside(vec![idle()], &[]).answer, WaitsFor::Process);
+    // what it looks for is stuck
+    for stuck in [
+        call("ioctl", None, vec![kfd()]),
+        call("pause", None, vec![]),
+    ] {
+        let waits = polls_beside(vec![page(), thread(9, stuck)], &[]);
+        assert_eq!(waits.answer, WaitsFor::Process);
+    }
+    let child = ProbedProcess {
+        parent: 7,
+        ..process(9, vec![thread(9, call("pause", None, vec![]))])
+    };
+    let waits = polls_beside(vec![page()], &[child]);
+    assert_eq!(waits.answer, WaitsFor::Process);
+    // a wait without a limit is that of an event which never came
+    let waits = asked(
+        &[process(
+            7,
+            vec![thread(7, call("futex", None, vec![])), page()],
+        )],
+        false,
+        true,
+        4,
+    );
+    assert_eq!(waits.answer, WaitsFor::Process);
+}
+
+#[test]
+fn a_poll_while_a_client_waits_for_the_answer_is_a_hang() {
+    let tree = probe(&[process(
+        7,
+        vec![
+            thread(7, call("futex", Some(900), vec![])),
+            thread(8, call("poll", Some(500), vec![listener()])),
+        ],
+    )]);
+    let answer = |owes_answer, bereft| {
+        let holder = HolderContext {
+            owes_answer,
+            bereft,
+            ..holder((7, 7), false, true)
+        };
+        let mut probes = Probes::default();
+        probes.observe(Mono::from_secs(0), &tree);
+        probes.observe(Mono::from_secs(2), &tree);
+        let threads = ThreadTracker::default();
+        waits(Mono::from_secs(2), holder, &probes, &threads).answer
+    };
+    assert_eq!(answer(false, false), WaitsFor::Client);
+    assert_eq!(answer(true, false), WaitsFor::Process);
+    assert_eq!(answer(false, true), WaitsFor::Process);
+}
+
+/// A parent looks each second whether its child has ended, which ran until this moment and
+/// waits in this call; at 60 s, while the job has not moved since 30 s.
+fn looks_after_a_child(ran_until_s: u64, wait: &Wait) -> WaitsFor {
+    let child = ProbedProcess {
+        parent: 7,
+        ..process(8, vec![thread(8, wait.clone())])
+    };
+    let nap = call("clock_nanosleep", Some(900), vec![]);
+    let tree = probe(&[process(7, vec![thread(7, nap)]), child]);
+    let holder = HolderContext {
+        moved: Mono::from_secs(30),
+        ..holder((7, 7), false, false)
+    };
+    let (mut probes, mut threads) = (Probes::default(), ThreadTracker::default());
+    for s in (0..=60).step_by(2) {
+        let sample = |pid: u32, run_s: u64| ThreadSample {
+            pid,
+            tid: pid,
+            name: "python".to_owned(),
+            state: 'S',
+            run_ns: run_s * 1_000_000,
+            switches: run_s,
+            wchan: None,
+        };
+        let round = [sample(7, s), sample(8, s.min(ran_until_s))];
+        threads.observe(Mono::from_secs(s), &round, Credit::None);
+        probes.observe(Mono::from_secs(s), &tree);
+        probes.follow(Mono::from_secs(s), (7, 7));
+    }
+    waits(Mono::from_secs(60), holder, &probes, &threads).answer
+}
+
+#[test]
+fn a_child_that_stopped_with_the_job_in_a_wait_without_end_is_stuck() {
+    for forever in [
+        call("pause", None, vec![]),
+        call("rt_sigsuspend", None, vec![]),
+        call("pselect6", None, vec![]),
+    ] {
+        assert_eq!(looks_after_a_child(30, &forever), WaitsFor::Card);
+        // one that has rested since its start, or that still runs now and then, is a helper
+        assert_eq!(looks_after_a_child(0, &forever), WaitsFor::Time);
+        assert_eq!(looks_after_a_child(4, &forever), WaitsFor::Time);
+        assert_eq!(looks_after_a_child(60, &forever), WaitsFor::Time);
+    }
+    let takes_orders = call("read", None, vec![WaitTarget::Pipe { ends: vec![7] }]);
+    assert_eq!(looks_after_a_child(30, &takes_orders), WaitsFor::Time);
+    let nap = call("clock_nanosleep", Some(900), vec![]);
+    assert_eq!(looks_after_a_child(30, &nap), WaitsFor::Time);
+}
+
+#[test]
+fn a_poll_of_nothing_without_a_limit_never_ends() {
+    for name in ["poll", "ppoll", "select", "pselect6"] {
+        assert_eq!(alone(call(name, None, vec![])), WaitsFor::Card, "{name}");
+        assert_eq!(alone(call(name, Some(900), vec![])), WaitsFor::Time);
+    }
+    // of an epoll others may change what it waits for
+    assert_eq!(alone(call("epoll_wait", None, vec![])), WaitsFor::Unknown);
+    // the end of a pipe that an idle helper keeps open
+    let reads = call("read", None, vec![WaitTarget::Pipe { ends: vec![8] }]);
+    let helper = process(8, vec![thread(8, call("pselect6", None, vec![]))]);
+    let waits = asked(
+        &[process(7, vec![thread(7, reads)]), helper],
+        false,
+        true,
+        4,
+    );
+    assert_eq!((waits.answer, waits.tid), (WaitsFor::Card, Some(8)));
+}
+
+#[test]
+fn a_short_poll_of_a_pipe_from_outside_is_no_hang() {
+    let outside = || WaitTarget::Pipe { ends: vec![] };
+    let polls = call("pselect6", Some(900), vec![outside()]);
+    assert_eq!(alone(polls), WaitsFor::Time);
+    assert_eq!(
+        alone(call("read", None, vec![outside()])),
+        WaitsFor::Unknown
+    );
+}
+
+#[test]
+fn a_worker_whose_job_may_be_over_waits_for_the_clients_of_its_page() {
+    let answer = |worker_of: u32, works: bool| {
+        let orders = call("read", None, vec![peer("unix", Some(6), false)]);
+        let worker = ProbedProcess {
+            parent: worker_of,
+            ..process(7, vec![thread(7, orders)])
+        };
+        let takes_clients = thread(6, call("poll", Some(500), vec![listener()]));
+        let page = process(
+            6,
+            vec![takes_clients, thread(5, call("futex", None, vec![]))],
+        );
+        asked(&[page, worker], false, works, 4).answer
+    };
+    assert_eq!(answer(6, false), WaitsFor::Client);
+    assert_eq!(answer(6, true), WaitsFor::Process, "in the middle of a job");
+    // it asked a server that it started itself, and that does not answer
+    assert_eq!(answer(1, false), WaitsFor::Process);
 }

@@ -167,6 +167,23 @@ pub struct AgentBeat {
     /// seconds; absent: the holder has not been watched for that long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
+    /// The steps that a bar of this process counts and that are not all done; absent: none are,
+    /// or an earlier version does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<AgentSteps>,
+}
+
+/// Steps that a progress bar counts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AgentSteps {
+    /// Native id of the thread that counted last.
+    pub tid: Option<u32>,
+    /// Steps in all, as the bar has them.
+    pub total: f64,
+    /// The call that they belong to (a request, a task) has returned, or has not; absent: not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<bool>,
 }
 
 impl AgentBeat {

@@ -28,7 +28,7 @@ pub const GUARDIAN_LOST: &str =
     "the guardian process is gone; all that the workload started is ended";
 
 /// Version of the event stream: major.minor. Readers refuse another major.
-pub const SCHEMA: &str = "1.10";
+pub const SCHEMA: &str = "1.11";
 /// Milliseconds of one turn of the supervisor's clock: a sample is taken at every second
 /// turn, and a tick told at the others.
 pub const TURN_MS: u64 = 250;

@@ -40,7 +40,7 @@ pub mod vocab;
 pub mod windows;
 pub mod worker;
 
-pub use agent::{AgentBeat, AgentNote, AgentOp, AgentRank, AgentWay, AgentWord};
+pub use agent::{AgentBeat, AgentNote, AgentOp, AgentRank, AgentSteps, AgentWay, AgentWord};
 pub use agent_setting::{AGENT_SETTINGS, AgentSetting, agent_setting};
 pub use attempt::{
     AttemptSpec, EnvChange, EnvOrigin, ExitReport, ExitStatus, Outcome, RungId, SkippedRung,

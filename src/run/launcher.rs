@@ -23,6 +23,8 @@ const CPU_WINDOW: Duration = Duration::from_secs(10);
 const CPU_PERCENT: f64 = 1.0;
 /// A probe says how it stands for this long.
 const PROBE_HOLDS: Duration = Duration::from_secs(30);
+/// What the job told before a process of it ended may be read this long after the end.
+const READ_LATE: Duration = Duration::from_secs(2);
 /// Processes that a sentence names.
 const MOST_NAMED: usize = 6;
 
@@ -37,6 +39,11 @@ pub(super) struct Launcher {
     job_was_over: bool,
     /// A worker that ended badly, and the last process that ended.
     failed_worker: Option<ExitStatus>,
+    /// Processes that the job hung on when one of its steps ended.
+    of_job: BTreeSet<u32>,
+    /// The first bad end of a process with which the job may have ended, and when: nothing
+    /// has shown since that the job goes on.
+    failed_in_job: Option<(Mono, ExitStatus)>,
     last_ended: Option<ExitStatus>,
     cpu: VecDeque<(Mono, u64)>,
     probe: Option<(Mono, ProbeSigns)>,
@@ -149,10 +156,19 @@ impl Launcher {
         Some(100.0 * used / span)
     }
 
+    /// The job went on: who ended badly before did not end it.
+    fn job_goes_on(&mut self, now: Mono) {
+        let ended_before = |(at, _): &(Mono, ExitStatus)| now.since(*at) > READ_LATE;
+        if self.failed_in_job.as_ref().is_some_and(ended_before) {
+            self.failed_in_job = None;
+        }
+    }
+
     /// The exit status of the attempt: the launcher's own failure, else that of a worker, else
-    /// that of the process that ended last.
+    /// that of the process with which the job ended, else that of the process that ended last.
     pub(super) fn final_status(&self, own: ExitStatus) -> ExitStatus {
-        let later = || self.failed_worker.or(self.last_ended);
+        let in_job = self.failed_in_job.map(|(_, status)| status);
+        let later = || self.failed_worker.or(in_job).or(self.last_ended);
         match own {
             ExitStatus::Code(0) => later().unwrap_or(own),
             _ => own,
@@ -179,6 +195,12 @@ impl RunState {
             Event::Sample(sample) => self.launcher.observe_sample(self.now, sample),
             Event::Probe(probe) => self.launcher.probe = Some((self.now, ProbeSigns::of(probe))),
             Event::Agent(note) => self.launcher.observe_agent(note),
+            // the end of the job is told with that of the last process as well
+            Event::Progress(bar) if bar.sampling => {
+                self.launcher.of_job.extend(self.detector.job_process());
+                self.launcher.job_goes_on(self.now);
+            }
+            Event::Artefact(_) => self.launcher.job_goes_on(self.now),
             Event::Exited(report) if report.attempt == number => {
                 let in_flight = matches!(self.detector.job(), Job::InFlight(_));
                 self.launcher.job_was_over = self.job_shown.in_attempt && !in_flight;
@@ -218,6 +240,25 @@ impl RunState {
         if counts && !self.launcher.job_was_over {
             self.launcher.last_ended = Some(status);
         }
+        if self.may_end_the_job(pid, status) {
+            self.launcher
+                .failed_in_job
+                .get_or_insert((self.now, status));
+        }
+    }
+
+    /// Whether the job in flight may have ended with the bad end of this process, which no
+    /// helper that ends well afterwards makes good. Helpers are often asked to end.
+    fn may_end_the_job(&self, pid: u32, status: ExitStatus) -> bool {
+        // the threads of who has ended may have been missed by a sample before this is told
+        let of_job = &self.launcher.of_job;
+        let by_the_job = if of_job.is_empty() {
+            !is_request(status)
+        } else {
+            of_job.contains(&pid)
+        };
+        let in_flight = matches!(self.detector.job(), Job::InFlight(_));
+        by_the_job && in_flight && status != ExitStatus::Code(0)
     }
 
     /// The command has returned and processes of it still run. After a success they are the

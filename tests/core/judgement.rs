@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use framepack_tui::model::attempt::Artefact;
 use framepack_tui::model::{
-    AgentBeat, AgentNote, AgentOp, AgentWord, Answer, Bytes, Event, Health, Line, Metric,
-    PeerTraffic, Phase, PhaseChange, Probe, ProbedProcess, ProbedThread, Progress, RungId, Stream,
-    Verdict, VerdictId, Wait, WaitTarget, WaitsFor,
+    AgentBeat, AgentNote, AgentOp, AgentSteps, AgentWord, Answer, Bytes, Event, Health, Line,
+    Metric, PeerTraffic, Phase, PhaseChange, Probe, ProbedProcess, ProbedThread, Progress, RungId,
+    Stream, Verdict, VerdictId, Wait, WaitTarget, WaitsFor,
 };
 
 use crate::sim::{Sim, World, plan};
@@ -328,6 +328,24 @@ enum End {
     InItsLoop,
     /// It left its loop.
     LeftTheLoop,
+    /// Its bar stays open, and the agent says whether the call of the steps has returned.
+    KeptItsBar { left: Option<bool> },
+}
+
+/// A heartbeat of the agent, whose program has a bar of 24 steps.
+fn counts_steps(left: Option<bool>) -> Event {
+    let steps = AgentSteps {
+        tid: Some(WORKER),
+        total: 24.0,
+        left,
+    };
+    Event::Agent(Box::new(AgentNote {
+        pid: ROOT,
+        word: AgentWord::Beat(Box::new(AgentBeat {
+            steps: Some(steps),
+            ..AgentBeat::default()
+        })),
+    }))
 }
 
 /// Steps of a page that stop at a third of their bar, whose thread then waits in a futex beside
@@ -345,6 +363,9 @@ fn steps_of_a_page_stop(end: End, asked: Option<i64>) -> Sim {
         sampling: true,
         closed: end == End::LeftTheLoop,
     }));
+    if let End::KeptItsBar { left } = end {
+        sim.feed(counts_steps(left));
+    }
     let address = "tcp 127.0.0.1:7860".to_owned();
     let listener = WaitTarget::Listener {
         address: address.clone(),
@@ -375,6 +396,25 @@ fn steps_that_a_server_left_wait_for_the_next_order() {
     assert!(sim.hung(VerdictId::SilentHang).is_none());
     let sim = steps_of_a_page_stop(End::InItsLoop, None);
     assert!(sim.hung(VerdictId::SilentHang).is_some());
+}
+
+#[test]
+fn a_page_may_keep_the_bar_of_a_job_that_it_gave_up() {
+    let kept = |left, asked| steps_of_a_page_stop(End::KeptItsBar { left }, asked);
+    let sim = kept(Some(true), None);
+    assert_eq!(sim.kills(), 0, "{:?}", verdict(&sim));
+    assert!(sim.hung(VerdictId::SilentHang).is_none());
+    // its thread is still in the call, or that is not known, or the client waits
+    for (left, asked) in [
+        (Some(false), None),
+        (None, None),
+        (Some(true), Some(2)),
+        (Some(false), Some(2)),
+    ] {
+        let sim = kept(left, asked);
+        let hung = sim.hung(VerdictId::SilentHang);
+        assert!(hung.is_some(), "{left:?} {asked:?}");
+    }
 }
 
 #[test]

@@ -237,6 +237,65 @@ fn a_job_that_fails_at_once_is_no_success_and_a_helper_is_none() {
     }
 }
 
+/// What a launcher left: a job in the middle of its steps beside a helper.
+fn left_in_its_steps() -> Sim {
+    let mut sim = Sim::new(plan());
+    sim.world = World::silent();
+    sim.run_for(secs(3));
+    sim.feed(Event::Job(JobChange::Started));
+    sim.phase(Phase::Sampling);
+    sim.step_bar(4.0);
+    sim.return_with(OK);
+    sim.run_for(secs(4));
+    sim.step_bar(8.0);
+    sim
+}
+
+fn process_ends(sim: &mut Sim, pid: u32, status: ExitStatus) {
+    sim.feed(Event::ProcessEnded {
+        attempt: 1,
+        pid,
+        status,
+    });
+}
+
+#[test]
+fn a_helper_that_ends_well_does_not_make_good_the_end_of_the_job() {
+    for status in [
+        ExitStatus::Signal(9),
+        ExitStatus::Signal(11),
+        ExitStatus::Code(1),
+    ] {
+        let mut sim = left_in_its_steps();
+        process_ends(&mut sim, 101, status);
+        // the last step is read late
+        sim.step_bar(9.0);
+        sim.run_for(secs(8));
+        sim.exit(OK);
+        sim.run_for(secs(20));
+        assert_eq!(outcome(&sim), Some(Outcome::Failed), "{status}");
+    }
+}
+
+#[test]
+fn a_helper_that_ends_badly_beside_a_job_that_goes_on_says_nothing() {
+    for (pid, status) in [
+        (103, ExitStatus::Signal(9)),
+        (103, ExitStatus::Signal(15)),
+        (101, ExitStatus::Code(1)),
+    ] {
+        let mut sim = left_in_its_steps();
+        process_ends(&mut sim, pid, status);
+        sim.run_for(secs(3));
+        sim.step_bar(20.0);
+        sim.run_for(secs(3));
+        sim.exit(OK);
+        sim.run_for(secs(20));
+        let finished = outcome(&sim) == Some(Outcome::Finished { restarts: 0 });
+        assert!(finished, "{status}");
+    }
+}
+
 #[test]
 fn a_launcher_that_failed_is_a_failure_at_once() {
     let mut sim = Sim::new(plan());

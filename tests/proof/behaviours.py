@@ -27,11 +27,14 @@ def read_cells(options):
         expected = tomllib.load(f)
     cells = []
     for has_agent, has_card in batch.combos(options):
+        def runs(row):
+            return (has_agent or row.get("no_agent", True)) and (has_card or row.get("no_card", True))
         for file in HONEST_FILES:
-            cells += [honest_cell(file, name, row, has_agent, has_card, options) for name, row in expected[file].items()]
+            cells += [honest_cell(file, name, row, has_agent, has_card, options)
+                      for name, row in expected[file].items() if runs(row)]
         for file in HANGING_FILES:
             cells += [hanging_cell(file, name, row, has_agent, has_card, options)
-                      for name, row in expected[file].items() if has_card or row.get("no_card", True)]
+                      for name, row in expected[file].items() if runs(row)]
     return cells
 
 

@@ -179,7 +179,8 @@ impl Process {
         }
         let before = self.beat.replace((now, beat.clone()));
         let showed_work = before.is_some_and(|(_, before)| before.shows_work());
-        (is_main || beat.shows_work() || showed_work).then_some(beat)
+        let counts = beat.steps.is_some();
+        (is_main || counts || beat.shows_work() || showed_work).then_some(beat)
     }
 
     /// The phase that heartbeats name against the last message about it: that was lost. One
@@ -221,5 +222,6 @@ fn is_news((then, told): (Mono, &AgentBeat), (now, beat): (Mono, &AgentBeat)) ->
     };
     let new_tier = || beat.tiers.keys().any(|name| !told.tiers.contains_key(name));
     let same_place = told.phase == beat.phase && told.job == beat.job;
-    !same_op || !same_place || failed(told) != failed(beat) || new_tier()
+    let same_steps = told.steps == beat.steps;
+    !same_op || !same_place || !same_steps || failed(told) != failed(beat) || new_tier()
 }

@@ -14,14 +14,23 @@ use crate::detect::signature;
 /// other is: for this long after a failure that was told by the one, what the other tells
 /// may be of before. A program that writes into a pipe may keep its lines until it ends.
 const TWO_WAYS: Duration = Duration::from_secs(30);
+/// The agent reports the begin of a job this long after the console at most: what it says may be
+/// read late, behind the last lines of the program.
+const SAME_BEGIN: Duration = Duration::from_secs(10);
+/// What the agent says this soon after the console has printed an exception may be older: neither
+/// way is faster than the other while the supervisor catches up.
+const MAY_BE_OLDER: Duration = Duration::from_secs(3);
 /// A traceback this close to a failure that was told without a reason gives it.
 const SAME_FAILURE: Duration = Duration::from_secs(10);
 
 impl Context {
-    /// Whether what `from` tells now may have been before the failure of the job.
+    /// Whether what `from` tells now may have been before the failure of the job, or before the
+    /// exception that the console has just printed.
     pub(super) fn may_be_of_before(&self, now: Mono, from: Option<Speaker>) -> bool {
-        self.failure
-            .is_some_and(|(at, by)| by != from && now.since(at) < TWO_WAYS)
+        let failed = |(at, by): (Mono, _)| by != from && now.since(at) < TWO_WAYS;
+        let printed = |cite: &Cite| now.since(cite.at) < MAY_BE_OLDER;
+        self.failure.is_some_and(failed)
+            || (from == Some(Speaker::Agent) && self.printed.as_ref().is_some_and(printed))
     }
 
     /// Words of the program about its failure: those with which the job was declared failed,
@@ -86,6 +95,7 @@ impl Context {
             JobChange::Started if self.job.in_flight() && self.in_its_first_phase() => {
                 self.step_ended(now);
             }
+            JobChange::Started if self.is_begun_job(now, from) => self.begun_by_agent = true,
             JobChange::Started => {
                 self.delivered = false;
                 self.job = Job::InFlight(now);
@@ -141,6 +151,15 @@ impl Context {
                 }
             }
         }
+    }
+
+    /// Whether the agent reports the begin of the job that the console has seen begin, and whose
+    /// end nobody has told: it buries no error of that job.
+    fn is_begun_job(&self, now: Mono, from: Option<Speaker>) -> bool {
+        let Job::InFlight(since) = self.job else {
+            return false;
+        };
+        from == Some(Speaker::Agent) && !self.begun_by_agent && now.since(since) <= SAME_BEGIN
     }
 
     /// Whether nothing but the start of the program has been told of its job.
@@ -206,7 +225,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{Event, Line, PhaseChange, VerdictId};
+    use crate::model::{Event, Line, PhaseChange, Progress, VerdictId};
 
     #[test]
     fn who_knows_no_reason_does_not_take_back_the_one_that_was_given() {
@@ -226,14 +245,90 @@ mod tests {
         assert_eq!(context.exception, None);
     }
 
+    fn tells(context: &mut Context, at: u64, from: Option<Speaker>, event: &Event) {
+        context.observe((Mono(at), at), from, event, None);
+    }
+
+    /// An exception that the console prints at this moment.
+    fn raises(context: &mut Context, at: u64) {
+        for text in [
+            "Traceback (most recent call last):",
+            "  File \"/x/gen.py\", line 3, in step",
+            "RuntimeError: boom",
+        ] {
+            tells(context, at, None, &line(text, at));
+        }
+        assert!(context.printed.is_some());
+    }
+
+    fn step(done: f64) -> Event {
+        Event::Progress(Progress {
+            what: None,
+            done,
+            total: Some(20.0),
+            seconds_per_step: None,
+            sampling: true,
+            closed: false,
+        })
+    }
+
+    /// The console has seen a job begin, and a step of it.
+    fn sampling() -> Context {
+        let mut context = Context::new(Mono::ZERO, false, BTreeMap::new());
+        tells(&mut context, 1, None, &Event::Job(JobChange::Started));
+        let phase = PhaseChange {
+            phase: Phase::Sampling,
+            section: None,
+            sections: None,
+            on_cpu: false,
+        };
+        tells(&mut context, 2, None, &Event::Phase(phase));
+        tells(&mut context, 1000, None, &step(3.0));
+        context
+    }
+
+    #[test]
+    fn words_of_the_agent_that_are_read_behind_an_exception_bury_none() {
+        let started = Event::Job(JobChange::Started);
+        let agent = Some(Speaker::Agent);
+        let mut context = sampling();
+        raises(&mut context, 5000);
+        // the supervisor catches up: what the agent said came before the exception
+        tells(&mut context, 5020, agent, &started);
+        tells(&mut context, 5030, agent, &step(4.0));
+        assert!(context.printed.is_some());
+        assert!(context.begun_by_agent);
+        // a step some time later shows that the program went on
+        tells(&mut context, 9000, agent, &step(5.0));
+        assert!(context.printed.is_none());
+    }
+
+    #[test]
+    fn the_console_tells_in_its_own_order_and_the_next_job_is_another() {
+        let started = Event::Job(JobChange::Started);
+        let agent = Some(Speaker::Agent);
+        let mut context = sampling();
+        raises(&mut context, 5000);
+        tells(&mut context, 5030, None, &step(4.0));
+        assert!(context.printed.is_none(), "a step behind it survives it");
+        // the agent tells of a job long after the console did, or of a second one
+        for begins in [&[20_000][..], &[6040, 6050]] {
+            let mut context = sampling();
+            raises(&mut context, begins[0] - 1);
+            for at in begins {
+                tells(&mut context, *at, agent, &started);
+            }
+            assert!(context.printed.is_none(), "{begins:?}");
+        }
+    }
+
     /// The knowledge that a line of the console is behind.
     fn knows(context: &Context) -> bool {
         context.errors.knows(VerdictId::HostOom)
     }
 
-    fn says(context: &mut Context, seq: u64) {
-        let text = "memory allocation of 21474836480 bytes failed";
-        let line = Line {
+    fn line(text: &str, seq: u64) -> Event {
+        Event::Line(Line {
             attempt: 1,
             stream: crate::model::Stream::Stderr,
             text: text.to_owned(),
@@ -241,11 +336,14 @@ mod tests {
             bar: false,
             truncated: false,
             chatter: false,
-        };
+        })
+    }
+
+    fn says(context: &mut Context, seq: u64) {
+        let text = "memory allocation of 21474836480 bytes failed";
         let error = signature::of_line(text);
         assert!(error.is_some());
-        let at = Mono(seq);
-        context.observe((at, seq), None, &Event::Line(line), error);
+        context.observe((Mono(seq), seq), None, &line(text, seq), error);
     }
 
     #[test]

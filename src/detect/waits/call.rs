@@ -3,9 +3,27 @@
 
 use std::time::Duration;
 
-use crate::model::{Probe, WaitTarget, WaitsFor};
+use crate::model::{Probe, Wait, WaitTarget, WaitsFor};
 
 use super::{HolderContext, LONGEST_PAUSE, SHORT_SLEEP};
+
+/// Said of a wait that only a signal ends.
+pub(crate) const NOTHING_ENDS_IT: &str = "nothing ends this wait";
+
+/// Whether a wait is over within moments and begins again: a thread that looks now and then.
+pub(crate) fn is_poll(wait: &Wait) -> bool {
+    let Wait::Call {
+        call,
+        timeout_ms: Some(left),
+        on,
+        ..
+    } = wait
+    else {
+        return false;
+    };
+    let naps = call.starts_with("futex") || call.ends_with("nanosleep") || on.is_empty();
+    naps && Duration::from_millis(*left) < SHORT_SLEEP
+}
 
 pub(super) fn by_call(
     holder: HolderContext,
@@ -21,7 +39,10 @@ pub(super) fn by_call(
         "accept" | "accept4" => (WaitsFor::Client, on.first().map(describe)),
         "rt_sigtimedwait" if holder.between => (WaitsFor::Client, Some("a signal".to_owned())),
         "pause" | "rt_sigsuspend" | "rt_sigtimedwait" => {
-            (WaitsFor::Card, Some("nothing ends this wait".to_owned()))
+            (WaitsFor::Card, Some(NOTHING_ENDS_IT.to_owned()))
+        }
+        "poll" | "ppoll" | "select" | "pselect6" if on.is_empty() && timeout.is_none() => {
+            (WaitsFor::Card, Some(NOTHING_ENDS_IT.to_owned()))
         }
         "msgrcv" | "mq_timedreceive" if holder.between => (
             WaitsFor::Client,
@@ -157,6 +178,11 @@ fn by_target(
         WaitTarget::Card { .. } => WaitsFor::Card,
         WaitTarget::Terminal => WaitsFor::Person,
         // the other end lies outside the tree: that of our own pipe, or of a shell's
+        WaitTarget::Pipe { ends }
+            if ends.is_empty() && timeout.is_some_and(|t| t < SHORT_SLEEP) =>
+        {
+            sleep(holder, timeout, waited)
+        }
         WaitTarget::Pipe { ends } if ends.is_empty() => WaitsFor::Unknown,
         // an event loop that sleeps until its next task
         WaitTarget::Pipe { .. } | WaitTarget::Peer { .. } if is_pause(holder, timeout) => {

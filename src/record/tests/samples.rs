@@ -539,6 +539,11 @@ fn agent_words() -> impl Iterator<Item = Event> {
             job: Some(true),
             holder: Some(71),
             stack: Some("a1b2c3d4".into()),
+            steps: Some(crate::model::AgentSteps {
+                tid: Some(4243),
+                total: 25.0,
+                left: Some(false),
+            }),
         })),
     ]);
     let note = |word| Event::Agent(Box::new(AgentNote { pid: 7, word }));

@@ -156,6 +156,71 @@ def request_whose_worker_died():
     server.serve_forever()
 
 
+@behaviour
+def steps_without_cpu_beside_a_busy_page():
+    """A worker takes a job from a queue, waits for nearly all of its steps' time, and then for a lock that nobody releases;
+    the page answers its order and many questions."""
+    from tqdm import tqdm
+    orders, lock = queue.Queue(), threading.Lock()
+
+    def make_steps():
+        for n in tqdm(range(STEPS), desc="Sampling"):
+            if n == DONE:
+                note("hang-began")
+                lock.acquire()
+                lock.acquire()
+            time.sleep(0.4)
+
+    def work():
+        while True:
+            orders.get()
+            make_steps()
+    threading.Thread(target=work, daemon=True).start()
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            if self.path == "/generate":
+                orders.put(None)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(bytes(100_000))
+
+        def log_message(self, *_):
+            """Silent."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    with open("port.new", "w") as f:
+        f.write(str(server.server_port))
+    os.rename("port.new", "port")
+    server.serve_forever()
+
+
+@behaviour
+def child_that_pauses_while_it_is_polled():
+    """A helper of the job works for a while and then pauses for ever; its parent looks each second whether it has ended."""
+    steps_of(new_bar())
+    program = "import ctypes\nfor n in range(9): sum(range(10 ** 7)); print('frame', n, flush=True)\nctypes.CDLL(None).pause()"
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    for _ in range(9):
+        child.stdout.readline()
+    note("hang-began")
+    while child.poll() is None:
+        time.sleep(1)
+
+
+@behaviour
+def pipe_that_an_idle_helper_keeps_open():
+    """Reads to the end of a pipe whose writer has ended; a helper that has inherited the other end waits for nothing."""
+    bar = new_bar()
+    steps_of(bar)
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    subprocess.Popen([sys.executable, "-c", "import select; select.select([], [], [])"], close_fds=False)
+    os.close(writer)
+    note("hang-began")
+    while os.read(reader, 65536):
+        bar.refresh()
+
+
 # --- a server of the program's own is stuck
 
 def in_the_middle_of_a_bar(ask):

@@ -181,6 +181,69 @@ def page_whose_task_was_cancelled():
     finish()
 
 
+def serve_orders(orders, progress):
+    """Answers each order at once with the number of steps, until SECONDS after /interrupt."""
+    class Orders(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            orders.get(self.path, lambda: None)()
+            if self.path == "/interrupt":
+                threading.Timer(SECONDS, self.server.shutdown).start()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"%d" % progress())
+
+        def log_message(self, *_):
+            """Silent."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Orders) as server:
+        write_port(server.server_port)
+        server.serve_forever()
+
+
+@behaviour
+def page_that_keeps_the_bar_of_a_cancelled_job():
+    """A worker takes jobs from a queue; a flag stops one in the middle, and the page keeps its bar, which stays open."""
+    from tqdm import tqdm
+    orders, interrupted, bars = queue.Queue(), threading.Event(), []
+
+    def make_steps_until_interrupted():
+        bar = tqdm(total=STEPS, desc="Sampling")
+        bars.append(bar)
+        while bar.n < STEPS and not interrupted.is_set():
+            use_cpu(0.3)
+            bar.update(1)
+
+    def work():
+        while True:
+            orders.get()
+            make_steps_until_interrupted()
+    threading.Thread(target=work, daemon=True).start()
+    serve_orders({"/generate": lambda: orders.put(None), "/interrupt": interrupted.set}, lambda: bars[0].n if bars else 0)
+    finish()
+
+
+@behaviour
+def job_that_its_user_paused():
+    """The user pauses the job in the middle of its bar; its thread looks each second whether it may go on."""
+    from tqdm import tqdm
+    go_on, done = threading.Event(), []
+    go_on.set()
+
+    def make_clip_unless_paused():
+        for n in tqdm(range(STEPS), desc="Sampling"):
+            while not go_on.wait(1 / common.SCALE):
+                pass
+            use_cpu(0.3)
+            done.append(n)
+
+    def pause():
+        go_on.clear()
+        threading.Timer(SECONDS / 2, go_on.set).start()
+    job = threading.Thread(target=make_clip_unless_paused, daemon=True)
+    serve_orders({"/generate": job.start, "/interrupt": pause}, lambda: len(done))
+    job.join()
+    finish()
+
+
 # --- a server of the program's own that works
 
 class SlowEncoder:

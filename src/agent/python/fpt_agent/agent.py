@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from . import PROTOCOL, VERSION, compiled, holder, hooks, programs, stacks
+from . import PROTOCOL, VERSION, compiled, counted, holder, hooks, programs, stacks
 from .config import config
 from .descriptors import status
 from .state import link, state
@@ -57,6 +57,7 @@ def problems():
 def forked():
     """In the child of a fork."""
     state.forked()
+    counted.forked()
     status.forked()
     link.forked()
 
@@ -85,7 +86,7 @@ def beat():
 
 def now():
     """What the process does."""
-    return dict(state.beat(), job=link.job())
+    return dict(state.beat(), job=link.job(), steps=counted.beat())
 
 
 def goodbye():

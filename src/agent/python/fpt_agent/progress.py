@@ -1,5 +1,5 @@
 """Progress bars: tqdm in every program gives n and total at the rate at which it draws."""
-from . import stacks
+from . import counted, stacks
 from .hooks import fenced, on, wrap
 from .state import link, state
 
@@ -39,6 +39,7 @@ def tell(bar):
         moved(bar.n, bar.total, desc, unit, id(bar), last)
     except Exception:
         return
+    fenced("tqdm.display", counted.drawn, bar, number(bar.n), number(bar.total), unit, last)
     for watch in watchers:
         fenced("tqdm.display", watch, bar, number(bar.n), number(bar.total), desc, unit, last)
 
