@@ -15,7 +15,7 @@
 //! | --- | --- | --- |
 //! | `model` | std, serde | anything of ours, clocks, I/O |
 //! | `forecast` | `model` | anything else of ours, I/O, clocks, threads |
-//! | `causes` | `model` | anything else of ours, I/O, clocks, threads |
+//! | `causes` | `model`, the names in `workload::adapter` | anything else of ours, I/O, clocks, threads |
 //! | `detect`, `policy` | `model`, `forecast`, `causes` (`policy` also `profile`'s types and `detect::verdicts`) | each other, I/O, clocks, threads |
 //! | `profile` | `model`, `detect::verdicts` | clocks; I/O only in `catalog` |
 //! | `run` | `model`, `forecast`, `causes`, `detect`, `policy`, `profile`'s types | I/O, clocks, threads |

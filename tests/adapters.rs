@@ -1,6 +1,8 @@
 //! Adapters over captured logs (tests/logs: tiny runs of real diffusers classes on a
 //! CPU, both streams in one file) and over short logs of the programs' wordings.
 
+#[path = "adapters/launchers.rs"]
+mod launchers;
 #[path = "adapters/programs.rs"]
 mod programs;
 

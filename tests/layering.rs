@@ -36,7 +36,8 @@ mod tests {
     const LAYERS: [Layer; 17] = [
         layer("model", &[], true),
         layer("forecast", &["model"], true),
-        layer("causes", &["model"], true),
+        // which program an instruction names, and whose arguments it takes
+        layer("causes", &["model", "workload::adapter::AdapterKind"], true),
         layer("detect", &["model", "forecast", "causes"], true),
         layer(
             "policy",

@@ -133,6 +133,7 @@ fn holds(needs: &Needs, facts: &Facts) -> bool {
         && flag(needs.container, facts.container)
         && flag(needs.wsl, facts.wsl)
         && flag(needs.windows, facts.windows)
+        && flag(needs.nix, facts.nix)
         && flag(needs.more_than_card, facts.asks_for_more_than_the_card())
         && flag(needs.card_full, facts.card_full)
         && flag(needs.taken_by_others, facts.is_taken_by_others())
@@ -198,6 +199,12 @@ fn in_words(cause: &Cause, matched: &Matched<'_>, facts: &Facts) -> Option<Expla
         let fits = !of_python(&cure) && !programs::starts_another(&cure, program);
         let place = programs::place_of_arguments(&cure, program);
         let cure = place.map_or_else(|| cure.clone(), |place| format!("{cure} {place}"));
+        // pip cannot write into the store
+        let cure = if facts.in_nix_store && cure.contains("pip ") {
+            format!("{cure} {IN_NIX_STORE}")
+        } else {
+            cure
+        };
         fits.then_some(cure)
     };
     let of_variant = |v: &Variant| {
@@ -220,6 +227,9 @@ fn in_words(cause: &Cause, matched: &Matched<'_>, facts: &Facts) -> Option<Expla
         cite: all().next().map(|s| s.cite.clone()),
     })
 }
+
+/// What is said beside a cure by pip, where the packages are those of the Nix store.
+const IN_NIX_STORE: &str = "This program's packages come from the Nix store, where pip changes nothing: do the same in the flake (`nix flake update`, another revision, an override of the package), or run the program in a venv of its own.";
 
 /// Words before an argument by which an instruction takes it away.
 const TAKEN_AWAY: &[&str] = &[

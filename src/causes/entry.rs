@@ -36,6 +36,8 @@ pub struct Needs {
     pub wsl: Option<bool>,
     /// It runs on Windows itself.
     pub windows: Option<bool>,
+    /// It is packaged with Nix, or runs on NixOS.
+    pub nix: Option<bool>,
     /// The request alone is larger than the card's whole memory.
     pub more_than_card: Option<bool>,
     /// The card's memory was full, by its readings, as it happened.
@@ -80,6 +82,7 @@ impl Needs {
             self.container,
             self.wsl,
             self.windows,
+            self.nix,
             self.more_than_card,
             self.card_full,
             self.second_card,
@@ -202,7 +205,27 @@ const fn unknown() -> VerdictId {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Lists of patterns that several causes share: a cause names one as `@name`.
+    #[serde(default)]
+    patterns: BTreeMap<String, Vec<String>>,
     cause: Vec<Cause>,
+}
+
+impl File {
+    /// A list with the patterns that its `@name` stand for.
+    fn spelled_out(&self, list: &[String]) -> Result<Vec<String>, String> {
+        let mut all = Vec::with_capacity(list.len());
+        for pattern in list {
+            let Some(name) = pattern.strip_prefix('@') else {
+                all.push(pattern.clone());
+                continue;
+            };
+            let shared = self.patterns.get(name);
+            let shared = shared.ok_or_else(|| format!("no patterns are called `{name}`"))?;
+            all.extend(shared.iter().cloned());
+        }
+        Ok(all)
+    }
 }
 
 /// The causes of one file, whose name is `verdict`.
@@ -210,10 +233,15 @@ pub(super) fn read(verdict: &str, text: &str) -> Result<Vec<Cause>, String> {
     let wrong = |why: String| format!("causes/{verdict}.toml: {why}");
     let id: VerdictId = verdict.parse().map_err(|e| wrong(format!("{e}")))?;
     let mut file: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
-    for cause in &mut file.cause {
+    let mut causes = std::mem::take(&mut file.cause);
+    for cause in &mut causes {
         cause.verdict = id;
+        for list in [&mut cause.signs, &mut cause.with, &mut cause.without] {
+            let spelled_out = file.spelled_out(list);
+            *list = spelled_out.map_err(|e| wrong(format!("{}: {e}", cause.id)))?;
+        }
     }
-    Ok(file.cause)
+    Ok(causes)
 }
 
 /// The same, with a check of each.
@@ -322,5 +350,16 @@ mod tests {
             assert!(e.contains(why) && e.contains("app_error.toml"), "{e}");
         }
         assert!(read("no_verdict", GOOD).is_err());
+    }
+
+    #[test]
+    fn patterns_that_causes_share_stand_once() {
+        let shared = format!("[patterns]\nboth = ['y', 'z']\n\n{GOOD}");
+        let named = shared.replace("signs = [", "without = ['@both', 'v']\nsigns = ['@both', ");
+        let causes = read_checked("app_error", &named).unwrap();
+        assert_eq!(causes[0].signs, ["y", "z", "x (?P<what>\\w+)"]);
+        assert_eq!(causes[0].without, ["y", "z", "v"]);
+        let e = read("app_error", &named.replace("both =", "other =")).unwrap_err();
+        assert!(e.contains("a: no patterns are called `both`"), "{e}");
     }
 }

@@ -1,21 +1,6 @@
 //! Which program a part of a cure is for.
 
-/// How cures name the programs, and the adapters that stand for each.
-const NAMES: &[(&str, &[&str])] = &[
-    ("ComfyUI", &["comfyui", "swarmui"]),
-    ("SwarmUI", &["swarmui"]),
-    ("Fooocus", &["fooocus"]),
-    ("Easy Diffusion", &["easy-diffusion"]),
-    ("sd-scripts", &["sd-scripts"]),
-    ("SD.Next", &["sdnext"]),
-    ("InvokeAI", &["invokeai"]),
-    ("stable-diffusion.cpp", &["stable-diffusion.cpp"]),
-    ("diffusers", &["diffusers"]),
-    ("WanGP", &["wangp"]),
-    ("FramePack", &["framepack"]),
-    ("musubi-tuner", &["musubi-tuner"]),
-    ("web UI", &["webui"]),
-];
+use crate::workload::adapter::AdapterKind;
 
 /// Words of Python's packages, which a program in C++ has not.
 const OF_PYTHON: &[&str] = &[
@@ -32,59 +17,50 @@ const OF_PYTHON: &[&str] = &[
     "venv",
 ];
 
+/// The program of a word in events; none: a later version knows it.
+fn kind(program: &str) -> Option<AdapterKind> {
+    program.parse().ok()
+}
+
+/// Whether what is meant for one program holds for another: it is the same, was made from it, or
+/// starts it.
+fn holds_for(one: AdapterKind, program: &str) -> bool {
+    let rest = program.strip_prefix(one.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        || run_by(program) == Some(one.as_str())
+}
+
 /// Whether a part names other programs than the one that ran. A program that is not known, and
-/// one without switches of its own, may be any of them.
+/// one that starts others of its user's choice, may be any of them.
 pub(super) fn is_of_another(part: &str, program: &str) -> bool {
-    if matches!(program, "" | "generic") {
+    let Some(own) = kind(program).filter(|k| !k.may_be_any()) else {
         return false;
-    }
-    let mut named = NAMES
-        .iter()
-        .filter(|(name, _)| part.contains(name))
-        .peekable();
-    named.peek().is_some()
-        && named.all(|(_, adapters)| !adapters.iter().any(|a| program.starts_with(a)))
+    };
+    let mut named = AdapterKind::ALL.iter().filter(|k| k.is_named_in(part));
+    named.clone().next().is_some() && named.all(|k| !holds_for(*k, own.as_str()))
 }
 
 /// The program that another one starts: its cures hold as well.
 pub(super) fn run_by(program: &str) -> Option<&'static str> {
-    (program == "swarmui").then_some("comfyui")
+    Some(kind(program)?.starts()?.as_str())
 }
 
 /// Whether a cure tells to start another program than the one that ran.
 pub(super) fn starts_another(cure: &str, program: &str) -> bool {
-    let known = NAMES
-        .iter()
-        .any(|(_, adapters)| adapters.iter().any(|a| program.starts_with(a)));
-    let starts = |name: &str| cure.contains(&format!("tart {name}"));
-    let own = |adapters: &[&str]| adapters.iter().any(|a| program.starts_with(a));
-    known
-        && program != "diffusers"
-        && NAMES
-            .iter()
-            .any(|(name, adapters)| starts(name) && !own(adapters))
+    let knows_own = kind(program).is_some_and(|k| !k.may_be_any() && !k.is_guess());
+    let mut all = AdapterKind::ALL.iter();
+    knows_own && all.any(|k| k.is_started_by(cure) && !holds_for(*k, program))
 }
 
 /// Where the arguments of a cure belong, in a program that starts another.
 pub(super) fn place_of_arguments(cure: &str, program: &str) -> Option<&'static str> {
-    let place = match program {
-        // mcmonkeyprojects/SwarmUI, issue 1114
-        "swarmui" => {
-            "In SwarmUI such arguments belong into ExtraArgs of the ComfyUI backend (Server, Backends)."
-        }
-        // LykosAI/StabilityMatrix, README: Searchable launch options
-        "stability-matrix" => {
-            "In Stability Matrix such arguments belong into the package's launch options."
-        }
-        _ => return None,
-    };
     let advises = cure.contains("ComfyUI with --") || cure.contains("tart with --");
-    advises.then_some(place)
+    kind(program)?.place_of_arguments().filter(|_| advises)
 }
 
 /// Whether a program is not written in Python.
 pub(super) fn is_native(program: &str) -> bool {
-    program == "stable-diffusion.cpp"
+    kind(program).is_some_and(AdapterKind::is_native)
 }
 
 /// Whether a cure speaks of Python's packages.
@@ -112,11 +88,20 @@ mod tests {
             "sd-scripts",
             "sdnext",
             "invokeai",
+            "onetrainer",
         ] {
             assert!(starts_another("Restart ComfyUI first", other), "{other}");
             assert!(is_of_another(part, other), "{other}");
         }
-        for own in ["comfyui", "swarmui", "generic", "diffusers", ""] {
+        for own in [
+            "comfyui",
+            "swarmui",
+            "krita-ai-diffusion",
+            "stability-matrix",
+            "generic",
+            "diffusers",
+            "",
+        ] {
             assert!(
                 !starts_another("Start ComfyUI with --lowvram", own),
                 "{own}"

@@ -12,7 +12,7 @@ fn step(done: u32, total: u32) -> String {
 }
 
 /// A bar of denoising from its beginning to its end, closed.
-fn denoised(name: &str, total: u32) -> String {
+pub(super) fn denoised(name: &str, total: u32) -> String {
     let states: Vec<String> = (0..=total)
         .map(|n| format!("\r{name}{}", step(n, total)))
         .collect();

@@ -30,15 +30,17 @@ const SERIES: &[(&str, &str)] = &[
     (r"RX 9070|AI PRO R9700", "gfx1201"),
 ];
 
-/// The first release of ROCm with code for a card, where it is a late one. Read in the release notes
-/// (<https://rocm.docs.amd.com/en/latest/about/release-notes.html>) and in TheRock's list of targets.
+/// The first release of ROCm whose torch has code for a card, where it is a late one: no torch of an
+/// older release has it. RX 9000: pytorch.org's wheels of 6.3 (pytorch/pytorch, pull request 148562 of
+/// March 2025). Radeon 800M and 8000S: AMD's own wheels of 6.4 for Ryzen; pytorch.org's follow with 7.0
+/// (pull request 167299). gfx1152 and gfx1153: AMD's wheels of 7 (bitsandbytes builds for them from 7.14 on).
 const FIRST_RELEASE: &[(&str, (u32, u32))] = &[
     ("gfx1150", (6, 4)),
     ("gfx1151", (6, 4)),
     ("gfx1152", (7, 0)),
     ("gfx1153", (7, 0)),
-    ("gfx1200", (6, 4)),
-    ("gfx1201", (6, 4)),
+    ("gfx1200", (6, 3)),
+    ("gfx1201", (6, 3)),
 ];
 
 /// The first release of ROCm with code for an architecture; none: it is not listed.

@@ -37,6 +37,11 @@ const PLACES: &[&str] = &[
     "safetensors",
     "torch",
     "torch_index",
+    "cuda_driver",
+    "kfd_group",
+    "full_disk",
+    "free_disk",
+    "holder",
 ];
 
 /// Whether a fact or a setting fills this place of a sentence.
@@ -83,6 +88,12 @@ pub struct Facts {
     pub(super) wsl: bool,
     /// It runs on Windows.
     pub(super) windows: bool,
+    /// It is packaged with Nix, or runs on NixOS.
+    pub(super) nix: bool,
+    /// Its packages of Python lie in the Nix store.
+    pub(super) in_nix_store: bool,
+    /// The text names a build of a native program for cards.
+    card_build: bool,
     /// Bytes that were asked for in vain.
     asked: Option<u64>,
     /// Bytes of the card in all.
@@ -159,6 +170,9 @@ impl Facts {
         self.container |= p.container.is_match(text);
         self.wsl |= p.wsl.is_match(text);
         self.windows |= p.windows.is_match(text);
+        self.in_nix_store |= p.nix_store.is_match(text);
+        self.nix |= self.in_nix_store || p.nix.is_match(text);
+        self.card_build |= p.card_build.is_match(text);
         self.observe_cards(p, text);
         if let Some(m) = p.mask.captures(text) {
             self.mask.get_or_insert_with(|| m["m"].to_owned());
@@ -265,6 +279,7 @@ impl Facts {
         if let Some(pasted) = known.pasted {
             all.pasted = pasted.clone();
             all.ram = all.ram.or_else(|| pasted.ram());
+            all.card_memory = all.card_memory.or_else(|| pasted.card_memory());
         }
         // what the program printed of itself counts for more than its command
         let mut settings = Settings::default();
@@ -281,6 +296,11 @@ impl Facts {
     /// Whether the command asks for the processor.
     pub fn asks_for_cpu(&self) -> bool {
         self.was_set("--cpu") || self.was_set("--use-cpu")
+    }
+
+    /// Whether the text names a build of a native program for cards.
+    pub const fn is_card_build(&self) -> bool {
+        self.card_build
     }
 
     /// Whether one request was larger than the whole card.
@@ -384,15 +404,11 @@ impl Facts {
             "decode" => Some(self.decode_that_stands()),
             "mask" => self.mask.clone(),
             "card" => self.card.clone(),
-            "masks" => self.pasted.masks(),
-            "torch" => self.pasted.torch().map(|(release, _)| release.to_owned()),
-            "torch_index" => self.pasted.torch().map(|(_, index)| index.to_owned()),
-            "safetensors" => self.pasted.version_of(name).map(str::to_owned),
             "node" | "pack" | "package" | "file" => self.origin.place(name),
-            _ => {
+            _ => self.pasted.place(name).or_else(|| {
                 let (setting, _) = Setting::ALL.iter().find(|(_, place)| *place == name)?;
                 self.settings.get(*setting).map(str::to_owned)
-            }
+            }),
         }
     }
 }

@@ -16,6 +16,10 @@ pub(super) struct Patterns {
     pub(super) container: Regex,
     pub(super) wsl: Regex,
     pub(super) windows: Regex,
+    pub(super) nix: Regex,
+    pub(super) nix_store: Regex,
+    /// Files and releases of ggml's programs that are made for cards.
+    pub(super) card_build: Regex,
     pub(super) device: Regex,
     pub(super) integrated: Regex,
     pub(super) arch: Regex,
@@ -54,6 +58,12 @@ const TEXTS: &[&str] = &[
     r"(?i)\bWSL2?\b|/usr/lib/wsl/|\bmicrosoft-standard\b|/mnt/[c-f]/(?:Users|AI|ComfyUI|stable)|\bdxgkrnl\b|\blibrocdxg\b|/dev/dxg\b",
     // windows
     r"(?i)(?:^|[\s'\x22(=])[A-Z]:\\|\bPlatform: Windows\b|\bOS: Windows\b|\bwin32\b|\bWinError\b|\.dll\b|\bWindows fatal exception\b|\bwin_amd64\b|\bPress any key to continue\b|\b(?:0xC0000[0-9A-F]{3}|32212\d{5}|-10737\d{5})\b",
+    // nix
+    r"/nix/store/|@nixos\b|\bNixOS\b",
+    // nix_store
+    r"/nix/store/\S+site-packages\b|\bnix run \S",
+    // card_build
+    r"(?i)[-_.](?:rocm|vulkan|cuda\d*)[-_](?:[\w.]+-)?x64\b|\bggml[-_](?:hip|vulkan|cuda)\.(?:dll|so)\b|\bbackend: (?:rocm|vulkan|cuda)\b|\b(?:rocm|vulkan)[- ](?:\d+\.\d+|stable|preview|nightly)\b",
     // device
     r"(?i)^\s*(?:\[\w+ *\] .{0,60})?(?:ggml_vulkan: )?(?:device|GPU)? ?(?P<n>\d{1,2}) ?[:=] (?P<name>[A-Za-z][^,|]{2,60}?)(?: \((?:RADV|radv)[^)]*\)| \(radv\)|,|\s*\||\s*$)",
     // integrated
@@ -88,6 +98,9 @@ pub(super) fn patterns() -> Result<Patterns, regex::Error> {
         container: next()?,
         wsl: next()?,
         windows: next()?,
+        nix: next()?,
+        nix_store: next()?,
+        card_build: next()?,
         device: next()?,
         integrated: next()?,
         arch: next()?,

@@ -1,6 +1,6 @@
 //! What the program says: its lines, and marks that are read from them.
 
-use crate::model::{Cite, CiteKind, FindMark, Line, Mono, VerdictId};
+use crate::model::{Backend, Cite, CiteKind, FindMark, Line, Mono, VerdictId};
 
 use super::Context;
 use crate::detect::facts::OpenFind;
@@ -55,12 +55,19 @@ impl Context {
         match signature::hint(text) {
             Some(Hint::KeptOnCard) => self.kept_on_card = Some(line_cite(now, seq, line)),
             Some(Hint::TakenOff) => self.kept_on_card = None,
-            Some(Hint::CpuOnly) => {
-                self.cpu_only
-                    .get_or_insert_with(|| line_cite(now, seq, line));
-            }
+            Some(Hint::CpuOnly) => self.runs_on_cpu(now, seq, line),
             None => {}
         }
+        // a release without code for cards computes on the processor by its user's choice
+        let for_cards = self.evidence.facts().is_card_build();
+        if for_cards && Backend::of_line(text) == Some(Backend::Cpu) {
+            self.runs_on_cpu(now, seq, line);
+        }
+    }
+
+    fn runs_on_cpu(&mut self, now: Mono, seq: u64, line: &Line) {
+        self.cpu_only
+            .get_or_insert_with(|| line_cite(now, seq, line));
     }
 
     /// A program without tracebacks tells of its failure by the level of a line.

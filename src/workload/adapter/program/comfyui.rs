@@ -191,7 +191,8 @@ impl Comfyui {
         }
     }
 
-    fn begin(&mut self, n: &mut Narrator) {
+    /// Takes up a prompt.
+    pub(super) fn begin(&mut self, n: &mut Narrator) {
         (self.sampled, self.ended) = (false, false);
         n.start_job();
         n.enter(Phase::ModelLoad);
@@ -207,7 +208,8 @@ impl Comfyui {
         });
     }
 
-    fn failed(&mut self, why: &str, n: &mut Narrator) {
+    /// The prompt failed.
+    pub(super) fn failed(&mut self, why: &str, n: &mut Narrator) {
         if n.in_flight() {
             self.ended = true;
             n.fail(Some(why.trim()));

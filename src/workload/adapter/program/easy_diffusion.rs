@@ -46,13 +46,9 @@ impl Program for EasyDiffusionProgram {
     }
 
     fn after_restart(&self) -> AfterRestart {
-        AfterRestart {
-            job: "it is not sent again",
-            kept: "latents before each decode that the agent knows",
-            warning: Some(
-                "Easy Diffusion's task cannot be sent again: press Make Image after the restart",
-            ),
-        }
+        AfterRestart::lost(Some(
+            "Easy Diffusion's task cannot be sent again: press Make Image after the restart",
+        ))
     }
 }
 

@@ -58,11 +58,9 @@ impl Program for FooocusProgram {
     }
 
     fn after_restart(&self) -> AfterRestart {
-        AfterRestart {
-            job: "it is not sent again",
-            kept: "latents before each decode that the agent knows",
-            warning: Some("Fooocus's job cannot be sent again: press Generate after the restart"),
-        }
+        AfterRestart::lost(Some(
+            "Fooocus's job cannot be sent again: press Generate after the restart",
+        ))
     }
 }
 

@@ -84,12 +84,15 @@ struct Invokeai {
     /// Denoising has begun in this job, or its model was loaded: a VAE that is loaded now
     /// decodes. Before that it may encode a picture, or decode what another job has left.
     samples: bool,
+    /// Jobs are announced: a model that is loaded begins none. Not so where the log has only
+    /// a part of the levels.
+    announced: bool,
 }
 
 impl Dialect for Invokeai {
     fn line(&mut self, text: &str, n: &mut Narrator) -> bool {
         if BEGINS.is_match(text) {
-            self.samples = false;
+            (self.samples, self.announced) = (false, true);
             n.start_job();
             n.enter(Phase::Unknown);
         } else if let Some(c) = LOADED.captures(text) {
@@ -123,6 +126,10 @@ impl Invokeai {
     /// A model lies on its device, and the node that wanted it goes on.
     fn loaded(&mut self, class: &str, n: &mut Narrator) {
         let role = role(class);
+        if !self.announced && !n.in_flight() {
+            self.samples = false;
+            n.start_job();
+        }
         self.samples |= role == ModelRole::Diffusion;
         if n.in_flight() {
             n.enter(match role {

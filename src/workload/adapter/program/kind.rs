@@ -48,6 +48,35 @@ impl AdapterKind {
         self.program().title()
     }
 
+    /// Whether an instruction names it.
+    pub fn is_named_in(self, instruction: &str) -> bool {
+        let is_known = self.program().rank() > Rank::Anything;
+        is_known && instruction.contains(self.program().short_title())
+    }
+
+    /// Whether an instruction tells to start it.
+    pub fn is_started_by(self, instruction: &str) -> bool {
+        let start = format!("tart {}", self.program().short_title());
+        self.is_named_in(instruction) && instruction.contains(&start)
+    }
+
+    /// Whether its lines may be those of any program: nothing is known of it, or it starts what
+    /// its user chose.
+    pub fn may_be_any(self) -> bool {
+        let program = self.program();
+        program.rank() == Rank::Anything || program.is_launcher()
+    }
+
+    /// The program that it starts with arguments of its user's.
+    pub fn starts(self) -> Option<Self> {
+        self.program().starts()
+    }
+
+    /// A sentence that says where its user enters arguments of the programs that it starts.
+    pub fn place_of_arguments(self) -> Option<&'static str> {
+        self.program().place_of_arguments()
+    }
+
     /// The kind that a command line suggests. `cwd` is the folder it will run in;
     /// `names_in` lists a folder, and gives an empty list where it cannot be read.
     ///

@@ -12,7 +12,9 @@ mod framepack_studio;
 mod generic;
 mod invokeai;
 mod kind;
+mod krita;
 mod musubi;
+mod onetrainer;
 mod scripts;
 mod sd_scripts;
 mod sdcpp;
@@ -60,6 +62,17 @@ pub struct AfterRestart {
     pub warning: Option<&'static str>,
 }
 
+impl AfterRestart {
+    /// Of a server whose job is lost.
+    const fn lost(warning: Option<&'static str>) -> Self {
+        Self {
+            job: "it is not sent again",
+            kept: "latents before each decode that the agent knows",
+            warning,
+        }
+    }
+}
+
 /// What is known of one program. Facts carry the source that they were read in.
 pub(super) trait Program: Sync {
     /// The word for it in profiles, events and reports.
@@ -67,6 +80,11 @@ pub(super) trait Program: Sync {
 
     /// The spelling of its makers.
     fn title(&self) -> &'static str;
+
+    /// What instructions call it.
+    fn short_title(&self) -> &'static str {
+        self.title()
+    }
 
     fn rank(&self) -> Rank {
         Rank::Program
@@ -90,6 +108,21 @@ pub(super) trait Program: Sync {
 
     /// The pattern of the lines with which its log begins, in a text that may hold several.
     fn banner(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The program that it starts with arguments of its user's.
+    fn starts(&self) -> Option<AdapterKind> {
+        None
+    }
+
+    /// Whether it starts other programs of its user's choice.
+    fn is_launcher(&self) -> bool {
+        false
+    }
+
+    /// A sentence that says where its user enters arguments of the programs that it starts.
+    fn place_of_arguments(&self) -> Option<&'static str> {
         None
     }
 
@@ -239,6 +272,10 @@ programs! {
     EasyDiffusion: easy_diffusion::EasyDiffusionProgram,
     /// SwarmUI, which starts ComfyUI.
     Swarmui: swarmui::SwarmuiProgram,
+    /// Krita AI Diffusion, which starts ComfyUI.
+    Krita: krita::KritaProgram,
+    /// OneTrainer.
+    OneTrainer: onetrainer::OneTrainerProgram,
     /// kohya's sd-scripts.
     SdScripts: sd_scripts::SdScriptsProgram,
     /// Stability Matrix.

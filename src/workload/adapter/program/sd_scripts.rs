@@ -34,6 +34,10 @@ impl Program for SdScriptsProgram {
         "kohya's sd-scripts"
     }
 
+    fn short_title(&self) -> &'static str {
+        "sd-scripts"
+    }
+
     fn is_run_by(&self, command: &Command<'_>) -> bool {
         SCRIPTS.contains(&command.file())
     }

@@ -235,6 +235,9 @@ impl Sdcpp {
         let phase = if text.starts_with("get_learned_condition completed") {
             self.stage = Stage::Samples;
             Phase::Unknown
+        } else if text.starts_with("sampling using ") {
+            self.stage = Stage::Samples;
+            Phase::Sampling
         } else if SAMPLED.is_match(text) || text.starts_with("encode_first_stage completed") {
             Phase::Unknown
         } else if text.starts_with("hires fix: upscaling") {

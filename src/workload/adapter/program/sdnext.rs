@@ -40,11 +40,9 @@ impl Program for SdnextProgram {
     }
 
     fn after_restart(&self) -> AfterRestart {
-        AfterRestart {
-            job: "it is not sent again",
-            kept: "latents before each decode that the agent knows",
-            warning: Some("SD.Next's job cannot be sent again: press Generate after the restart"),
-        }
+        AfterRestart::lost(Some(
+            "SD.Next's job cannot be sent again: press Generate after the restart",
+        ))
     }
 }
 

@@ -25,6 +25,15 @@ impl Program for StabilityMatrixProgram {
         false
     }
 
+    fn is_launcher(&self) -> bool {
+        true
+    }
+
+    /// Its README: Searchable launch options.
+    fn place_of_arguments(&self) -> Option<&'static str> {
+        Some("In Stability Matrix such arguments belong into the package's launch options.")
+    }
+
     fn banner(&self) -> Option<&'static str> {
         Some(
             r"^\s*(?:at )?StabilityMatrix\.(?:Core|Avalonia)\.|^Cloning into '.{1,160}[\\/]Data[\\/]Packages[\\/][^\\/']+'\.\.\.",
@@ -36,10 +45,6 @@ impl Program for StabilityMatrixProgram {
     }
 
     fn after_restart(&self) -> AfterRestart {
-        AfterRestart {
-            job: "it is not sent again",
-            kept: "latents before each decode that the agent knows",
-            warning: None,
-        }
+        AfterRestart::lost(None)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::comfyui::Comfyui;
-use super::{AfterRestart, Bar, Command, Dialect, Narrator, Program};
+use super::{AdapterKind, AfterRestart, Bar, Command, Dialect, Narrator, Program};
 use crate::model::Phase;
 use crate::workload::pattern;
 
@@ -34,6 +34,17 @@ impl Program for SwarmuiProgram {
         true
     }
 
+    fn starts(&self) -> Option<AdapterKind> {
+        Some(AdapterKind::Comfyui)
+    }
+
+    /// mcmonkeyprojects/SwarmUI, issue 1114.
+    fn place_of_arguments(&self) -> Option<&'static str> {
+        Some(
+            "In SwarmUI such arguments belong into ExtraArgs of the ComfyUI backend (Server, Backends).",
+        )
+    }
+
     fn banner(&self) -> Option<&'static str> {
         Some(
             r"^(?:(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} \[\w+\] (?:\[ComfyUI|\(ComfyUI-\d|Self-Start ComfyUI-\d|=== (?:Stable)?SwarmUI )|Self-Start ComfyUI-\d+ on port \d|\[ComfyUI-\d+/STD(?:OUT|ERR)\] )",
@@ -54,11 +65,9 @@ impl Program for SwarmuiProgram {
     }
 
     fn after_restart(&self) -> AfterRestart {
-        AfterRestart {
-            job: "it is not sent again",
-            kept: "latents before each decode that the agent knows",
-            warning: Some("SwarmUI's job cannot be sent again: press Generate after the restart"),
-        }
+        AfterRestart::lost(Some(
+            "SwarmUI's job cannot be sent again: press Generate after the restart",
+        ))
     }
 }
 
@@ -70,15 +79,20 @@ static ENDS: LazyLock<Regex> =
 #[derive(Debug, Default)]
 struct Swarmui {
     backend: Comfyui,
+    /// A job was asked for, and ComfyUI has not taken it up yet: its `got prompt` is no other job.
+    requested: bool,
 }
 
 impl Dialect for Swarmui {
     fn line(&mut self, text: &str, n: &mut Narrator) -> bool {
         if BEGINS.is_match(text) {
+            self.requested = !n.in_flight();
             n.start_job();
             n.enter(Phase::Unknown);
         } else if ENDS.is_match(text) {
             n.done();
+        } else if text == "got prompt" && std::mem::take(&mut self.requested) {
+            self.backend.begin(n);
         } else {
             return self.backend.line(text, n);
         }

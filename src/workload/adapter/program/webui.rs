@@ -15,6 +15,10 @@ impl Program for WebuiProgram {
         "Stable Diffusion web UI"
     }
 
+    fn short_title(&self) -> &'static str {
+        "web UI"
+    }
+
     fn is_run_by(&self, command: &Command<'_>) -> bool {
         let folder = command.folder().to_lowercase();
         matches!(command.file(), "launch.py" | "webui.py")
@@ -45,12 +49,8 @@ impl Program for WebuiProgram {
     }
 
     fn after_restart(&self) -> AfterRestart {
-        AfterRestart {
-            job: "it is not sent again",
-            kept: "latents before each decode that the agent knows",
-            warning: Some(
-                "the web UI's job cannot be sent again: press Generate after the restart",
-            ),
-        }
+        AfterRestart::lost(Some(
+            "the web UI's job cannot be sent again: press Generate after the restart",
+        ))
     }
 }

@@ -1,5 +1,5 @@
-//! What a person pasted beside the log: output of `free`, `df -T`, `id`, `pip show`, `rocminfo`,
-//! variables, versions, and remarks about them. A cure is chosen by it, and asks for nothing of
+//! What a person pasted beside the log: output of `free`, `df`, `id`, `pip show`, `rocminfo`,
+//! `nvidia-smi` and its kin, variables, versions, and remarks about them. A cure is chosen by it, and asks for nothing of
 //! it again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Deserialize;
 
+mod machine;
+
 use super::amount;
+use machine::Machine;
 
 /// Most packages whose versions are kept.
 const MOST_PACKAGES: usize = 512;
@@ -16,6 +19,8 @@ const MOST_PACKAGES: usize = 512;
 const FULL_BELOW: u64 = 6;
 /// The driver of AMD for Windows among the versions.
 const ADRENALIN: &str = "adrenalin";
+/// The CUDA that NVIDIA's driver can do, among the versions.
+const CUDA_DRIVER: &str = "cuda-driver";
 
 /// What of it a cause asks for. A fact that was not pasted is neither true nor false.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -33,9 +38,12 @@ pub struct PastedNeeds {
     pub checksum_matches: Option<bool>,
     /// ROCR_VISIBLE_DEVICES is set together with HIP_ or CUDA_VISIBLE_DEVICES.
     pub two_masks: Option<bool>,
-    /// The encoders of ffmpeg are known, and libx264 is among them.
-    pub has_x264: Option<bool>,
-    /// Packages whose version is lower than this one; `adrenalin` is the driver of Windows.
+    /// `/dev/kfd` exists.
+    pub kfd_exists: Option<bool>,
+    /// The container was given `/dev/kfd`.
+    pub kfd_passed: Option<bool>,
+    /// Packages whose version is lower than this one; `adrenalin` is the driver of Windows,
+    /// `kernel` that of Linux, `cuda-driver` the CUDA that NVIDIA's driver can do.
     pub older: BTreeMap<String, String>,
 }
 
@@ -49,7 +57,8 @@ impl PastedNeeds {
             self.network_disk,
             self.checksum_matches,
             self.two_masks,
-            self.has_x264,
+            self.kfd_exists,
+            self.kfd_passed,
         ];
         flags.iter().flatten().count() + self.older.len()
     }
@@ -68,13 +77,13 @@ pub struct Pasted {
     card_listed: Option<bool>,
     network_disk: Option<bool>,
     checksum_matches: Option<bool>,
-    has_x264: Option<bool>,
     /// Variables that choose cards, without those that are set to nothing.
     masks: BTreeMap<String, String>,
     /// Versions by the names of the packages.
     versions: BTreeMap<String, String>,
     /// `pip show` named this package.
     shown: Option<String>,
+    machine: Machine,
     /// Unit of the numbers of `free`, in bytes; absent: each number has its own.
     unit: Option<u64>,
 }
@@ -92,6 +101,8 @@ struct Patterns {
     row: Regex,
     torch: Regex,
     adrenalin: Regex,
+    kernel: Regex,
+    cuda_driver: Regex,
     agent: Regex,
     no_agent: Regex,
 }
@@ -130,6 +141,10 @@ fn patterns() -> Result<Patterns, regex::Error> {
         adrenalin: Regex::new(
             r"(?i)\b(?:Adrenalin(?: Edition)?|Radeon Software(?: Version)?|AMD Software)\b\D{0,30}(?P<version>\d\d\.\d{1,2}\.\d{1,2})\b",
         )?,
+        kernel: Regex::new(r"^Linux \S+ (?P<version>\d+\.\d+\S*) #\d+.*\bGNU/Linux")?,
+        cuda_driver: Regex::new(
+            r"\bDriver Version: \d+[\d.]*\s+CUDA Version: (?P<version>\d+\.\d+)",
+        )?,
         agent: Regex::new(r"^\s*(?:Name|Marketing Name):\s+(?:gfx\d|AMD Radeon)")?,
         no_agent: Regex::new(r"(?i)\bhsa_init Failed\b|\bROCk module is NOT loaded\b")?,
     })
@@ -152,9 +167,7 @@ impl Pasted {
             let denied = ["not ", "n't", "mismatch", "differ"];
             self.checksum_matches = Some(!denied.iter().any(|w| text.contains(w)));
         }
-        if text.trim_start().starts_with("configuration: --") {
-            self.has_x264 = Some(text.contains("--enable-libx264"));
-        }
+        self.machine.observe(text);
         for found in p.mask.captures_iter(text) {
             let (name, value) = (found["name"].to_owned(), found["value"].to_owned());
             if value.is_empty() {
@@ -225,8 +238,14 @@ impl Pasted {
         if let Some(found) = p.adrenalin.captures(text) {
             self.version(ADRENALIN, &found["version"]);
         }
-        if let Some(found) = p.torch.captures(text) {
-            self.version("torch", &found["version"]);
+        for (pattern, name) in [
+            (&p.torch, "torch"),
+            (&p.kernel, "kernel"),
+            (&p.cuda_driver, CUDA_DRIVER),
+        ] {
+            if let Some(found) = pattern.captures(text) {
+                self.version(name, &found["version"]);
+            }
         }
         if let Some(found) = p.version.captures(text) {
             let value = &found["value"];
@@ -253,7 +272,7 @@ impl Pasted {
     }
 
     /// The variables that choose cards, as they would be set.
-    pub(super) fn masks(&self) -> Option<String> {
+    fn masks(&self) -> Option<String> {
         let all = self
             .masks
             .iter()
@@ -263,12 +282,12 @@ impl Pasted {
     }
 
     /// The version of a package.
-    pub(super) fn version_of(&self, package: &str) -> Option<&str> {
+    fn version_of(&self, package: &str) -> Option<&str> {
         self.versions.get(package).map(String::as_str)
     }
 
     /// The release of torch, and the name of the index of pytorch.org that it came from.
-    pub(super) fn torch(&self) -> Option<(&str, &str)> {
+    fn torch(&self) -> Option<(&str, &str)> {
         let (release, index) = self.version_of("torch")?.split_once('+')?;
         let number = index.trim_start_matches("rocm").trim_start_matches("cu");
         let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
@@ -305,7 +324,33 @@ impl Pasted {
 
     fn in_groups(&self) -> Option<bool> {
         let groups = self.groups.as_ref()?;
-        Some(groups.contains("root") || ["render", "video"].iter().all(|g| groups.contains(*g)))
+        let has = |group: &str| groups.contains(group);
+        let owns = match self.machine.kfd_group() {
+            Some(group) => has(group),
+            None => has("render") && has("video"),
+        };
+        Some(has("root") || owns)
+    }
+
+    /// Bytes of the card in all.
+    pub(super) const fn card_memory(&self) -> Option<u64> {
+        self.machine.card_memory()
+    }
+
+    /// The words of a fact.
+    pub(super) fn place(&self, name: &str) -> Option<String> {
+        match name {
+            "masks" => self.masks(),
+            "torch" => self.torch().map(|(release, _)| release.to_owned()),
+            "torch_index" => self.torch().map(|(_, index)| index.to_owned()),
+            "safetensors" => self.version_of(name).map(str::to_owned),
+            "cuda_driver" => self.version_of(CUDA_DRIVER).map(str::to_owned),
+            "kfd_group" => self.machine.kfd_group().map(str::to_owned),
+            "full_disk" => self.machine.full_disk(),
+            "free_disk" => self.machine.free_disk(),
+            "holder" => self.machine.holder(),
+            _ => None,
+        }
     }
 
     /// Whether what a cause asks for was pasted.
@@ -320,7 +365,8 @@ impl Pasted {
             && flag(needs.network_disk, self.network_disk)
             && flag(needs.checksum_matches, self.checksum_matches)
             && flag(needs.two_masks, self.two_masks())
-            && flag(needs.has_x264, self.has_x264)
+            && flag(needs.kfd_exists, self.machine.kfd_exists())
+            && flag(needs.kfd_passed, self.machine.kfd_passed())
             && needs.older.iter().all(older)
     }
 }
@@ -336,162 +382,4 @@ fn is_older(version: &str, than: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(text: &str) -> Pasted {
-        let mut pasted = Pasted::default();
-        for line in text.lines() {
-            pasted.observe(line);
-        }
-        pasted
-    }
-
-    #[test]
-    fn memory_as_free_and_windows_print_it() {
-        assert!(patterns().is_ok());
-        for (text, full) in [
-            (
-                "$ free -m\nMem: 31990 31402 204 310 383 121\nSwap: 8191 8188 3",
-                Some(true),
-            ),
-            (
-                "$ free -h\nMem:            31Gi        30Gi       201Mi       310Mi       383Mi       121Mi\nSwap:          8.0Gi       8.0Gi        10Mi",
-                Some(true),
-            ),
-            (
-                "Mem: 32757760 1002400 29002400 310 383 28002400\nSwap: 0 0 0",
-                Some(false),
-            ),
-            ("$ free -g\nMem: 125 40 3 1 81 84\nSwap: 7 7 0", Some(false)),
-            (
-                "Mem: 31Gi 30Gi 201Mi 310Mi 383Mi 121Mi\nSwap: 64Gi 1.0Gi 63Gi",
-                Some(false),
-            ),
-            (
-                "Total Physical Memory:     16,311 MB\nAvailable Physical Memory: 402 MB",
-                Some(true),
-            ),
-            ("Memory: 3 GB\ngot prompt", None),
-        ] {
-            assert_eq!(of(text).memory_full(), full, "{text}");
-        }
-        assert_eq!(
-            of("$ free -m\nMem: 31990 1 1 1 1 1").ram(),
-            Some(31990 << 20)
-        );
-    }
-
-    #[test]
-    fn groups_masks_and_disks() {
-        for (text, want) in [
-            ("me@box:~$ groups\nme adm video render", Some(true)),
-            ("$ groups\nme sudo video", Some(false)),
-            (
-                "uid=1000(me) gid=1000(me) groups=1000(me),44(video),992(render)",
-                Some(true),
-            ),
-            ("uid=0(root) gid=0(root) groups=0(root)", Some(true)),
-            ("the groups of the node", None),
-        ] {
-            assert_eq!(of(text).in_groups(), want, "{text}");
-        }
-        let masks =
-            of("# ROCR_VISIBLE_DEVICES=1\n# CUDA_VISIBLE_DEVICES=1\n# HIP_VISIBLE_DEVICES=");
-        assert_eq!(masks.two_masks(), Some(true));
-        assert_eq!(
-            masks.masks().as_deref(),
-            Some("CUDA_VISIBLE_DEVICES=1 ROCR_VISIBLE_DEVICES=1")
-        );
-        assert_eq!(of("set HIP_VISIBLE_DEVICES=1").two_masks(), Some(false));
-        for (text, want) in [
-            (
-                "nas:/home nfs4 10737418240 81234 26139 76% /home",
-                Some(true),
-            ),
-            ("//srv/share cifs 1000 10 990 1% /mnt", Some(true)),
-            ("scratch on /scratch type lustre (rw,flock)", Some(true)),
-            ("/dev/nvme0n1p2 ext4 1000 10 990 1% /", None),
-        ] {
-            assert_eq!(of(text).network_disk, want, "{text}");
-        }
-        assert_eq!(
-            of("  Name:                    gfx1100").card_listed,
-            Some(true)
-        );
-        assert_eq!(
-            of("hsa_init Failed, possibly no card").card_listed,
-            Some(false)
-        );
-    }
-
-    #[test]
-    fn versions_as_tools_and_people_write_them() {
-        let needs = |package: &str, than: &str| PastedNeeds {
-            older: [(package.to_owned(), than.to_owned())].into(),
-            ..PastedNeeds::default()
-        };
-        for (text, package, than, want) in [
-            (
-                "Name: safetensors\nVersion: 0.4.5",
-                "safetensors",
-                "0.7",
-                true,
-            ),
-            ("safetensors==0.7.0", "safetensors", "0.7", false),
-            (
-                "bitsandbytes               0.45.1",
-                "bitsandbytes",
-                "0.49",
-                true,
-            ),
-            (
-                "(windows: RX 9070, Adrenalin 25.3.2)",
-                "adrenalin",
-                "25.6.1",
-                true,
-            ),
-            (
-                "AMD Software: Adrenalin Edition 25.10.2",
-                "adrenalin",
-                "25.6.1",
-                false,
-            ),
-            ("optimum_quanto   0.2.7", "optimum-quanto", "0.3", true),
-            ("loaded in 0.45", "loaded", "9", false),
-        ] {
-            assert_eq!(of(text).meets(&needs(package, than)), want, "{text}");
-        }
-    }
-
-    #[test]
-    fn torch_and_the_index_that_it_came_from() {
-        for (text, want) in [
-            ("pytorch version: 2.4.1+cpu", Some(("2.4.1", "cpu"))),
-            ("torch==2.6.0+rocm6.2.4", Some(("2.6.0", "rocm6.2.4"))),
-            ("torch                2.7.0+cu128", Some(("2.7.0", "cu128"))),
-            ("torch   2.9.0a0+rocm7.0.0rc20250820", None),
-            ("pytorch version: 2.4.1", None),
-        ] {
-            assert_eq!(of(text).torch(), want, "{text}");
-        }
-    }
-
-    #[test]
-    fn remarks_about_files_and_encoders() {
-        for (text, want) in [
-            ("(checked the sha256 of every file, all match)", Some(true)),
-            ("checksum is identical to the page", Some(true)),
-            ("the sha256 does not match", Some(false)),
-            ("hash of the model: 6ce0161689", None),
-        ] {
-            assert_eq!(of(text).checksum_matches, want, "{text}");
-        }
-        let ffmpeg = "configuration: --prefix=/opt/conda --enable-libopenh264";
-        assert_eq!(of(ffmpeg).has_x264, Some(false));
-        assert_eq!(
-            of(&format!("  {ffmpeg} --enable-libx264")).has_x264,
-            Some(true)
-        );
-    }
-}
+mod tests;
