@@ -125,15 +125,16 @@ mod tests {
         assert_eq!(text, "first\nno more is written: 64 MiB\n");
     }
 
+    #[derive(Debug)]
+    #[expect(dead_code, reason = "read by Debug alone")]
+    enum E {
+        Fields { secret: u8 },
+    }
+
     #[test]
     fn only_the_name_of_a_variant_is_written() {
         for (value, name) in [(Some("a prompt"), "Some"), (None, "None")] {
             assert_eq!(variant(&value).to_string(), name);
-        }
-        #[derive(Debug)]
-        #[expect(dead_code, reason = "read by Debug alone")]
-        enum E {
-            Fields { secret: u8 },
         }
         assert_eq!(variant(&E::Fields { secret: 1 }).to_string(), "Fields");
     }

@@ -817,8 +817,8 @@ fn a_poll_while_a_client_waits_for_the_answer_is_a_hang() {
     )]);
     let answer = |owes_answer, bereft| {
         let holder = HolderContext {
-            owes_answer,
             bereft,
+            owes_answer,
             ..holder((7, 7), false, true)
         };
         let mut probes = Probes::default();

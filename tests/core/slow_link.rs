@@ -65,7 +65,8 @@ fn a_narrow_link_is_told_while_a_model_is_loaded() {
 
 #[test]
 fn other_links_are_not() {
-    let cases: [(&str, fn(u64) -> Metric<Link>); 4] = [
+    type LinkAt = fn(u64) -> Metric<Link>;
+    let cases: [(&str, LinkAt); 4] = [
         ("at its best", |_| Metric::Fresh(FULL)),
         ("speeds up from its rest", |second| {
             Metric::Fresh(if second < 3 { AT_REST } else { FULL })

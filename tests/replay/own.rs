@@ -151,9 +151,15 @@ fn the_list_of_what_is_missing_names_cases() {
 #[test]
 fn every_verdict_is_asked_for() {
     let asked: BTreeSet<_> = cases().iter().map(|c| c.expected.verdict).collect();
-    // a recording has no probes, which say what a thread waits for, and no files: live
-    // programs show these (tests/proof), and quiet is the state before any sign of a job
-    let live = [VerdictId::RemoteWait, VerdictId::NotEnded, VerdictId::Quiet];
+    // a recording has no probes, which say what a thread waits for, no files and no link of the
+    // card: live programs show these (tests/proof, tests/core), and quiet is the state before any
+    // sign of a job
+    let live = [
+        VerdictId::RemoteWait,
+        VerdictId::NotEnded,
+        VerdictId::Quiet,
+        VerdictId::SlowLink,
+    ];
     let missing: Vec<_> = VerdictId::ALL
         .iter()
         .filter(|v| !asked.contains(v) && !live.contains(v))
