@@ -1,7 +1,7 @@
 //! Attention in blocks of queries: two matrix products and a softmax, whose scores are never held all at once.
 
 use candle_core::{DType, Tensor};
-use framepack_engine::ops::Sight;
+use framepack_engine::ops::AttentionMask;
 
 use crate::Cuda;
 use crate::blas::{Matrix, Product};
@@ -16,7 +16,7 @@ const ALIGNED: usize = 8;
 const MOST: usize = 4096;
 
 /// [`framepack_engine::ops::Backend::attention`].
-pub(crate) fn attention(cuda: &Cuda, qkv: &Tensor, sight: Sight) -> Result<Tensor> {
+pub(crate) fn attention(cuda: &Cuda, qkv: &Tensor, mask: AttentionMask) -> Result<Tensor> {
     let (batch, frames, h, w, wide) = qkv.dims5()?;
     if !wide.is_multiple_of(3) || wide == 0 {
         return argument(format!("{wide} channels are not queries, keys and values"));
@@ -30,18 +30,18 @@ pub(crate) fn attention(cuda: &Cuda, qkv: &Tensor, sight: Sight) -> Result<Tenso
         address(&out, cuda.dtype, stream)?,
     );
     let size = size_of(cuda.dtype);
-    let most_keys = match sight {
-        Sight::Causal => frames * tokens,
-        Sight::Frame => tokens,
+    let most_keys = match mask {
+        AttentionMask::Causal => frames * tokens,
+        AttentionMask::Frame => tokens,
     };
     let (block, row) = blocks(cuda.sizing, most_keys, tokens);
     let scores = cuda.buffer(block * row * 4)?;
     let weights = cuda.buffer(block * row * size)?;
     for entry in 0..batch {
         for frame in 0..frames {
-            let first = match sight {
-                Sight::Causal => 0,
-                Sight::Frame => frame * tokens,
+            let first = match mask {
+                AttentionMask::Causal => 0,
+                AttentionMask::Frame => frame * tokens,
             };
             let keys = (frame + 1) * tokens - first;
             for start in (0..tokens).step_by(block) {

@@ -34,7 +34,7 @@ use candle_core::cuda_backend::cudarc::driver::{CudaContext, sys};
 use candle_core::cuda_backend::cudarc::nvrtc::Ptx;
 use candle_core::{DType, Device, Tensor};
 use framepack_engine::ops::{
-    Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Pending, Prologue, Sight,
+    AttentionMask, Axis, Backend, Conv3d, ConvInput, ConvSize, GroupSums, Pending, Prologue,
 };
 
 use crate::blas::{Blas, Matrix, Product};
@@ -338,7 +338,7 @@ impl Backend for Cuda {
 
     fn conv3d(
         &self,
-        clip: Clip<'_>,
+        clip: ConvInput<'_>,
         prologue: &Prologue<'_>,
         conv: &Conv3d,
         add: Option<&Tensor>,
@@ -388,7 +388,7 @@ impl Backend for Cuda {
         norm::begin_group_sums(self, clip, groups)
     }
 
-    fn attention(&self, qkv: &Tensor, sight: Sight) -> Result<Tensor> {
-        attention::attention(self, qkv, sight)
+    fn attention(&self, qkv: &Tensor, mask: AttentionMask) -> Result<Tensor> {
+        attention::attention(self, qkv, mask)
     }
 }

@@ -60,10 +60,10 @@ mod tests {
     use candle_core::{Device, Tensor};
     use framepack_engine::error::Result;
     use framepack_engine::ops::{
-        Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Prologue, Sight,
+        AttentionMask, Axis, Backend, Conv3d, ConvInput, ConvSize, GroupSums, Prologue,
     };
-    use framepack_engine::plan::{Half, Job, Room, Way, choose, peak};
-    use framepack_engine::vae::{Config, HunyuanConfig, Run, Tiling};
+    use framepack_engine::plan::{Job, MemoryBudget, choose, peak};
+    use framepack_engine::vae::{Config, Direction, HunyuanConfig, Run, Strategy, Tiling};
 
     use super::*;
 
@@ -86,7 +86,7 @@ mod tests {
 
         fn conv3d(
             &self,
-            _: Clip<'_>,
+            _: ConvInput<'_>,
             _: &Prologue<'_>,
             _: &Conv3d,
             _: Option<&Tensor>,
@@ -110,7 +110,7 @@ mod tests {
             unreachable!("planned only")
         }
 
-        fn attention(&self, _: &Tensor, _: Sight) -> Result<Tensor> {
+        fn attention(&self, _: &Tensor, _: AttentionMask) -> Result<Tensor> {
             unreachable!("planned only")
         }
     }
@@ -188,11 +188,11 @@ mod tests {
     /// What `benches/peaks.sh` has measured on a card (docs/benchmarks): megabytes beside the weights.
     #[test]
     fn what_a_card_has_measured_is_predicted() {
-        let config = Config::Hunyuan(HunyuanConfig::default());
+        let config = Config::from(HunyuanConfig::default());
         let card = Paper(Sizing::of(&Options::default(), true));
         let run = |length, stride| Some(Run { length, stride });
-        let tiled = |space, time| Way::Tiled(Tiling { space, time });
-        let exact = |mib: u64| Way::Exact { budget: mib << 20 };
+        let tiled = |space, time| Strategy::Tiled(Tiling { space, time });
+        let exact = |mib: u64| Strategy::Exact { budget: mib << 20 };
         for (size, way, measured) in [
             ([1, 32, 32], tiled(None, None), 163.1),
             ([3, 32, 32], tiled(None, None), 836.4),
@@ -206,7 +206,7 @@ mod tests {
         ] {
             let job = Job {
                 config: &config,
-                half: Half::Decoder,
+                direction: Direction::Decode,
                 batch: 1,
                 size,
             };
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_hd_clip_is_decoded_without_seams_under_20_gib() {
-        let config = Config::Hunyuan(HunyuanConfig::default());
+        let config = Config::from(HunyuanConfig::default());
         let cap = 20 * GIB;
         let options = Options {
             cap: Some(cap),
@@ -228,18 +228,18 @@ mod tests {
         let card = Paper(Sizing::of(&options, true));
         let job = Job {
             config: &config,
-            half: Half::Decoder,
+            direction: Direction::Decode,
             batch: 1,
             size: [18, 90, 160],
         };
-        let room = Room {
+        let room = MemoryBudget {
             cap: Some(cap),
             held: 300 << 20,
-            ..Room::default()
+            ..MemoryBudget::default()
         };
         let choice = choose(&job, &card, &room);
         assert!(
-            matches!(choice, Some(c) if matches!(c.way, Way::Exact { .. })),
+            matches!(choice, Some(c) if matches!(c.strategy, Strategy::Exact { .. })),
             "{choice:?}"
         );
     }

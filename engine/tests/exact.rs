@@ -8,9 +8,8 @@ mod tests {
     use candle_core::{Device, Tensor};
     use framepack_engine::Result;
     use framepack_engine::ops::cpu::Cpu;
-    use framepack_engine::plan::Way;
     use framepack_engine::vae::{
-        Carry, Chunk, Decoder, Model, Observer, Tiling, Unobserved, hunyuan,
+        Carry, Chunk, Decoder, Model, Observer, Strategy, Tiling, Unobserved,
     };
     use proptest::prelude::*;
 
@@ -26,30 +25,24 @@ mod tests {
         model.decoder(Arc::new(Cpu)).unwrap()
     });
 
-    fn hunyuan() -> &'static hunyuan::Decoder {
-        match &*DECODER {
-            Decoder::Hunyuan(decoder) => decoder,
-            Decoder::Wan(_) => panic!("the fixture is a HunyuanVideo model"),
-        }
-    }
-
-    /// All frames of all entries, which must come in order.
+    /// All frames of all entries, one entry after the other: the mode takes one at a time. Frames must come in order.
     fn exact(latents: &Tensor, budget: u64, observer: &mut dyn Observer) -> Tensor {
-        let mut entries: Vec<Vec<Tensor>> = vec![Vec::new(); latents.dim(0).unwrap()];
-        hunyuan()
-            .decode_exact(latents, budget, observer, &mut |frames| {
-                let before: usize = entries[frames.entry]
-                    .iter()
-                    .map(|video| video.dim(2).unwrap())
-                    .sum();
-                assert_eq!(frames.first, before);
-                entries[frames.entry].push(frames.video);
-                Ok(())
-            })
-            .unwrap();
-        let entries: Vec<Tensor> = entries
-            .iter()
-            .map(|frames| Tensor::cat(frames, 2).unwrap())
+        let entry = |at: usize, observer: &mut dyn Observer| {
+            let latents = latents.narrow(0, at, 1).unwrap();
+            let mut frames: Vec<Tensor> = Vec::new();
+            let strategy = Strategy::Exact { budget };
+            DECODER
+                .decode_stream(&latents, &strategy, None, observer, &mut |chunk| {
+                    let before: usize = frames.iter().map(|video| video.dim(2).unwrap()).sum();
+                    assert_eq!(chunk.first, before);
+                    frames.push(chunk.video);
+                    Ok(())
+                })
+                .unwrap();
+            Tensor::cat(&frames, 2).unwrap()
+        };
+        let entries: Vec<Tensor> = (0..latents.dim(0).unwrap())
+            .map(|at| entry(at, observer))
             .collect();
         Tensor::cat(&entries, 0).unwrap()
     }
@@ -116,9 +109,9 @@ mod tests {
             Tensor::ones((1, 16, 4, 4, 4), candle_core::DType::F32, &Device::Cpu).unwrap();
         let run = |from: Option<&Carry>| {
             let mut chunks: Vec<Chunk> = Vec::new();
-            let way = Way::Exact { budget: 0 };
+            let way = Strategy::Exact { budget: 0 };
             DECODER
-                .decode_way(&latents, &way, from, &mut Unobserved, &mut |chunk| {
+                .decode_stream(&latents, &way, from, &mut Unobserved, &mut |chunk| {
                     chunks.push(chunk);
                     Ok(())
                 })

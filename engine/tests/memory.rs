@@ -7,8 +7,8 @@ mod tests {
 
     use candle_core::{DType, Device, Tensor};
     use framepack_engine::ops::cpu::Cpu;
-    use framepack_engine::plan::{self, Half, Job, Way};
-    use framepack_engine::vae::{Decoder, Model, Run, Tiling, Unobserved};
+    use framepack_engine::plan::{self, Job};
+    use framepack_engine::vae::{Decoder, Direction, Model, Run, Strategy, Tiling, Unobserved};
     use peak_alloc::PeakAlloc;
 
     #[global_allocator]
@@ -49,30 +49,21 @@ mod tests {
         );
     }
 
-    fn decodes(model: &Model, decoder: &Decoder, size: [usize; 3], way: Way) {
+    fn decodes(model: &Model, decoder: &Decoder, size: [usize; 3], way: Strategy) {
         let [t, h, w] = size;
         let job = Job {
             config: model.config(),
-            half: Half::Decoder,
+            direction: Direction::Decode,
             batch: 1,
             size,
         };
         let want = plan::peak(&job, &Cpu, &way).unwrap();
-        let channels = match model.config() {
-            framepack_engine::vae::Config::Hunyuan(config) => config.latent_channels,
-            framepack_engine::vae::Config::Wan(config) => config.z_dim,
-        };
+        let channels = model.config().latent_channels();
         let latents = zeros((1, channels, t, h, w));
-        let run = || match (&way, decoder) {
-            (Way::Tiled(tiling), _) => {
-                decoder
-                    .decode_stream(&latents, tiling, None, &mut Unobserved, &mut |_| Ok(()))
-                    .unwrap();
-            }
-            (Way::Exact { budget }, Decoder::Hunyuan(decoder)) => decoder
-                .decode_exact(&latents, *budget, &mut Unobserved, &mut |_| Ok(()))
-                .unwrap(),
-            (Way::Exact { .. }, Decoder::Wan(_)) => panic!("WAN has no exact mode"),
+        let run = || {
+            decoder
+                .decode_stream(&latents, &way, None, &mut Unobserved, &mut |_| Ok(()))
+                .unwrap();
         };
         compare(&format!("decode {size:?} {way:?}"), want, run);
     }
@@ -82,9 +73,9 @@ mod tests {
         time: None,
     };
 
-    fn cut(space: Option<(usize, usize)>, time: Option<(usize, usize)>) -> Way {
+    fn cut(space: Option<(usize, usize)>, time: Option<(usize, usize)>) -> Strategy {
         let run = |(length, stride)| Run { length, stride };
-        Way::Tiled(Tiling {
+        Strategy::Tiled(Tiling {
             space: space.map(run),
             time: time.map(run),
         })
@@ -99,7 +90,7 @@ mod tests {
         decoder
             .decode(&zeros((1, 16, 2, 8, 8)), &WHOLE, &mut Unobserved)
             .unwrap();
-        let whole = Way::Tiled(WHOLE);
+        let whole = Strategy::Tiled(WHOLE);
         decodes(&model, &decoder, [5, 16, 16], whole);
         decodes(&model, &decoder, [1, 32, 24], whole);
         decodes(&model, &decoder, [9, 16, 12], cut(None, Some((16, 12))));
@@ -110,7 +101,7 @@ mod tests {
             cut(Some((128, 96)), Some((8, 4))),
         );
         for budget in [0, 9_000_000, u64::MAX] {
-            decodes(&model, &decoder, [5, 16, 16], Way::Exact { budget });
+            decodes(&model, &decoder, [5, 16, 16], Strategy::Exact { budget });
         }
         for (name, size) in [
             ("wan21_vae_tiny", [4, 16, 20]),
@@ -127,7 +118,7 @@ mod tests {
 
     fn encoders() {
         for (name, size, way) in [
-            ("hunyuan_vae_tiny", [9, 128, 96], Way::Tiled(WHOLE)),
+            ("hunyuan_vae_tiny", [9, 128, 96], Strategy::Tiled(WHOLE)),
             ("hunyuan_vae_tiny", [9, 128, 96], cut(Some((128, 96)), None)),
             ("wan21_vae_tiny", [9, 128, 96], cut(None, None)),
             ("wan22_vae_tiny", [9, 128, 96], cut(None, Some((8, 8)))),
@@ -136,13 +127,15 @@ mod tests {
             let encoder = model.encoder(Arc::new(Cpu)).unwrap();
             let job = Job {
                 config: model.config(),
-                half: Half::Encoder,
+                direction: Direction::Encode,
                 batch: 1,
                 size,
             };
             let want = plan::peak(&job, &Cpu, &way).unwrap();
             let video = zeros((1, 3, size[0], size[1], size[2]));
-            let Way::Tiled(tiling) = way else { continue };
+            let Strategy::Tiled(tiling) = way else {
+                continue;
+            };
             compare(&format!("{name}: encode {size:?} {way:?}"), want, || {
                 encoder.encode(&video, &tiling, &mut Unobserved).unwrap();
             });

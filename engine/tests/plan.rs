@@ -6,9 +6,9 @@ mod tests {
 
     use candle_core::{DType, Device, Tensor};
     use framepack_engine::ops::cpu::Cpu;
-    use framepack_engine::ops::{Backend, Clip, Conv3d, GroupSums, Prologue, Sight};
-    use framepack_engine::plan::{self, Half, Job, Room, Way};
-    use framepack_engine::vae::{Config, HunyuanConfig, Model, Tiling};
+    use framepack_engine::ops::{AttentionMask, Backend, Conv3d, ConvInput, GroupSums, Prologue};
+    use framepack_engine::plan::{self, Job, MemoryBudget};
+    use framepack_engine::vae::{Config, Direction, HunyuanConfig, Model, Strategy, Tiling};
     use framepack_engine::{Error, Result};
 
     const WHOLE: Tiling = Tiling {
@@ -44,7 +44,7 @@ mod tests {
 
         fn conv3d(
             &self,
-            _: Clip<'_>,
+            _: ConvInput<'_>,
             _: &Prologue<'_>,
             _: &Conv3d,
             _: Option<&Tensor>,
@@ -56,33 +56,33 @@ mod tests {
             Err(Error::Device("none".to_owned()))
         }
 
-        fn attention(&self, _: &Tensor, _: Sight) -> Result<Tensor> {
+        fn attention(&self, _: &Tensor, _: AttentionMask) -> Result<Tensor> {
             Err(Error::Device("none".to_owned()))
         }
     }
 
     #[test]
     fn large_clips_of_the_real_model_have_no_seams_on_a_small_card() {
-        let config = Config::Hunyuan(HunyuanConfig::default());
+        let config = Config::from(HunyuanConfig::default());
         let mut peaks = Vec::new();
         for (size, gib) in [([9, 68, 90], 12), ([18, 90, 160], 20), ([18, 90, 160], 24)] {
             let job = Job {
                 config: &config,
-                half: Half::Decoder,
+                direction: Direction::Decode,
                 batch: 1,
                 size,
             };
-            let room = Room {
+            let budget = MemoryBudget {
                 cap: Some(gib << 30),
                 coming: 293_000_000,
-                ..Room::default()
+                ..MemoryBudget::default()
             };
-            let choice = plan::choose(&job, &Card, &room).unwrap();
+            let choice = plan::choose(&job, &Card, &budget).unwrap();
             assert!(
-                matches!(choice.way, Way::Exact { .. }),
+                matches!(choice.strategy, Strategy::Exact { .. }),
                 "{size:?}: {choice:?}"
             );
-            assert!(choice.peak <= room.left().unwrap());
+            assert!(choice.peak <= budget.left().unwrap());
             peaks.push(choice.peak);
         }
         println!("{peaks:?}");
@@ -93,38 +93,38 @@ mod tests {
         let model = open("hunyuan_vae_tiny");
         let job = Job {
             config: model.config(),
-            half: Half::Decoder,
+            direction: Direction::Decode,
             batch: 1,
             size: [9, 68, 90],
         };
-        let room = |cap| Room {
+        let budget = |cap| MemoryBudget {
             cap,
-            ..Room::default()
+            ..MemoryBudget::default()
         };
-        let all = plan::choose(&job, &Cpu, &room(None)).unwrap();
-        assert_eq!(all.way, Way::Tiled(WHOLE));
-        let less = plan::choose(&job, &Cpu, &room(Some(all.peak))).unwrap();
-        assert!(matches!(less.way, Way::Exact { .. }), "{less:?}");
+        let all = plan::choose(&job, &Cpu, &budget(None)).unwrap();
+        assert_eq!(all.strategy, Strategy::Tiled(WHOLE));
+        let less = plan::choose(&job, &Cpu, &budget(Some(all.peak))).unwrap();
+        assert!(matches!(less.strategy, Strategy::Exact { .. }), "{less:?}");
         let mut peaks = vec![all.peak];
-        let mut next = plan::retreat(&job, &Cpu, &room(None), &all);
+        let mut next = plan::fallback(&job, &Cpu, &budget(None), &all);
         while let Some(choice) = next {
             peaks.push(choice.peak);
-            next = plan::retreat(&job, &Cpu, &room(None), &choice);
+            next = plan::fallback(&job, &Cpu, &budget(None), &choice);
         }
         // others have taken more meanwhile than one step down gives
-        let now = Room {
+        let now = MemoryBudget {
             free: Some(peaks[2]),
-            ..Room::default()
+            ..MemoryBudget::default()
         };
-        let far = plan::retreat(&job, &Cpu, &now, &all).unwrap();
+        let far = plan::fallback(&job, &Cpu, &now, &all).unwrap();
         assert!(far.peak < peaks[2], "{far:?} {peaks:?}");
         assert!(
             peaks.len() > 3 && peaks.is_sorted_by(|a, b| a > b),
             "{peaks:?}"
         );
-        assert_eq!(plan::choose(&job, &Cpu, &room(Some(1 << 20))), None);
+        assert_eq!(plan::choose(&job, &Cpu, &budget(Some(1 << 20))), None);
         // what is held, what comes and what others have taken all count
-        let tight = Room {
+        let tight = MemoryBudget {
             cap: Some(10 << 20),
             free: Some(6 << 20),
             held: 3 << 20,
@@ -149,15 +149,15 @@ mod tests {
     }
 
     /// The ways that are chosen as less and less memory is there.
-    fn ever_smaller(job: &Job<'_>) -> Vec<Way> {
-        let all = plan::choose(job, &Cpu, &Room::default()).unwrap();
+    fn ever_smaller(job: &Job<'_>) -> Vec<Strategy> {
+        let all = plan::choose(job, &Cpu, &MemoryBudget::default()).unwrap();
         let caps = (0..10).map(|tenths| all.peak - all.peak / 10 * tenths);
         let ways = caps.filter_map(|cap| {
-            let room = Room {
+            let budget = MemoryBudget {
                 cap: Some(cap),
-                ..Room::default()
+                ..MemoryBudget::default()
             };
-            Some(plan::choose(job, &Cpu, &room)?.way)
+            Some(plan::choose(job, &Cpu, &budget)?.strategy)
         });
         ways.collect()
     }
@@ -167,16 +167,16 @@ mod tests {
         let config = enlarging(3);
         let job = Job {
             config: &config,
-            half: Half::Decoder,
+            direction: Direction::Decode,
             batch: 1,
             size: [9, 40, 40],
         };
         let ways = ever_smaller(&job);
         assert!(ways.len() > 2, "{ways:?}");
         for way in &ways {
-            assert!(matches!(way, Way::Tiled(_)), "{way:?} cannot be gone");
+            assert!(matches!(way, Strategy::Tiled(_)), "{way:?} cannot be gone");
         }
-        let exact = Way::Exact { budget: 0 };
+        let exact = Strategy::Exact { budget: 0 };
         let said = plan::peak(&job, &Cpu, &exact).unwrap_err().to_string();
         assert!(said.contains("ends with an upsampling"), "{said}");
     }
@@ -188,19 +188,19 @@ mod tests {
         let patches = Config::parse(wan.as_bytes()).unwrap();
         for (config, space) in [(patches, 24), (enlarging(6), 64), (enlarging(8), 256)] {
             let mut tiles = Vec::new();
-            for (half, size) in [
-                (Half::Decoder, [3, 1536 / space, 1536 / space]),
-                (Half::Encoder, [9, 1536, 1536]),
+            for (direction, size) in [
+                (Direction::Decode, [3, 1536 / space, 1536 / space]),
+                (Direction::Encode, [9, 1536, 1536]),
             ] {
                 let job = Job {
                     config: &config,
-                    half,
+                    direction,
                     batch: 1,
                     size,
                 };
                 tiles.extend(ever_smaller(&job).into_iter().filter_map(|way| match way {
-                    Way::Tiled(tiling) => tiling.space,
-                    Way::Exact { .. } => None,
+                    Strategy::Tiled(tiling) => tiling.space,
+                    Strategy::Exact { .. } => None,
                 }));
             }
             assert!(!tiles.is_empty(), "no tiles of {space}");

@@ -9,8 +9,9 @@ mod tests {
     use candle_core::{Device, Tensor};
     use framepack_engine::Result;
     use framepack_engine::ops::cpu::Cpu;
-    use framepack_engine::plan::Way;
-    use framepack_engine::vae::{Carry, Chunk, Model, Observer, Run, Start, Tiling, Unobserved};
+    use framepack_engine::vae::{
+        Carry, Chunk, Model, Observer, Run, Start, Strategy, Tiling, Unobserved,
+    };
 
     /// The largest difference from the reference in single precision.
     const BOUND: f32 = 3e-5;
@@ -108,7 +109,13 @@ mod tests {
                 let latents = &self.tensors[&format!("{}.z", case.name)];
                 let run = |from: Option<&Carry>| {
                     chunks_of(|sink| {
-                        decoder.decode_stream(latents, &tiling, from, &mut Unobserved, sink)
+                        decoder.decode_stream(
+                            latents,
+                            &Strategy::Tiled(tiling),
+                            from,
+                            &mut Unobserved,
+                            sink,
+                        )
                     })
                 };
                 let chunks = run(None);
@@ -130,13 +137,15 @@ mod tests {
         }
 
         /// Begins a decode for each of its frames alone, without any state: from the frame on it is the same to the bit.
-        fn begins_anywhere(&self, ways: &[Way], size: [usize; 3]) {
+        fn begins_anywhere(&self, ways: &[Strategy], size: [usize; 3]) {
             let decoder = self.model.decoder(Arc::new(Cpu)).unwrap();
             let [t, h, w] = size;
             let latents = Tensor::randn(0f32, 1.0, (1, 16, t, h, w), &Device::Cpu).unwrap();
             for way in ways {
                 let run = |from: Option<&Carry>| {
-                    chunks_of(|sink| decoder.decode_way(&latents, way, from, &mut Unobserved, sink))
+                    chunks_of(|sink| {
+                        decoder.decode_stream(&latents, way, from, &mut Unobserved, sink)
+                    })
                 };
                 let whole: Vec<Tensor> = run(None).into_iter().map(|c| c.video).collect();
                 let whole = Tensor::cat(&whole, 2).unwrap();
@@ -293,7 +302,7 @@ mod tests {
     #[test]
     fn a_decode_for_the_sake_of_one_frame_gives_it_to_the_same_bits() {
         let runs = |length, stride, space| {
-            Way::Tiled(Tiling {
+            Strategy::Tiled(Tiling {
                 space,
                 time: Some(Run { length, stride }),
             })
@@ -309,7 +318,7 @@ mod tests {
             runs(8, 4, tiles),
             runs(16, 12, None),
             runs(16, 4, None),
-            Way::Exact { budget: 1 },
+            Strategy::Exact { budget: 1 },
         ];
         hunyuan.begins_anywhere(&ways, [7, 3, 2]);
         Fixture::open("wan21_vae_tiny").begins_anywhere(&[runs(8, 8, None)], [4, 1, 1]);

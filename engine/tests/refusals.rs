@@ -7,8 +7,7 @@ mod tests {
 
     use candle_core::{DType, Device, Tensor};
     use framepack_engine::ops::cpu::Cpu;
-    use framepack_engine::plan::Way;
-    use framepack_engine::vae::{Model, Observer, Run, Tiling, Unobserved};
+    use framepack_engine::vae::{Model, Observer, Run, Strategy, Tiling, Unobserved};
     use framepack_engine::{Error, Result};
 
     fn fixture(name: &str) -> PathBuf {
@@ -53,14 +52,14 @@ mod tests {
 
     #[test]
     fn weights_of_the_half_in_use_that_are_not_used_are_named() {
-        use framepack_engine::plan::Half;
+        use framepack_engine::vae::Direction;
         for name in ["hunyuan_vae_tiny", "wan21_vae_tiny", "wan22_vae_tiny"] {
             let model = Model::open(&fixture(name)).unwrap();
             model.decoder(Arc::new(Cpu)).unwrap();
             // of the other half nothing was read yet
-            assert_eq!(model.unused(Half::Decoder), None, "{name}");
+            assert_eq!(model.unused(Direction::Decode), None, "{name}");
             model.encoder(Arc::new(Cpu)).unwrap();
-            assert_eq!(model.unused(Half::Encoder), None, "{name}");
+            assert_eq!(model.unused(Direction::Encode), None, "{name}");
         }
         let (folder, model) = changed(
             "hunyuan_vae_tiny",
@@ -77,7 +76,7 @@ mod tests {
             folder.path().join("config.json").display(),
             count - 3
         );
-        let said = model.unused(Half::Decoder).unwrap();
+        let said = model.unused(Direction::Decode).unwrap();
         assert!(said.starts_with(&want), "{said}");
     }
 
@@ -120,13 +119,12 @@ mod tests {
                 "{said}"
             );
         }
-        // what shows in no shape that is looked at before is told when it is loaded
         let (_folder, model) = changed(
             "hunyuan_vae_tiny",
             "\"layers_per_block\": 2",
             "\"layers_per_block\": 3",
         );
-        let said = refused(model.unwrap().decoder(Arc::new(Cpu)));
+        let said = refused(model);
         assert!(
             said.contains("weight decoder.up_blocks.0.resnets.3.norm1.weight: missing, and by "),
             "{said}"
@@ -231,15 +229,18 @@ mod tests {
             let model = Model::open(&fixture(name)).unwrap();
             let decoder = model.decoder(Arc::new(Cpu)).unwrap();
             let latents = Tensor::full(f32::NAN, (1, channels, 1, 2, 2), &Device::Cpu).unwrap();
-            let mut ways = vec![Way::Tiled(Tiling::default())];
+            let mut ways = vec![Strategy::Tiled(Tiling::default())];
             if name.starts_with("hunyuan") {
-                ways.push(Way::Exact { budget: 0 });
+                ways.push(Strategy::Exact { budget: 0 });
             }
             for way in ways {
-                let said =
-                    refused(
-                        decoder.decode_way(&latents, &way, None, &mut Unobserved, &mut |_| Ok(())),
-                    );
+                let said = refused(decoder.decode_stream(
+                    &latents,
+                    &way,
+                    None,
+                    &mut Unobserved,
+                    &mut |_| Ok(()),
+                ));
                 assert_eq!(
                     said,
                     "numbers that are none (NaN or infinite) came out of the decoder in float32: the weights or what went in are damaged",

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use candle_core::{DType, Device, Tensor};
-use framepack_engine::plan::{Half, Job, Room, Way, choose};
-use framepack_engine::vae::{Decoder, Model, Run, Tiling, Unobserved};
+use framepack_engine::plan::{Job, MemoryBudget, choose};
+use framepack_engine::vae::{Decoder, Direction, Model, Run, Strategy, Tiling, Unobserved};
 use framepack_engine_cuda::{Cuda, Options};
 
 use crate::{Result, difference, dtype, pair};
@@ -44,9 +44,9 @@ impl Given<'_> {
         })
     }
 
-    fn way(&self, model: &Model, latents: &Tensor, cuda: &Cuda) -> Result<Way> {
+    fn way(&self, model: &Model, latents: &Tensor, cuda: &Cuda) -> Result<Strategy> {
         if let Some(gib) = self.number("exact")? {
-            return Ok(Way::Exact {
+            return Ok(Strategy::Exact {
                 budget: (gib * GIB) as u64,
             });
         }
@@ -54,7 +54,7 @@ impl Given<'_> {
             return planned(model, latents, cuda);
         }
         let chunk = self.number("chunk")?.map(|n| pair([n as usize; 2]));
-        Ok(Way::Tiled(Tiling {
+        Ok(Strategy::Tiled(Tiling {
             space: self.run("tile"),
             time: chunk.or_else(|| self.run("runs")),
         }))
@@ -110,9 +110,9 @@ pub(crate) fn run(model: &Path, file: &Path, given: &HashMap<&str, &str>) -> Res
     Ok(())
 }
 
-fn once(decoder: &Decoder, latents: &Tensor, way: &Way, cuda: &Cuda) -> Result<Tensor> {
+fn once(decoder: &Decoder, latents: &Tensor, way: &Strategy, cuda: &Cuda) -> Result<Tensor> {
     let mut parts = Vec::new();
-    decoder.decode_way(latents, way, None, &mut Unobserved, &mut |chunk| {
+    decoder.decode_stream(latents, way, None, &mut Unobserved, &mut |chunk| {
         parts.push(chunk.video);
         Ok(())
     })?;
@@ -125,23 +125,26 @@ fn once(decoder: &Decoder, latents: &Tensor, way: &Way, cuda: &Cuda) -> Result<T
 }
 
 /// The way that the planner chooses under the cap.
-fn planned(model: &Model, latents: &Tensor, cuda: &Cuda) -> Result<Way> {
+fn planned(model: &Model, latents: &Tensor, cuda: &Cuda) -> Result<Strategy> {
     let (batch, _, t, h, w) = latents.dims5()?;
     let job = Job {
         config: model.config(),
-        half: Half::Decoder,
+        direction: Direction::Decode,
         batch,
         size: [t, h, w],
     };
-    let room = Room {
+    let room = MemoryBudget {
         cap: cuda.pool().cap(),
         held: cuda.pool().usage()?.used,
-        ..Room::default()
+        ..MemoryBudget::default()
     };
     let choice = choose(&job, cuda, &room).ok_or("nothing fits")?;
     let peak = choice.peak as f64 / GIB;
-    say!("planned {:?}: {peak:.3} GiB beside the weights", choice.way);
-    Ok(choice.way)
+    say!(
+        "planned {:?}: {peak:.3} GiB beside the weights",
+        choice.strategy
+    );
+    Ok(choice.strategy)
 }
 
 /// How far from what it should be, in all and frame by frame.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
 use framepack_engine::ops::Backend;
-use framepack_engine::vae::{Config, Model, Tiling, Unobserved};
+use framepack_engine::vae::{Model, Tiling, Unobserved, WanConfig};
 use framepack_engine_cuda::{Cuda, Options};
 
 use crate::{Result, difference, pair};
@@ -104,7 +104,7 @@ fn one(folder: &Path, cuda: &Arc<Cuda>) -> Result<(f32, f64)> {
             time: Some(pair([12, 12])),
             ..own
         };
-        let wan = matches!(model.config(), Config::Wan(_));
+        let wan = model.config().of::<WanConfig>().is_some();
         for tiling in std::iter::once(own).chain(wan.then_some(longer)) {
             let latents = &tensors[&format!("{}.z", case.name)];
             let video = decoder.decode(latents, &tiling, &mut Unobserved)?;

@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Device, Tensor};
 use framepack_engine::ops::cpu::Cpu;
-use framepack_engine::ops::{Axis, Backend, Norm, Prologue, Sight};
+use framepack_engine::ops::{AttentionMask, Axis, Backend, Norm, Prologue};
 use framepack_engine_cuda::{Cuda, Options};
 
 use crate::{Result, difference};
@@ -40,10 +40,10 @@ pub(crate) fn run() -> Result<bool> {
         })?;
         for (frames, side, channels) in [(2, 40, 16), (2, 67, 16), (5, 48, 16), (3, 56, 24)] {
             let qkv = (random(&[1, frames, side, side, 3 * channels], 1)? * 3.0)?;
-            for sight in [Sight::Causal, Sight::Frame] {
-                let got = cuda.attention(&qkv.to_device(cuda.device())?, sight)?;
-                let what = format!("attention {frames}x{side}x{side} {sight:?}");
-                good &= near(&what, &got, &Cpu.attention(&qkv, sight)?)?;
+            for mask in [AttentionMask::Causal, AttentionMask::Frame] {
+                let got = cuda.attention(&qkv.to_device(cuda.device())?, mask)?;
+                let what = format!("attention {frames}x{side}x{side} {mask:?}");
+                good &= near(&what, &got, &Cpu.attention(&qkv, mask)?)?;
             }
         }
         for convolution in [

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use candle_core::{DType, Device, Tensor};
-use framepack_engine::plan::{Half, Job, peak};
-use framepack_engine::vae::{Config, Model, Unobserved};
+use framepack_engine::plan::{Job, peak};
+use framepack_engine::vae::{Direction, Model, Unobserved};
 use framepack_engine_cuda::{Cuda, Options};
 
 use crate::Result;
@@ -18,10 +18,7 @@ const MIB: u64 = 1 << 20;
 /// Decodes random latents of each case once.
 pub(crate) fn run(path: &Path, cases: &[String]) -> Result<()> {
     let model = Model::open(path)?;
-    let channels = match model.config() {
-        Config::Hunyuan(config) => config.latent_channels,
-        Config::Wan(config) => config.z_dim,
-    };
+    let channels = model.config().latent_channels();
     say!("| latents, way | predicted MB | measured MB | off by | s |");
     say!("| --- | --- | --- | --- | --- |");
     let mut most = 0f64;
@@ -31,7 +28,7 @@ pub(crate) fn run(path: &Path, cases: &[String]) -> Result<()> {
         let cuda = Arc::new(Cuda::new(Options::default())?);
         let job = Job {
             config: model.config(),
-            half: Half::Decoder,
+            direction: Direction::Decode,
             batch: 1,
             size,
         };
@@ -43,7 +40,7 @@ pub(crate) fn run(path: &Path, cases: &[String]) -> Result<()> {
         let latents = latents.to_dtype(DType::F32)?;
         cuda.pool().reset_high()?;
         let start = Instant::now();
-        decoder.decode_way(&latents, &way, None, &mut Unobserved, &mut |_| Ok(()))?;
+        decoder.decode_stream(&latents, &way, None, &mut Unobserved, &mut |_| Ok(()))?;
         cuda.synchronize()?;
         let seconds = start.elapsed().as_secs_f64();
         let measured = (cuda.pool().usage()?.used_high - held) as f64 / MB;

@@ -11,7 +11,7 @@ mod abi;
 mod task;
 
 use candle_core::{DType, Tensor, TensorId};
-use framepack_engine::ops::{Axis, Clip, Conv3d, ConvSize, Norm, Prologue};
+use framepack_engine::ops::{Axis, Conv3d, ConvInput, ConvSize, Norm, Prologue};
 
 use crate::Cuda;
 use crate::error::{Result, argument};
@@ -41,7 +41,7 @@ fn int(n: usize) -> i32 {
 /// [`framepack_engine::ops::Backend::conv3d`].
 pub(crate) fn conv3d(
     cuda: &Cuda,
-    clip: Clip<'_>,
+    clip: ConvInput<'_>,
     prologue: &Prologue<'_>,
     conv: &Conv3d,
     add: Option<&Tensor>,
@@ -108,7 +108,7 @@ pub(crate) fn conv3d(
 }
 
 /// The size of the result.
-fn check(clip: Clip<'_>, prologue: &Prologue<'_>, conv: &Conv3d) -> Result<[usize; 3]> {
+fn check(clip: ConvInput<'_>, prologue: &Prologue<'_>, conv: &Conv3d) -> Result<[usize; 3]> {
     let (_, t, h, w, c) = clip.dims()?;
     let (inputs, _) = conv.channels();
     if c != inputs {

@@ -2,12 +2,11 @@
 
 use std::error::Error;
 
-use framepack_engine::plan::Way;
-use framepack_engine::vae::{Run, Tiling};
+use framepack_engine::vae::{Run, Strategy, Tiling};
 
 /// `TxHxW` of latents and then, each behind a comma, any of `tile=LENGTH/STRIDE`, `frames=LENGTH/STRIDE` (pixels and frames of the video), `exact=N`
 /// (N of so many bytes each).
-pub(crate) fn case(text: &str, unit: u64) -> Result<([usize; 3], Way), Box<dyn Error>> {
+pub(crate) fn case(text: &str, unit: u64) -> Result<([usize; 3], Strategy), Box<dyn Error>> {
     let numbers = |text: &str, separator: char| -> Result<Vec<usize>, Box<dyn Error>> {
         Ok(text
             .split(separator)
@@ -35,6 +34,6 @@ pub(crate) fn case(text: &str, unit: u64) -> Result<([usize; 3], Way), Box<dyn E
             (other, _) => return Err(format!("{other} is not known").into()),
         }
     }
-    let way = exact.map_or(Way::Tiled(tiling), |budget| Way::Exact { budget });
+    let way = exact.map_or(Strategy::Tiled(tiling), |budget| Strategy::Exact { budget });
     Ok((size, way))
 }

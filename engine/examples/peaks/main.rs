@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use candle_core::{DType, Device, Tensor};
 use framepack_engine::ops::cpu::Cpu;
-use framepack_engine::plan::{self, Half, Job};
-use framepack_engine::vae::{Config, Model, Tiling, Unobserved};
+use framepack_engine::plan::{self, Job};
+use framepack_engine::vae::{Direction, Model, Tiling, Unobserved};
 use peak_alloc::PeakAlloc;
 
 use case::case;
@@ -34,16 +34,13 @@ fn main() -> Result<(), Failure> {
         return Err("usage: peaks MODEL CASE...".into());
     };
     let model = Model::open(Path::new(path))?;
-    let channels = match model.config() {
-        Config::Hunyuan(config) => config.latent_channels,
-        Config::Wan(config) => config.z_dim,
-    };
+    let channels = model.config().latent_channels();
     let decoder = model.decoder(Arc::new(Cpu))?;
     let mut out = std::io::stdout();
     writeln!(
         out,
         "weights: predicted {:.1} MB, measured {:.1} MB\n",
-        mb(model.weight_bytes(Half::Decoder, DType::F32)),
+        mb(model.weight_bytes(Direction::Decode, DType::F32)),
         mb(ALLOCATOR.current_usage() as u64)
     )?;
     let latents = |[t, h, w]: [usize; 3]| {
@@ -60,7 +57,7 @@ fn main() -> Result<(), Failure> {
         let (size, way) = case(text, 1_000_000)?;
         let job = Job {
             config: model.config(),
-            half: Half::Decoder,
+            direction: Direction::Decode,
             batch: 1,
             size,
         };
@@ -69,7 +66,7 @@ fn main() -> Result<(), Failure> {
         let before = ALLOCATOR.current_usage();
         ALLOCATOR.reset_peak_usage();
         let start = Instant::now();
-        decoder.decode_way(&latents, &way, None, &mut Unobserved, &mut |_| Ok(()))?;
+        decoder.decode_stream(&latents, &way, None, &mut Unobserved, &mut |_| Ok(()))?;
         let seconds = start.elapsed().as_secs_f64();
         let measured = mb((ALLOCATOR.peak_usage() - before) as u64);
         let off = (predicted / measured - 1.0) * 100.0;

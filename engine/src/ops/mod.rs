@@ -6,10 +6,16 @@
 //! *epilogue*: a device is free to fuse them, and the processor does.
 
 mod axis;
+mod clip;
 pub mod cpu;
+mod dry_run;
+mod executor;
 pub mod tiered;
 
 pub use axis::Axis;
+pub(crate) use clip::Clip;
+pub(crate) use dry_run::DryRun;
+pub(crate) use executor::{ConvLayer, Executor};
 
 use candle_core::{DType, Device, Tensor};
 
@@ -106,37 +112,59 @@ pub struct ConvSize {
     pub outputs: usize,
 }
 
-/// What a convolution reads: a clip, and the frames kept from the chunk before it.
-#[derive(Clone, Copy, Debug)]
-pub struct Clip<'a> {
+/// The input of a convolution: a clip, and the frames kept from the chunk before it.
+#[derive(Debug)]
+pub struct ConvInput<'a, T = Tensor> {
     /// Frames in front of `body`, of the same batch, size and channels.
-    pub front: Option<&'a Tensor>,
+    pub front: Option<&'a T>,
     /// (B, T, H, W, C).
-    pub body: &'a Tensor,
+    pub body: &'a T,
 }
 
-impl<'a> From<&'a Tensor> for Clip<'a> {
-    fn from(body: &'a Tensor) -> Self {
+impl<T> Clone for ConvInput<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for ConvInput<'_, T> {}
+
+impl<'a, T> From<&'a T> for ConvInput<'a, T> {
+    fn from(body: &'a T) -> Self {
         Self { front: None, body }
     }
 }
 
-impl Clip<'_> {
+impl ConvInput<'_> {
     /// (B, T, H, W, C) with the frames in front counted.
+    ///
+    /// # Errors
+    /// When the frames in front differ in batch, size or channels.
     pub fn dims(&self) -> Result<(usize, usize, usize, usize, usize)> {
-        let (b, t, h, w, c) = self.body.dims5()?;
-        let Some(front) = self.front else {
-            return Ok((b, t, h, w, c));
-        };
-        let (fb, ft, fh, fw, fc) = front.dims5()?;
-        if (fb, fh, fw, fc) != (b, h, w, c) {
-            return argument(format!(
-                "frames {:?} cannot stand in front of a clip {:?}",
-                front.dims(),
-                self.body.dims()
-            ));
-        }
-        Ok((b, ft + t, h, w, c))
+        input_dims(self.front.map(Tensor::dims), self.body.dims())
+    }
+}
+
+impl ConvInput<'_, Clip> {
+    /// (B, T, H, W, C) with the frames in front counted.
+    pub(crate) fn dims(&self) -> Result<(usize, usize, usize, usize, usize)> {
+        input_dims(self.front.map(Clip::dims), self.body.dims())
+    }
+}
+
+fn input_dims(
+    front: Option<&[usize]>,
+    body: &[usize],
+) -> Result<(usize, usize, usize, usize, usize)> {
+    let &[b, t, h, w, c] = body else {
+        return argument(format!("a clip has five axes, not {body:?}"));
+    };
+    match front {
+        None => Ok((b, t, h, w, c)),
+        Some(&[fb, ft, fh, fw, fc]) if (fb, fh, fw, fc) == (b, h, w, c) => Ok((b, ft + t, h, w, c)),
+        Some(front) => argument(format!(
+            "frames {front:?} cannot stand in front of a clip {body:?}"
+        )),
     }
 }
 
@@ -266,7 +294,7 @@ impl Prologue<'_> {
 
 /// Which tokens a token sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum AttentionMask {
     /// Those of its own frame and of the frames before it.
     Causal,
     /// Those of its own frame.
@@ -296,7 +324,7 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
     /// `add` has the shape of the result (B, T', H', W', O).
     fn conv3d(
         &self,
-        clip: Clip<'_>,
+        clip: ConvInput<'_>,
         prologue: &Prologue<'_>,
         conv: &Conv3d,
         add: Option<&Tensor>,
@@ -362,5 +390,5 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
 
     /// Attention with one head: `qkv` is (B, T, H, W, 3C), queries, keys and values in this order, the scale
     /// 1/sqrt(C), the result (B, T, H, W, C). The scores of all tokens are never held at once.
-    fn attention(&self, qkv: &Tensor, sight: Sight) -> Result<Tensor>;
+    fn attention(&self, qkv: &Tensor, mask: AttentionMask) -> Result<Tensor>;
 }

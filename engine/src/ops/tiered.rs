@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use candle_core::{DType, Device, Tensor, TensorId};
 
 use super::{
-    Affine, Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Norm, Pending, Prologue, Sight,
+    Affine, AttentionMask, Axis, Backend, Conv3d, ConvInput, ConvSize, GroupSums, Norm, Pending,
+    Prologue,
 };
 use crate::error::{Error, Result};
 
@@ -100,7 +101,7 @@ impl Tiered {
     fn by_other(
         &self,
         place: usize,
-        clip: Clip<'_>,
+        clip: ConvInput<'_>,
         prologue: &Prologue<'_>,
         conv: &Conv3d,
         add: Option<&Tensor>,
@@ -123,7 +124,7 @@ impl Tiered {
         };
         let (front, body) = (clip.front.map(there).transpose()?, there(clip.body)?);
         let add = add.map(there).transpose()?;
-        let clip = Clip {
+        let clip = ConvInput {
             front: front.as_ref(),
             body: &body,
         };
@@ -203,7 +204,7 @@ impl Backend for Tiered {
 
     fn conv3d(
         &self,
-        clip: Clip<'_>,
+        clip: ConvInput<'_>,
         prologue: &Prologue<'_>,
         conv: &Conv3d,
         add: Option<&Tensor>,
@@ -272,7 +273,7 @@ impl Backend for Tiered {
         })
     }
 
-    fn attention(&self, qkv: &Tensor, sight: Sight) -> Result<Tensor> {
+    fn attention(&self, qkv: &Tensor, mask: AttentionMask) -> Result<Tensor> {
         let op = Op {
             name: "attention",
             shape: qkv.dims(),
@@ -280,7 +281,7 @@ impl Backend for Tiered {
             dtype: qkv.dtype(),
             tier: self.first.0,
         };
-        self.told(op, || self.first.1.attention(qkv, sight))
+        self.told(op, || self.first.1.attention(qkv, mask))
     }
 }
 

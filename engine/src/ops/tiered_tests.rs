@@ -35,7 +35,7 @@ impl Backend for Broken {
     }
     fn conv3d(
         &self,
-        _: Clip<'_>,
+        _: ConvInput<'_>,
         _: &Prologue<'_>,
         _: &Conv3d,
         _: Option<&Tensor>,
@@ -45,8 +45,8 @@ impl Backend for Broken {
     fn group_sums(&self, clip: &Tensor, groups: usize) -> Result<GroupSums> {
         Cpu.group_sums(clip, groups)
     }
-    fn attention(&self, qkv: &Tensor, sight: Sight) -> Result<Tensor> {
-        Cpu.attention(qkv, sight)
+    fn attention(&self, qkv: &Tensor, mask: AttentionMask) -> Result<Tensor> {
+        Cpu.attention(qkv, mask)
     }
 }
 

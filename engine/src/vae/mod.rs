@@ -1,29 +1,34 @@
-//! The autoencoders of HunyuanVideo and WAN, loaded from what diffusers saves.
+//! The families of autoencoders, loaded from what diffusers saves.
 //!
 //! Outside, videos and latents are (B, C, T, H, W) as everywhere else; inside, clips are channels-last.
 
-mod agree;
-pub(crate) mod config;
-pub mod hunyuan;
+mod config;
+mod family;
+mod hunyuan;
 mod layers;
 pub mod precision;
-mod single;
+mod single_file;
+mod strategy;
 mod stream;
-pub(crate) mod tiles;
-pub mod wan;
+mod tiles;
+mod validate;
+mod wan;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use candle_core::{DType, Tensor};
 
-pub use self::config::{Config, HunyuanConfig, WanConfig};
+pub use self::family::{Config, FAMILIES, Family, Vae};
+pub(crate) use self::family::{DecoderNetwork, EncoderNetwork};
+pub use self::hunyuan::HunyuanConfig;
+pub(crate) use self::layers::Loader;
+pub use self::strategy::{Direction, Ratio, Run, Strategy, Tiling};
 pub use self::stream::{Carry, Chunk, Start};
-pub use self::tiles::{Run, Tiling};
+pub use self::wan::WanConfig;
 
-use crate::error::{Result, argument};
-use crate::ops::Backend;
-use crate::plan::{Half, Way};
+use crate::error::Result;
+use crate::ops::{Backend, Clip, Executor};
 use crate::weights::{Description, Scope, Weights};
 
 /// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
@@ -35,6 +40,14 @@ pub trait Observer {
     /// `done` pieces of `total` have gone through; a piece is one tile of one chunk, or of one pass of the exact mode.
     fn pieces(&mut self, _done: usize, _total: usize) -> Result<()> {
         Ok(())
+    }
+}
+
+impl dyn Observer + '_ {
+    /// [`Observer::after`], where there are numbers to be seen.
+    pub(crate) fn see(&mut self, module: &str, clip: &Clip) -> Result<()> {
+        clip.tensor()
+            .map_or(Ok(()), |tensor| self.after(module, tensor))
     }
 }
 
@@ -66,7 +79,7 @@ impl Model {
     /// diffusers', the authors' or ComfyUI's names. Reads no weights yet.
     pub fn open(path: &Path) -> Result<Self> {
         if path.is_file() {
-            return single::open(path);
+            return single_file::open(path);
         }
         let said = path.join("config.json");
         let config = Config::read(&said)?;
@@ -74,7 +87,7 @@ impl Model {
             path: said,
             cure: TWO_MODELS,
         });
-        agree::check(&config, &weights)?;
+        validate::check(&config, &weights)?;
         Ok(Self {
             config,
             weights,
@@ -99,13 +112,13 @@ impl Model {
 
     /// Weights of a half that its configuration does not ask for, once the half was loaded; a sentence, `None` where
     /// all are used.
-    pub fn unused(&self, half: Half) -> Option<String> {
-        let names = self.weights.unread(own(half));
+    pub fn unused(&self, direction: Direction) -> Option<String> {
+        let names = self.weights.unread(prefixes(direction));
         let some: Vec<&str> = names.iter().take(3).copied().collect();
         let (first, n) = (some.join(", "), names.len());
-        let half = match half {
-            Half::Decoder => "decoder",
-            Half::Encoder => "encoder",
+        let half = match direction {
+            Direction::Decode => "decoder",
+            Direction::Encode => "encoder",
         };
         let said = self.weights.described_by().map_or_else(
             || "the model that the file's tensors tell".to_owned(),
@@ -125,8 +138,8 @@ impl Model {
     }
 
     /// Bytes that the weights of a half take when they are loaded in this precision: what a plan must leave room for.
-    pub fn weight_bytes(&self, half: Half, dtype: DType) -> u64 {
-        let own = own(half);
+    pub fn weight_bytes(&self, direction: Direction, dtype: DType) -> u64 {
+        let own = prefixes(direction);
         let tensors = self
             .weights
             .names()
@@ -140,42 +153,40 @@ impl Model {
 
     /// Loads the half that makes videos of latents.
     pub fn decoder(&self, backend: Arc<dyn Backend>) -> Result<Decoder> {
-        let scope = Scope::new(Arc::clone(&self.weights));
-        Ok(match &self.config {
-            Config::Hunyuan(config) => {
-                Decoder::Hunyuan(hunyuan::Decoder::load(config, &scope, backend)?)
-            }
-            Config::Wan(config) => Decoder::Wan(wan::Decoder::load(config, &scope, backend)?),
+        let network = self.config.networks().decoder(&self.loader(&*backend))?;
+        Ok(Decoder {
+            config: self.config.clone(),
+            network,
+            backend,
         })
     }
 
     /// Loads the half that makes latents of videos.
     pub fn encoder(&self, backend: Arc<dyn Backend>) -> Result<Encoder> {
+        let network = self.config.networks().encoder(&self.loader(&*backend))?;
+        Ok(Encoder { network, backend })
+    }
+
+    fn loader<'a>(&self, backend: &'a dyn Backend) -> Loader<'a> {
         let scope = Scope::new(Arc::clone(&self.weights));
-        Ok(match &self.config {
-            Config::Hunyuan(config) => {
-                Encoder::Hunyuan(hunyuan::Encoder::load(config, &scope, backend)?)
-            }
-            Config::Wan(config) => Encoder::Wan(wan::Encoder::load(config, &scope, backend)?),
-        })
+        Loader::of_weights(Executor::Backend(backend), scope)
     }
 }
 
-/// What the names of a half's weights begin with.
-const fn own(half: Half) -> &'static [&'static str] {
-    match half {
-        Half::Decoder => &["decoder.", "post_quant_conv."],
-        Half::Encoder => &["encoder.", "quant_conv."],
+/// The first parts of the names of a half's weights.
+const fn prefixes(direction: Direction) -> &'static [&'static str] {
+    match direction {
+        Direction::Decode => &["decoder.", "post_quant_conv."],
+        Direction::Encode => &["encoder.", "quant_conv."],
     }
 }
 
 /// The half that makes videos of latents.
 #[derive(Debug)]
-pub enum Decoder {
-    /// `AutoencoderKLHunyuanVideo`.
-    Hunyuan(hunyuan::Decoder),
-    /// `AutoencoderKLWan`, 2.1 and 2.2.
-    Wan(wan::Decoder),
+pub struct Decoder {
+    config: Config,
+    network: Box<dyn DecoderNetwork>,
+    backend: Arc<dyn Backend>,
 }
 
 impl Decoder {
@@ -187,71 +198,43 @@ impl Decoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
-        stream::whole(|sink| self.decode_stream(latents, tiling, None, observer, sink))
+        let strategy = Strategy::Tiled(*tiling);
+        stream::whole(|sink| self.decode_stream(latents, &strategy, None, observer, sink))
     }
 
-    /// The same, given to `sink` chunk by chunk: HunyuanVideo's are the runs of frames of `tiling.time` after their
-    /// cross-fade (all frames where there are none), WAN's those that its caches carry over. `from` is what an
-    /// earlier decode with the same arguments left: only the frames after it are made. An error of `sink` ends the
-    /// decode.
+    /// The same, given to `sink` chunk by chunk: runs of frames after their cross-fade (HunyuanVideo; all frames
+    /// where there are none), or those that caches carry over (WAN). `from` is what an earlier decode with the same
+    /// arguments left: only the frames after it are given. An error of `sink` ends the decode. The exact strategy
+    /// takes a batch of one, and goes through everything whatever `from` says.
     pub fn decode_stream(
         &self,
         latents: &Tensor,
-        tiling: &Tiling,
+        strategy: &Strategy,
         from: Option<&Carry>,
         observer: &mut dyn Observer,
         sink: &mut dyn FnMut(Chunk) -> Result<()>,
     ) -> Result<()> {
-        match self {
-            Self::Hunyuan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
-            Self::Wan(decoder) => decoder.decode(latents, tiling, from, observer, sink),
-        }
-    }
-
-    /// The same, in the way that a plan says. The exact way takes a batch of one; its `from` tells which frames are given
-    /// already, the rest is gone through all the same.
-    pub fn decode_way(
-        &self,
-        latents: &Tensor,
-        way: &Way,
-        from: Option<&Carry>,
-        observer: &mut dyn Observer,
-        sink: &mut dyn FnMut(Chunk) -> Result<()>,
-    ) -> Result<()> {
-        match (way, self) {
-            (Way::Tiled(tiling), _) => self.decode_stream(latents, tiling, from, observer, sink),
-            (Way::Exact { budget }, Self::Hunyuan(decoder)) => {
-                if latents.dim(0)? != 1 {
-                    return argument("the exact mode gives the frames of one video at a time");
-                }
-                let given = from.map_or(0, Carry::frames);
-                let next = latents.dim(2)?;
-                decoder.decode_exact(latents, *budget, observer, &mut |frames| {
-                    stream::after(&frames, given, next).map_or(Ok(()), &mut *sink)
-                })
-            }
-            (Way::Exact { .. }, Self::Wan(_)) => {
-                argument("only HunyuanVideo's decoder has an exact low-memory mode")
-            }
-        }
+        self.network.decode(
+            Executor::Backend(&*self.backend),
+            &latents.clone().into(),
+            strategy,
+            from,
+            observer,
+            &mut |frames| sink(frames.try_into()?),
+        )
     }
 
     /// Latents as a diffusion model leaves them, brought to what the autoencoder takes.
     pub fn unscale(&self, latents: &Tensor) -> Result<Tensor> {
-        match self {
-            Self::Hunyuan(decoder) => decoder.unscale(latents),
-            Self::Wan(decoder) => decoder.unscale(latents),
-        }
+        self.config.unscale(latents)
     }
 }
 
 /// The half that makes latents of videos.
 #[derive(Debug)]
-pub enum Encoder {
-    /// `AutoencoderKLHunyuanVideo`.
-    Hunyuan(hunyuan::Encoder),
-    /// `AutoencoderKLWan`, 2.1 and 2.2.
-    Wan(wan::Encoder),
+pub struct Encoder {
+    network: Box<dyn EncoderNetwork>,
+    backend: Arc<dyn Backend>,
 }
 
 impl Encoder {
@@ -263,29 +246,10 @@ impl Encoder {
         tiling: &Tiling,
         observer: &mut dyn Observer,
     ) -> Result<Tensor> {
-        match self {
-            Self::Hunyuan(encoder) => encoder.encode(video, tiling, observer),
-            Self::Wan(encoder) => encoder.encode(video, tiling, observer),
-        }
+        let exec = Executor::Backend(&*self.backend);
+        let moments = self
+            .network
+            .encode(exec, &video.clone().into(), tiling, observer)?;
+        moments.tensor().cloned()
     }
-}
-
-/// (B, C, T, H, W) with this many channels to a clip where and as `backend` computes; empty ones are refused.
-fn to_clip(tensor: &Tensor, channels: usize, what: &str, backend: &dyn Backend) -> Result<Tensor> {
-    match tensor.dims() {
-        [b, c, t, h, w] if *c == channels && b * t * h * w > 0 => {
-            let tensor = tensor.to_device(backend.device())?;
-            let clip = tensor.permute((0, 2, 3, 4, 1))?.contiguous()?;
-            Ok(clip.to_dtype(backend.dtype())?)
-        }
-        other => argument(format!(
-            "{what} of shape {other:?} where [batch, {channels}, frames, height, width] is needed"
-        )),
-    }
-}
-
-/// The way back, to single precision.
-fn from_clip(clip: &Tensor) -> Result<Tensor> {
-    let tensor = clip.permute((0, 4, 1, 2, 3))?.contiguous()?;
-    Ok(tensor.to_dtype(DType::F32)?)
 }

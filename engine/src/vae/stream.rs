@@ -6,11 +6,10 @@ use std::path::Path;
 use candle_core::{Device, Tensor};
 use safetensors::View;
 
-use super::Config;
-use super::hunyuan::Frames;
-use super::tiles::Seam;
+use super::family::Config;
+use super::strategy::Strategy;
 use crate::error::{Error, Result, argument, io};
-use crate::plan::Way;
+use crate::ops::Clip;
 
 /// Frames that are finished.
 #[derive(Debug)]
@@ -21,6 +20,61 @@ pub struct Chunk {
     pub video: Tensor,
     /// What the next chunk needs of this one and those before it.
     pub carry: Carry,
+}
+
+/// Finished frames as a network hands them out.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    /// Number of the first, from 0.
+    pub(crate) first: usize,
+    /// (B, 3, T, H, W) in single precision.
+    pub(crate) video: Clip,
+    /// Latent frame at which the next chunk begins.
+    pub(crate) next: usize,
+    /// What the next chunk needs of this one and those before it, by name.
+    pub(crate) state: BTreeMap<String, Clip>,
+}
+
+/// Takes finished frames in their order. An error ends the decode.
+pub(crate) type FrameSink<'a> = dyn FnMut(Frames) -> Result<()> + 'a;
+
+impl Frames {
+    /// The frames that are not among the `given` first ones; absent: all are.
+    pub(crate) fn after(self, given: usize) -> Result<Option<Self>> {
+        let count = self.video.dim(2)?;
+        let skip = given.saturating_sub(self.first);
+        if skip >= count {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            first: self.first + skip,
+            video: self.video.narrow(2, skip, count - skip)?,
+            ..self
+        }))
+    }
+}
+
+impl TryFrom<Frames> for Chunk {
+    type Error = Error;
+
+    fn try_from(frames: Frames) -> Result<Self> {
+        let video = frames.video.tensor()?.clone();
+        let tensor = |(name, clip): (String, Clip)| Ok((name, clip.tensor()?.clone()));
+        let carry = Carry {
+            given: frames.first + video.dim(2)?,
+            next: frames.next,
+            tensors: frames
+                .state
+                .into_iter()
+                .map(tensor)
+                .collect::<Result<_>>()?,
+        };
+        Ok(Self {
+            first: frames.first,
+            video,
+            carry,
+        })
+    }
 }
 
 /// What a decode needs to go on after a chunk: with it the rest is the same to the bit as in a decode
@@ -128,12 +182,11 @@ impl Carry {
         })
     }
 
-    /// One that says no more than its number.
-    #[cfg(test)]
-    pub(crate) fn after_frames(frames: usize) -> Self {
+    /// A carry after `given` frames, the next chunk being that of latent frame `next`, where nothing else is needed.
+    pub(crate) fn stateless(given: usize, next: usize) -> Self {
         Self {
-            given: frames,
-            next: frames,
+            given,
+            next,
             tensors: BTreeMap::new(),
         }
     }
@@ -173,38 +226,16 @@ pub struct Start {
 }
 
 impl Start {
-    /// The start for `frame` of a decode of `latents` frames in this way, by arithmetic alone: HunyuanVideo's runs of frames
-    /// need no more than the end of the run before them. WAN's frames hang on all before them, and those of the exact
-    /// mode on all others: there it is the first frame, in the exact mode with nothing given out before `frame`.
-    pub fn of(config: &Config, way: &Way, latents: usize, frame: usize) -> Result<Self> {
-        match (way, config) {
-            (Way::Exact { .. }, _) => Ok(Self {
-                carry: Some(Carry {
-                    given: frame,
-                    next: latents,
-                    tensors: BTreeMap::new(),
-                }),
+    /// The start for `frame` of a decode of `latents` frames with this strategy, by arithmetic alone. In the exact mode
+    /// each frame hangs on all others: it begins with the first, and gives nothing out before `frame`.
+    pub fn of(config: &Config, strategy: &Strategy, latents: usize, frame: usize) -> Result<Self> {
+        match strategy {
+            Strategy::Tiled(tiling) => config.start(tiling, latents, frame),
+            Strategy::Exact { .. } => Ok(Self {
+                carry: Some(Carry::stateless(frame, latents)),
                 work: 0,
                 first: frame,
             }),
-            (Way::Tiled(tiling), Config::Hunyuan(config)) => {
-                let runs = tiling.time(config.ratio())?;
-                let Some(runs) = runs.filter(|(run, _)| latents > run.length) else {
-                    return Ok(Self::default());
-                };
-                let (seam, first) = Seam::before(frame, runs, latents);
-                let carry = (seam.start > 0).then(|| Carry {
-                    given: seam.given,
-                    next: seam.start,
-                    tensors: BTreeMap::new(),
-                });
-                Ok(Self {
-                    carry,
-                    work: seam.given,
-                    first,
-                })
-            }
-            (Way::Tiled(_), Config::Wan(_)) => Ok(Self::default()),
         }
     }
 
@@ -229,24 +260,6 @@ fn digest(all: &HashMap<String, Tensor>) -> [u8; 32] {
         hash.update(&tensor.data());
     }
     *hash.finalize().as_bytes()
-}
-
-/// The frames of an exact decode of `latents` frames as a chunk, if not all of them are `given` already.
-pub(super) fn after(frames: &Frames, given: usize, latents: usize) -> Option<Chunk> {
-    let count = frames.video.dim(2).ok()?;
-    let skip = given.saturating_sub(frames.first);
-    if skip >= count {
-        return None;
-    }
-    Some(Chunk {
-        first: frames.first + skip,
-        video: frames.video.narrow(2, skip, count - skip).ok()?,
-        carry: Carry {
-            given: frames.first + count,
-            next: latents,
-            tensors: BTreeMap::new(),
-        },
-    })
 }
 
 /// Puts the chunks of a decode together.

@@ -3,135 +3,23 @@
 //! Clips are channels-last. Neighbours overlap and are cross-faded over the overlap; group norms and
 //! attention see only their tile, so a tiled result is compared with a tiled one.
 
-use candle_core::Tensor;
+use candle_core::{Device, Tensor};
 
-use crate::error::{Result, argument};
+use super::strategy::{Run, Steps};
+use crate::error::Result;
+use crate::ops::Clip;
 
 /// Axes of a clip.
 pub(super) const TIME: usize = 1;
 pub(super) const HEIGHT: usize = 2;
 const WIDTH: usize = 3;
 
-/// A length and the distance from one beginning to the next, in pixels or frames of the video.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// Pixels or frames in one.
-    pub length: usize,
-    /// From the beginning of one to that of the next; the rest of the length overlaps.
-    pub stride: usize,
-}
-
-impl Run {
-    /// Refuses what would leave gaps, or cannot be counted in units of `unit`.
-    fn check(self, unit: usize, what: &str) -> Result<()> {
-        let Self { length, stride } = self;
-        if stride == 0
-            || stride > length
-            || !length.is_multiple_of(unit)
-            || !stride.is_multiple_of(unit)
-        {
-            return argument(format!(
-                "{what} of {length} every {stride}: both must be multiples of {unit}, and the second not the larger"
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// How a video is cut. Nothing set: not at all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tiling {
-    /// Squares of pixels.
-    pub space: Option<Run>,
-    /// Runs of frames. HunyuanVideo cross-fades them; WAN's are exact, carry caches instead of
-    /// overlapping, and take `length` alone.
-    pub time: Option<Run>,
-}
-
-/// What a model makes of sizes: the video's pixels and frames for one of the latents.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ratio {
-    pub(crate) space: usize,
-    pub(crate) time: usize,
-}
-
-impl Ratio {
-    /// Refuses a video (B, T, H, W, C) that no latents stand for.
-    pub(super) fn check(self, video: &Tensor) -> Result<()> {
-        let (_, t, h, w, _) = video.dims5()?;
-        let Self { space, time } = self;
-        if !(t - 1).is_multiple_of(time) || !h.is_multiple_of(space) || !w.is_multiple_of(space) {
-            return argument(format!(
-                "a video of {t} frames of {h} x {w}: frames must be a multiple of {time} plus 1, sides multiples of {space}"
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// Sizes along one axis of what goes in (`from`) and comes out (`to`): one of them pixels, the other
-/// latents.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Steps {
-    pub(crate) from: Run,
-    pub(crate) to: Run,
-}
-
-impl Tiling {
-    /// The tiles of a decoder whose own grid (before patches are taken apart) is `patch` times coarser than the video.
-    pub(crate) fn decoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
-        self.space
-            .map(|run| {
-                run.check(ratio.space, "tiles")?;
-                Ok(Steps {
-                    from: run.over(ratio.space),
-                    to: run.over(patch),
-                })
-            })
-            .transpose()
-    }
-
-    /// The tiles of an encoder.
-    pub(crate) fn encoder_space(&self, ratio: Ratio, patch: usize) -> Result<Option<Steps>> {
-        let steps = self.decoder_space(ratio, patch)?;
-        Ok(steps.map(|Steps { from, to }| Steps { from: to, to: from }))
-    }
-
-    /// The runs of frames that are cross-faded: (in latents, in frames).
-    pub(crate) fn time(&self, ratio: Ratio) -> Result<Option<(Run, Run)>> {
-        self.time
-            .map(|run| {
-                run.check(ratio.time, "runs of frames")?;
-                Ok((run.over(ratio.time), run))
-            })
-            .transpose()
-    }
-}
-
-impl Run {
-    /// The nearest in whole `unit`s, nothing of it less than one: no shorter than this, and overlapping no less.
-    pub(crate) fn whole(self, unit: usize) -> Self {
-        let down = self.stride / unit * unit;
-        Self {
-            length: self.length.next_multiple_of(unit),
-            stride: down.max(unit),
-        }
-    }
-
-    fn over(self, unit: usize) -> Self {
-        Self {
-            length: self.length / unit,
-            stride: self.stride / unit,
-        }
-    }
-}
-
 /// Runs `each` over tiles of `clip` and joins what comes out; over the whole where one tile holds it.
 pub(super) fn in_space(
-    clip: &Tensor,
+    clip: &Clip,
     steps: Option<Steps>,
-    mut each: impl FnMut(&Tensor) -> Result<Tensor>,
-) -> Result<Tensor> {
+    mut each: impl FnMut(&Clip) -> Result<Clip>,
+) -> Result<Clip> {
     let (_, _, h, w, _) = clip.dims5()?;
     let Some(Steps { from, to }) =
         steps.filter(|steps| h > steps.from.length || w > steps.from.length)
@@ -139,9 +27,9 @@ pub(super) fn in_space(
         return each(clip);
     };
     let overlap = to.length - to.stride;
-    let (mut above, mut bands): (Vec<Tensor>, Vec<Tensor>) = (Vec::new(), Vec::new());
+    let (mut above, mut bands): (Vec<Clip>, Vec<Clip>) = (Vec::new(), Vec::new());
     for y in (0..h).step_by(from.stride) {
-        let (mut row, mut parts): (Vec<Tensor>, Vec<Tensor>) = (Vec::new(), Vec::new());
+        let (mut row, mut parts): (Vec<Clip>, Vec<Clip>) = (Vec::new(), Vec::new());
         for (at, x) in (0..w).step_by(from.stride).enumerate() {
             let tile = clip.narrow(HEIGHT, y, from.length.min(h - y))?.narrow(
                 WIDTH,
@@ -162,14 +50,12 @@ pub(super) fn in_space(
             );
             row.push(tile);
         }
-        bands.push(Tensor::cat(&parts, WIDTH)?);
+        bands.push(Clip::cat(&parts, WIDTH)?);
         above = row;
     }
-    let whole = Tensor::cat(&bands, HEIGHT)?;
+    let whole = Clip::cat(&bands, HEIGHT)?;
     let size = |len: usize| len * to.stride / from.stride;
-    Ok(whole
-        .narrow(HEIGHT, 0, size(h))?
-        .narrow(WIDTH, 0, size(w))?)
+    whole.narrow(HEIGHT, 0, size(h))?.narrow(WIDTH, 0, size(w))
 }
 
 /// How many tiles of (h, w) there are.
@@ -193,7 +79,7 @@ pub(super) struct Seam {
     /// Frames that were given.
     pub(super) given: usize,
     /// The last frames of the run before, as many as overlap.
-    pub(super) tail: Option<Tensor>,
+    pub(super) tail: Option<Clip>,
 }
 
 impl Seam {
@@ -231,12 +117,12 @@ impl Seam {
 /// `sink` run by run, with what the next one needs. Each run has one frame more than `from.length`, and gives
 /// its first again, which is dropped.
 pub(super) fn in_time(
-    clip: &Tensor,
+    clip: &Clip,
     (from, to): (Run, Run),
     frames: usize,
     mut seam: Seam,
-    mut each: impl FnMut(&Tensor) -> Result<Tensor>,
-    mut sink: impl FnMut(Tensor, &Seam) -> Result<()>,
+    mut each: impl FnMut(&Clip) -> Result<Clip>,
+    mut sink: impl FnMut(Clip, &Seam) -> Result<()>,
 ) -> Result<()> {
     let t = clip.dim(TIME)?;
     let overlap = to.length - to.stride;
@@ -276,51 +162,54 @@ pub(super) fn in_time(
 }
 
 /// The last `count` frames, or all, in memory of their own, so that the rest can go.
-fn last(run: &Tensor, count: usize) -> Result<Tensor> {
+fn last(run: &Clip, count: usize) -> Result<Clip> {
     let own = run.dim(TIME)?;
     let count = count.min(own);
-    Ok(run.narrow(TIME, own - count, count)?.force_contiguous()?)
+    run.narrow(TIME, own - count, count)?.force_contiguous()
 }
 
 /// Cross-fades the beginning of `next` with the end of `before` along `axis` over `overlap`: position k of
 /// the overlap is before * (1 - k/n) + next * k/n.
-fn blend(before: &Tensor, next: Tensor, axis: usize, overlap: usize) -> Result<Tensor> {
+fn blend(before: &Clip, next: Clip, axis: usize, overlap: usize) -> Result<Clip> {
     let n = overlap.min(before.dim(axis)?).min(next.dim(axis)?);
     if n == 0 {
         return Ok(next);
     }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "an overlap is some hundred pixels"
-    )]
-    let weights: Vec<f32> = (0..n).map(|k| k as f32 / n as f32).collect();
-    let mut shape = [1; 5];
-    shape[axis] = n;
-    let weights = Tensor::from_vec(weights, &shape, next.device())?.to_dtype(next.dtype())?;
+    // of the next clip, and of the one before
+    let ramp = |device: &Device, dtype| -> Result<Tensor> {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "an overlap is some hundred pixels"
+        )]
+        let weights: Vec<f32> = (0..n).map(|k| k as f32 / n as f32).collect();
+        let mut shape = [1; 5];
+        shape[axis] = n;
+        Ok(Tensor::from_vec(weights, &shape, device)?.to_dtype(dtype)?)
+    };
+    let fall =
+        |device: &Device, dtype| -> Result<Tensor> { Ok(ramp(device, dtype)?.affine(-1.0, 1.0)?) };
     let tail = before
         .narrow(axis, before.dim(axis)? - n, n)?
-        .broadcast_mul(&weights.affine(-1.0, 1.0)?)?;
-    let head = (next.narrow(axis, 0, n)?.broadcast_mul(&weights)? + tail)?;
+        .broadcast_mul(fall)?;
+    let head = next.narrow(axis, 0, n)?.broadcast_mul(ramp)?.add(&tail)?;
+    drop(tail);
     let rest = next.dim(axis)? - n;
     if rest == 0 {
         return Ok(head);
     }
-    Ok(Tensor::cat(
-        &[&head, &next.narrow(axis, n, rest)?.contiguous()?],
-        axis,
-    )?)
+    Clip::cat(&[head, next.narrow(axis, n, rest)?.contiguous()?], axis)
 }
 
 #[cfg(test)]
 #[expect(clippy::cast_precision_loss, reason = "small integers are exact")]
 mod tests {
-    use candle_core::Device;
     use proptest::prelude::*;
 
     use super::*;
 
     /// Doubles each pixel along both sides: what a decoder does to sizes.
-    fn enlarge(tile: &Tensor) -> Result<Tensor> {
+    fn enlarge(tile: &Clip) -> Result<Clip> {
+        let tile = tile.tensor()?;
         let twice = |len: usize| {
             (0..2 * u32::try_from(len).unwrap())
                 .map(|i| i / 2)
@@ -328,18 +217,19 @@ mod tests {
         };
         let index = |len: usize| Tensor::new(twice(len), &Device::Cpu).unwrap();
         let tile = tile.index_select(&index(tile.dim(HEIGHT)?), HEIGHT)?;
-        Ok(tile.index_select(&index(tile.dim(WIDTH)?), WIDTH)?)
+        Ok(tile.index_select(&index(tile.dim(WIDTH)?), WIDTH)?.into())
     }
 
-    fn ramp(dims: [usize; 5]) -> Tensor {
+    fn ramp(dims: [usize; 5]) -> Clip {
         let all: Vec<f32> = (0..dims.iter().product::<usize>())
             .map(|i| (i % 251) as f32)
             .collect();
-        Tensor::from_vec(all, &dims, &Device::Cpu).unwrap()
+        Tensor::from_vec(all, &dims, &Device::Cpu).unwrap().into()
     }
 
-    fn difference(a: &Tensor, b: &Tensor) -> f32 {
+    fn difference(a: &Clip, b: &Clip) -> f32 {
         assert_eq!(a.dims(), b.dims());
+        let (a, b) = (a.tensor().unwrap(), b.tensor().unwrap());
         (a - b)
             .unwrap()
             .abs()
@@ -372,10 +262,11 @@ mod tests {
             let stride = (length - less.min(length - 1)).max(1);
             let clip = ramp([1, t, 2, 3, 2]);
             // four frames a latent, the first alone
-            let decode = |run: &Tensor| {
+            let decode = |run: &Clip| {
+                let run = run.tensor()?;
                 let t = u32::try_from(run.dim(TIME)?).unwrap();
                 let index: Vec<u32> = (0..4 * t - 3).map(|i| i.div_ceil(4)).collect();
-                Ok(run.index_select(&Tensor::new(index, &Device::Cpu)?, TIME)?)
+                Ok(Clip::from(run.index_select(&Tensor::new(index, &Device::Cpu)?, TIME)?))
             };
             let (from, to) = (Run { length, stride }, Run { length: 4 * length, stride: 4 * stride });
             let mut parts = Vec::new();
@@ -385,7 +276,7 @@ mod tests {
                 seams.push(seam.clone());
                 Ok(())
             }).unwrap();
-            let joined = Tensor::cat(&parts, TIME).unwrap();
+            let joined = Clip::cat(&parts, TIME).unwrap();
             prop_assert!(difference(&joined, &decode(&clip).unwrap()) < 1e-3);
             // each frame alone, and those after it
             for frame in 0..4 * t - 3 {
@@ -418,26 +309,6 @@ mod tests {
                     prop_assert!(difference(again, part) < f32::MIN_POSITIVE);
                 }
             }
-        }
-    }
-
-    #[test]
-    fn sizes_that_leave_gaps_are_refused() {
-        let ratio = Ratio { space: 8, time: 4 };
-        let say = |length, stride| {
-            let tiling = Tiling {
-                space: Some(Run { length, stride }),
-                time: None,
-            };
-            tiling.decoder_space(ratio, 1).unwrap_err().to_string()
-        };
-        for (length, stride) in [(64, 0), (64, 72), (60, 48), (64, 50)] {
-            assert_eq!(
-                say(length, stride),
-                format!(
-                    "tiles of {length} every {stride}: both must be multiples of 8, and the second not the larger"
-                )
-            );
         }
     }
 }

@@ -388,6 +388,11 @@ impl Scope {
         }
     }
 
+    /// Refuses a tensor that has another shape, or is missing.
+    pub(crate) fn check_shape(&self, name: &str, shape: &[usize]) -> Result<()> {
+        self.weights.check_shape(&self.name(name), shape)
+    }
+
     /// Reads a tensor of this shape, in single precision.
     pub fn get(&self, name: &str, shape: &[usize], device: &Device) -> Result<Tensor> {
         self.weights.get(&self.name(name), shape, device)

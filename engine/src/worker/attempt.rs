@@ -81,13 +81,13 @@ impl Try {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Way;
+    use crate::vae::Strategy;
 
     #[test]
     fn retreat_is_smaller_pieces_then_half_precision_then_the_processor() {
         let full = || Error::Memory("nothing fits".to_owned());
-        let way = Way::Exact { budget: 1 };
-        let chosen = Some(Choice { way, peak: 2 });
+        let strategy = Strategy::Exact { budget: 1 };
+        let chosen = Some(Choice { strategy, peak: 2 });
         let first = Try::first(Place::Card, DType::F32);
         let (now, what, to) = first.after(&full(), chosen).unwrap();
         assert_eq!((what, to, now.failed), ("tiles", "smaller", chosen));

@@ -10,14 +10,14 @@ use candle_core::{Storage, Tensor};
 use serde_json::json;
 
 use super::attempt::Try;
-use super::job::{channels, fps, open_model};
+use super::job::{fps, open_model};
 use super::latents::Latents;
 use super::parts::{Digest, FORMAT, Parts};
 use super::told::AT_ONCE;
 use super::{Job, Work, say, sizes};
 use crate::error::{Error, Result, argument};
-use crate::plan::{self, Choice, Half, Way};
-use crate::vae::{Config, Model};
+use crate::plan::{self, Choice};
+use crate::vae::{Direction, Model, Strategy};
 use crate::video::{self, Kind, MOST_GIF_FPS, Size};
 
 /// How often what is damaged as the video is written is decoded again: a disk that fails does it each time.
@@ -64,8 +64,8 @@ impl Plan {
         let model = open_model(job)?;
         let config = model.config();
         let file = Latents::look(&job.input)?;
-        file.made_for(class(config))?;
-        let channels = channels(config);
+        file.made_for(config.family())?;
+        let channels = config.latent_channels();
         let [_, _, t, h, w] = file.fits(channels, job.item)?;
         sizes::possible(config, [t, h, w], work.place()).map_err(|reason| Error::File {
             path: job.input.clone(),
@@ -78,10 +78,7 @@ impl Plan {
         let ratio = config.ratio();
         let (width, height) = (w * ratio.space, h * ratio.space);
         let frames = (t - 1) * ratio.time + 1;
-        let usual = match config {
-            Config::Hunyuan(_) => 24.0,
-            Config::Wan(_) => 16.0,
-        };
+        let usual = config.fps();
         let told = file.says("fps").and_then(|text| {
             let fps = fps(text);
             if fps.is_none() && job.fps.is_none() {
@@ -99,7 +96,7 @@ impl Plan {
         }
         say(&format!(
             "{}: {frames} frames of {width} x {height} pixels",
-            class(config)
+            config.class()
         ));
         let fps = playable(job, job.fps.or(told).unwrap_or(usual))?;
         Ok(Self {
@@ -147,7 +144,7 @@ impl Plan {
         &self,
         work: &Work<'_>,
         now: &Try,
-        (asked, chosen): (Option<Way>, &mut Option<Choice>),
+        (asked, chosen): (Option<Strategy>, &mut Option<Choice>),
         parts: &mut Parts,
     ) -> Result<()> {
         let mut again = 0;
@@ -198,14 +195,14 @@ impl Plan {
     fn job(&self) -> plan::Job<'_> {
         plan::Job {
             config: self.model.config(),
-            half: Half::Decoder,
+            direction: Direction::Decode,
             batch: 1,
             size: self.grid,
         }
     }
 
     /// Of everything that the frames depend on, but the way where the planner chooses it.
-    fn digest(&self, now: &Try, asked: Option<&Way>) -> Result<String> {
+    fn digest(&self, now: &Try, asked: Option<&Strategy>) -> Result<String> {
         let mut digest = Digest::default();
         digest.add("frames", FORMAT);
         digest.add("engine", env!("CARGO_PKG_VERSION").as_bytes());
@@ -292,13 +289,6 @@ fn playable(job: &Job, fps: f64) -> Result<f64> {
 /// The supervisor finds the file by this line.
 pub(super) fn wrote(output: &Path) {
     say(&format!("Wrote {}", output.display()));
-}
-
-pub(super) fn class(config: &Config) -> &'static str {
-    match config {
-        Config::Hunyuan(_) => "AutoencoderKLHunyuanVideo",
-        Config::Wan(_) => "AutoencoderKLWan",
-    }
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn what_a_decode_needs_of_the_disk_is_less_what_is_there() {
         let folder = tempfile::tempdir().unwrap();
-        let config = Config::Wan(crate::vae::WanConfig::default());
+        let config = Config::from(crate::vae::WanConfig::default());
         let of = |name: &str| {
             let output = folder.path().join(name);
             Disk::of(&output, Kind::of(&output).unwrap(), &config, [3, 4, 5])

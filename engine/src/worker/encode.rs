@@ -7,15 +7,15 @@ use candle_core::{Device, Tensor};
 use safetensors::tensor::TensorView;
 use serde_json::json;
 
-use super::decode::{class, wrote};
-use super::job::{channels, fitting, open_model};
+use super::decode::wrote;
+use super::job::{fitting, open_model};
 use super::latents::Latents;
 use super::told::AT_ONCE;
 use super::watch::Watch;
 use super::{Ready, Work, say, sizes};
 use crate::error::{Error, RAISE_LIMIT, Result, argument, io};
-use crate::plan::{self, Half, Way};
-use crate::vae::Model;
+use crate::plan;
+use crate::vae::{Direction, Model, Strategy};
 use crate::video::{self, Frames};
 
 /// The run that wrote latents, as the vault names it.
@@ -49,7 +49,7 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     let [count, height, width] = size;
     say(&format!(
         "{}: {count} frames of {width} x {height} pixels",
-        class(model.config())
+        model.config().class()
     ));
     if count < frames.count() {
         say(&format!(
@@ -66,14 +66,14 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
     let backend = Arc::clone(&ready.backend);
     let plan = plan::Job {
         config: model.config(),
-        half: Half::Encoder,
+        direction: Direction::Encode,
         batch: 1,
         size,
     };
     let way = way(work, &ready, &model, &plan)?;
     let tiling = match way {
-        Way::Tiled(tiling) => tiling,
-        Way::Exact { .. } => return argument("only a decoder has an exact mode"),
+        Strategy::Tiled(tiling) => tiling,
+        Strategy::Exact { .. } => return argument("only a decoder has an exact mode"),
     };
     say(&format!(
         "encoding on {}, {}",
@@ -81,18 +81,18 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
         sizes::words(&way)
     ));
     let encoder = model.encoder(Arc::clone(&backend))?;
-    if let Some(text) = model.unused(Half::Encoder) {
+    if let Some(text) = model.unused(Direction::Encode) {
         work.problem(&text);
     }
     told.phase(
         "vae_encode",
-        json!({ "model": class(model.config()), "shape": video.dims() }),
+        json!({ "model": model.config().class(), "shape": video.dims() }),
     );
     let mut watch = Watch::new(told, work.settings.piece_limit());
     let moments = encoder.encode(&video, &tiling, &mut watch)?;
     // the mean; the other half is the logarithm of the variance
     let latents = moments
-        .narrow(1, 0, channels(model.config()))?
+        .narrow(1, 0, model.config().latent_channels())?
         .to_device(&Device::Cpu)?
         .contiguous()?;
     told.phase("save", json!({}));
@@ -102,12 +102,12 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
 }
 
 /// As the settings say, else as the planner chooses.
-fn way(work: &Work<'_>, ready: &Ready, model: &Model, plan: &plan::Job<'_>) -> Result<Way> {
+fn way(work: &Work<'_>, ready: &Ready, model: &Model, plan: &plan::Job<'_>) -> Result<Strategy> {
     if let Some(way) = sizes::asked(model.config(), work.settings) {
         return Ok(way);
     }
     let backend = &*ready.backend;
-    let weights = model.weight_bytes(Half::Encoder, backend.dtype());
+    let weights = model.weight_bytes(Direction::Encode, backend.dtype());
     let mut room = sizes::room(work, ready, weights);
     // nothing tells which way was too much
     if let (true, true, Some(left)) = (
@@ -117,7 +117,7 @@ fn way(work: &Work<'_>, ready: &Ready, model: &Model, plan: &plan::Job<'_>) -> R
     ) {
         room = sizes::at_most(&room, left / 2);
     }
-    Ok(sizes::choose(plan, backend, &room, None)?.way)
+    Ok(sizes::choose(plan, backend, &room, None)?.strategy)
 }
 
 /// Whether an earlier attempt of this very run has written what stands at the output: latents say of which run they are.
@@ -150,7 +150,7 @@ fn write(work: &Work<'_>, model: &Model, latents: &Tensor, fps: Option<f64>) -> 
         ("format", "framepack-tui".to_owned()),
         ("version", "1".to_owned()),
         ("program", "framepack-tui".to_owned()),
-        ("vae_class", class(model.config()).to_owned()),
+        ("vae_class", model.config().class().to_owned()),
         ("vae_path", path.display().to_string()),
         ("scaling_applied", "true".to_owned()),
         ("shape", format!("{:?}", latents.dims())),

@@ -3,15 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::decode::class;
 use super::disk::Disk;
 use super::latents::Latents;
 use super::parts::{Beginnings, Kept, Parts};
 use super::sizes;
 use crate::error::{Error, Result};
-use crate::plan::Half;
-use crate::vae::tiles::Ratio;
-use crate::vae::{Config, Model};
+use crate::vae::{Config, Direction, Model, Ratio};
 use crate::video::{self, About, Kind, Size};
 
 /// Decode or encode.
@@ -235,8 +232,8 @@ impl Job {
     /// What is known of a decode before the latents are read.
     fn check_latents(&self, config: &Config) -> Result<Disk> {
         let latents = Latents::look(&self.input)?;
-        latents.made_for(class(config))?;
-        let [_, _, t, h, w] = latents.fits(channels(config), self.item)?;
+        latents.made_for(config.family())?;
+        let [_, _, t, h, w] = latents.fits(config.latent_channels(), self.item)?;
         sizes::possible(config, [t, h, w], self.place).map_err(|reason| Error::File {
             path: self.input.clone(),
             reason,
@@ -386,8 +383,8 @@ pub(super) fn open_model(job: &Job) -> Result<Model> {
     let path = job.model.as_path();
     let model = find_model(path)?;
     let half = match job.task {
-        Task::Encode => Half::Encoder,
-        Task::Decode | Task::Probe => Half::Decoder,
+        Task::Encode => Direction::Encode,
+        Task::Decode | Task::Probe => Direction::Decode,
     };
     let channels = model.config().colours(half);
     if channels == COLOURS {
@@ -415,14 +412,6 @@ fn find_model(path: &Path) -> Result<Model> {
         });
     }
     Model::open(path)
-}
-
-/// Channels of the latents.
-pub(super) fn channels(config: &Config) -> usize {
-    match config {
-        Config::Hunyuan(config) => config.latent_channels,
-        Config::Wan(config) => config.z_dim,
-    }
 }
 
 #[cfg(test)]

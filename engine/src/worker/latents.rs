@@ -6,6 +6,7 @@ use candle_core::{Device, Tensor};
 use safetensors::Dtype;
 
 use crate::error::{Error, Result};
+use crate::vae::{FAMILIES, Family};
 use crate::weights::Weights;
 
 /// Names under which latents are stored, the likeliest first: ours and diffusers', ComfyUI's.
@@ -25,14 +26,11 @@ fn told(text: &str) -> Option<bool> {
     }
 }
 
-/// The part of a class' name that stands for a family of models, as the agent writes it of a decoder that it knows by its
-/// shape (`vae_family`); `None`: it could not tell.
-fn family_of(word: &str) -> Option<&'static str> {
-    match word {
-        "wan" | "wan2.2" => Some("Wan"),
-        "hunyuan" => Some("Hunyuan"),
-        _ => None,
-    }
+/// The family that the agent means where it knows a decoder by its shape alone (`vae_family`); absent: it could not
+/// tell.
+fn family_of(word: &str) -> Option<&'static Family> {
+    let named = |family: &&&Family| family.agent_names.contains(&word);
+    FAMILIES.iter().find(named).copied()
 }
 
 /// Latents that were looked at, not read.
@@ -148,25 +146,27 @@ impl Latents {
 
     /// Whether they are for the decoder of this class, as far as the file tells (`vae_class`: with its module, or
     /// without one). Other libraries than diffusers have names of their own, of which only the family is looked at.
-    pub(super) fn made_for(&self, class: &str) -> Result<()> {
+    pub(super) fn made_for(&self, model: &Family) -> Result<()> {
+        let class = model.class;
         let Some(told) = self.says("vae_class") else {
             return Ok(());
         };
         if let Some(family) = self.says("vae_family").and_then(family_of)
-            && !class.contains(family)
+            && !class.contains(family.word)
         {
             return Err(Error::File {
                 path: self.path.clone(),
                 reason: format!(
-                    "these latents were made for a decoder of {family}, and the model is {class}: name the model that they were made for"
+                    "these latents were made for a decoder of {}, and the model is {class}: name the model that they were made for",
+                    family.name
                 ),
             });
         }
         let name = told.rsplit('.').next().unwrap_or(told);
         let of_diffusers = told.starts_with("diffusers.") || !told.contains('.');
-        let another = ["Hunyuan", "Wan"]
+        let another = FAMILIES
             .iter()
-            .any(|family| name.contains(family) && !class.contains(family));
+            .any(|family| name.contains(family.word) && !class.contains(family.word));
         if name == class || !(of_diffusers || another) {
             return Ok(());
         }
@@ -370,6 +370,11 @@ mod tests {
         }
     }
 
+    fn family_by(class: &str) -> &'static Family {
+        let named = |family: &&&Family| family.class == class;
+        FAMILIES.iter().find(named).copied().unwrap()
+    }
+
     #[test]
     fn latents_of_another_family_than_the_shape_of_their_decoder_says_are_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -389,7 +394,7 @@ mod tests {
                 &path,
             )
             .unwrap();
-            let end = Latents::look(&path).unwrap().made_for(class);
+            let end = Latents::look(&path).unwrap().made_for(family_by(class));
             assert_eq!(end.is_ok(), fits, "{family} {class}");
         }
     }
@@ -403,7 +408,7 @@ mod tests {
             let told = HashMap::from([("vae_class".to_owned(), told.to_owned())]);
             safetensors::serialize_to_file([("latents", tensor.unwrap())], Some(told), &path)
                 .unwrap();
-            Latents::look(&path).unwrap().made_for(class)
+            Latents::look(&path).unwrap().made_for(family_by(class))
         };
         let (hunyuan, wan) = ("AutoencoderKLHunyuanVideo", "AutoencoderKLWan");
         let long = "diffusers.models.autoencoders.autoencoder_kl_wan.AutoencoderKLWan";

@@ -7,19 +7,9 @@ use super::{Place, Ready, Settings, Work};
 use crate::error::{Error, Result};
 use crate::ops::Backend;
 use crate::ops::cpu::Cpu;
-use crate::plan::{self, Choice, Job, Room, Way};
-use crate::vae::{Config, Run, Tiling};
+use crate::plan::{self, Choice, Job, MemoryBudget};
+use crate::vae::{Config, Direction, Run, Strategy, Tiling};
 use crate::video::Limits;
-
-/// What is left where nothing fits: the host may still page something out.
-const LEAST: Run = Run {
-    length: 128,
-    stride: 96,
-};
-const FEWEST: Run = Run {
-    length: 16,
-    stride: 12,
-};
 
 /// Pixels of a side: twice 8K, and half of what a gif can have.
 const MOST_PIXELS: usize = 1 << 14;
@@ -32,7 +22,7 @@ const DISK_SHARE: u64 = 16;
 const LATENT_COPIES: u64 = 3;
 
 /// What the settings say; `None`: nothing, the planner chooses.
-pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Way> {
+pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Strategy> {
     let ratio = config.ratio();
     let down = |pixels: usize| pixels / ratio.space * ratio.space;
     let space = settings.tile().map(|tile| {
@@ -46,24 +36,20 @@ pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Way> {
         }
     });
     let time = settings.chunk().map(|chunk| {
-        // a quarter of the frames that are cross-faded overlaps, one at least; WAN's overlap nothing
-        let overlap = match config {
-            Config::Hunyuan(_) => (chunk / 4).max(1).min(chunk - 1),
-            Config::Wan(_) => 0,
-        };
+        let overlap = config.overlap(chunk);
         Run {
             length: chunk.saturating_mul(ratio.time),
             stride: (chunk - overlap).saturating_mul(ratio.time),
         }
     });
-    (space.is_some() || time.is_some()).then_some(Way::Tiled(Tiling { space, time }))
+    (space.is_some() || time.is_some()).then_some(Strategy::Tiled(Tiling { space, time }))
 }
 
 /// What is made of settings that this model cannot follow to the letter, a sentence each.
 pub(super) fn altered(config: &Config, settings: &Settings) -> Vec<String> {
     let mut told = Vec::new();
     let (
-        Some(Way::Tiled(Tiling {
+        Some(Strategy::Tiled(Tiling {
             space: Some(run), ..
         })),
         Some(tile),
@@ -138,7 +124,7 @@ fn possible_in(
             memory >> 20
         ));
     }
-    fits_somehow(config, plan::Half::Decoder, size, &about, most)
+    fits_somehow(config, Direction::Decode, size, &about, most)
 }
 
 /// Whether a video of (frames, height, width), which keeps [`limits`], can be encoded at this place at all; the
@@ -151,27 +137,27 @@ pub(super) fn encodable(
     let [frames, height, width] = size;
     let about = format!("{frames} frames of {width} x {height} pixels");
     let most = Most::at(place);
-    fits_somehow(config, plan::Half::Encoder, size, &about, most.as_ref())
+    fits_somehow(config, Direction::Encode, size, &about, most.as_ref())
 }
 
 /// Whether the smallest way takes no more than the memory that there can be.
 fn fits_somehow(
     config: &Config,
-    half: plan::Half,
+    direction: Direction,
     size: [usize; 3],
     about: &str,
     most: Option<&Most>,
 ) -> std::result::Result<(), String> {
     let job = Job {
         config,
-        half,
+        direction,
         batch: 1,
         size,
     };
     let peak = plan::peak(&job, &Cpu, &least(config)).map_err(|e| e.to_string())?;
-    let latents = match half {
-        plan::Half::Decoder => LATENT_COPIES.saturating_mul(latent_bytes(config, size)),
-        plan::Half::Encoder => 0,
+    let latents = match direction {
+        Direction::Decode => LATENT_COPIES.saturating_mul(latent_bytes(config, size)),
+        Direction::Encode => 0,
     };
     let peak = peak.saturating_add(latents);
     match most.filter(|most| peak > most.bytes) {
@@ -186,29 +172,27 @@ fn fits_somehow(
 
 /// Bytes of latents of (frames, height, width) in single precision.
 fn latent_bytes(config: &Config, size: [usize; 3]) -> u64 {
-    let sides = [super::job::channels(config)].into_iter().chain(size);
+    let sides = [config.latent_channels()].into_iter().chain(size);
     sides.fold(4, |bytes, side| bytes.saturating_mul(side as u64))
 }
 
-/// The smallest way.
-fn least(config: &Config) -> Way {
-    Way::Tiled(Tiling {
-        space: Some(LEAST.whole(config.ratio().space)),
-        time: matches!(config, Config::Hunyuan(_)).then_some(FEWEST),
-    })
+/// The strategy that takes the least; on the processor it is taken where nothing fits, as the host may still page
+/// something out.
+fn least(config: &Config) -> Strategy {
+    Strategy::Tiled(plan::smallest(config))
 }
 
 /// The memory that a job may take where it is computed; on the processor what limits it is said. `weights` are not loaded
 /// yet.
-pub(super) fn room(work: &Work<'_>, ready: &Ready, weights: u64) -> Room {
+pub(super) fn room(work: &Work<'_>, ready: &Ready, weights: u64) -> MemoryBudget {
     if ready.backend.device().is_cpu() {
-        return Room {
+        return MemoryBudget {
             free: work.host_memory(),
             coming: weights,
-            ..Room::default()
+            ..MemoryBudget::default()
         };
     }
-    Room {
+    MemoryBudget {
         cap: work.settings.cap(),
         free: ready.memory.and_then(|memory| memory.free),
         held: ready.memory.map_or(0, |memory| memory.reserved),
@@ -217,9 +201,9 @@ pub(super) fn room(work: &Work<'_>, ready: &Ready, weights: u64) -> Room {
 }
 
 /// No more of it than this.
-pub(super) fn at_most(room: &Room, bytes: u64) -> Room {
+pub(super) fn at_most(room: &MemoryBudget, bytes: u64) -> MemoryBudget {
     let cap = room.held.saturating_add(room.coming).saturating_add(bytes);
-    Room {
+    MemoryBudget {
         cap: Some(room.cap.map_or(cap, |there| there.min(cap))),
         ..*room
     }
@@ -229,11 +213,11 @@ pub(super) fn at_most(room: &Room, bytes: u64) -> Room {
 pub(super) fn choose(
     job: &Job<'_>,
     backend: &dyn Backend,
-    room: &Room,
+    room: &MemoryBudget,
     failed: Option<&Choice>,
 ) -> Result<Choice> {
     let found = match failed {
-        Some(failed) => plan::retreat(job, backend, room, failed),
+        Some(failed) => plan::fallback(job, backend, room, failed),
         None => plan::choose(job, backend, room),
     };
     if let Some(choice) = found {
@@ -242,7 +226,10 @@ pub(super) fn choose(
     let least = least(job.config);
     let peak = plan::peak(job, backend, &least)?;
     if backend.device().is_cpu() && failed.is_none() {
-        return Ok(Choice { way: least, peak });
+        return Ok(Choice {
+            strategy: least,
+            peak,
+        });
     }
     let there = match room.left() {
         Some(left) => format!(", and {} MiB are left for it", left >> 20),
@@ -255,18 +242,20 @@ pub(super) fn choose(
 }
 
 /// A way as it is kept on disk.
-pub(super) fn to_json(way: &Way) -> Value {
+pub(super) fn to_json(way: &Strategy) -> Value {
     let pair = |run: Option<Run>| run.map(|run| [run.length, run.stride]);
     match way {
-        Way::Tiled(Tiling { space, time }) => json!({ "space": pair(*space), "time": pair(*time) }),
-        Way::Exact { budget } => json!({ "exact": budget }),
+        Strategy::Tiled(Tiling { space, time }) => {
+            json!({ "space": pair(*space), "time": pair(*time) })
+        }
+        Strategy::Exact { budget } => json!({ "exact": budget }),
     }
 }
 
 /// The way back; `None`: it is something else.
-pub(super) fn from_json(value: &Value) -> Option<Way> {
+pub(super) fn from_json(value: &Value) -> Option<Strategy> {
     if let Some(budget) = value["exact"].as_u64() {
-        return Some(Way::Exact { budget });
+        return Some(Strategy::Exact { budget });
     }
     let pair = |name: &str| -> Option<Option<Run>> {
         if value.get(name)?.is_null() {
@@ -278,21 +267,21 @@ pub(super) fn from_json(value: &Value) -> Option<Way> {
             stride: usize::try_from(stride?).ok()?,
         }))
     };
-    Some(Way::Tiled(Tiling {
+    Some(Strategy::Tiled(Tiling {
         space: pair("space")?,
         time: pair("time")?,
     }))
 }
 
 /// In words, for the console.
-pub(super) fn words(way: &Way) -> String {
+pub(super) fn words(way: &Strategy) -> String {
     match way {
-        Way::Exact { budget } => format!("whole, in {} MiB", budget >> 20),
-        Way::Tiled(Tiling {
+        Strategy::Exact { budget } => format!("whole, in {} MiB", budget >> 20),
+        Strategy::Tiled(Tiling {
             space: None,
             time: None,
         }) => "in one piece".to_owned(),
-        Way::Tiled(Tiling { space, time }) => {
+        Strategy::Tiled(Tiling { space, time }) => {
             let tiles =
                 space.map(|run| format!("tiles of {} every {} pixels", run.length, run.stride));
             let runs = time.map(|run| format!("{} frames at a time", run.length));
@@ -305,7 +294,6 @@ pub(super) fn words(way: &Way) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Half;
     use crate::vae::{HunyuanConfig, WanConfig};
 
     const fn run(length: usize, stride: usize) -> Run {
@@ -314,14 +302,14 @@ mod tests {
 
     #[test]
     fn settings_count() {
-        let hunyuan = Config::Hunyuan(HunyuanConfig::default());
-        let wan = Config::Wan(WanConfig::default());
+        let hunyuan = Config::from(HunyuanConfig::default());
+        let wan = Config::from(WanConfig::default());
         let settings = Settings::parse(
             r#"{"settings": {"vae_tile": "259", "vae_overlap": "64", "vae_chunk": "4"}}"#,
         );
         let tiled = |space, time| {
             let time = Some(time);
-            Some(Way::Tiled(Tiling { space, time }))
+            Some(Strategy::Tiled(Tiling { space, time }))
         };
         assert_eq!(
             asked(&hunyuan, &settings),
@@ -341,7 +329,7 @@ mod tests {
 
     #[test]
     fn what_is_not_followed_to_the_letter_is_said() {
-        let wan = Config::Wan(WanConfig::default());
+        let wan = Config::from(WanConfig::default());
         for (tile, overlap, want) in [
             ("256", "64", &[][..]),
             ("256", "0", &[]),
@@ -367,7 +355,7 @@ mod tests {
             assert_eq!(altered(&wan, &settings), want, "{tile} {overlap}");
         }
         // three latents of 16 pixels: half of them is one and a half
-        let wan22 = Config::Wan(WanConfig {
+        let wan22 = Config::from(WanConfig {
             is_residual: true,
             patch_size: Some(2),
             scale_factor_spatial: 16,
@@ -390,8 +378,8 @@ mod tests {
 
     #[test]
     fn sizes_that_nothing_can_decode_are_refused() {
-        let hunyuan = Config::Hunyuan(HunyuanConfig::default());
-        let wan = Config::Wan(WanConfig::default());
+        let hunyuan = Config::from(HunyuanConfig::default());
+        let wan = Config::from(WanConfig::default());
         for config in [&hunyuan, &wan] {
             assert_eq!(possible(config, [9, 60, 104], Place::Cpu), Ok(()));
             for size in [
@@ -414,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_model_whose_latents_are_no_part_of_the_smallest_tiles_can_be_decoded_too() {
-        let wan = Config::Wan(WanConfig {
+        let wan = Config::from(WanConfig {
             patch_size: Some(3),
             in_channels: 27,
             out_channels: 27,
@@ -441,15 +429,15 @@ mod tests {
     #[test]
     fn latents_count_with_the_smallest_way_and_the_video_with_the_disk() {
         for config in [
-            Config::Hunyuan(HunyuanConfig::default()),
-            Config::Wan(WanConfig::default()),
+            Config::from(HunyuanConfig::default()),
+            Config::from(WanConfig::default()),
         ] {
             // long and small: 16 channels of 4096 x 4 x 4 numbers of four bytes, three times
             let size = [4096, 4, 4];
             let latents = 3 * 16 * 4096 * 4 * 4 * 4;
             let job = Job {
                 config: &config,
-                half: Half::Decoder,
+                direction: Direction::Decode,
                 batch: 1,
                 size,
             };
@@ -466,7 +454,7 @@ mod tests {
             assert_eq!(possible_in(&config, size, None, None), Ok(()));
         }
         // 8001 frames of 2048 x 2048: a sixteenth of them is more than the smallest way takes
-        let wan = Config::Wan(WanConfig::default());
+        let wan = Config::from(WanConfig::default());
         let video: u64 = 8001 * 2048 * 2048 * 3;
         let size = [2001, 256, 256];
         let why = possible_in(&wan, size, Some(video / 16 - 1), None).unwrap_err();
@@ -476,13 +464,13 @@ mod tests {
 
     #[test]
     fn half_of_what_was_too_much_is_left_beside_the_weights() {
-        let room = |free, cap| Room {
+        let room = |free, cap| MemoryBudget {
             free: Some(free),
             cap,
             held: 0,
             coming: 100,
         };
-        let left = |room: &Room| room.left().unwrap();
+        let left = |room: &MemoryBudget| room.left().unwrap();
         assert_eq!(left(&at_most(&room(10_000, None), 500)), 490);
         assert_eq!(left(&at_most(&room(10_000, Some(300)), 500)), 196);
         assert_eq!(left(&at_most(&room(200, None), 500)), 98);
@@ -490,23 +478,23 @@ mod tests {
 
     #[test]
     fn on_the_processor_there_is_always_a_way_and_it_comes_back_from_disk() {
-        let config = Config::Hunyuan(HunyuanConfig::default());
+        let config = Config::from(HunyuanConfig::default());
         let job = Job {
             config: &config,
-            half: Half::Decoder,
+            direction: Direction::Decode,
             batch: 1,
             size: [9, 60, 104],
         };
         for free in [1 << 60, 8 << 30, 1 << 20] {
-            let room = Room {
+            let room = MemoryBudget {
                 free: Some(free),
-                ..Room::default()
+                ..MemoryBudget::default()
             };
             let choice = choose(&job, &Cpu, &room, None).unwrap();
-            let told = to_json(&choice.way).to_string();
+            let told = to_json(&choice.strategy).to_string();
             let again = serde_json::from_str(&told).unwrap();
-            assert_eq!(from_json(&again), Some(choice.way), "{told}");
-            assert!(!words(&choice.way).is_empty());
+            assert_eq!(from_json(&again), Some(choice.strategy), "{told}");
+            assert!(!words(&choice.strategy).is_empty());
         }
         assert_eq!(from_json(&json!({ "weather": "fair" })), None);
     }

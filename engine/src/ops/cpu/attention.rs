@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::gemm::{Into, Matrix, product};
 use super::pixel::exp;
-use crate::ops::Sight;
+use crate::ops::AttentionMask;
 
 /// Queries of a job.
 const QUERIES: usize = 96;
@@ -25,7 +25,7 @@ pub(super) const SCORES: usize = QUERIES * KEYS;
 pub(super) fn attention(
     qkv: &[f32],
     [batch, frames, tokens, channels]: [usize; 4],
-    sight: Sight,
+    mask: AttentionMask,
 ) -> Vec<f32> {
     let mut out = vec![0f32; batch * frames * tokens * channels];
     if out.is_empty() {
@@ -46,9 +46,9 @@ pub(super) fn attention(
         .for_each_init(State::default, |state, (frame, query, rows)| {
             let all = &qkv[frame / frames * entry..][..entry];
             let frame = frame % frames;
-            let seen = match sight {
-                Sight::Causal => 0..(frame + 1) * tokens,
-                Sight::Frame => frame * tokens..(frame + 1) * tokens,
+            let seen = match mask {
+                AttentionMask::Causal => 0..(frame + 1) * tokens,
+                AttentionMask::Frame => frame * tokens..(frame + 1) * tokens,
             };
             state.run(rows, all, frame * tokens + query, seen, channels);
         });

@@ -22,7 +22,7 @@ use candle_core::{CpuStorage, DType, Device, Storage, StorageRef, Tensor};
 use self::band::Frames;
 use self::conv::Task;
 use self::pixel::Pixel;
-use super::{Axis, Backend, Clip, Conv3d, ConvSize, GroupSums, Norm, Prologue, Sight};
+use super::{AttentionMask, Axis, Backend, Conv3d, ConvInput, ConvSize, GroupSums, Norm, Prologue};
 use crate::error::{Result, argument};
 
 /// The processor, on rayon's global thread pool.
@@ -59,7 +59,7 @@ impl Backend for Cpu {
 
     fn conv3d(
         &self,
-        clip: Clip<'_>,
+        clip: ConvInput<'_>,
         prologue: &Prologue<'_>,
         conv: &Conv3d,
         add: Option<&Tensor>,
@@ -96,14 +96,13 @@ impl Backend for Cpu {
         ))
     }
 
-    fn attention(&self, qkv: &Tensor, sight: Sight) -> Result<Tensor> {
+    fn attention(&self, qkv: &Tensor, mask: AttentionMask) -> Result<Tensor> {
         let (batch, frames, h, w, wide) = qkv.dims5()?;
         if !wide.is_multiple_of(3) || wide == 0 {
             return argument(format!("{wide} channels are not queries, keys and values"));
         }
         let qkv = qkv.contiguous()?;
-        let out =
-            attention::attention(&Numbers::of(&qkv)?, [batch, frames, h * w, wide / 3], sight);
+        let out = attention::attention(&Numbers::of(&qkv)?, [batch, frames, h * w, wide / 3], mask);
         Ok(Tensor::from_vec(
             out,
             (batch, frames, h, w, wide / 3),
@@ -114,7 +113,7 @@ impl Backend for Cpu {
 
 /// [`Backend::conv3d`], where a test may choose the way.
 fn convolve(
-    clip: Clip<'_>,
+    clip: ConvInput<'_>,
     prologue: &Prologue<'_>,
     conv: &Conv3d,
     add: Option<&Tensor>,

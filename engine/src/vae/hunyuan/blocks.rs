@@ -1,20 +1,20 @@
 //! Residual blocks, attention and the causal convolution.
 
-use candle_core::Tensor;
-
 use super::super::layers::{GroupNorm, Loader, attend};
 use crate::error::Result;
-use crate::ops::{Affine, Axis, Backend, Clip, Conv3d, Norm, Prologue, Sight};
+use crate::ops::{
+    Affine, AttentionMask, Axis, Clip, ConvInput, ConvLayer, Executor, Norm, Prologue,
+};
 
 /// A convolution whose frames see no later ones: the edges repeated, in time only in front.
 #[derive(Debug)]
 pub(super) struct Causal {
-    pub(super) conv: Conv3d,
+    pub(super) conv: ConvLayer,
 }
 
 impl Causal {
     /// Loads `k` x `k` x `k` taps.
-    pub(super) fn load(at: &Loader, inputs: usize, outputs: usize, k: usize) -> Result<Self> {
+    pub(super) fn load(at: &Loader<'_>, inputs: usize, outputs: usize, k: usize) -> Result<Self> {
         Ok(Self {
             conv: at.conv(&[outputs, inputs, k, k, k])?,
         })
@@ -37,30 +37,30 @@ impl Causal {
     }
 
     /// The convolution of `clip` as it is.
-    pub(super) fn plain(&self, backend: &dyn Backend, clip: &Tensor) -> Result<Tensor> {
-        self.run(backend, clip, axes(clip)?, None, None)
+    pub(super) fn plain(&self, exec: Executor<'_>, clip: &Clip) -> Result<Clip> {
+        self.run(exec, clip, axes(clip)?, None, None)
     }
 
     /// The convolution of `clip` read through `axes`, after a norm and SiLU if there is one, plus `add`.
     pub(super) fn run(
         &self,
-        backend: &dyn Backend,
-        clip: &Tensor,
+        exec: Executor<'_>,
+        clip: &Clip,
         axes: [Axis; 3],
         norm: Option<&Affine>,
-        add: Option<&Tensor>,
-    ) -> Result<Tensor> {
+        add: Option<&Clip>,
+    ) -> Result<Clip> {
         let prologue = Prologue {
             norm: norm.map_or(Norm::None, Norm::Affine),
             silu: norm.is_some(),
             axes: self.pad(axes),
         };
-        backend.conv3d(Clip::from(clip), &prologue, &self.conv, add)
+        exec.conv3d(ConvInput::from(clip), &prologue, &self.conv, add)
     }
 }
 
 /// The axes of a clip, as they are.
-pub(super) fn axes(clip: &Tensor) -> Result<[Axis; 3]> {
+pub(super) fn axes(clip: &Clip) -> Result<[Axis; 3]> {
     let (_, t, h, w, _) = clip.dims5()?;
     Ok([t, h, w].map(Axis::identity))
 }
@@ -76,7 +76,12 @@ pub(super) struct Resnet {
 }
 
 impl Resnet {
-    pub(super) fn load(at: &Loader, inputs: usize, outputs: usize, groups: usize) -> Result<Self> {
+    pub(super) fn load(
+        at: &Loader<'_>,
+        inputs: usize,
+        outputs: usize,
+        groups: usize,
+    ) -> Result<Self> {
         let shortcut = at.under("conv_shortcut.conv");
         Ok(Self {
             norm1: GroupNorm::load(&at.under("norm1"), inputs, groups)?,
@@ -91,7 +96,7 @@ impl Resnet {
 
     /// The `count` blocks `resnets.…` of a level; the first changes the width.
     pub(super) fn row(
-        at: &Loader,
+        at: &Loader<'_>,
         count: usize,
         inputs: usize,
         width: usize,
@@ -109,20 +114,20 @@ impl Resnet {
         (0..count).map(each).collect()
     }
 
-    pub(super) fn run(&self, backend: &dyn Backend, clip: Tensor) -> Result<Tensor> {
-        let norm = self.norm1.of(backend, &clip)?;
+    pub(super) fn run(&self, exec: Executor<'_>, clip: Clip) -> Result<Clip> {
+        let norm = self.norm1.of(exec, &clip)?;
         let inner = self
             .conv1
-            .run(backend, &clip, axes(&clip)?, Some(&norm), None)?;
+            .run(exec, &clip, axes(&clip)?, Some(&norm), None)?;
         // before the second convolution, so that a wide input is gone when its output is made
         let add = match &self.shortcut {
-            Some(shortcut) => shortcut.plain(backend, &clip)?,
+            Some(shortcut) => shortcut.plain(exec, &clip)?,
             None => clip.clone(),
         };
         drop(clip);
-        let norm = self.norm2.of(backend, &inner)?;
+        let norm = self.norm2.of(exec, &inner)?;
         self.conv2
-            .run(backend, &inner, axes(&inner)?, Some(&norm), Some(&add))
+            .run(exec, &inner, axes(&inner)?, Some(&norm), Some(&add))
     }
 }
 
@@ -130,12 +135,12 @@ impl Resnet {
 #[derive(Debug)]
 pub(super) struct Attention {
     norm: GroupNorm,
-    qkv: Conv3d,
-    out: Conv3d,
+    qkv: ConvLayer,
+    out: ConvLayer,
 }
 
 impl Attention {
-    fn load(at: &Loader, channels: usize, groups: usize) -> Result<Self> {
+    fn load(at: &Loader<'_>, channels: usize, groups: usize) -> Result<Self> {
         Ok(Self {
             norm: GroupNorm::load(&at.under("group_norm"), channels, groups)?,
             qkv: at.stacked(&["to_q", "to_k", "to_v"], channels)?,
@@ -143,10 +148,17 @@ impl Attention {
         })
     }
 
-    fn run(&self, backend: &dyn Backend, clip: &Tensor) -> Result<Tensor> {
-        let norm = self.norm.of(backend, clip)?;
+    fn run(&self, exec: Executor<'_>, clip: &Clip) -> Result<Clip> {
+        let norm = self.norm.of(exec, clip)?;
         let norm = Norm::Affine(&norm);
-        attend(backend, clip, norm, &self.qkv, &self.out, Sight::Causal)
+        attend(
+            exec,
+            clip,
+            norm,
+            &self.qkv,
+            &self.out,
+            AttentionMask::Causal,
+        )
     }
 }
 
@@ -160,7 +172,7 @@ pub(super) struct Middle {
 
 impl Middle {
     pub(super) fn load(
-        at: &Loader,
+        at: &Loader<'_>,
         channels: usize,
         groups: usize,
         attention: bool,
@@ -184,17 +196,17 @@ impl Middle {
 
     pub(super) fn run(
         &self,
-        backend: &dyn Backend,
-        clip: Tensor,
-        mut after: impl FnMut(&str, &Tensor) -> Result<()>,
-    ) -> Result<Tensor> {
-        let mut clip = self.first.run(backend, clip)?;
+        exec: Executor<'_>,
+        clip: Clip,
+        mut after: impl FnMut(&str, &Clip) -> Result<()>,
+    ) -> Result<Clip> {
+        let mut clip = self.first.run(exec, clip)?;
         after("mid_block.resnets.0", &clip)?;
         if let Some(attention) = &self.attention {
-            clip = attention.run(backend, &clip)?;
+            clip = attention.run(exec, &clip)?;
             after("mid_block.attentions.0", &clip)?;
         }
-        let clip = self.second.run(backend, clip)?;
+        let clip = self.second.run(exec, clip)?;
         after("mid_block", &clip)?;
         Ok(clip)
     }

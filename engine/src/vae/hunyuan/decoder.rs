@@ -1,17 +1,15 @@
 //! Latents to video.
 
-use std::sync::Arc;
-
-use candle_core::Tensor;
-
-use super::super::config::HunyuanConfig;
-use super::super::layers::{GroupNorm, Loader};
-use super::super::precision::finite;
-use super::super::tiles::{self, Run, Seam, TIME};
-use super::super::{Carry, Chunk, Observer, Tiling, from_clip, to_clip};
+use super::super::layers::{GroupNorm, Loader, from_clip, to_clip};
+use super::super::precision::not_finite;
+use super::super::strategy::{Run, Strategy, Tiling};
+use super::super::stream::{Carry, FrameSink, Frames};
+use super::super::tiles::{self, Seam, TIME};
+use super::super::{DecoderNetwork, Observer, Vae};
+use super::HunyuanConfig;
 use super::blocks::{Causal, Middle, Resnet, axes};
 use crate::error::Result;
-use crate::ops::{Axis, Backend};
+use crate::ops::{Axis, Clip, Executor};
 use crate::weights::Scope;
 
 /// Residual blocks and what enlarges their result.
@@ -41,18 +39,17 @@ impl Upsample {
         [t, wide(h), wide(w)]
     }
 
-    fn run(&self, backend: &dyn Backend, clip: &Tensor) -> Result<Tensor> {
+    fn run(&self, exec: Executor<'_>, clip: &Clip) -> Result<Clip> {
         self.conv
-            .run(backend, clip, self.enlarge(axes(clip)?), None, None)
+            .run(exec, clip, self.enlarge(axes(clip)?), None, None)
     }
 }
 
 /// The decoder, loaded.
 #[derive(Debug)]
-pub struct Decoder {
-    pub(super) backend: Arc<dyn Backend>,
+pub(super) struct Decoder {
     /// Where the weights are: some are wanted again in another form.
-    pub(super) scope: Scope,
+    pub(super) scope: Option<Scope>,
     pub(super) config: HunyuanConfig,
     post_quant: Causal,
     conv_in: Causal,
@@ -63,13 +60,17 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Loads the weights below `scope`.
-    pub fn load(config: &HunyuanConfig, scope: &Scope, backend: Arc<dyn Backend>) -> Result<Self> {
-        let root = Loader::new(scope, Arc::clone(&backend));
+    pub(super) fn load(config: &HunyuanConfig, root: &Loader<'_>) -> Result<Self> {
         let at = root.under("decoder");
         let widths: Vec<usize> = config.block_out_channels.iter().rev().copied().collect();
         let groups = config.norm_num_groups;
         let (top, last) = (widths[0], widths[widths.len() - 1]);
+        let latent = config.latent_channels;
+        let attention = config.mid_block_add_attention;
+        // in the order in which clips go through: of another model's weights the first is named
+        let post_quant = Causal::load(&root.under("post_quant_conv"), latent, latent, 1)?;
+        let conv_in = Causal::load(&at.under("conv_in.conv"), latent, top, 3)?;
+        let middle = Middle::load(&at.under("mid_block"), top, groups, attention)?;
         let mut levels = Vec::new();
         let mut inputs = top;
         for (i, &width) in widths.iter().enumerate() {
@@ -90,45 +91,29 @@ impl Decoder {
             });
             inputs = width;
         }
-        let latent = config.latent_channels;
         Ok(Self {
-            scope: scope.clone(),
+            scope: root.scope().cloned(),
             config: config.clone(),
-            post_quant: Causal::load(&root.under("post_quant_conv"), latent, latent, 1)?,
-            conv_in: Causal::load(&at.under("conv_in.conv"), latent, top, 3)?,
-            middle: Middle::load(
-                &at.under("mid_block"),
-                top,
-                groups,
-                config.mid_block_add_attention,
-            )?,
+            post_quant,
+            conv_in,
+            middle,
             levels,
             norm_out: GroupNorm::load(&at.under("conv_norm_out"), last, groups)?,
             conv_out: Causal::load(&at.under("conv_out.conv"), last, config.out_channels, 3)?,
-            backend,
         })
     }
 
-    /// Latents as the diffusion model leaves them, brought to what the decoder takes.
-    pub fn unscale(&self, latents: &Tensor) -> Result<Tensor> {
-        Ok(latents.affine(1.0 / self.config.scaling_factor, 0.0)?)
-    }
-
-    /// Latents (B, C, t, h, w) to video (B, 3, 4t-3, 8h, 8w), not clamped, run by run.
-    pub(in super::super) fn decode(
+    /// Runs of frames of tiles, each run cross-faded with the one before it.
+    fn tiled(
         &self,
-        latents: &Tensor,
+        exec: Executor<'_>,
+        latents: &Clip,
         tiling: &Tiling,
         from: Option<&Carry>,
         observer: &mut dyn Observer,
-        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+        sink: &mut FrameSink<'_>,
     ) -> Result<()> {
-        let clip = to_clip(
-            latents,
-            self.config.latent_channels,
-            "latents",
-            &*self.backend,
-        )?;
+        let clip = to_clip(exec, latents, self.config.latent_channels, "latents")?;
         let ratio = self.config.ratio();
         let (_, t, h, w, _) = clip.dims5()?;
         let space = tiling.decoder_space(ratio, 1)?;
@@ -150,66 +135,82 @@ impl Decoder {
         let tiles = tiles::count(h, w, space);
         let total = runs_in(t, runs.0) * tiles;
         let mut done = seam.start / runs.0.stride * tiles;
+        let mut tile = |tile: &Clip| {
+            let video = exec.repeat("tile", tile, |tile| self.tile(exec, tile, observer))?;
+            done += 1;
+            observer.pieces(done, total)?;
+            Ok(video)
+        };
         tiles::in_time(
             &clip,
             runs,
             frames,
             seam,
-            |clip| {
-                tiles::in_space(clip, space, |tile| {
-                    let video = self.piece(tile, observer)?;
-                    done += 1;
-                    observer.pieces(done, total)?;
-                    Ok(video)
-                })
-            },
+            |run| exec.repeat("run", run, |run| tiles::in_space(run, space, &mut tile)),
             |video, seam| {
-                finite("the decoder", &video)?;
+                exec.check_finite(&video, || not_finite("the decoder", video.dtype()))?;
                 let tail = seam.tail.iter().map(|tail| (TAIL.to_owned(), tail.clone()));
-                sink(Chunk {
+                sink(Frames {
                     first: seam.given - video.dim(TIME)?,
                     video: from_clip(&video)?,
-                    carry: Carry {
-                        given: seam.given,
-                        next: seam.start.min(t),
-                        tensors: tail.collect(),
-                    },
+                    next: seam.start.min(t),
+                    state: tail.collect(),
                 })
             },
         )
     }
 
     /// What comes before the levels, at the latents' own size.
-    pub(super) fn begin(&self, clip: &Tensor, observer: &mut dyn Observer) -> Result<Tensor> {
-        let backend = &*self.backend;
-        let clip = self.post_quant.plain(backend, clip)?;
-        observer.after("post_quant_conv", &clip)?;
-        let clip = self.conv_in.plain(backend, &clip)?;
-        observer.after("decoder.conv_in", &clip)?;
-        self.middle.run(backend, clip, |module, clip| {
-            observer.after(&format!("decoder.{module}"), clip)
+    pub(super) fn begin(
+        &self,
+        exec: Executor<'_>,
+        clip: &Clip,
+        observer: &mut dyn Observer,
+    ) -> Result<Clip> {
+        let clip = self.post_quant.plain(exec, clip)?;
+        observer.see("post_quant_conv", &clip)?;
+        let clip = self.conv_in.plain(exec, &clip)?;
+        observer.see("decoder.conv_in", &clip)?;
+        self.middle.run(exec, clip, |module, clip| {
+            observer.see(&format!("decoder.{module}"), clip)
         })
     }
 
     /// One tile of one run.
-    fn piece(&self, clip: &Tensor, observer: &mut dyn Observer) -> Result<Tensor> {
-        let backend = &*self.backend;
-        let mut clip = self.begin(clip, observer)?;
+    fn tile(&self, exec: Executor<'_>, clip: &Clip, observer: &mut dyn Observer) -> Result<Clip> {
+        let mut clip = self.begin(exec, clip, observer)?;
         for (i, level) in self.levels.iter().enumerate() {
             for resnet in &level.resnets {
-                clip = resnet.run(backend, clip)?;
+                clip = resnet.run(exec, clip)?;
             }
             if let Some(upsample) = &level.upsample {
-                clip = upsample.run(backend, &clip)?;
+                clip = upsample.run(exec, &clip)?;
             }
-            observer.after(&format!("decoder.up_blocks.{i}"), &clip)?;
+            observer.see(&format!("decoder.up_blocks.{i}"), &clip)?;
         }
-        let norm = self.norm_out.of(backend, &clip)?;
+        let norm = self.norm_out.of(exec, &clip)?;
         let video = self
             .conv_out
-            .run(backend, &clip, axes(&clip)?, Some(&norm), None)?;
-        observer.after("decoder.conv_out", &video)?;
+            .run(exec, &clip, axes(&clip)?, Some(&norm), None)?;
+        observer.see("decoder.conv_out", &video)?;
         Ok(video)
+    }
+}
+
+impl DecoderNetwork for Decoder {
+    fn decode(
+        &self,
+        exec: Executor<'_>,
+        latents: &Clip,
+        strategy: &Strategy,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<()> {
+        match strategy {
+            Strategy::Tiled(tiling) => self.tiled(exec, latents, tiling, from, observer, sink),
+            Strategy::Exact { budget } => self.exact(exec, latents, *budget, from, observer, sink),
+        }
     }
 }
 
@@ -230,6 +231,6 @@ fn seam(carry: &Carry, t: usize) -> Result<Seam> {
     Ok(Seam {
         start: carry.next,
         given: carry.given,
-        tail: carry.tensors.get(TAIL).cloned(),
+        tail: carry.tensors.get(TAIL).cloned().map(Clip::from),
     })
 }

@@ -1,18 +1,14 @@
 //! Video to latents.
 
-use std::sync::Arc;
-
-use candle_core::Tensor;
-
-use super::super::config::HunyuanConfig;
-use super::super::layers::{GroupNorm, Loader};
-use super::super::precision::finite;
-use super::super::tiles::{self, Ratio, Seam, TIME};
-use super::super::{Observer, Tiling, from_clip, to_clip};
+use super::super::layers::{GroupNorm, Loader, from_clip, to_clip};
+use super::super::precision::not_finite;
+use super::super::strategy::{Ratio, Tiling};
+use super::super::tiles::{self, Seam, TIME};
+use super::super::{EncoderNetwork, Observer, Vae};
+use super::HunyuanConfig;
 use super::blocks::{Causal, Middle, Resnet, axes};
 use crate::error::Result;
-use crate::ops::Backend;
-use crate::weights::Scope;
+use crate::ops::{Clip, Executor};
 
 /// Residual blocks and the convolution with a stride that makes their result smaller.
 #[derive(Debug)]
@@ -23,8 +19,7 @@ struct Level {
 
 /// The encoder, loaded.
 #[derive(Debug)]
-pub struct Encoder {
-    backend: Arc<dyn Backend>,
+pub(super) struct Encoder {
     channels: usize,
     ratio: Ratio,
     conv_in: Causal,
@@ -36,13 +31,12 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Loads the weights below `scope`.
-    pub fn load(config: &HunyuanConfig, scope: &Scope, backend: Arc<dyn Backend>) -> Result<Self> {
-        let root = Loader::new(scope, Arc::clone(&backend));
+    pub(super) fn load(config: &HunyuanConfig, root: &Loader<'_>) -> Result<Self> {
         let at = root.under("encoder");
         let widths = &config.block_out_channels;
         let groups = config.norm_num_groups;
         let (first, last) = (widths[0], widths[widths.len() - 1]);
+        let conv_in = Causal::load(&at.under("conv_in.conv"), config.in_channels, first, 3)?;
         let mut levels = Vec::new();
         let mut inputs = first;
         for (i, &width) in widths.iter().enumerate() {
@@ -65,7 +59,7 @@ impl Encoder {
         Ok(Self {
             channels: config.in_channels,
             ratio: config.ratio(),
-            conv_in: Causal::load(&at.under("conv_in.conv"), config.in_channels, first, 3)?,
+            conv_in,
             levels,
             middle: Middle::load(
                 &at.under("mid_block"),
@@ -76,23 +70,51 @@ impl Encoder {
             norm_out: GroupNorm::load(&at.under("conv_norm_out"), last, groups)?,
             conv_out: Causal::load(&at.under("conv_out.conv"), last, moments, 3)?,
             quant: Causal::load(&root.under("quant_conv"), moments, moments, 1)?,
-            backend,
         })
     }
 
-    /// Video (B, 3, 4t-3, 8h, 8w) to moments (B, 2C, t, h, w).
-    pub fn encode(
+    /// One tile of one run.
+    fn tile(&self, exec: Executor<'_>, clip: &Clip, observer: &mut dyn Observer) -> Result<Clip> {
+        let mut clip = self.conv_in.plain(exec, clip)?;
+        observer.see("encoder.conv_in", &clip)?;
+        for (i, level) in self.levels.iter().enumerate() {
+            for resnet in &level.resnets {
+                clip = resnet.run(exec, clip)?;
+            }
+            if let Some(downsample) = &level.downsample {
+                clip = downsample.plain(exec, &clip)?;
+            }
+            observer.see(&format!("encoder.down_blocks.{i}"), &clip)?;
+        }
+        let clip = self.middle.run(exec, clip, |module, clip| {
+            observer.see(&format!("encoder.{module}"), clip)
+        })?;
+        let norm = self.norm_out.of(exec, &clip)?;
+        let clip = self
+            .conv_out
+            .run(exec, &clip, axes(&clip)?, Some(&norm), None)?;
+        observer.see("encoder.conv_out", &clip)?;
+        self.quant.plain(exec, &clip)
+    }
+}
+
+impl EncoderNetwork for Encoder {
+    fn encode(
         &self,
-        video: &Tensor,
+        exec: Executor<'_>,
+        video: &Clip,
         tiling: &Tiling,
         observer: &mut dyn Observer,
-    ) -> Result<Tensor> {
-        let clip = to_clip(video, self.channels, "a video", &*self.backend)?;
+    ) -> Result<Clip> {
+        let clip = to_clip(exec, video, self.channels, "a video")?;
         self.ratio.check(&clip)?;
         let steps = tiling.encoder_space(self.ratio, 1)?;
         let runs = tiling.time(self.ratio)?;
-        let mut each =
-            |clip: &Tensor| tiles::in_space(clip, steps, |tile| self.piece(tile, observer));
+        let mut each = |run: &Clip| {
+            tiles::in_space(run, steps, |tile| {
+                exec.repeat("tile", tile, |tile| self.tile(exec, tile, observer))
+            })
+        };
         let t = clip.dim(TIME)?;
         let moments = match runs {
             Some((to, from)) if t > from.length => {
@@ -102,37 +124,13 @@ impl Encoder {
                     parts.push(part);
                     Ok(())
                 };
-                tiles::in_time(&clip, (from, to), frames, Seam::default(), each, sink)?;
-                Tensor::cat(&parts, TIME)?
+                let run = |run: &Clip| exec.repeat("run", run, &mut each);
+                tiles::in_time(&clip, (from, to), frames, Seam::default(), run, sink)?;
+                Clip::cat(&parts, TIME)?
             }
             _ => each(&clip)?,
         };
-        finite("the encoder", &moments)?;
+        exec.check_finite(&moments, || not_finite("the encoder", moments.dtype()))?;
         from_clip(&moments)
-    }
-
-    /// One tile of one run.
-    fn piece(&self, clip: &Tensor, observer: &mut dyn Observer) -> Result<Tensor> {
-        let backend = &*self.backend;
-        let mut clip = self.conv_in.plain(backend, clip)?;
-        observer.after("encoder.conv_in", &clip)?;
-        for (i, level) in self.levels.iter().enumerate() {
-            for resnet in &level.resnets {
-                clip = resnet.run(backend, clip)?;
-            }
-            if let Some(downsample) = &level.downsample {
-                clip = downsample.plain(backend, &clip)?;
-            }
-            observer.after(&format!("encoder.down_blocks.{i}"), &clip)?;
-        }
-        let clip = self.middle.run(backend, clip, |module, clip| {
-            observer.after(&format!("encoder.{module}"), clip)
-        })?;
-        let norm = self.norm_out.of(backend, &clip)?;
-        let clip = self
-            .conv_out
-            .run(backend, &clip, axes(&clip)?, Some(&norm), None)?;
-        observer.after("encoder.conv_out", &clip)?;
-        self.quant.plain(backend, &clip)
     }
 }

@@ -1,10 +1,12 @@
 //! `AutoencoderKLHunyuanVideo`.
 
 mod blocks;
+mod config;
 mod decoder;
 mod encoder;
-pub(crate) mod exact;
+mod exact;
+mod family;
+mod single_file;
 
-pub use self::decoder::Decoder;
-pub use self::encoder::Encoder;
-pub use self::exact::{Frames, Sink};
+pub use self::config::HunyuanConfig;
+pub(super) use self::family::FAMILY;

@@ -5,10 +5,10 @@ use candle_core::Tensor;
 use super::super::layers::{Loader, attend};
 use super::cache::{Caches, Slot, Slots};
 use crate::error::Result;
-use crate::ops::{Axis, Backend, Clip, Conv3d, Norm, Prologue, Sight};
+use crate::ops::{AttentionMask, Axis, Clip, ConvInput, ConvLayer, Executor, Norm, Prologue};
 
 /// The norm in front of a convolution: gamma of (C).
-pub(super) fn gamma(at: &Loader, channels: usize, rank: usize) -> Result<Tensor> {
+pub(super) fn gamma(at: &Loader<'_>, channels: usize, rank: usize) -> Result<Tensor> {
     let mut shape = vec![1; rank];
     shape[0] = channels;
     Ok(at.tensor("gamma", &shape)?.flatten_all()?)
@@ -23,13 +23,13 @@ fn before(gamma: Option<&Tensor>) -> (Norm<'_>, bool) {
 /// in front the frames of the chunk before.
 #[derive(Debug)]
 pub(super) struct Causal {
-    conv: Conv3d,
+    conv: ConvLayer,
     slot: Slot,
 }
 
 impl Causal {
     pub(super) fn load(
-        at: &Loader,
+        at: &Loader<'_>,
         inputs: usize,
         outputs: usize,
         kernel: [usize; 3],
@@ -45,15 +45,15 @@ impl Causal {
     /// The convolution of `clip` after norm and SiLU if there is a `gamma`, plus `add`.
     pub(super) fn run(
         &self,
-        backend: &dyn Backend,
-        clip: &Tensor,
+        exec: Executor<'_>,
+        clip: &Clip,
         gamma: Option<&Tensor>,
-        add: Option<&Tensor>,
+        add: Option<&Clip>,
         caches: &mut Caches,
-    ) -> Result<Tensor> {
+    ) -> Result<Clip> {
         let [kt, kh, kw] = self.conv.kernel();
         let front = caches.get(self.slot);
-        let clip = Clip {
+        let clip = ConvInput {
             front: front.as_ref(),
             body: clip,
         };
@@ -65,7 +65,7 @@ impl Causal {
             Axis::identity(h).zeros(kh / 2, kh / 2),
             Axis::identity(w).zeros(kw / 2, kw / 2),
         ];
-        let out = backend.conv3d(clip, &Prologue { norm, silu, axes }, &self.conv, add)?;
+        let out = exec.conv3d(clip, &Prologue { norm, silu, axes }, &self.conv, add)?;
         caches.keep(self.slot, clip.body, kt - 1)?;
         Ok(out)
     }
@@ -78,11 +78,11 @@ pub(super) struct Resnet {
     conv1: Causal,
     norm2: Tensor,
     conv2: Causal,
-    shortcut: Option<Conv3d>,
+    shortcut: Option<ConvLayer>,
 }
 
 impl Resnet {
-    fn load(at: &Loader, inputs: usize, outputs: usize, slots: &mut Slots) -> Result<Self> {
+    fn load(at: &Loader<'_>, inputs: usize, outputs: usize, slots: &mut Slots) -> Result<Self> {
         let shortcut = at.under("conv_shortcut");
         Ok(Self {
             norm1: gamma(&at.under("norm1"), inputs, 4)?,
@@ -96,11 +96,11 @@ impl Resnet {
     }
 
     /// The `count` blocks of a level, each at the place that `at` gives; the first changes the width.
-    pub(super) fn row(
+    pub(super) fn row<'a>(
         count: usize,
         (inputs, width): (usize, usize),
         slots: &mut Slots,
-        mut at: impl FnMut(usize) -> Loader,
+        mut at: impl FnMut(usize) -> Loader<'a>,
     ) -> Result<Vec<Self>> {
         let each = |j: usize| {
             let inputs = if j == 0 { inputs } else { width };
@@ -109,25 +109,20 @@ impl Resnet {
         (0..count).map(each).collect()
     }
 
-    pub(super) fn run(
-        &self,
-        backend: &dyn Backend,
-        clip: Tensor,
-        caches: &mut Caches,
-    ) -> Result<Tensor> {
+    pub(super) fn run(&self, exec: Executor<'_>, clip: Clip, caches: &mut Caches) -> Result<Clip> {
         let inner = self
             .conv1
-            .run(backend, &clip, Some(&self.norm1), None, caches)?;
+            .run(exec, &clip, Some(&self.norm1), None, caches)?;
         let add = match &self.shortcut {
             Some(shortcut) => {
                 let (_, t, h, w, _) = clip.dims5()?;
-                backend.conv3d((&clip).into(), &Prologue::none(t, h, w), shortcut, None)?
+                exec.conv3d((&clip).into(), &Prologue::none(t, h, w), shortcut, None)?
             }
             None => clip.clone(),
         };
         drop(clip);
         self.conv2
-            .run(backend, &inner, Some(&self.norm2), Some(&add), caches)
+            .run(exec, &inner, Some(&self.norm2), Some(&add), caches)
     }
 }
 
@@ -135,12 +130,12 @@ impl Resnet {
 #[derive(Debug)]
 struct Attention {
     norm: Tensor,
-    qkv: Conv3d,
-    out: Conv3d,
+    qkv: ConvLayer,
+    out: ConvLayer,
 }
 
 impl Attention {
-    fn load(at: &Loader, channels: usize) -> Result<Self> {
+    fn load(at: &Loader<'_>, channels: usize) -> Result<Self> {
         Ok(Self {
             norm: gamma(&at.under("norm"), channels, 3)?,
             qkv: at.under("to_qkv").conv(&[3 * channels, channels, 1, 1])?,
@@ -148,9 +143,9 @@ impl Attention {
         })
     }
 
-    fn run(&self, backend: &dyn Backend, clip: &Tensor) -> Result<Tensor> {
+    fn run(&self, exec: Executor<'_>, clip: &Clip) -> Result<Clip> {
         let norm = Norm::Rms(&self.norm);
-        attend(backend, clip, norm, &self.qkv, &self.out, Sight::Frame)
+        attend(exec, clip, norm, &self.qkv, &self.out, AttentionMask::Frame)
     }
 }
 
@@ -163,7 +158,7 @@ pub(super) struct Middle {
 }
 
 impl Middle {
-    pub(super) fn load(at: &Loader, channels: usize, slots: &mut Slots) -> Result<Self> {
+    pub(super) fn load(at: &Loader<'_>, channels: usize, slots: &mut Slots) -> Result<Self> {
         Ok(Self {
             first: Resnet::load(&at.under("resnets.0"), channels, channels, slots)?,
             attention: Attention::load(&at.under("attentions.0"), channels)?,
@@ -171,14 +166,9 @@ impl Middle {
         })
     }
 
-    pub(super) fn run(
-        &self,
-        backend: &dyn Backend,
-        clip: Tensor,
-        caches: &mut Caches,
-    ) -> Result<Tensor> {
-        let mut clip = self.first.run(backend, clip, caches)?;
-        clip = self.attention.run(backend, &clip)?;
-        self.second.run(backend, clip, caches)
+    pub(super) fn run(&self, exec: Executor<'_>, clip: Clip, caches: &mut Caches) -> Result<Clip> {
+        let mut clip = self.first.run(exec, clip, caches)?;
+        clip = self.attention.run(exec, &clip)?;
+        self.second.run(exec, clip, caches)
     }
 }

@@ -6,6 +6,7 @@ use candle_core::Tensor;
 
 use super::super::tiles::TIME;
 use crate::error::{Result, argument};
+use crate::ops::Clip;
 
 /// Where a convolution keeps its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +26,15 @@ impl Slots {
 /// The frames kept, one entry a slot.
 #[derive(Debug)]
 pub(super) struct Caches {
-    frames: Vec<Option<Tensor>>,
+    frames: Vec<Option<Clip>>,
     /// Whether no chunk has gone through yet.
     pub(super) first: bool,
+}
+
+impl AsMut<Vec<Option<Clip>>> for Caches {
+    fn as_mut(&mut self) -> &mut Vec<Option<Clip>> {
+        &mut self.frames
+    }
 }
 
 impl Caches {
@@ -56,7 +63,7 @@ impl Caches {
             let Some(frames) = frames else {
                 return argument(format!("`{name}` is no cache of this decode"));
             };
-            *frames = Some(tensor.clone());
+            *frames = Some(tensor.clone().into());
         }
         for caches in &mut all {
             caches.first = first;
@@ -65,7 +72,7 @@ impl Caches {
     }
 
     /// Everything that is kept, by the numbers of tile and slot.
-    pub(super) fn tensors(all: &[Self]) -> BTreeMap<String, Tensor> {
+    pub(super) fn tensors(all: &[Self]) -> BTreeMap<String, Clip> {
         let named = all.iter().enumerate().flat_map(|(tile, caches)| {
             let kept = caches.frames.iter().enumerate();
             kept.filter_map(move |(slot, frames)| Some((format!("{tile}.{slot}"), frames.clone()?)))
@@ -74,12 +81,12 @@ impl Caches {
     }
 
     /// What the last chunk left.
-    pub(super) fn get(&self, slot: Slot) -> Option<Tensor> {
+    pub(super) fn get(&self, slot: Slot) -> Option<Clip> {
         self.frames[slot.0].clone()
     }
 
     /// Keeps the last `count` frames of what stands in `slot` and of `clip` after it.
-    pub(super) fn keep(&mut self, slot: Slot, clip: &Tensor, count: usize) -> Result<()> {
+    pub(super) fn keep(&mut self, slot: Slot, clip: &Clip, count: usize) -> Result<()> {
         let own = clip.dim(TIME)?;
         let kept = if own >= count {
             last(clip, count)?
@@ -91,7 +98,7 @@ impl Caches {
                         old.dim(TIME)?.saturating_sub(count - own),
                         (count - own).min(old.dim(TIME)?),
                     )?;
-                    Tensor::cat(&[&old, clip], TIME)?
+                    Clip::cat(&[&old, clip], TIME)?
                 }
                 None => clip.clone(),
             }
@@ -102,10 +109,10 @@ impl Caches {
 }
 
 /// The last `count` frames, in memory of their own, so that the rest of the clip can go.
-fn last(clip: &Tensor, count: usize) -> Result<Tensor> {
+fn last(clip: &Clip, count: usize) -> Result<Clip> {
     let own = clip.dim(TIME)?;
     if own == count {
         return Ok(clip.clone());
     }
-    Ok(clip.narrow(TIME, own - count, count)?.force_contiguous()?)
+    clip.narrow(TIME, own - count, count)?.force_contiguous()
 }

@@ -1,21 +1,20 @@
 //! Latents to video.
 
-use std::sync::Arc;
-
 use candle_core::Tensor;
 
-use super::super::config::WanConfig;
-use super::super::layers::Loader;
-use super::super::precision::finite;
+use super::super::layers::{Loader, from_clip, to_clip};
+use super::super::precision::not_finite;
+use super::super::strategy::{Strategy, Tiling};
+use super::super::stream::{Carry, FrameSink, Frames};
 use super::super::tiles::{self, TIME};
-use super::super::{Carry, Chunk, Observer, Tiling, from_clip, to_clip};
+use super::super::{DecoderNetwork, Observer, Vae};
+use super::WanConfig;
 use super::blocks::{Causal, Middle, Resnet, gamma};
 use super::cache::{Caches, Slots};
 use super::resample::{Spread, Upsample};
-use super::{step, unpatch};
+use super::{chunks, step, unpatch};
 use crate::error::{Result, argument};
-use crate::ops::{Backend, Conv3d, Prologue};
-use crate::weights::Scope;
+use crate::ops::{Clip, ConvLayer, Executor, Prologue};
 
 /// Residual blocks, what enlarges their result, and the shortcut around both.
 #[derive(Debug)]
@@ -26,17 +25,17 @@ struct Level {
 }
 
 impl Level {
-    fn run(&self, backend: &dyn Backend, clip: Tensor, caches: &mut Caches) -> Result<Tensor> {
+    fn run(&self, exec: Executor<'_>, clip: Clip, caches: &mut Caches) -> Result<Clip> {
         let around = self.shortcut.as_ref().map(|_| clip.clone());
         let mut clip = clip;
         for resnet in &self.resnets {
-            clip = resnet.run(backend, clip, caches)?;
+            clip = resnet.run(exec, clip, caches)?;
         }
         if let Some(upsample) = &self.upsample {
-            clip = upsample.run(backend, clip, caches)?;
+            clip = upsample.run(exec, clip, caches)?;
         }
         if let Some((shortcut, around)) = self.shortcut.as_ref().zip(around) {
-            clip = (clip + shortcut.run(&around, caches)?)?;
+            clip = clip.add(&shortcut.run(&around, caches)?)?;
         }
         Ok(clip)
     }
@@ -44,11 +43,10 @@ impl Level {
 
 /// The decoder, loaded.
 #[derive(Debug)]
-pub struct Decoder {
-    backend: Arc<dyn Backend>,
+pub(super) struct Decoder {
     config: WanConfig,
     slots: Slots,
-    post_quant: Conv3d,
+    post_quant: ConvLayer,
     conv_in: Causal,
     middle: Middle,
     levels: Vec<Level>,
@@ -57,9 +55,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Loads the weights below `scope`.
-    pub fn load(config: &WanConfig, scope: &Scope, backend: Arc<dyn Backend>) -> Result<Self> {
-        let root = Loader::new(scope, Arc::clone(&backend));
+    pub(super) fn load(config: &WanConfig, root: &Loader<'_>) -> Result<Self> {
         let at = root.under("decoder");
         let widths: Vec<usize> = config
             .dim_mult
@@ -70,6 +66,10 @@ impl Decoder {
         let (top, last) = (widths[0], widths[widths.len() - 1]);
         let z = config.z_dim;
         let mut slots = Slots::default();
+        // in the order in which clips go through: of another model's weights the first is named
+        let post_quant = root.under("post_quant_conv").conv(&[z, z, 1, 1, 1])?;
+        let conv_in = Causal::load(&at.under("conv_in"), z, top, [3; 3], &mut slots)?;
+        let middle = Middle::load(&at.under("mid_block"), top, &mut slots)?;
         let mut levels = Vec::new();
         let mut inputs = top;
         for (i, &width) in widths.iter().enumerate() {
@@ -91,7 +91,7 @@ impl Decoder {
                 .then(|| Upsample::load(&place, width, narrow, time, &mut slots))
                 .transpose()?;
             let shortcut = (enlarges && config.is_residual)
-                .then(|| Spread::new(inputs, width, time, &*backend))
+                .then(|| Spread::new(inputs, width, time, root.exec))
                 .transpose()?;
             levels.push(Level {
                 resnets,
@@ -101,9 +101,9 @@ impl Decoder {
             inputs = if enlarges { narrow } else { width };
         }
         Ok(Self {
-            post_quant: root.under("post_quant_conv").conv(&[z, z, 1, 1, 1])?,
-            conv_in: Causal::load(&at.under("conv_in"), z, top, [3; 3], &mut slots)?,
-            middle: Middle::load(&at.under("mid_block"), top, &mut slots)?,
+            post_quant,
+            conv_in,
+            middle,
             levels,
             norm_out: gamma(&at.under("norm_out"), last, 4)?,
             conv_out: Causal::load(
@@ -115,127 +115,113 @@ impl Decoder {
             )?,
             slots,
             config: config.clone(),
-            backend,
         })
     }
 
-    /// Latents as the diffusion model leaves them, brought to what the decoder takes: times
-    /// the deviation plus the mean, by channel.
-    pub fn unscale(&self, latents: &Tensor) -> Result<Tensor> {
-        let Some((mean, deviation)) = self.config.scaling() else {
-            return argument(format!(
-                "nothing says how latents of {} channels are scaled: config.json has no latents_mean and latents_std, and \
-                 diffusers' defaults are for 16; add the model's own to config.json, or say that it is done already \
-                 (--scaling-applied true)",
-                self.config.z_dim
-            ));
-        };
-        let values = |values: &[f64]| -> Result<Tensor> {
-            let all = Tensor::new(values, latents.device())?.to_dtype(latents.dtype())?;
-            Ok(all.reshape((1, values.len(), 1, 1, 1))?)
-        };
-        let (mean, deviation) = (values(mean)?, values(deviation)?);
-        Ok(latents.broadcast_mul(&deviation)?.broadcast_add(&mean)?)
-    }
-
-    /// Latents (B, C, t, h, w) to video (B, 3, 4t-3, 8h, 8w) (2.2: 16h, 16w), clamped to -1..1, chunk by chunk: all
-    /// tiles of a chunk before the next one, each with caches of its own.
-    pub(in super::super) fn decode(
+    /// All tiles of a chunk before the next one, each with caches of its own.
+    fn tiled(
         &self,
-        latents: &Tensor,
+        exec: Executor<'_>,
+        latents: &Clip,
         tiling: &Tiling,
         from: Option<&Carry>,
         observer: &mut dyn Observer,
-        sink: &mut dyn FnMut(Chunk) -> Result<()>,
+        sink: &mut FrameSink<'_>,
     ) -> Result<()> {
-        let clip = to_clip(latents, self.config.z_dim, "latents", &*self.backend)?;
+        let clip = to_clip(exec, latents, self.config.z_dim, "latents")?;
         let ratio = self.config.ratio();
         let (_, frames, h, w, _) = clip.dims5()?;
         let step = step(tiling, ratio)?;
         let space = tiling.decoder_space(ratio, self.config.patch())?;
         let tiles = tiles::count(h, w, space);
-        let mut carry = from.cloned().unwrap_or_default();
+        let carry = from.cloned().unwrap_or_default();
         carry.check(frames)?;
         let mut caches = Caches::of_tiles(&self.slots, tiles, &carry.tensors, carry.next == 0)?;
-        carry.tensors.clear();
-        let chunks = |from: usize| (frames - from).div_ceil(step);
-        let total = (1 + chunks(1)) * tiles;
-        while carry.next < frames {
-            let count = if carry.next == 0 {
-                1
-            } else {
-                step.min(frames - carry.next)
-            };
-            let mut done =
-                total - (usize::from(carry.next == 0) + chunks(carry.next.max(1))) * tiles;
-            let chunk = clip.narrow(TIME, carry.next, count)?.contiguous()?;
+        let (mut given, next) = (carry.frames(), carry.next);
+        drop(carry);
+        let total = chunks(0, frames, step).count() * tiles;
+        let mut done = total - chunks(next, frames, step).count() * tiles;
+        for (start, count) in exec.until_steady(chunks(next, frames, step)) {
+            let chunk = clip.narrow(TIME, start, count)?.contiguous()?;
             let mut each = caches.iter_mut();
             let video = tiles::in_space(&chunk, space, |tile| {
                 let Some(caches) = each.next() else {
                     return argument("more tiles than were counted");
                 };
-                let video = self.piece(tile, caches, observer)?;
+                let video = exec.repeat_keeping("tile", tile, caches, |tile, caches| {
+                    self.tile(exec, tile, caches, observer)
+                })?;
+                caches.first = false;
                 done += 1;
                 observer.pieces(done, total)?;
                 Ok(video)
             })?;
             drop(chunk);
-            // before the clamp, which makes numbers of what is none
-            finite("the decoder", &video)?;
-            let video = unpatch(&video, self.config.patch())?.clamp(-1f32, 1f32)?;
-            let first = carry.given;
-            carry.given += video.dim(TIME)?;
-            carry.next += count;
-            sink(Chunk {
+            // before the clamp, which makes numbers of NaN
+            exec.check_finite(&video, || not_finite("the decoder", video.dtype()))?;
+            let video = unpatch(&video, self.config.patch())?.clamp(-1.0, 1.0)?;
+            let first = given;
+            given += video.dim(TIME)?;
+            sink(Frames {
                 first,
                 video: from_clip(&video)?,
-                carry: Carry {
-                    tensors: Caches::tensors(&caches),
-                    ..carry.clone()
-                },
+                next: start + count,
+                state: exec.state(|| Caches::tensors(&caches)),
             })?;
         }
         Ok(())
     }
 
     /// One tile of one chunk.
-    fn piece(
+    fn tile(
         &self,
-        clip: &Tensor,
+        exec: Executor<'_>,
+        clip: &Clip,
         caches: &mut Caches,
         observer: &mut dyn Observer,
-    ) -> Result<Tensor> {
+    ) -> Result<Clip> {
         let (_, frames, h, w, _) = clip.dims5()?;
-        let clip = self.backend.conv3d(
-            clip.into(),
-            &Prologue::none(frames, h, w),
-            &self.post_quant,
-            None,
-        )?;
-        let video = self.chunk(&clip, caches, observer)?;
-        caches.first = false;
-        Ok(video)
+        let plain = Prologue::none(frames, h, w);
+        let clip = exec.conv3d(clip.into(), &plain, &self.post_quant, None)?;
+        self.chunk(exec, &clip, caches, observer)
     }
 
     fn chunk(
         &self,
-        clip: &Tensor,
+        exec: Executor<'_>,
+        clip: &Clip,
         caches: &mut Caches,
         observer: &mut dyn Observer,
-    ) -> Result<Tensor> {
-        let backend = &*self.backend;
-        let clip = self.conv_in.run(backend, clip, None, None, caches)?;
-        observer.after("decoder.conv_in", &clip)?;
-        let mut clip = self.middle.run(backend, clip, caches)?;
-        observer.after("decoder.mid_block", &clip)?;
+    ) -> Result<Clip> {
+        let clip = self.conv_in.run(exec, clip, None, None, caches)?;
+        observer.see("decoder.conv_in", &clip)?;
+        let mut clip = self.middle.run(exec, clip, caches)?;
+        observer.see("decoder.mid_block", &clip)?;
         for (i, level) in self.levels.iter().enumerate() {
-            clip = level.run(backend, clip, caches)?;
-            observer.after(&format!("decoder.up_blocks.{i}"), &clip)?;
+            clip = level.run(exec, clip, caches)?;
+            observer.see(&format!("decoder.up_blocks.{i}"), &clip)?;
         }
         let video = self
             .conv_out
-            .run(backend, &clip, Some(&self.norm_out), None, caches)?;
-        observer.after("decoder.conv_out", &video)?;
+            .run(exec, &clip, Some(&self.norm_out), None, caches)?;
+        observer.see("decoder.conv_out", &video)?;
         Ok(video)
+    }
+}
+
+impl DecoderNetwork for Decoder {
+    fn decode(
+        &self,
+        exec: Executor<'_>,
+        latents: &Clip,
+        strategy: &Strategy,
+        from: Option<&Carry>,
+        observer: &mut dyn Observer,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<()> {
+        match strategy {
+            Strategy::Tiled(tiling) => self.tiled(exec, latents, tiling, from, observer, sink),
+            Strategy::Exact { .. } => super::super::family::no_exact(),
+        }
     }
 }

@@ -1,21 +1,19 @@
 //! Video to latents.
 
-use std::sync::Arc;
-
 use candle_core::Tensor;
 
-use super::super::config::WanConfig;
-use super::super::layers::Loader;
-use super::super::precision::finite;
+use super::super::layers::{Loader, from_clip, to_clip};
+use super::super::precision::not_finite;
+use super::super::strategy::Tiling;
 use super::super::tiles;
-use super::super::{Observer, Tiling, from_clip, to_clip};
+use super::super::{EncoderNetwork, Observer, Vae};
+use super::WanConfig;
 use super::blocks::{Causal, Middle, Resnet, gamma};
 use super::cache::{Caches, Slots};
 use super::resample::{Downsample, Gather};
 use super::{in_chunks, patch, step};
 use crate::error::Result;
-use crate::ops::{Backend, Conv3d, Prologue};
-use crate::weights::Scope;
+use crate::ops::{Clip, ConvLayer, Executor, Prologue};
 
 /// Residual blocks, what makes their result smaller, and the shortcut around both.
 #[derive(Debug)]
@@ -26,20 +24,20 @@ struct Level {
 }
 
 impl Level {
-    fn run(&self, backend: &dyn Backend, clip: Tensor, caches: &mut Caches) -> Result<Tensor> {
+    fn run(&self, exec: Executor<'_>, clip: Clip, caches: &mut Caches) -> Result<Clip> {
         let around = self
             .shortcut
             .map(|shortcut| shortcut.run(&clip))
             .transpose()?;
         let mut clip = clip;
         for resnet in &self.resnets {
-            clip = resnet.run(backend, clip, caches)?;
+            clip = resnet.run(exec, clip, caches)?;
         }
         if let Some(downsample) = &self.downsample {
-            clip = downsample.run(backend, &clip, caches)?;
+            clip = downsample.run(exec, &clip, caches)?;
         }
         match around {
-            Some(around) => Ok((clip + around)?),
+            Some(around) => clip.add(&around),
             None => Ok(clip),
         }
     }
@@ -47,8 +45,7 @@ impl Level {
 
 /// The encoder, loaded.
 #[derive(Debug)]
-pub struct Encoder {
-    backend: Arc<dyn Backend>,
+pub(super) struct Encoder {
     config: WanConfig,
     slots: Slots,
     conv_in: Causal,
@@ -56,13 +53,11 @@ pub struct Encoder {
     middle: Middle,
     norm_out: Tensor,
     conv_out: Causal,
-    quant: Conv3d,
+    quant: ConvLayer,
 }
 
 impl Encoder {
-    /// Loads the weights below `scope`.
-    pub fn load(config: &WanConfig, scope: &Scope, backend: Arc<dyn Backend>) -> Result<Self> {
-        let root = Loader::new(scope, Arc::clone(&backend));
+    pub(super) fn load(config: &WanConfig, root: &Loader<'_>) -> Result<Self> {
         let at = root.under("encoder");
         let widths: Vec<usize> = config
             .dim_mult
@@ -72,6 +67,8 @@ impl Encoder {
         let last = widths[widths.len() - 1];
         let moments = 2 * config.z_dim;
         let mut slots = Slots::default();
+        let (inside, base) = (config.in_channels, config.base_dim);
+        let conv_in = Causal::load(&at.under("conv_in"), inside, base, [3; 3], &mut slots)?;
         let mut levels = Vec::new();
         let mut inputs = config.base_dim;
         // The 2.1 kind numbers all blocks of all levels in one row.
@@ -109,13 +106,7 @@ impl Encoder {
             inputs = width;
         }
         Ok(Self {
-            conv_in: Causal::load(
-                &at.under("conv_in"),
-                config.in_channels,
-                config.base_dim,
-                [3; 3],
-                &mut slots,
-            )?,
+            conv_in,
             levels,
             middle: Middle::load(&at.under("mid_block"), last, &mut slots)?,
             norm_out: gamma(&at.under("norm_out"), last, 4)?,
@@ -125,65 +116,63 @@ impl Encoder {
                 .conv(&[moments, moments, 1, 1, 1])?,
             slots,
             config: config.clone(),
-            backend,
         })
     }
 
-    /// Video (B, 3, 4t-3, 8h, 8w) (2.2: 16h, 16w) to moments (B, 2C, t, h, w).
-    pub fn encode(
+    /// One tile, all its frames, `step` at a time after the first.
+    fn tile(
         &self,
-        video: &Tensor,
+        exec: Executor<'_>,
+        clip: &Clip,
+        step: usize,
+        observer: &mut dyn Observer,
+    ) -> Result<Clip> {
+        let moments = in_chunks(exec, clip, step, &self.slots, |chunk, caches| {
+            self.chunk(exec, chunk, caches, observer)
+        })?;
+        let (_, t, h, w, _) = moments.dims5()?;
+        let plain = Prologue::none(t, h, w);
+        exec.conv3d((&moments).into(), &plain, &self.quant, None)
+    }
+
+    fn chunk(
+        &self,
+        exec: Executor<'_>,
+        clip: &Clip,
+        caches: &mut Caches,
+        observer: &mut dyn Observer,
+    ) -> Result<Clip> {
+        let mut clip = self.conv_in.run(exec, clip, None, None, caches)?;
+        observer.see("encoder.conv_in", &clip)?;
+        for (i, level) in self.levels.iter().enumerate() {
+            clip = level.run(exec, clip, caches)?;
+            observer.see(&format!("encoder.levels.{i}"), &clip)?;
+        }
+        let clip = self.middle.run(exec, clip, caches)?;
+        observer.see("encoder.mid_block", &clip)?;
+        self.conv_out
+            .run(exec, &clip, Some(&self.norm_out), None, caches)
+    }
+}
+
+impl EncoderNetwork for Encoder {
+    fn encode(
+        &self,
+        exec: Executor<'_>,
+        video: &Clip,
         tiling: &Tiling,
         observer: &mut dyn Observer,
-    ) -> Result<Tensor> {
+    ) -> Result<Clip> {
         let p = self.config.patch();
-        let clip = to_clip(
-            video,
-            self.config.in_channels / p / p,
-            "a video",
-            &*self.backend,
-        )?;
+        let clip = to_clip(exec, video, self.config.in_channels / p / p, "a video")?;
         let ratio = self.config.ratio();
         ratio.check(&clip)?;
         let step = step(tiling, ratio)? * ratio.time;
         let steps = tiling.encoder_space(ratio, p)?;
         let moments = tiles::in_space(&patch(&clip, p)?, steps, |tile| {
-            self.piece(tile, step, observer)
+            exec.repeat("tile", tile, |tile| self.tile(exec, tile, step, observer))
         })?;
-        finite("the encoder", &moments)?;
+        exec.check_finite(&moments, || not_finite("the encoder", moments.dtype()))?;
         from_clip(&moments)
-    }
-
-    /// One tile, all its frames, `step` at a time after the first.
-    fn piece(&self, clip: &Tensor, step: usize, observer: &mut dyn Observer) -> Result<Tensor> {
-        let moments = in_chunks(clip, step, &self.slots, |chunk, caches| {
-            self.chunk(chunk, caches, observer)
-        })?;
-        let (_, t, h, w, _) = moments.dims5()?;
-        self.backend.conv3d(
-            (&moments).into(),
-            &Prologue::none(t, h, w),
-            &self.quant,
-            None,
-        )
-    }
-
-    fn chunk(
-        &self,
-        clip: &Tensor,
-        caches: &mut Caches,
-        observer: &mut dyn Observer,
-    ) -> Result<Tensor> {
-        let backend = &*self.backend;
-        let mut clip = self.conv_in.run(backend, clip, None, None, caches)?;
-        observer.after("encoder.conv_in", &clip)?;
-        for (i, level) in self.levels.iter().enumerate() {
-            clip = level.run(backend, clip, caches)?;
-            observer.after(&format!("encoder.levels.{i}"), &clip)?;
-        }
-        let clip = self.middle.run(backend, clip, caches)?;
-        observer.after("encoder.mid_block", &clip)?;
-        self.conv_out
-            .run(backend, &clip, Some(&self.norm_out), None, caches)
     }
 }

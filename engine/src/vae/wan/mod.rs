@@ -5,21 +5,24 @@
 
 mod blocks;
 mod cache;
+mod config;
 mod decoder;
 mod encoder;
+mod family;
 mod resample;
+mod single_file;
 
-pub use self::decoder::Decoder;
-pub use self::encoder::Encoder;
-
-use candle_core::Tensor;
+pub use self::config::WanConfig;
+pub(super) use self::family::FAMILY;
 
 use self::cache::{Caches, Slots};
-use super::tiles::{Ratio, TIME, Tiling};
+use super::strategy::{Ratio, Tiling};
+use super::tiles::TIME;
 use crate::error::{Result, argument};
+use crate::ops::{Clip, Executor};
 
 /// Latent frames of a chunk after the first: the reference's 1 unless frames of video are asked for.
-pub(crate) fn step(tiling: &Tiling, ratio: Ratio) -> Result<usize> {
+fn step(tiling: &Tiling, ratio: Ratio) -> Result<usize> {
     let Some(run) = tiling.time else {
         return Ok(1);
     };
@@ -32,36 +35,40 @@ pub(crate) fn step(tiling: &Tiling, ratio: Ratio) -> Result<usize> {
     Ok(run.length / ratio.time)
 }
 
+/// The chunks of a clip of `frames` frames from `start` on, each as its first frame and the number of its frames: the
+/// first frame of the clip is a chunk by itself.
+fn chunks(start: usize, frames: usize, step: usize) -> impl Iterator<Item = (usize, usize)> {
+    let first = (start == 0 && frames > 0).then_some((0, 1));
+    let rest = (start.max(1)..frames).step_by(step.max(1));
+    first
+        .into_iter()
+        .chain(rest.map(move |start| (start, step.min(frames - start))))
+}
+
 /// Runs `each` over the first frame, then over `step` frames at a time, with the caches between them, and
 /// joins what comes out.
 fn in_chunks(
-    clip: &Tensor,
+    exec: Executor<'_>,
+    clip: &Clip,
     step: usize,
     slots: &Slots,
-    mut each: impl FnMut(&Tensor, &mut Caches) -> Result<Tensor>,
-) -> Result<Tensor> {
+    mut each: impl FnMut(&Clip, &mut Caches) -> Result<Clip>,
+) -> Result<Clip> {
     let frames = clip.dim(TIME)?;
     let mut caches = Caches::new(slots);
-    let mut chunks = Vec::new();
-    let mut start = 0;
-    while start < frames {
-        let count = if start == 0 {
-            1
-        } else {
-            step.min(frames - start)
-        };
+    let mut parts = Vec::new();
+    for (start, count) in chunks(0, frames, step) {
         let chunk = clip.narrow(TIME, start, count)?.contiguous()?;
-        chunks.push(each(&chunk, &mut caches)?);
+        parts.push(exec.repeat_keeping("chunk", &chunk, &mut caches, &mut each)?);
         caches.first = false;
-        start += count;
     }
     drop(caches);
-    Ok(Tensor::cat(&chunks, TIME)?)
+    Clip::cat(&parts, TIME)
 }
 
 /// Patches of `p` x `p` pixels to channels: (B, T, H, W, C) to (B, T, H/p, W/p, C p p). The pixel's place in the
 /// width is the outer of the two.
-fn patch(clip: &Tensor, p: usize) -> Result<Tensor> {
+fn patch(clip: &Clip, p: usize) -> Result<Clip> {
     if p == 1 {
         return Ok(clip.clone());
     }
@@ -71,21 +78,21 @@ fn patch(clip: &Tensor, p: usize) -> Result<Tensor> {
             "a video of {h} x {w} pixels does not make patches of {p} x {p}"
         ));
     }
-    let parts = clip.reshape(vec![b, t, h / p, p, w / p, p, c])?;
-    let parts = parts.permute(vec![0, 1, 2, 4, 6, 5, 3])?.contiguous()?;
-    Ok(parts.reshape((b, t, h / p, w / p, c * p * p))?)
+    let parts = clip.reshape(&[b, t, h / p, p, w / p, p, c])?;
+    let parts = parts.permute(&[0, 1, 2, 4, 6, 5, 3])?.contiguous()?;
+    parts.reshape(&[b, t, h / p, w / p, c * p * p])
 }
 
 /// The way back.
-fn unpatch(clip: &Tensor, p: usize) -> Result<Tensor> {
+fn unpatch(clip: &Clip, p: usize) -> Result<Clip> {
     if p == 1 {
         return Ok(clip.clone());
     }
     let (b, t, h, w, c) = clip.dims5()?;
     let c = c / p / p;
-    let parts = clip.contiguous()?.reshape(vec![b, t, h, w, c, p, p])?;
-    let parts = parts.permute(vec![0, 1, 2, 6, 3, 5, 4])?.contiguous()?;
-    Ok(parts.reshape((b, t, h * p, w * p, c))?)
+    let parts = clip.contiguous()?.reshape(&[b, t, h, w, c, p, p])?;
+    let parts = parts.permute(&[0, 1, 2, 6, 3, 5, 4])?.contiguous()?;
+    parts.reshape(&[b, t, h * p, w * p, c])
 }
 
 #[cfg(test)]
@@ -97,12 +104,16 @@ mod tests {
     #[test]
     fn patches_come_back() {
         let all: Vec<f32> = (0u8..144).map(f32::from).collect();
-        let clip = Tensor::from_vec(all.clone(), (1, 2, 4, 6, 3), &Device::Cpu).unwrap();
+        let clip: Clip = Tensor::from_vec(all.clone(), (1, 2, 4, 6, 3), &Device::Cpu)
+            .unwrap()
+            .into();
         let patches = patch(&clip, 2).unwrap();
         assert_eq!(patches.dims(), [1, 2, 2, 3, 12]);
         // channel 1 of the first patch: its pixels by column, then by row
         let first: Vec<f32> = patches
             .narrow(4, 4, 4)
+            .unwrap()
+            .tensor()
             .unwrap()
             .flatten_all()
             .unwrap()
@@ -110,6 +121,8 @@ mod tests {
             .unwrap();
         assert_eq!(first[..4], [1.0, 19.0, 4.0, 22.0]);
         let back: Vec<f32> = unpatch(&patches, 2)
+            .unwrap()
+            .tensor()
             .unwrap()
             .flatten_all()
             .unwrap()

@@ -6,18 +6,18 @@ use super::super::layers::Loader;
 use super::blocks::Causal;
 use super::cache::{Caches, Slot, Slots};
 use crate::error::{Result, argument};
-use crate::ops::{Axis, Backend, Clip, Conv3d, Norm, Prologue};
+use crate::ops::{Axis, Clip, ConvInput, ConvLayer, Executor, Norm, Prologue};
 
 /// Twice the size, and in most levels twice the frames: all but the first of a clip.
 #[derive(Debug)]
 pub(super) struct Upsample {
     time: Option<Causal>,
-    space: Conv3d,
+    space: ConvLayer,
 }
 
 impl Upsample {
     pub(super) fn load(
-        at: &Loader,
+        at: &Loader<'_>,
         inputs: usize,
         outputs: usize,
         time: bool,
@@ -25,23 +25,18 @@ impl Upsample {
     ) -> Result<Self> {
         let conv = at.under("time_conv");
         Ok(Self {
+            space: at.under("resample.1").conv(&[outputs, inputs, 3, 3])?,
             time: time
                 .then(|| Causal::load(&conv, inputs, 2 * inputs, [3, 1, 1], slots))
                 .transpose()?,
-            space: at.under("resample.1").conv(&[outputs, inputs, 3, 3])?,
         })
     }
 
-    pub(super) fn run(
-        &self,
-        backend: &dyn Backend,
-        clip: Tensor,
-        caches: &mut Caches,
-    ) -> Result<Tensor> {
+    pub(super) fn run(&self, exec: Executor<'_>, clip: Clip, caches: &mut Caches) -> Result<Clip> {
         let clip = match &self.time {
             // The first frame stays single, and the frames after it do not see it either.
             Some(conv) if !caches.first => {
-                let both = conv.run(backend, &clip, None, None, caches)?;
+                let both = conv.run(exec, &clip, None, None, caches)?;
                 drop(clip);
                 interleave(&both)?
             }
@@ -58,30 +53,30 @@ impl Upsample {
             silu: false,
             axes,
         };
-        backend.conv3d((&clip).into(), &prologue, &self.space, None)
+        exec.conv3d((&clip).into(), &prologue, &self.space, None)
     }
 }
 
 /// (B, T, H, W, 2C) to (B, 2T, H, W, C): the halves of the channels are frames that follow each other.
-fn interleave(clip: &Tensor) -> Result<Tensor> {
+fn interleave(clip: &Clip) -> Result<Clip> {
     let (b, t, h, w, c) = clip.dims5()?;
     let halves = clip
-        .reshape((b, t, h * w, 2, c / 2))?
-        .permute((0, 1, 3, 2, 4))?
+        .reshape(&[b, t, h * w, 2, c / 2])?
+        .permute(&[0, 1, 3, 2, 4])?
         .contiguous()?;
-    Ok(halves.reshape((b, 2 * t, h, w, c / 2))?)
+    halves.reshape(&[b, 2 * t, h, w, c / 2])
 }
 
 /// Half the size, and in most levels half the frames.
 #[derive(Debug)]
 pub(super) struct Downsample {
-    space: Conv3d,
-    time: Option<(Conv3d, Slot)>,
+    space: ConvLayer,
+    time: Option<(ConvLayer, Slot)>,
 }
 
 impl Downsample {
     pub(super) fn load(
-        at: &Loader,
+        at: &Loader<'_>,
         channels: usize,
         time: bool,
         slots: &mut Slots,
@@ -102,12 +97,7 @@ impl Downsample {
         })
     }
 
-    pub(super) fn run(
-        &self,
-        backend: &dyn Backend,
-        clip: &Tensor,
-        caches: &mut Caches,
-    ) -> Result<Tensor> {
+    pub(super) fn run(&self, exec: Executor<'_>, clip: &Clip, caches: &mut Caches) -> Result<Clip> {
         let (_, t, h, w, _) = clip.dims5()?;
         let axes = [
             Axis::identity(t),
@@ -119,7 +109,7 @@ impl Downsample {
             silu: false,
             axes,
         };
-        let clip = backend.conv3d(clip.into(), &prologue, &self.space, None)?;
+        let clip = exec.conv3d(clip.into(), &prologue, &self.space, None)?;
         let Some((conv, slot)) = &self.time else {
             return Ok(clip);
         };
@@ -128,12 +118,12 @@ impl Downsample {
         let Some(front) = front else {
             return Ok(clip);
         };
-        let clip = Clip {
+        let clip = ConvInput {
             front: Some(&front),
             body: &clip,
         };
         let (_, t, h, w, _) = clip.dims()?;
-        backend.conv3d(clip, &Prologue::none(t, h, w), conv, None)
+        exec.conv3d(clip, &Prologue::none(t, h, w), conv, None)
     }
 }
 
@@ -151,7 +141,7 @@ impl Spread {
         inputs: usize,
         outputs: usize,
         time: bool,
-        backend: &dyn Backend,
+        exec: Executor<'_>,
     ) -> Result<Self> {
         let time = if time { 2 } else { 1 };
         let parts = outputs * time * 4;
@@ -168,18 +158,19 @@ impl Spread {
         Ok(Self {
             outputs,
             time,
-            index: Tensor::from_vec(index, parts, backend.device())?,
+            index: exec.load(|device| Ok(Tensor::from_vec(index, parts, device)?))?,
         })
     }
 
-    pub(super) fn run(&self, clip: &Tensor, caches: &Caches) -> Result<Tensor> {
+    pub(super) fn run(&self, clip: &Clip, caches: &Caches) -> Result<Clip> {
         let (b, t, h, w, _) = clip.dims5()?;
-        let parts = clip.contiguous()?.index_select(&self.index, 4)?;
-        let parts = parts.reshape(vec![b, t, h, w, self.time, 2, 2, self.outputs])?;
-        let parts = parts.permute(vec![0, 1, 4, 2, 5, 3, 6, 7])?.contiguous()?;
-        let all = parts.reshape((b, t * self.time, 2 * h, 2 * w, self.outputs))?;
+        let count = self.time * 4 * self.outputs;
+        let parts = clip.contiguous()?.index_select(&self.index, count, 4)?;
+        let parts = parts.reshape(&[b, t, h, w, self.time, 2, 2, self.outputs])?;
+        let parts = parts.permute(&[0, 1, 4, 2, 5, 3, 6, 7])?.contiguous()?;
+        let all = parts.reshape(&[b, t * self.time, 2 * h, 2 * w, self.outputs])?;
         let skip = if caches.first { self.time - 1 } else { 0 };
-        Ok(all.narrow(1, skip, t * self.time - skip)?)
+        all.narrow(1, skip, t * self.time - skip)
     }
 }
 
@@ -207,7 +198,7 @@ impl Gather {
         Ok(own)
     }
 
-    pub(super) fn run(self, clip: &Tensor) -> Result<Tensor> {
+    pub(super) fn run(self, clip: &Clip) -> Result<Clip> {
         let Self {
             inputs: c,
             outputs,
@@ -216,9 +207,9 @@ impl Gather {
         } = self;
         // zeros in front of an odd frame
         let missing = (time - clip.dim(1)? % time) % time;
-        let clip = clip.pad_with_zeros(1, missing, 0)?;
+        let clip = clip.zeros_in_front(1, missing)?;
         let (b, t, h, w, _) = clip.dims5()?;
-        let parts = clip.contiguous()?.reshape(vec![
+        let parts = clip.contiguous()?.reshape(&[
             b,
             t / time,
             time,
@@ -228,8 +219,8 @@ impl Gather {
             space,
             c,
         ])?;
-        let parts = parts.permute(vec![0, 1, 3, 5, 7, 2, 4, 6])?.contiguous()?;
-        let parts = parts.reshape(vec![
+        let parts = parts.permute(&[0, 1, 3, 5, 7, 2, 4, 6])?.contiguous()?;
+        let parts = parts.reshape(&[
             b,
             t / time,
             h / space,
@@ -237,6 +228,6 @@ impl Gather {
             outputs,
             c * time * space * space / outputs,
         ])?;
-        Ok(parts.mean(5)?)
+        parts.mean(5)
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use candle_core::{DType, Device, Tensor};
 use serde_json::json;
 
-use super::{Plan, class};
+use super::Plan;
 use crate::error::{Error, Result, argument};
-use crate::plan::{self, Half, Way};
+use crate::plan;
 use crate::vae::precision::word;
-use crate::vae::{Chunk, Decoder, Start};
+use crate::vae::{Chunk, Decoder, Direction, Start, Strategy};
 use crate::worker::parts::{Parts, Stop, frames_in};
 use crate::worker::watch::Watch;
 use crate::worker::{Ready, Work, say, sizes};
@@ -19,7 +19,7 @@ use crate::worker::{Ready, Work, say, sizes};
 struct Decode<'a> {
     plan: &'a Plan,
     work: &'a Work<'a>,
-    way: &'a Way,
+    way: &'a Strategy,
     device: &'a Device,
     /// What the frames were computed in.
     dtype: DType,
@@ -34,7 +34,7 @@ impl Plan {
         &self,
         work: &Work<'_>,
         ready: Ready,
-        way: &Way,
+        way: &Strategy,
         parts: &mut Parts,
         again: bool,
     ) -> Result<()> {
@@ -56,7 +56,7 @@ impl Plan {
         let decoder = self.model.decoder(Arc::clone(&backend))?;
         if let Some(text) = self
             .model
-            .unused(Half::Decoder)
+            .unused(Direction::Decode)
             .filter(|_| !self.unused.replace(true))
         {
             work.problem(&text);
@@ -67,7 +67,7 @@ impl Plan {
         }
         told.phase(
             "vae_decode",
-            json!({ "model": class(self.model.config()), "shape": latents.dims() }),
+            json!({ "model": self.model.config().class(), "shape": latents.dims() }),
         );
         let mut watch = Watch::new(told, work.settings.piece_limit());
         loop {
@@ -187,7 +187,7 @@ impl Decode<'_> {
             Ok(())
         };
         let from = start.carry.as_ref();
-        match decoder.decode_way(latents, self.way, from, watch, &mut sink) {
+        match decoder.decode_stream(latents, self.way, from, watch, &mut sink) {
             Err(Error::Stopped) if enough => Ok(()),
             ended => ended,
         }

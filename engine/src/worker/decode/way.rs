@@ -3,7 +3,8 @@
 use super::Plan;
 use crate::error::{Error, Result};
 use crate::ops::Backend;
-use crate::plan::{self, Choice, Half, Room, Way};
+use crate::plan::{self, Choice, MemoryBudget};
+use crate::vae::{Direction, Strategy};
 use crate::worker::attempt::Try;
 use crate::worker::parts::{Parts, frames_in};
 use crate::worker::{Ready, Work, sizes};
@@ -20,15 +21,18 @@ impl Plan {
         ready: &Ready,
         parts: &mut Parts,
         (chosen, is_first): (&mut Option<Choice>, bool),
-    ) -> Result<Way> {
+    ) -> Result<Strategy> {
         let job = self.job();
         let backend = &*ready.backend;
-        let weights = self.model.weight_bytes(Half::Decoder, now.dtype);
+        let weights = self.model.weight_bytes(Direction::Decode, now.dtype);
         let room = sizes::room(work, ready, weights);
-        let fits = |way: Way| {
+        let fits = |way: Strategy| {
             let peak = plan::peak(&job, backend, &way).ok()?;
             let left = room.left().unwrap_or(u64::MAX);
-            (peak <= left && now.failed.is_none()).then_some(Choice { way, peak })
+            (peak <= left && now.failed.is_none()).then_some(Choice {
+                strategy: way,
+                peak,
+            })
         };
         let before = self.before(work, backend, parts);
         let too_much =
@@ -38,18 +42,18 @@ impl Plan {
             (None, Some(choice)) => choice,
             (None, None) => sizes::choose(&job, backend, &room, now.failed.as_ref())?,
         };
-        if let Some(way) = before.filter(|way| *way != choice.way) {
+        if let Some(way) = before.filter(|way| *way != choice.strategy) {
             self.given_up(work, parts, &way)?;
         }
-        if before != Some(choice.way) {
-            parts.begin(&sizes::to_json(&choice.way))?;
+        if before != Some(choice.strategy) {
+            parts.begin(&sizes::to_json(&choice.strategy))?;
         }
         *chosen = Some(choice);
-        Ok(choice.way)
+        Ok(choice.strategy)
     }
 
     /// Says which frames are made anew since they were made in another way, which cannot be gone on in.
-    fn given_up(&self, work: &Work<'_>, parts: &Parts, way: &Way) -> Result<()> {
+    fn given_up(&self, work: &Work<'_>, parts: &Parts, way: &Strategy) -> Result<()> {
         let whole = self.frames - frames_in(&parts.gaps()?);
         if whole > 0 {
             let before = sizes::words(way);
@@ -66,14 +70,14 @@ impl Plan {
         &self,
         work: &Work<'_>,
         backend: &dyn Backend,
-        room: &Room,
-        way: &Way,
+        room: &MemoryBudget,
+        way: &Strategy,
     ) -> Result<Choice> {
         let job = self.job();
         let half = plan::peak(&job, backend, way)? / 2;
         let choice = sizes::choose(&job, backend, &sizes::at_most(room, half), None)?;
         let before = sizes::words(way);
-        if choice.way == *way {
+        if choice.strategy == *way {
             work.problem(&format!(
                 "the attempt before, {before}, ended for want of memory, and there is no smaller way: free memory, or set vae_tile and vae_chunk"
             ));
@@ -87,7 +91,7 @@ impl Plan {
     }
 
     /// The way of an earlier attempt. One that cannot be read, or is none of this model, is as good as none, and said.
-    fn before(&self, work: &Work<'_>, backend: &dyn Backend, parts: &Parts) -> Option<Way> {
+    fn before(&self, work: &Work<'_>, backend: &dyn Backend, parts: &Parts) -> Option<Strategy> {
         let told = match parts.way() {
             Ok(Some(told)) => told,
             Ok(None) => {
@@ -104,7 +108,7 @@ impl Plan {
                 return None;
             }
         };
-        let suits = |way: &Way| plan::peak(&self.job(), backend, way).is_ok();
+        let suits = |way: &Strategy| plan::peak(&self.job(), backend, way).is_ok();
         let way = sizes::from_json(&told).filter(suits);
         if way.is_none() {
             work.problem(&format!(

@@ -17,7 +17,7 @@ pub(super) const TOTAL: usize = 90_000;
 const MOST: u64 = 1 << 20;
 
 pub(super) fn state(frames: usize) -> Carry {
-    Carry::after_frames(frames)
+    Carry::stateless(frames, frames)
 }
 
 /// The frames that an earlier decode has left to go on from.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::super::conv::{Way, output_size};
 use super::super::{Cpu, convolve};
 use super::{close, flat, numbers};
-use crate::ops::{Affine, Axis, Backend, Clip, Norm, Prologue};
+use crate::ops::{Affine, Axis, Backend, ConvInput, Norm, Prologue};
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -269,7 +269,7 @@ proptest! {
         let prologue = Prologue { norm: inputs.norm(case.kind), silu: case.silu, axes: inputs.axes.clone() };
         let size = output_size(&inputs.axes, case.kernel, case.stride).unwrap();
         let add = case.add.then(|| numbers(&[case.batch, size[0], size[1], size[2], case.channels.1], 8));
-        let clip = Clip { front: inputs.front.as_ref(), body: &inputs.body };
+        let clip = ConvInput { front: inputs.front.as_ref(), body: &inputs.body };
         let got = convolve(clip, &prologue, &conv, add.as_ref(), Some(case.way)).unwrap();
         close(&got, &inputs.expected(&case, size, add.as_ref()), 1e-5)?;
         let chosen = Cpu.conv3d(clip, &prologue, &conv, add.as_ref()).unwrap();

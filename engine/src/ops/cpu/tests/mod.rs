@@ -6,7 +6,7 @@ use candle_core::{DType, Device, Tensor};
 use proptest::prelude::*;
 
 use super::Cpu;
-use crate::ops::{Backend, Prologue, Sight};
+use crate::ops::{AttentionMask, Backend, Prologue};
 
 /// Numbers around zero that repeat late.
 fn numbers(dims: &[usize], seed: u64) -> Tensor {
@@ -95,8 +95,8 @@ proptest! {
     ) {
         let tokens = size[0] * size[1];
         let qkv = numbers(&[batch, frames, size[0], size[1], 3 * c], 4).affine(steep, 0.0).unwrap();
-        let sight = if causal { Sight::Causal } else { Sight::Frame };
-        let got = Cpu.attention(&qkv, sight).unwrap();
+        let mask = if causal { AttentionMask::Causal } else { AttentionMask::Frame };
+        let got = Cpu.attention(&qkv, mask).unwrap();
         let mut want = Vec::new();
         for b in 0..batch {
             let all: Vec<Vec<f64>> = flat(&qkv.get(b).unwrap())
@@ -130,7 +130,7 @@ fn more_keys_than_a_step_has_go_through_the_running_softmax() {
     let qkv = numbers(&[1, frames, h, w, 3 * c], 5)
         .affine(4.0, 0.0)
         .unwrap();
-    let got = Cpu.attention(&qkv, Sight::Causal).unwrap();
+    let got = Cpu.attention(&qkv, AttentionMask::Causal).unwrap();
     let rows = qkv.reshape((frames * h * w, 3 * c)).unwrap();
     let part = |i: usize| rows.narrow(1, i * c, c).unwrap().contiguous().unwrap();
     let scores = (part(0).matmul(&part(1).t().unwrap()).unwrap() / (c as f64).sqrt()).unwrap();

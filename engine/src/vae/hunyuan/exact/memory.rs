@@ -1,6 +1,6 @@
 //! How a level is gone through within a number of bytes: arithmetic alone, of which the passes are the mirror.
 
-use super::super::super::config::HunyuanConfig;
+use super::super::HunyuanConfig;
 use super::region::{EDGE, FRONT, Grid};
 use crate::ops::{Axis, Backend, ConvSize};
 

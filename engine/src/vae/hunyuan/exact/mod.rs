@@ -14,38 +14,24 @@ mod memory;
 mod passes;
 mod region;
 
-use std::sync::Arc;
-
-use candle_core::Tensor;
+use std::collections::BTreeMap;
 
 use self::memory::{LevelPlan, Mode, Sizes, choose, levels};
 use self::passes::{Input, Lazy, Passes};
 use self::region::{Conv, Grid, Part, Region};
-use super::super::config::HunyuanConfig;
-use super::super::layers::{GroupNorm, Loader};
-use super::super::{Observer, from_clip, to_clip};
+use super::super::Observer;
+use super::super::layers::{GroupNorm, Loader, from_clip, to_clip};
+use super::super::stream::{Carry, FrameSink, Frames};
+use super::super::tiles::TIME;
+use super::HunyuanConfig;
 use super::blocks::{Causal, Resnet};
 use super::decoder::{Decoder, Level, Upsample};
 use crate::error::{Result, argument};
-use crate::ops::{Backend, ConvSize, GroupSums};
-
-/// Decoded frames, as soon as there are any.
-#[derive(Clone, Debug)]
-pub struct Frames {
-    /// The batch entry that they are of.
-    pub entry: usize,
-    /// The number of the first.
-    pub first: usize,
-    /// (1, 3, frames, H, W).
-    pub video: Tensor,
-}
-
-/// Takes decoded frames, each entry's in order. An error ends the decode.
-pub type Sink<'a> = dyn FnMut(Frames) -> Result<()> + 'a;
+use crate::ops::{Clip, ConvSize, Executor, GroupSums};
 
 /// Refuses a decoder that ends with an upsampling, as no published one does: what comes out of one is made again of the
 /// level before, by the level after.
-pub(crate) fn suits(config: &HunyuanConfig) -> Result<()> {
+pub(super) fn suits(config: &HunyuanConfig) -> Result<()> {
     let last = config.block_out_channels.len().saturating_sub(1);
     let (time, space) = config.changes(last);
     if time || space {
@@ -55,60 +41,76 @@ pub(crate) fn suits(config: &HunyuanConfig) -> Result<()> {
 }
 
 impl Decoder {
-    /// Decodes latents (B, C, t, h, w) without tiles, within about `budget` bytes beside weights and the frames
-    /// handed out, or with the least that can be done with if that is more. Entries of the batch go one after the other.
+    /// Decodes latents (1, C, t, h, w) without tiles, within about `budget` bytes beside weights and the frames
+    /// handed out, or with the least that can be done with if that is more. `from` tells which frames were given
+    /// before; the rest is gone through all the same.
     ///
     /// The observer sees pieces: the result of every convolution of a level, piece by piece.
-    pub fn decode_exact(
+    pub(super) fn exact(
         &self,
-        latents: &Tensor,
+        exec: Executor<'_>,
+        latents: &Clip,
         budget: u64,
+        from: Option<&Carry>,
         observer: &mut dyn Observer,
-        sink: &mut Sink<'_>,
+        sink: &mut FrameSink<'_>,
     ) -> Result<()> {
-        let clip = to_clip(
-            latents,
-            self.config.latent_channels,
-            "latents",
-            &*self.backend,
-        )?;
-        for entry in 0..clip.dim(0)? {
-            let clip = clip.narrow(0, entry, 1)?.contiguous()?;
-            self.entry(clip, budget, observer, &mut |first, video| {
-                sink(Frames {
-                    entry,
+        suits(&self.config)?;
+        if latents.dim(0)? != 1 {
+            return argument("the exact mode gives the frames of one video at a time");
+        }
+        let clip = to_clip(exec, latents, self.config.latent_channels, "latents")?;
+        let (given, next) = (from.map_or(0, Carry::frames), clip.dim(TIME)?);
+        let (_, t, h, w, _) = clip.dims5()?;
+        let begun = self.begin(exec, &clip, observer)?;
+        drop(clip);
+        self.levels(
+            exec,
+            begun,
+            [t, h, w],
+            budget,
+            observer,
+            &mut |first, video| {
+                let frames = Frames {
                     first,
                     video: from_clip(video)?,
-                })
-            })?;
-        }
-        Ok(())
+                    next,
+                    state: BTreeMap::new(),
+                };
+                frames.after(given)?.map_or(Ok(()), &mut *sink)
+            },
+        )
     }
 
-    fn entry(
+    /// The levels for latents of (t, h, w), after what comes before them.
+    fn levels(
         &self,
-        latents: Tensor,
+        exec: Executor<'_>,
+        mut clip: Clip,
+        latents: [usize; 3],
         budget: u64,
         observer: &mut dyn Observer,
-        each: &mut dyn FnMut(usize, &Tensor) -> Result<()>,
+        each: &mut dyn FnMut(usize, &Clip) -> Result<()>,
     ) -> Result<()> {
-        let (_, t, h, w, _) = latents.dims5()?;
-        suits(&self.config)?;
-        let mut clip = self.begin(&latents, observer)?;
-        drop(latents);
         let element = clip.dtype().size_in_bytes() as u64;
         let mut before: Option<&Level> = None;
-        let sizes = levels(&self.config, [t, h, w]);
+        let sizes = levels(&self.config, latents);
         let plans: Vec<LevelPlan> = sizes
             .iter()
-            .map(|sizes| choose(sizes, &*self.backend, element, budget))
+            .map(|sizes| choose(sizes, exec.backend(), element, budget))
             .collect();
+        if let Executor::DryRun(run) = exec {
+            // the plans say what their passes take; that of the first level counts the clip that it begins with
+            drop(clip);
+            run.scratch(plans.iter().map(|plan| plan.peak).max().unwrap_or_default());
+            return Ok(());
+        }
         let mut done = (0, pieces(&self.levels, &sizes, &plans));
         for (at, (sizes, plan)) in sizes.iter().zip(plans).enumerate() {
             let level = &self.levels[at];
             let mut passes = Passes {
                 conv: Conv {
-                    backend: &*self.backend,
+                    exec,
                     size: sizes.size,
                 },
                 grids: plan.grids,
@@ -118,14 +120,16 @@ impl Decoder {
             };
             let upsample = before.and_then(|before| before.upsample.as_ref());
             let input = match upsample {
-                Some(upsample) => Input::Lazy(self.lazy(at, clip, upsample, plan.mode)?),
+                Some(upsample) => {
+                    Input::Lazy(Box::new(self.lazy(exec, at, clip, upsample, plan.mode)?))
+                }
                 None => Input::Held(clip),
             };
             let next = (at + 1 == self.levels.len()).then_some(&self.norm_out);
             let sums;
             (clip, sums) = run_level(&mut passes, level, input, plan.mode, next)?;
             if let Some(sums) = sums {
-                let norm = self.norm_out.with(&sums)?;
+                let norm = self.norm_out.with(exec, &sums)?;
                 passes.out(&self.conv_out, &norm, &clip, &mut *each)?;
             }
             before = Some(level);
@@ -136,8 +140,9 @@ impl Decoder {
     /// The clip of level `at`, to be made of that of the level before.
     fn lazy<'a>(
         &self,
+        exec: Executor<'_>,
         at: usize,
-        below: Tensor,
+        below: Clip,
         upsample: &'a Upsample,
         mode: Mode,
     ) -> Result<Lazy<'a>> {
@@ -147,32 +152,40 @@ impl Decoder {
             below: Part::new(below, Region::all([t, h, w])),
             below_size: [t, h, w],
             fused: shortcut
-                .then(|| self.fused(at, upsample.conv.conv.size()))
+                .then(|| self.fused(exec, at, upsample.conv.conv.size()))
                 .transpose()?,
             upsample,
         })
     }
 
     /// The upsampling before level `at` and the shortcut of its first block in one: the product of the weights.
-    fn fused(&self, at: usize, upsample: ConvSize) -> Result<Causal> {
-        let root = Loader::new(&self.scope, Arc::clone(&self.backend)).under("decoder");
+    fn fused(&self, exec: Executor<'_>, at: usize, upsample: ConvSize) -> Result<Causal> {
+        let Some(scope) = self.scope.clone() else {
+            return argument("a model without weights computes nothing");
+        };
+        let root = Loader::of_weights(exec, scope).under("decoder");
         let (inner, inputs) = (upsample.outputs, upsample.inputs);
         let outputs = self.levels[at].resnets[0].conv1.conv.size().outputs;
         let up = root.under(format_args!("up_blocks.{}.upsamplers.0.conv.conv", at - 1));
         let across = root.under(format_args!("up_blocks.{at}.resnets.0.conv_shortcut.conv"));
         let [kt, kh, kw] = upsample.kernel;
-        let weight = up.tensor("weight", &[inner, inputs, kt, kh, kw])?;
-        let product = across
-            .tensor("weight", &[outputs, inner, 1, 1, 1])?
-            .reshape((outputs, inner))?;
-        let bias = product.matmul(&up.tensor("bias", &[inner])?.reshape((inner, 1))?)?;
-        let bias = (bias.flatten_all()? + across.tensor("bias", &[outputs])?)?;
-        let weight = product
-            .matmul(&weight.reshape((inner, inputs * kt * kh * kw))?)?
-            .reshape((outputs, inputs, kt, kh, kw))?;
-        Ok(Causal {
-            conv: self.backend.load_conv(&weight, Some(&bias))?,
-        })
+        let size = ConvSize {
+            outputs,
+            ..upsample
+        };
+        let conv = exec.load_conv(size, || {
+            let weight = up.tensor("weight", &[inner, inputs, kt, kh, kw])?;
+            let product = across
+                .tensor("weight", &[outputs, inner, 1, 1, 1])?
+                .reshape((outputs, inner))?;
+            let bias = product.matmul(&up.tensor("bias", &[inner])?.reshape((inner, 1))?)?;
+            let bias = (bias.flatten_all()? + across.tensor("bias", &[outputs])?)?;
+            let weight = product
+                .matmul(&weight.reshape((inner, inputs * kt * kh * kw))?)?
+                .reshape((outputs, inputs, kt, kh, kw))?;
+            Ok((weight, bias))
+        })?;
+        Ok(Causal { conv })
     }
 }
 
@@ -195,21 +208,6 @@ fn pieces(levels: &[Level], sizes: &[Sizes], plans: &[LevelPlan]) -> usize {
     total + last
 }
 
-/// Bytes that the levels take at their worst within `budget`.
-pub(crate) fn levels_peak(
-    config: &HunyuanConfig,
-    latents: [usize; 3],
-    backend: &dyn Backend,
-    budget: u64,
-) -> u64 {
-    let element = backend.dtype().size_in_bytes() as u64;
-    let mut peak = 0;
-    for sizes in levels(config, latents) {
-        peak = peak.max(choose(&sizes, backend, element, budget).peak);
-    }
-    peak
-}
-
 /// Runs the residual blocks of a level; gives the sums for `next`, the norm after them.
 fn run_level(
     passes: &mut Passes<'_>,
@@ -217,13 +215,13 @@ fn run_level(
     input: Input<'_>,
     mode: Mode,
     next: Option<&GroupNorm>,
-) -> Result<(Tensor, Option<GroupSums>)> {
+) -> Result<(Clip, Option<GroupSums>)> {
     let Some((first, rest)) = level.resnets.split_first() else {
         return argument("a level without residual blocks");
     };
     let (mut input, mut sums) = match input {
         Input::Held(clip) => {
-            let sums = first.norm1.sums(passes.conv.backend, &clip)?;
+            let sums = first.norm1.sums(passes.conv.exec, &clip)?;
             (Input::Held(clip), Some(sums))
         }
         Input::Lazy(lazy) if mode.whole => {
@@ -258,13 +256,13 @@ fn run_resnet(
     sums: &GroupSums,
     mode: Mode,
     next: Option<&GroupNorm>,
-) -> Result<(Tensor, Option<GroupSums>)> {
-    let norm1 = resnet.norm1.with(sums)?;
+) -> Result<(Clip, Option<GroupSums>)> {
+    let norm1 = resnet.norm1.with(passes.conv.exec, sums)?;
     match input {
         Input::Held(clip) if !mode.keep && resnet.shortcut.is_none() => {
             let input = Input::Held(clip.clone());
             let (_, sums) = passes.first((at, resnet), &input, &norm1, false)?;
-            let norm2 = resnet.norm2.with(&sums)?;
+            let norm2 = resnet.norm2.with(passes.conv.exec, &sums)?;
             let sums = passes.again((at, resnet), &clip, (&norm1, &norm2), next)?;
             Ok((clip, sums))
         }
@@ -273,7 +271,7 @@ fn run_resnet(
             let Some(inner) = inner else {
                 return argument("a clip that was to be kept is missing");
             };
-            let norm2 = resnet.norm2.with(&sums)?;
+            let norm2 = resnet.norm2.with(passes.conv.exec, &sums)?;
             let sums = passes.second((at, resnet), &input, &inner, &norm2, next)?;
             Ok((inner, sums))
         }

@@ -2,25 +2,23 @@
 
 use std::ops::Range;
 
-use candle_core::Tensor;
-
 use super::super::super::Observer;
 use super::super::super::layers::GroupNorm;
-use super::super::super::precision::finite;
+use super::super::super::precision::not_finite;
 use super::super::super::tiles::{HEIGHT, TIME};
 use super::super::blocks::{Causal, Resnet};
 use super::super::decoder::Upsample;
 use super::memory::Grids;
 use super::region::{Conv, EDGE, FRONT, Grid, Part, Region, put, rows_of};
 use crate::error::{Result, argument};
-use crate::ops::{Affine, Axis, Backend, GroupSums, Pending};
+use crate::ops::{Affine, Axis, Clip, Executor, GroupSums, Pending};
 
 /// What the first residual block of a level reads.
 pub(super) enum Input<'a> {
     /// A clip in memory.
-    Held(Tensor),
+    Held(Clip),
     /// A clip that is made of a smaller one wherever it is wanted.
-    Lazy(Lazy<'a>),
+    Lazy(Box<Lazy<'a>>),
 }
 
 /// The smaller clip, and what makes the larger of it.
@@ -34,12 +32,12 @@ pub(super) struct Lazy<'a> {
 
 impl Lazy<'_> {
     /// The piece `to` of the larger clip, or of its shortcut, made by `conv`.
-    fn piece(&self, conv: Conv<'_>, with: &Causal, to: &Region) -> Result<Tensor> {
+    fn piece(&self, conv: Conv<'_>, with: &Causal, to: &Region) -> Result<Clip> {
         let axes = self.upsample.enlarge(self.below_size.map(Axis::identity));
         conv.through(with, axes, &self.below, to, None, None)
     }
 
-    fn clip(&self, conv: Conv<'_>, to: &Region) -> Result<Tensor> {
+    fn clip(&self, conv: Conv<'_>, to: &Region) -> Result<Clip> {
         self.piece(conv, &self.upsample.conv, to)
     }
 }
@@ -78,13 +76,13 @@ pub(super) struct Passes<'a> {
 }
 
 impl Passes<'_> {
-    fn backend(&self) -> &dyn Backend {
-        self.conv.backend
+    fn exec(&self) -> Executor<'_> {
+        self.conv.exec
     }
 
-    fn see(&mut self, module: std::fmt::Arguments<'_>, piece: &Tensor) -> Result<()> {
+    fn see(&mut self, module: std::fmt::Arguments<'_>, piece: &Clip) -> Result<()> {
         self.observer
-            .after(&format!("{}.{module}", self.module), piece)?;
+            .see(&format!("{}.{module}", self.module), piece)?;
         self.count()
     }
 
@@ -115,14 +113,10 @@ impl Passes<'_> {
         all
     }
 
-    fn empty(&self, channels: usize, like: &Tensor) -> Result<Tensor> {
+    fn empty(&self, channels: usize) -> Result<Clip> {
         let [t, h, w] = self.conv.size;
-        self.backend().compact()?;
-        Ok(Tensor::zeros(
-            (1, t, h, w, channels),
-            like.dtype(),
-            like.device(),
-        )?)
+        self.exec().compact()?;
+        self.exec().zeros(&[1, t, h, w, channels])
     }
 
     /// The larger clip as a whole, and the sums of it for `norm`.
@@ -130,14 +124,14 @@ impl Passes<'_> {
         &mut self,
         lazy: &Lazy<'_>,
         norm: &GroupNorm,
-    ) -> Result<(Tensor, GroupSums)> {
-        let (_, channels) = lazy.upsample.conv.conv.channels();
-        let whole = self.empty(channels, &lazy.below.body)?;
+    ) -> Result<(Clip, GroupSums)> {
+        let channels = lazy.upsample.conv.conv.size().outputs;
+        let whole = self.empty(channels)?;
         let mut total = Total::default();
         for region in self.regions(self.grids.enlarging) {
             let piece = lazy.clip(self.conv, &region)?;
-            total.add(norm.begin(self.backend(), &piece)?);
-            put(self.backend(), &whole, &piece, &region)?;
+            total.add(norm.begin(self.exec(), &piece)?);
+            put(self.exec(), &whole, &piece, &region)?;
             self.see(format_args!("upsample"), &piece)?;
         }
         Ok((whole, total.done()?))
@@ -148,12 +142,12 @@ impl Passes<'_> {
         let mut total = Total::default();
         for region in self.regions(self.grids.enlarging) {
             let piece = lazy.clip(self.conv, &region)?;
-            total.add(norm.begin(self.backend(), &piece)?);
+            total.add(norm.begin(self.exec(), &piece)?);
             self.see(format_args!("upsample"), &piece)?;
         }
         let sums = total.done()?;
         // before the norm made of these lies among what pieces have left, where the clip is to lie
-        self.backend().compact()?;
+        self.exec().compact()?;
         Ok(sums)
     }
 
@@ -164,13 +158,9 @@ impl Passes<'_> {
         input: &Input<'_>,
         norm: &Affine,
         keep: bool,
-    ) -> Result<(Option<Tensor>, GroupSums)> {
-        let (_, channels) = resnet.conv1.conv.channels();
-        let like = match input {
-            Input::Held(clip) => clip,
-            Input::Lazy(lazy) => &lazy.below.body,
-        };
-        let whole = keep.then(|| self.empty(channels, like)).transpose()?;
+    ) -> Result<(Option<Clip>, GroupSums)> {
+        let channels = resnet.conv1.conv.size().outputs;
+        let whole = keep.then(|| self.empty(channels)).transpose()?;
         let mut total = Total::default();
         let mut kept: Option<Part> = None;
         for region in self.regions(self.block(at)[0]) {
@@ -186,14 +176,14 @@ impl Passes<'_> {
             let piece = self
                 .conv
                 .run(&resnet.conv1, &from, &region, Some(norm), None)?;
-            total.add(resnet.norm2.begin(self.backend(), &piece)?);
+            total.add(resnet.norm2.begin(self.exec(), &piece)?);
             if let Some(whole) = &whole {
-                put(self.backend(), whole, &piece, &region)?;
+                put(self.exec(), whole, &piece, &region)?;
             }
             self.see(format_args!("resnets.{at}.conv1"), &piece)?;
             drop(piece);
             if matches!(input, Input::Lazy(_)) {
-                kept = Some(last(self.backend(), &from)?);
+                kept = Some(last(self.exec(), &from)?);
             }
         }
         Ok((whole, total.done()?))
@@ -219,7 +209,7 @@ impl Passes<'_> {
         &mut self,
         (at, resnet): (usize, &Resnet),
         input: &Input<'_>,
-        inner: &Tensor,
+        inner: &Clip,
         norm: &Affine,
         next: Option<&GroupNorm>,
     ) -> Result<Option<GroupSums>> {
@@ -234,7 +224,7 @@ impl Passes<'_> {
                     rows: rows.clone(),
                 };
                 let add = self.shortcut(resnet, input, &region)?;
-                let from = above.window(self.backend(), inner, &region.read(self.conv.size[1]))?;
+                let from = above.window(self.exec(), inner, &region.read(self.conv.size[1]))?;
                 let piece = self
                     .conv
                     .run(&resnet.conv2, &from, &region, Some(norm), Some(&add))?;
@@ -246,7 +236,7 @@ impl Passes<'_> {
     }
 
     /// What is added to the second convolution's result.
-    fn shortcut(&self, resnet: &Resnet, input: &Input<'_>, region: &Region) -> Result<Tensor> {
+    fn shortcut(&self, resnet: &Resnet, input: &Input<'_>, region: &Region) -> Result<Clip> {
         match (input, &resnet.shortcut) {
             (Input::Held(clip), Some(shortcut)) => {
                 let from = Part::whole(clip)?;
@@ -263,15 +253,15 @@ impl Passes<'_> {
 
     fn finish(
         &mut self,
-        (at, piece, region): (usize, &Tensor, &Region),
-        whole: &Tensor,
+        (at, piece, region): (usize, &Clip, &Region),
+        whole: &Clip,
         next: Option<&GroupNorm>,
         total: &mut Total,
     ) -> Result<()> {
         if let Some(next) = next {
-            total.add(next.begin(self.backend(), piece)?);
+            total.add(next.begin(self.exec(), piece)?);
         }
-        put(self.backend(), whole, piece, region)?;
+        put(self.exec(), whole, piece, region)?;
         self.see(format_args!("resnets.{at}"), piece)
     }
 
@@ -280,7 +270,7 @@ impl Passes<'_> {
     pub(super) fn again(
         &mut self,
         (at, resnet): (usize, &Resnet),
-        clip: &Tensor,
+        clip: &Clip,
         (norm1, norm2): (&Affine, &Affine),
         next: Option<&GroupNorm>,
     ) -> Result<Option<GroupSums>> {
@@ -303,7 +293,7 @@ impl Passes<'_> {
                 let from = match (kept.take(), inner.frames.is_empty()) {
                     (Some(kept), true) => kept,
                     (kept, _) => {
-                        let from = above.window(self.backend(), clip, &inner.read(h))?;
+                        let from = above.window(self.exec(), clip, &inner.read(h))?;
                         let new = self
                             .conv
                             .run(&resnet.conv1, &from, &inner, Some(norm1), None)?;
@@ -320,7 +310,7 @@ impl Passes<'_> {
                         .run(&resnet.conv2, &from, &region, Some(norm2), Some(&add))?;
                 if frames.start > 0 {
                     let before = frames.start.saturating_sub(FRONT)..frames.start;
-                    kept = Some(from.frames(self.backend(), before)?);
+                    kept = Some(from.frames(self.exec(), before)?);
                 }
                 drop(from);
                 self.finish((at, &piece, &region), clip, next, &mut total)?;
@@ -334,8 +324,8 @@ impl Passes<'_> {
         &mut self,
         conv: &Causal,
         norm: &Affine,
-        clip: &Tensor,
-        mut each: impl FnMut(usize, &Tensor) -> Result<()>,
+        clip: &Clip,
+        mut each: impl FnMut(usize, &Clip) -> Result<()>,
     ) -> Result<()> {
         let from = Part::whole(clip)?;
         let [_, grid] = self.grids.others;
@@ -350,10 +340,11 @@ impl Passes<'_> {
             }
             let video = match bands.as_slice() {
                 [one] => one.clone(),
-                several => Tensor::cat(several, HEIGHT)?,
+                several => Clip::cat(several, HEIGHT)?,
             };
-            self.observer.after("decoder.conv_out", &video)?;
-            finite("the decoder", &video)?;
+            self.observer.see("decoder.conv_out", &video)?;
+            self.exec()
+                .check_finite(&video, || not_finite("the decoder", video.dtype()))?;
             self.count()?;
             each(frames.start, &video)?;
         }
@@ -362,9 +353,9 @@ impl Passes<'_> {
 }
 
 /// The last frames of a piece that the next one reads.
-fn last(backend: &dyn Backend, part: &Part) -> Result<Part> {
+fn last(exec: Executor<'_>, part: &Part) -> Result<Part> {
     let Range { start, end } = part.region.frames.clone();
-    part.frames(backend, start.max(end.saturating_sub(FRONT))..end)
+    part.frames(exec, start.max(end.saturating_sub(FRONT))..end)
 }
 
 /// Rows of a clip above a band, as they were before the band above was written over.
@@ -372,8 +363,8 @@ struct Above {
     /// How many are wanted.
     count: usize,
     /// Those above this band, and those above the next, each with the number of its first.
-    now: Option<(usize, Tensor)>,
-    next: Option<(usize, Tensor)>,
+    now: Option<(usize, Clip)>,
+    next: Option<(usize, Clip)>,
 }
 
 impl Above {
@@ -386,7 +377,7 @@ impl Above {
     }
 
     /// Goes on to the band `rows`, of which nothing has been written yet.
-    fn turn(&mut self, clip: &Tensor, rows: &Range<usize>) -> Result<()> {
+    fn turn(&mut self, clip: &Clip, rows: &Range<usize>) -> Result<()> {
         self.now = self.next.take();
         let (t, h) = (clip.dim(TIME)?, clip.dim(HEIGHT)?);
         if rows.end < h {
@@ -398,7 +389,7 @@ impl Above {
     }
 
     /// The region of the clip as it was.
-    fn window(&self, backend: &dyn Backend, clip: &Tensor, region: &Region) -> Result<Part> {
+    fn window(&self, exec: Executor<'_>, clip: &Clip, region: &Region) -> Result<Part> {
         let Region { frames, rows } = region;
         let Some((first, above)) = &self.now else {
             // nothing has been written but later frames and rows below: read where it lies
@@ -409,13 +400,13 @@ impl Above {
             return argument(format!("rows {rows:?} where {first}..{split} were kept"));
         }
         // as images: views of those are put together in one go, views of clips only after a copy of each
-        let images = |clip: &Tensor, rows: Range<usize>| {
+        let images = |clip: &Clip, rows: Range<usize>| {
             let images = clip.squeeze(0)?.narrow(0, frames.start, frames.len())?;
             images.narrow(1, rows.start, rows.len())
         };
         let upper = images(above, rows.start - first..split - first)?;
         let lower = images(clip, split..rows.end)?;
-        let body = backend.join(&[upper, lower], 1)?.unsqueeze(0)?;
+        let body = exec.join(&[upper, lower], 1)?.unsqueeze(0)?;
         Ok(Part::new(body, region.clone()))
     }
 }

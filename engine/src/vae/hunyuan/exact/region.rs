@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use candle_core::Tensor;
-
 use super::super::super::tiles::{HEIGHT, TIME};
 use super::super::blocks::Causal;
 use crate::error::{Result, argument};
-use crate::ops::{Affine, Axis, Backend, Clip, Norm, Prologue};
+use crate::ops::{Affine, Axis, Clip, ConvInput, Executor, Norm, Prologue};
 
 /// Frames and rows of a clip, over its whole width.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,13 +68,13 @@ fn steps(len: usize, step: usize) -> impl DoubleEndedIterator<Item = Range<usize
 /// A region of a clip in memory, perhaps in two tensors that follow each other in time.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    pub(super) front: Option<Tensor>,
-    pub(super) body: Tensor,
+    pub(super) front: Option<Clip>,
+    pub(super) body: Clip,
     pub(super) region: Region,
 }
 
 impl Part {
-    pub(super) fn new(body: Tensor, region: Region) -> Self {
+    pub(super) fn new(body: Clip, region: Region) -> Self {
         Self {
             front: None,
             body,
@@ -85,13 +83,13 @@ impl Part {
     }
 
     /// A clip as a whole.
-    pub(super) fn whole(clip: &Tensor) -> Result<Self> {
+    pub(super) fn whole(clip: &Clip) -> Result<Self> {
         let (_, t, h, w, _) = clip.dims5()?;
         Ok(Self::new(clip.clone(), Region::all([t, h, w])))
     }
 
     /// The frames `wanted` of it, which it must have, without the memory of the others.
-    pub(super) fn frames(&self, backend: &dyn Backend, wanted: Range<usize>) -> Result<Self> {
+    pub(super) fn frames(&self, exec: Executor<'_>, wanted: Range<usize>) -> Result<Self> {
         let Range { start, end } = self.region.frames;
         if wanted.start < start || wanted.end > end || wanted.is_empty() {
             return argument(format!("frames {wanted:?} of a piece of {start}..{end}"));
@@ -112,7 +110,7 @@ impl Part {
         let body = match tensors.as_slice() {
             _ if wanted == (split..end) => self.body.clone(),
             [one] => one.force_contiguous()?,
-            several => backend.join(several, TIME)?,
+            several => exec.join(several, TIME)?,
         };
         Ok(Self::new(
             body,
@@ -137,23 +135,22 @@ impl Part {
 }
 
 /// The rows `rows` of the frames `frames` of a clip, without a copy where they lie together.
-pub(super) fn rows_of(clip: &Tensor, frames: Range<usize>, rows: Range<usize>) -> Result<Tensor> {
-    Ok(clip
-        .narrow(TIME, frames.start, frames.len())?
+pub(super) fn rows_of(clip: &Clip, frames: Range<usize>, rows: Range<usize>) -> Result<Clip> {
+    clip.narrow(TIME, frames.start, frames.len())?
         .narrow(HEIGHT, rows.start, rows.len())?
-        .contiguous()?)
+        .contiguous()
 }
 
 /// Writes `piece` to its place in `clip`.
-pub(super) fn put(backend: &dyn Backend, clip: &Tensor, piece: &Tensor, to: &Region) -> Result<()> {
+pub(super) fn put(exec: Executor<'_>, clip: &Clip, piece: &Clip, to: &Region) -> Result<()> {
     let frames = clip.narrow(TIME, to.frames.start, to.frames.len())?;
-    backend.put(&frames, piece, HEIGHT, to.rows.start)
+    exec.put(&frames, piece, HEIGHT, to.rows.start)
 }
 
 /// Convolutions whose result lies within a clip of this size.
 #[derive(Clone, Copy)]
 pub(super) struct Conv<'a> {
-    pub(super) backend: &'a dyn Backend,
+    pub(super) exec: Executor<'a>,
     /// (T, H, W) of the clip that the result is a piece of.
     pub(super) size: [usize; 3],
 }
@@ -167,8 +164,8 @@ impl Conv<'_> {
         from: &Part,
         to: &Region,
         norm: Option<&Affine>,
-        add: Option<&Tensor>,
-    ) -> Result<Tensor> {
+        add: Option<&Clip>,
+    ) -> Result<Clip> {
         let axes = self.size.map(Axis::identity);
         self.through(conv, axes, from, to, norm, add)
     }
@@ -181,18 +178,18 @@ impl Conv<'_> {
         from: &Part,
         to: &Region,
         norm: Option<&Affine>,
-        add: Option<&Tensor>,
-    ) -> Result<Tensor> {
+        add: Option<&Clip>,
+    ) -> Result<Clip> {
         let prologue = Prologue {
             norm: norm.map_or(Norm::None, Norm::Affine),
             silu: norm.is_some(),
             axes: pieces(conv.pad(axes), conv.conv.kernel(), from, to),
         };
-        let clip = Clip {
+        let clip = ConvInput {
             front: from.front.as_ref(),
             body: &from.body,
         };
-        self.backend.conv3d(clip, &prologue, &conv.conv, add)
+        self.exec.conv3d(clip, &prologue, &conv.conv, add)
     }
 }
 

@@ -1,7 +1,6 @@
 //! `AutoencoderKLWan`.
 
-use super::super::tiles::Ratio;
-use super::{MAX_BLOCKS, MAX_CHANNELS, MAX_LAYERS, within};
+use super::super::config::{MAX_BLOCKS, MAX_CHANNELS, MAX_LAYERS, within};
 
 /// `AutoencoderKLWan`: the arguments that change what is computed, with diffusers' defaults.
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
@@ -164,14 +163,6 @@ impl WanConfig {
             return Err(format!("latents_std has {std}, which scales nothing"));
         }
         Ok(())
-    }
-
-    /// What it makes of sizes.
-    pub(crate) fn ratio(&self) -> Ratio {
-        Ratio {
-            space: self.scale_factor_spatial,
-            time: self.scale_factor_temporal,
-        }
     }
 
     /// Mean and deviation of the diffusion model's latents, by channel: what is told, else diffusers' defaults. `None`:

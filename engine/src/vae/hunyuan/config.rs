@@ -1,7 +1,6 @@
 //! `AutoencoderKLHunyuanVideo`.
 
-use super::super::tiles::Ratio;
-use super::{MAX_BLOCKS, MAX_CHANNELS, MAX_LAYERS, within};
+use super::super::config::{MAX_BLOCKS, MAX_CHANNELS, MAX_LAYERS, within};
 
 /// `AutoencoderKLHunyuanVideo`: the arguments that change what is computed, with diffusers' defaults.
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
@@ -142,14 +141,6 @@ impl HunyuanConfig {
         self.up_block_types = kinds(UP, levels);
         self.block_out_channels = block_out_channels;
         self
-    }
-
-    /// What it makes of sizes.
-    pub(crate) fn ratio(&self) -> Ratio {
-        Ratio {
-            space: self.spatial_compression_ratio,
-            time: self.temporal_compression_ratio,
-        }
     }
 
     /// Whether level `at` of the decoder (or the encoder, counted likewise) changes time, and whether space.

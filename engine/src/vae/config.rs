@@ -1,37 +1,17 @@
 //! `config.json` as diffusers writes it.
 
-mod hunyuan;
-mod wan;
-
 use std::path::Path;
 
-pub use self::hunyuan::HunyuanConfig;
-pub use self::wan::WanConfig;
-
+use super::family::{Config, FAMILIES, Family, listed};
 use crate::error::{Error, Result};
-use crate::plan::Half;
 
 /// The largest configuration that is read.
 const MAX_CONFIG: u64 = 1 << 20;
 
 /// Beyond these no model is: a configuration that asks for more is damaged or hostile.
-const MAX_BLOCKS: usize = 8;
-const MAX_LAYERS: usize = 16;
-const MAX_CHANNELS: usize = 8192;
-
-const HUNYUAN: &str = "AutoencoderKLHunyuanVideo";
-const WAN: &str = "AutoencoderKLWan";
-/// The models that can be loaded.
-const CLASSES: [&str; 2] = [HUNYUAN, WAN];
-
-/// What a folder's model is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Config {
-    /// `AutoencoderKLHunyuanVideo`.
-    Hunyuan(HunyuanConfig),
-    /// `AutoencoderKLWan`.
-    Wan(WanConfig),
-}
+pub(super) const MAX_BLOCKS: usize = 8;
+pub(super) const MAX_LAYERS: usize = 16;
+pub(super) const MAX_CHANNELS: usize = 8192;
 
 /// The one field that says what the others mean.
 #[derive(serde::Deserialize)]
@@ -40,30 +20,21 @@ struct Class {
     name: String,
 }
 
+/// The family of a class.
+fn family_of(class: &str) -> Option<&'static Family> {
+    FAMILIES
+        .iter()
+        .copied()
+        .find(|family| family.class == class)
+}
+
+/// The class that the text of a `config.json` names, if a model of it can be loaded; the rest may be wrong.
+pub(super) fn class_of(text: &[u8]) -> Option<&'static str> {
+    let class = serde_json::from_slice::<Class>(text).ok()?;
+    Some(family_of(&class.name)?.class)
+}
+
 impl Config {
-    /// What it makes of sizes.
-    pub(crate) fn ratio(&self) -> super::tiles::Ratio {
-        match self {
-            Self::Hunyuan(config) => config.ratio(),
-            Self::Wan(config) => config.ratio(),
-        }
-    }
-
-    /// Channels of the video that a half reads or makes.
-    pub(crate) fn colours(&self, half: Half) -> usize {
-        let (config_in, config_out, pixels) = match self {
-            Self::Hunyuan(config) => (config.in_channels, config.out_channels, 1),
-            Self::Wan(config) => {
-                let patch = config.patch();
-                (config.in_channels, config.out_channels, patch * patch)
-            }
-        };
-        match half {
-            Half::Decoder => config_out / pixels,
-            Half::Encoder => config_in / pixels,
-        }
-    }
-
     /// Reads and checks a `config.json`.
     pub fn read(path: &Path) -> Result<Self> {
         let text = Self::text(path)?;
@@ -89,36 +60,28 @@ impl Config {
         crate::error::read(path)
     }
 
-    /// Whether the text of a `config.json` says that it is one of a model that can be loaded, right or wrong.
-    pub(super) fn is_of_ours(text: &[u8]) -> bool {
-        let class = serde_json::from_slice::<Class>(text);
-        class.is_ok_and(|class| CLASSES.contains(&class.name.as_str()))
-    }
-
     /// Reads and checks the text of a `config.json`; an error fits after the file's name.
     pub fn parse(text: &[u8]) -> std::result::Result<Self, String> {
         let class: Class = serde_json::from_slice(text)
             .map_err(|error| format!("not the configuration of a diffusers model: {error}"))?;
-        match class.name.as_str() {
-            HUNYUAN => {
-                let config: HunyuanConfig = fields(text)?;
-                config.check()?;
-                Ok(Self::Hunyuan(config))
-            }
-            WAN => {
-                let config: WanConfig = fields(text)?;
-                config.check()?;
-                Ok(Self::Wan(config))
-            }
-            other => Err(format!(
-                "_class_name is {other:?}; {HUNYUAN} and {WAN} can be loaded: give the folder `vae`"
-            )),
-        }
+        family_of(&class.name).map_or_else(
+            || {
+                let classes: Vec<&str> = FAMILIES.iter().map(|family| family.class).collect();
+                Err(format!(
+                    "_class_name is {:?}; {} can be loaded: give the folder `vae`",
+                    class.name,
+                    listed(&classes, "and")
+                ))
+            },
+            |family| (family.parse)(text),
+        )
     }
 }
 
 /// The fields of a configuration; an error names the first that is wrong.
-fn fields<C: serde::de::DeserializeOwned>(text: &[u8]) -> std::result::Result<C, String> {
+pub(super) fn fields<C: serde::de::DeserializeOwned>(
+    text: &[u8],
+) -> std::result::Result<C, String> {
     let whole = match serde_json::from_slice(text) {
         Ok(config) => return Ok(config),
         Err(error) => error,
@@ -138,7 +101,7 @@ fn fields<C: serde::de::DeserializeOwned>(text: &[u8]) -> std::result::Result<C,
 }
 
 /// Refuses a field whose value is outside of `range`.
-fn within(
+pub(super) fn within(
     field: &str,
     value: usize,
     range: std::ops::RangeInclusive<usize>,
@@ -157,6 +120,7 @@ fn within(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vae::{HunyuanConfig, WanConfig};
 
     fn refused(text: &str) -> String {
         Config::parse(text.as_bytes()).unwrap_err()
@@ -166,12 +130,12 @@ mod tests {
     fn the_real_models_are_the_defaults() {
         let parse = |text: &str| Config::parse(text.as_bytes()).unwrap();
         assert_eq!(
-            parse(r#"{"_class_name":"AutoencoderKLHunyuanVideo"}"#),
-            Config::Hunyuan(HunyuanConfig::default())
+            parse(r#"{"_class_name":"AutoencoderKLHunyuanVideo"}"#).of(),
+            Some(&HunyuanConfig::default())
         );
         assert_eq!(
-            parse(r#"{"_class_name":"AutoencoderKLWan"}"#),
-            Config::Wan(WanConfig::default())
+            parse(r#"{"_class_name":"AutoencoderKLWan"}"#).of(),
+            Some(&WanConfig::default())
         );
         let config = HunyuanConfig::default();
         assert_eq!(
@@ -185,10 +149,8 @@ mod tests {
     fn what_a_configuration_leaves_out_is_what_diffusers_takes() {
         let wan = |fields: &str| {
             let text = format!(r#"{{"_class_name":"AutoencoderKLWan"{fields}}}"#);
-            match Config::parse(text.as_bytes()).unwrap() {
-                Config::Wan(config) => config,
-                Config::Hunyuan(_) => panic!("it is WAN's"),
-            }
+            let config = Config::parse(text.as_bytes()).unwrap();
+            config.of::<WanConfig>().unwrap().clone()
         };
         let none = wan("");
         let (mean, std) = none.scaling().unwrap();
