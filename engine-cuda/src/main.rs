@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use framepack_engine::Result;
-use framepack_engine::worker::{self, DeviceMemory, Made, Wanted};
+use framepack_engine::worker::{self, DeviceHandle, DeviceMemory, DeviceRequest};
 use framepack_engine_cuda::{Cuda, Options};
 
 fn main() -> ExitCode {
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
 }
 
 /// The first card that CUDA shows, which `CUDA_VISIBLE_DEVICES` chooses.
-fn card(wanted: &Wanted) -> Result<Made> {
+fn card(wanted: &DeviceRequest) -> Result<DeviceHandle> {
     let options = Options {
         dtype: wanted.dtype,
         cap: wanted.cap,
@@ -32,7 +32,7 @@ fn card(wanted: &Wanted) -> Result<Made> {
             })
         }
     };
-    Ok(Made {
+    Ok(DeviceHandle {
         backend: cuda,
         device: format!("cuda:{}", options.ordinal),
         name,

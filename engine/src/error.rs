@@ -55,7 +55,7 @@ pub enum Error {
     },
     /// Numbers came out that are none.
     #[error(
-        "numbers that are none (NaN or infinite) came out of {half} in {dtype}{}",
+        "{half} returned NaN or infinite numbers in {dtype}{}",
         if *dtype == "float32" { ": the weights or what went in are damaged" } else { "" }
     )]
     NotFinite {

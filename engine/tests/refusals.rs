@@ -243,7 +243,7 @@ mod tests {
                 ));
                 assert_eq!(
                     said,
-                    "numbers that are none (NaN or infinite) came out of the decoder in float32: the weights or what went in are damaged",
+                    "the decoder returned NaN or infinite numbers in float32: the weights or what went in are damaged",
                     "{name}"
                 );
             }

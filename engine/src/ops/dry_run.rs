@@ -66,12 +66,12 @@ struct Record {
     /// Bytes at its worst, the result counted, what was there before not.
     peak: u64,
     result: Outline,
-    kept: Vec<Kept>,
+    kept: Vec<KeptClip>,
 }
 
 /// What some work left of a clip that is kept from one piece of work to the next.
 #[derive(Debug)]
-enum Kept {
+enum KeptClip {
     Unchanged,
     Changed(Option<Outline>),
 }
@@ -202,7 +202,7 @@ impl<'a> DryRun<'a> {
         if let Some(record) = self.known.borrow().get(&key) {
             self.scratch(record.peak);
             for (own, kept) in kept.as_mut().iter_mut().zip(&record.kept) {
-                if let Kept::Changed(outline) = kept {
+                if let KeptClip::Changed(outline) = kept {
                     *own = outline
                         .as_ref()
                         .map(|outline| Clip::like(&self.meter, outline));
@@ -228,13 +228,13 @@ impl<'a> DryRun<'a> {
         for (at, own) in kept.as_mut().iter().enumerate() {
             let before = before.get(at).and_then(Option::as_ref);
             record.kept.push(match own {
-                Some(own) if own.is_in(before) => Kept::Unchanged,
+                Some(own) if own.is_in(before) => KeptClip::Unchanged,
                 // a view of what the work was given takes nothing
                 Some(own) if own.is_in(clip.allocation().as_ref()) => {
-                    Kept::Changed(Some(own.outline()?.without_memory()))
+                    KeptClip::Changed(Some(own.outline()?.without_memory()))
                 }
-                Some(own) => Kept::Changed(Some(own.outline()?)),
-                None => Kept::Changed(None),
+                Some(own) => KeptClip::Changed(Some(own.outline()?)),
+                None => KeptClip::Changed(None),
             });
         }
         self.known.borrow_mut().insert(key, record);

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::family::{Config, FAMILIES, Family, listed};
+use super::FAMILIES;
+use super::family::{Config, Family, listed};
 use crate::error::{Error, Result};
 
 /// The largest configuration that is read.

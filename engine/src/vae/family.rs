@@ -10,16 +10,13 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 
+use super::Observer;
 use super::layers::Loader;
 use super::strategy::{Direction, Ratio, Run, Strategy, Tiling};
 use super::stream::{Carry, FrameSink, Start};
-use super::{Observer, hunyuan, wan};
 use crate::error::{Result, argument};
 use crate::ops::{Clip, Executor};
 use crate::weights::Weights;
-
-/// Every family. A new one is a line here, its own files, and its test.
-pub const FAMILIES: &[&Family] = &[&hunyuan::FAMILY, &wan::FAMILY];
 
 /// A kind of autoencoder, before any model of it is there.
 #[derive(Debug)]
@@ -170,6 +167,21 @@ impl Config {
     /// diffusers' name of the class.
     pub fn class(&self) -> &'static str {
         self.family().class
+    }
+}
+
+impl Start {
+    /// The start for `frame` of a decode of `latents` frames with this strategy, by arithmetic alone. In the exact mode
+    /// each frame hangs on all others: it begins with the first, and gives nothing out before `frame`.
+    pub fn of(config: &Config, strategy: &Strategy, latents: usize, frame: usize) -> Result<Self> {
+        match strategy {
+            Strategy::Tiled(tiling) => config.start(tiling, latents, frame),
+            Strategy::Exact { .. } => Ok(Self {
+                carry: Some(Carry::stateless(frame, latents)),
+                work: 0,
+                first: frame,
+            }),
+        }
     }
 }
 

@@ -1,11 +1,10 @@
-//! What a model is computed in, and whether that did.
+//! Precisions: which one to try when another overflows or does not fit.
 
 use candle_core::DType;
 
 use crate::error::Error;
 
-/// The next precision that may do where one gives numbers that are none ([`Error::NotFinite`]): half with a small range,
-/// half with a large one, single.
+/// The next precision to try after NaN or infinite numbers ([`Error::NotFinite`]): float16, then bfloat16, then float32.
 pub fn higher(dtype: DType) -> Option<DType> {
     match dtype {
         DType::F16 => Some(DType::BF16),
@@ -14,13 +13,13 @@ pub fn higher(dtype: DType) -> Option<DType> {
     }
 }
 
-/// The precision that takes less memory where single does not fit: half with a large range, which a decoder's numbers
-/// never leave.
+/// The precision that takes less memory where float32 does not fit: bfloat16, whose range a decoder's numbers never
+/// leave.
 pub fn lower(dtype: DType) -> Option<DType> {
     (dtype == DType::F32).then_some(DType::BF16)
 }
 
-/// The word for it.
+/// The name in messages and settings.
 pub fn word(dtype: DType) -> &'static str {
     match dtype {
         DType::F16 => "float16",
@@ -65,7 +64,7 @@ mod tests {
         let error = square(DType::F16).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "numbers that are none (NaN or infinite) came out of the decoder in float16"
+            "the decoder returned NaN or infinite numbers in float16"
         );
         square(higher(DType::F16).unwrap()).unwrap();
         assert_eq!(higher(higher(DType::F16).unwrap()), Some(DType::F32));
@@ -73,7 +72,7 @@ mod tests {
         let none = Tensor::new(&[f32::NEG_INFINITY, f32::INFINITY], &Device::Cpu).unwrap();
         assert_eq!(
             check("the encoder", none).unwrap_err().to_string(),
-            "numbers that are none (NaN or infinite) came out of the encoder in float32: the weights or what went in are damaged"
+            "the encoder returned NaN or infinite numbers in float32: the weights or what went in are damaged"
         );
     }
 }

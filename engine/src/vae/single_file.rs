@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::family::{Config, FAMILIES, Family, Rename, SingleFile, listed};
-use super::{Model, config, validate};
+use super::family::{Config, Family, Rename, SingleFile, listed};
+use super::{FAMILIES, Model, config, validate};
 use crate::error::{Error, Result};
 use crate::weights::{Description, Weights};
 

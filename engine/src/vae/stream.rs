@@ -6,8 +6,6 @@ use std::path::Path;
 use candle_core::{Device, Tensor};
 use safetensors::View;
 
-use super::family::Config;
-use super::strategy::Strategy;
 use crate::error::{Error, Result, argument, io};
 use crate::ops::Clip;
 
@@ -77,11 +75,11 @@ impl TryFrom<Frames> for Chunk {
     }
 }
 
-/// What a decode needs to go on after a chunk: with it the rest is the same to the bit as in a decode
-/// that was never interrupted, given the same model, latents, tiling and device.
+/// The state from which a decode goes on after a chunk: the rest is the same to the bit as in a decode that was never
+/// interrupted, given the same model, latents, strategy and device.
 #[derive(Clone, Debug, Default)]
 pub struct Carry {
-    /// Frames of video that were given.
+    /// Frames of video given so far.
     pub(super) given: usize,
     /// Latent frame at which the next chunk begins.
     pub(super) next: usize,
@@ -214,10 +212,10 @@ impl Carry {
     }
 }
 
-/// Where a decode has to begin, that is to give its frames from a certain one on and those before it not again.
+/// Where a decode has to begin to give its frames from a certain one on.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// What the decode is given; absent: it begins with its first frame.
+    /// The carry that the decode is given; absent: it begins with its first frame.
     pub carry: Option<Carry>,
     /// The frame at which the work begins.
     pub work: usize,
@@ -226,19 +224,6 @@ pub struct Start {
 }
 
 impl Start {
-    /// The start for `frame` of a decode of `latents` frames with this strategy, by arithmetic alone. In the exact mode
-    /// each frame hangs on all others: it begins with the first, and gives nothing out before `frame`.
-    pub fn of(config: &Config, strategy: &Strategy, latents: usize, frame: usize) -> Result<Self> {
-        match strategy {
-            Strategy::Tiled(tiling) => config.start(tiling, latents, frame),
-            Strategy::Exact { .. } => Ok(Self {
-                carry: Some(Carry::stateless(frame, latents)),
-                work: 0,
-                first: frame,
-            }),
-        }
-    }
-
     /// Where an earlier decode left `carry`.
     pub fn after(carry: Carry) -> Self {
         let frames = carry.frames();

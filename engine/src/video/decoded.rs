@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use super::program::{as_file, asked, failed, find, start};
-use super::{Frames, GoOn, Size, container};
+use super::{CheckCancelled, Frames, Size, container};
 use crate::error::{Error, Result, open};
 
 /// How often a silent ffmpeg is looked away from, to hear whether the user has had enough.
@@ -30,7 +30,11 @@ const TOLD: usize = 400;
 const FPS_MODE: (u32, u32) = (59, 27);
 
 /// Reads every frame, as pictures in the plain form of netpbm, which says its size.
-pub(super) fn read(input: &Path, frames: &mut Frames, go_on: GoOn<'_>) -> Result<()> {
+pub(super) fn read(
+    input: &Path,
+    frames: &mut Frames,
+    check_cancelled: CheckCancelled<'_>,
+) -> Result<()> {
     drop(open(input)?);
     let wrong = |reason: String| {
         // the file is what is wrong: the program is there
@@ -61,7 +65,7 @@ pub(super) fn read(input: &Path, frames: &mut Frames, go_on: GoOn<'_>) -> Result
     let Some(stdout) = running.child.stdout.take() else {
         return Err(failed("it gives no frames"));
     };
-    let mut pipe = Pipe::new(stdout, go_on);
+    let mut pipe = Pipe::new(stdout, check_cancelled);
     let read = pictures(BufReader::new(&mut pipe), frames, input);
     if let Some(stopped) = pipe.stopped {
         return Err(stopped);
@@ -227,13 +231,13 @@ struct Pipe<'a> {
     now: Vec<u8>,
     /// Bytes of `now` that are taken.
     taken: usize,
-    go_on: GoOn<'a>,
+    check_cancelled: CheckCancelled<'a>,
     /// Why it was not read to its end.
     stopped: Option<Error>,
 }
 
 impl<'a> Pipe<'a> {
-    fn new(mut from: impl Read + Send + 'static, go_on: GoOn<'a>) -> Self {
+    fn new(mut from: impl Read + Send + 'static, check_cancelled: CheckCancelled<'a>) -> Self {
         let (sender, pieces) = mpsc::sync_channel(WAITING);
         std::thread::spawn(move || {
             loop {
@@ -252,7 +256,7 @@ impl<'a> Pipe<'a> {
             pieces,
             now: Vec::new(),
             taken: 0,
-            go_on,
+            check_cancelled,
             stopped: None,
         }
     }
@@ -261,7 +265,7 @@ impl<'a> Pipe<'a> {
 impl Read for Pipe<'_> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         while self.taken == self.now.len() {
-            if let Err(e) = (self.go_on)() {
+            if let Err(e) = (self.check_cancelled)() {
                 self.stopped = Some(e);
                 return Err(std::io::Error::other("stopped"));
             }

@@ -9,7 +9,7 @@ use gif::{
     MemoryLimit, Repeat,
 };
 
-use super::{Frames, GoOn, Size, Writer};
+use super::{CheckCancelled, Frames, Size, Writer};
 use crate::error::{Error, Result, io, open};
 
 /// Of the quantiser, from 1 (best) to 30 (fastest): the step between the pixels that it learns from.
@@ -114,7 +114,11 @@ pub(super) fn size(path: &Path) -> Result<Size> {
 }
 
 /// Reads every frame as it is shown.
-pub(super) fn read(path: &Path, frames: &mut Frames, go_on: GoOn<'_>) -> Result<()> {
+pub(super) fn read(
+    path: &Path,
+    frames: &mut Frames,
+    check_cancelled: CheckCancelled<'_>,
+) -> Result<()> {
     let mut decoder = opened(path)?;
     let size = size_of(&decoder);
     frames.expect(size, path)?;
@@ -122,7 +126,7 @@ pub(super) fn read(path: &Path, frames: &mut Frames, go_on: GoOn<'_>) -> Result<
     let mut hundredths = 0_u32;
     let mut count = 0_u32;
     while let Some(frame) = decoder.read_next_frame().map_err(wrong(path))? {
-        go_on()?;
+        check_cancelled()?;
         frames.expect(size, path)?;
         let before = canvas.clone();
         let area = Area::of(frame, size);

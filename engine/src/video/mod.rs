@@ -214,10 +214,10 @@ impl Frames {
 }
 
 /// Asked often whether work may go on; its error ends it.
-pub type GoOn<'a> = &'a mut dyn FnMut() -> Result<()>;
+pub type CheckCancelled<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// Reads a video, a folder of png pictures, a gif, or anything that ffmpeg reads, if it is not more than `limits`.
-pub fn read(input: &Path, limits: Limits, go_on: GoOn<'_>) -> Result<Frames> {
+pub fn read(input: &Path, limits: Limits, check_cancelled: CheckCancelled<'_>) -> Result<Frames> {
     let mut frames = Frames {
         size: Size {
             width: 0,
@@ -229,11 +229,11 @@ pub fn read(input: &Path, limits: Limits, go_on: GoOn<'_>) -> Result<Frames> {
         limits,
     };
     if input.is_dir() {
-        png::read(input, &mut frames, go_on)?;
+        png::read(input, &mut frames, check_cancelled)?;
     } else if is_gif(input) {
-        gif::read(input, &mut frames, go_on)?;
+        gif::read(input, &mut frames, check_cancelled)?;
     } else {
-        decoded::read(input, &mut frames, go_on)?;
+        decoded::read(input, &mut frames, check_cancelled)?;
     }
     if frames.bytes.is_empty() {
         return Err(Error::File {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Reader, Transformations};
 
-use super::{Frames, GoOn, Size, Writer};
+use super::{CheckCancelled, Frames, Size, Writer};
 use crate::error::{Error, Result, io, open};
 
 /// Writes `frame_00001.png`, …
@@ -107,10 +107,14 @@ fn by_number(name: &str) -> String {
 }
 
 /// Reads all pictures of a folder.
-pub(super) fn read(folder: &Path, frames: &mut Frames, go_on: GoOn<'_>) -> Result<()> {
+pub(super) fn read(
+    folder: &Path,
+    frames: &mut Frames,
+    check_cancelled: CheckCancelled<'_>,
+) -> Result<()> {
     let (mut clear, mut moving) = (Vec::new(), Vec::new());
     for path in names(folder)? {
-        go_on()?;
+        check_cancelled()?;
         let mut reader = opened(&path)?;
         frames.expect(size_of(&reader), &path)?;
         let animation = reader.info().animation_control();

@@ -119,7 +119,7 @@ fn reading_ends_when_the_user_has_had_enough() {
     );
     let began = Instant::now();
     let mut asked = 0;
-    let mut go_on = || {
+    let mut check_cancelled = || {
         asked += 1;
         if asked > 3 {
             Err(Error::Stopped)
@@ -127,7 +127,7 @@ fn reading_ends_when_the_user_has_had_enough() {
             Ok(())
         }
     };
-    let end = program::with(&path, || read(&video, Limits::NONE, &mut go_on));
+    let end = program::with(&path, || read(&video, Limits::NONE, &mut check_cancelled));
     assert!(matches!(end, Err(Error::Stopped)), "{end:?}");
     assert!(began.elapsed() < Duration::from_secs(40));
 }

@@ -12,7 +12,7 @@ use crate::vae::precision::{higher, lower, word};
 pub(super) struct Try {
     pub(super) place: Place,
     pub(super) dtype: DType,
-    /// The way that took too much memory.
+    /// The strategy that took too much memory.
     pub(super) failed: Option<Choice>,
     /// The precision was changed already, for the sake of the numbers or of the memory: it does not go back.
     turned: Option<Turn>,
@@ -21,9 +21,9 @@ pub(super) struct Try {
 /// Why a precision is not the first one any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// Numbers that are none came out.
+    /// NaN or infinite numbers came out.
     Up,
-    /// Nothing fitted.
+    /// No strategy fitted.
     Down,
 }
 

@@ -1,7 +1,7 @@
 //! Latents to a video.
 
 mod pieces;
-mod way;
+mod strategy;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use candle_core::{Storage, Tensor};
 use serde_json::json;
 
 use super::attempt::Try;
+use super::checkpoint::{CheckpointDir, Digest, FORMAT};
 use super::job::{fps, open_model};
 use super::latents::Latents;
-use super::parts::{Digest, FORMAT, Parts};
-use super::told::AT_ONCE;
+use super::reporter::AT_ONCE;
 use super::{Job, Work, say, sizes};
 use crate::error::{Error, Result, argument};
 use crate::plan::{self, Choice};
@@ -39,7 +39,7 @@ struct Plan {
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
     work.job.check_place()?;
-    work.told.phase("model_load", json!({}));
+    work.reporter.phase("model_load", json!({}));
     let plan = Plan::of(work)?;
     // not after hours of work
     video::writable(Kind::of(&work.job.output)?, plan.size, plan.fps)?;
@@ -115,26 +115,26 @@ impl Plan {
     fn attempt(&self, work: &Work<'_>, now: &Try, chosen: &mut Option<Choice>) -> Result<()> {
         let output = &work.job.output;
         let in_the_way = output.symlink_metadata().is_ok() && !work.job.force;
-        if in_the_way && !Parts::exist(output) {
+        if in_the_way && !CheckpointDir::exist(output) {
             return Err(Error::Exists(output.clone()));
         }
         let asked = sizes::asked(self.model.config(), work.settings);
         let digest = self.digest(now, asked.as_ref())?;
-        let mut parts = Parts::open(output, &digest, self.size, self.frames)?;
-        if parts.has_finished(output, self.fps) {
+        let mut checkpoint = CheckpointDir::open(output, &digest, self.size, self.frames)?;
+        if checkpoint.has_finished(output, self.fps) {
             // killed between the last step and its end
             wrote(output);
-            parts.remove();
+            checkpoint.remove();
             return Ok(());
         }
         if in_the_way {
             return Err(Error::Exists(output.clone()));
         }
-        self.make(work, now, (asked, chosen), &mut parts)
-            .map_err(|e| e.with_cure(|e| parts.cure(e)))?;
+        self.make(work, now, (asked, chosen), &mut checkpoint)
+            .map_err(|e| e.with_cure(|e| checkpoint.cure(e)))?;
         // said before what tells that it is ours goes
         wrote(output);
-        parts.remove();
+        checkpoint.remove();
         Ok(())
     }
 
@@ -145,16 +145,16 @@ impl Plan {
         work: &Work<'_>,
         now: &Try,
         (asked, chosen): (Option<Strategy>, &mut Option<Choice>),
-        parts: &mut Parts,
+        checkpoint: &mut CheckpointDir,
     ) -> Result<()> {
         let mut again = 0;
         let mut lost: Option<(PathBuf, String)> = None;
         loop {
             // a damage is seen before anything is computed on top of it
-            parts.check(&mut || work.told.go_on(AT_ONCE))?;
-            let is_whole = parts.gaps()?.is_empty();
+            checkpoint.check(&mut || work.reporter.check_cancelled(AT_ONCE))?;
+            let is_whole = checkpoint.gaps()?.is_empty();
             if let Some((path, reason)) = lost.take()
-                && !parts.is_unfit(&path)
+                && !checkpoint.is_unfit(&path)
             {
                 let instead = if is_whole {
                     "read once more all frames are whole"
@@ -167,21 +167,21 @@ impl Plan {
                 None
             } else {
                 let ready = work.device(now.place, now.dtype)?;
-                let way = match asked {
-                    Some(way) => way,
-                    None => self.choose(work, now, &ready, parts, (chosen, again == 0))?,
+                let strategy = match asked {
+                    Some(strategy) => strategy,
+                    None => self.choose(work, now, &ready, checkpoint, (chosen, again == 0))?,
                 };
-                Some((ready, way))
+                Some((ready, strategy))
             };
             // what the attempt before has noted was looked at
-            note_begin(work, parts);
-            if let Some((ready, way)) = how {
-                self.decode(work, ready, &way, parts, again > 0)?;
+            note_begin(work, checkpoint);
+            if let Some((ready, strategy)) = how {
+                self.decode(work, ready, &strategy, checkpoint, again > 0)?;
             }
-            for text in parts.unfit()? {
+            for text in checkpoint.unfit()? {
                 work.problem(&format!("{text}: all frames are there without it"));
             }
-            match self.save(work, parts) {
+            match self.save(work, checkpoint) {
                 Err(Error::Lost { path, reason }) if again == MOST_AGAIN => {
                     return Err(given_up(path, &reason));
                 }
@@ -227,30 +227,30 @@ impl Plan {
         Ok(digest.word())
     }
 
-    fn save(&self, work: &Work<'_>, parts: &mut Parts) -> Result<()> {
-        let (told, output) = (work.told, &work.job.output);
-        told.phase("save", json!({}));
+    fn save(&self, work: &Work<'_>, checkpoint: &mut CheckpointDir) -> Result<()> {
+        let (reporter, output) = (work.reporter, &work.job.output);
+        reporter.phase("save", json!({}));
         // all frames are there: the video needs the room more
-        parts.drop_states()?;
+        checkpoint.drop_states()?;
         let total = self.frames;
         video::write(
-            (output, &parts.whole()),
+            (output, &checkpoint.whole()),
             (self.size, self.fps),
             work.job.force,
-            parts.frames()?,
+            checkpoint.frames()?,
             |done| {
-                told.progress(done, total, "frames");
-                told.between()
+                reporter.progress(done, total, "frames");
+                reporter.check_cancelled_between_pieces()
             },
-            |whole| parts.finishing(whole, self.fps),
+            |whole| checkpoint.finishing(whole, self.fps),
         )
     }
 }
 
 /// Says which run works here: by that the next attempt knows what came of this one, and whoever started it what it left.
-fn note_begin(work: &Work<'_>, parts: &Parts) {
+fn note_begin(work: &Work<'_>, checkpoint: &CheckpointDir) {
     if let Some(run) = &work.settings.run
-        && let Err(e) = parts.note_begin(run)
+        && let Err(e) = checkpoint.note_begin(run)
     {
         work.problem(&format!(
             "{e}: should this attempt be killed, the next takes the same way"

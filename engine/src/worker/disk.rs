@@ -1,20 +1,19 @@
-//! What a job needs of a disk.
+//! The disk space that a job needs.
 
 use std::path::{Path, PathBuf};
 
-use super::parts::Parts;
+use super::checkpoint::CheckpointDir;
 use crate::vae::Config;
 use crate::video::Kind;
 
-/// What a decode needs of the disk on which its output lies.
+/// The disk space that a decode needs where its output lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
     /// The folder of the output.
     pub folder: PathBuf,
-    /// Bytes of the frames that are kept there until the video is whole, less those that are there from an earlier
-    /// decode. That is certain.
+    /// Bytes of the frames in the checkpoint, less those that an earlier decode left there; exact.
     pub frames: u64,
-    /// Bytes of the video beside them, about, and seldom more: what an encoder makes of frames is known when it has.
+    /// Bytes of the video beside them, an estimate: seldom more.
     pub video: u64,
 }
 
@@ -30,7 +29,7 @@ impl Disk {
         };
         Self {
             folder: folder.to_owned(),
-            frames: all.saturating_sub(Parts::bytes_there(output)),
+            frames: all.saturating_sub(CheckpointDir::bytes_there(output)),
             video: match kind {
                 Kind::Pictures => all,
                 Kind::Gif => all / 2,
@@ -60,13 +59,13 @@ mod tests {
         assert_eq!(of("o").video, all);
         assert!(of("o.mp4").video < all / 2);
         for (digest, length) in [("0123456789abcdef", 100), ("fedcba9876543210", 3000)] {
-            let parts = folder.path().join("o.gif.parts").join(digest);
-            std::fs::create_dir_all(&parts).unwrap();
+            let checkpoint = folder.path().join("o.gif.parts").join(digest);
+            std::fs::create_dir_all(&checkpoint).unwrap();
             for name in [
                 "frames-000000-000001-0123456789abcdef.rgb",
                 "state-000001.bin",
             ] {
-                std::fs::write(parts.join(name), vec![0; length]).unwrap();
+                std::fs::write(checkpoint.join(name), vec![0; length]).unwrap();
             }
         }
         // of a format that nothing goes on from

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::decode::wrote;
 use super::job::{fitting, open_model};
 use super::latents::Latents;
-use super::told::AT_ONCE;
+use super::reporter::AT_ONCE;
 use super::watch::Watch;
 use super::{Ready, Work, say, sizes};
 use crate::error::{Error, RAISE_LIMIT, Result, argument, io};
@@ -22,7 +22,7 @@ use crate::video::{self, Frames};
 const RUN: &str = "run";
 
 pub(super) fn run(work: &Work<'_>) -> Result<()> {
-    let (job, told) = (work.job, work.told);
+    let (job, reporter) = (work.job, work.reporter);
     job.check_place()?;
     if job.output.symlink_metadata().is_ok() && !job.force {
         if is_of_this_run(work) {
@@ -32,10 +32,12 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
         }
         return Err(Error::Exists(job.output.clone()));
     }
-    told.phase("model_load", json!({}));
+    reporter.phase("model_load", json!({}));
     let model = open_model(job)?;
     work.about(&model);
-    let frames = video::read(&job.input, sizes::limits(), &mut || told.go_on(AT_ONCE))?;
+    let frames = video::read(&job.input, sizes::limits(), &mut || {
+        reporter.check_cancelled(AT_ONCE)
+    })?;
     for text in &frames.problems {
         work.problem(text);
     }
@@ -70,54 +72,59 @@ pub(super) fn run(work: &Work<'_>) -> Result<()> {
         batch: 1,
         size,
     };
-    let way = way(work, &ready, &model, &plan)?;
-    let tiling = match way {
+    let strategy = strategy(work, &ready, &model, &plan)?;
+    let tiling = match strategy {
         Strategy::Tiled(tiling) => tiling,
         Strategy::Exact { .. } => return argument("only a decoder has an exact mode"),
     };
     say(&format!(
         "encoding on {}, {}",
         ready.name,
-        sizes::words(&way)
+        sizes::words(&strategy)
     ));
     let encoder = model.encoder(Arc::clone(&backend))?;
     if let Some(text) = model.unused(Direction::Encode) {
         work.problem(&text);
     }
-    told.phase(
+    reporter.phase(
         "vae_encode",
         json!({ "model": model.config().class(), "shape": video.dims() }),
     );
-    let mut watch = Watch::new(told, work.settings.piece_limit());
+    let mut watch = Watch::new(reporter, work.settings.piece_limit());
     let moments = encoder.encode(&video, &tiling, &mut watch)?;
     // the mean; the other half is the logarithm of the variance
     let latents = moments
         .narrow(1, 0, model.config().latent_channels())?
         .to_device(&Device::Cpu)?
         .contiguous()?;
-    told.phase("save", json!({}));
+    reporter.phase("save", json!({}));
     write(work, &model, &latents, fps)?;
     wrote(&job.output);
     Ok(())
 }
 
 /// As the settings say, else as the planner chooses.
-fn way(work: &Work<'_>, ready: &Ready, model: &Model, plan: &plan::Job<'_>) -> Result<Strategy> {
-    if let Some(way) = sizes::asked(model.config(), work.settings) {
-        return Ok(way);
+fn strategy(
+    work: &Work<'_>,
+    ready: &Ready,
+    model: &Model,
+    plan: &plan::Job<'_>,
+) -> Result<Strategy> {
+    if let Some(strategy) = sizes::asked(model.config(), work.settings) {
+        return Ok(strategy);
     }
     let backend = &*ready.backend;
     let weights = model.weight_bytes(Direction::Encode, backend.dtype());
-    let mut room = sizes::room(work, ready, weights);
+    let mut budget = sizes::budget(work, ready, weights);
     // nothing tells which way was too much
     if let (true, true, Some(left)) = (
         work.settings.is_host_short(),
         backend.device().is_cpu(),
-        room.left(),
+        budget.left(),
     ) {
-        room = sizes::at_most(&room, left / 2);
+        budget = sizes::at_most(&budget, left / 2);
     }
-    Ok(sizes::choose(plan, backend, &room, None)?.strategy)
+    Ok(sizes::choose(plan, backend, &budget, None)?.strategy)
 }
 
 /// Whether an earlier attempt of this very run has written what stands at the output: latents say of which run they are.

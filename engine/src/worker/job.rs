@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::checkpoint::{Beginnings, CheckpointDir, Kept};
 use super::disk::Disk;
 use super::latents::Latents;
-use super::parts::{Beginnings, Kept, Parts};
 use super::sizes;
 use crate::error::{Error, Result};
 use crate::vae::{Config, Direction, Model, Ratio};
@@ -278,7 +278,7 @@ impl Job {
             _ => None,
         };
         if self.task == Task::Decode {
-            Parts::check_place(&self.output)?;
+            CheckpointDir::check_place(&self.output)?;
         }
         if let Some(fps) = self.fps.filter(|fps| *fps > video::MOST_GIF_FPS)
             && kind == Some(Kind::Gif)
@@ -298,14 +298,14 @@ impl Job {
     /// not ours, or in use, stays.
     pub fn tidy(&self) {
         if self.task == Task::Decode {
-            Parts::tidy(&self.output);
+            CheckpointDir::tidy(&self.output);
         }
     }
 
     /// Which runs have begun beside the output; for [`Job::kept`], before one more does.
     pub fn beginnings(&self) -> Beginnings {
         match self.task {
-            Task::Decode => Parts::beginnings(&self.output),
+            Task::Decode => CheckpointDir::beginnings(&self.output),
             _ => Beginnings::default(),
         }
     }
@@ -313,7 +313,7 @@ impl Job {
     /// What the run that has begun since then left to go on from; `None`: nothing, or it came to its end.
     pub fn kept(&self, before: &Beginnings) -> Option<Kept> {
         match self.task {
-            Task::Decode => Parts::left_since(&self.output, before),
+            Task::Decode => CheckpointDir::left_since(&self.output, before),
             _ => None,
         }
     }
@@ -326,12 +326,12 @@ impl Job {
             })
         };
         // the worker looks whether it is the same video
-        let ours = self.task == Task::Decode && Parts::is_finished(&self.output);
+        let ours = self.task == Task::Decode && CheckpointDir::is_finished(&self.output);
         if self.output.symlink_metadata().is_ok() && !self.force && !ours {
             return Err(Error::Exists(self.output.clone()));
         }
         if self.task == Task::Decode {
-            Parts::check_free(&self.output)?;
+            CheckpointDir::check_free(&self.output)?;
         }
         let ends = self.output.extension().and_then(|end| end.to_str());
         if self.task == Task::Encode && ends != Some("safetensors") {

@@ -5,6 +5,7 @@
 //! processor.
 
 mod attempt;
+mod checkpoint;
 mod decode;
 mod disk;
 mod encode;
@@ -12,15 +13,14 @@ mod job;
 mod latents;
 mod link;
 mod memory;
-mod parts;
+mod reporter;
 mod settings;
 mod sizes;
-mod told;
 mod watch;
 
+pub use self::checkpoint::{Beginnings, Kept};
 pub use self::disk::Disk;
 pub use self::job::{Job, Place, Task, USAGE, Usage};
-pub use self::parts::{Beginnings, Kept};
 pub use self::settings::Settings;
 
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ use candle_core::DType;
 use serde_json::json;
 
 use self::link::{Link, Subject};
-use self::told::Told;
+use self::reporter::Reporter;
 use crate::error::{Error, Result};
 use crate::ops::Backend;
 use crate::ops::cpu::Cpu;
@@ -54,7 +54,7 @@ const EXIT_FAILED: u8 = 1;
 
 /// What a card's backend must obey.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DeviceRequest {
     /// What it computes in.
     pub dtype: DType,
     /// Bytes of the card's memory that may be used; absent: all.
@@ -78,7 +78,7 @@ pub struct DeviceMemory {
 pub type MemoryProbe = Box<dyn Fn() -> Option<DeviceMemory> + Send + Sync>;
 
 /// A card that is ready.
-pub struct Made {
+pub struct DeviceHandle {
     /// Computes on it.
     pub backend: Arc<dyn Backend>,
     /// `cuda:0`.
@@ -89,9 +89,9 @@ pub struct Made {
     pub memory: Option<MemoryProbe>,
 }
 
-impl std::fmt::Debug for Made {
+impl std::fmt::Debug for DeviceHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Made")
+        f.debug_struct("DeviceHandle")
             .field("device", &self.device)
             .field("name", &self.name)
             .finish_non_exhaustive()
@@ -99,7 +99,7 @@ impl std::fmt::Debug for Made {
 }
 
 /// Makes the backend of a card.
-pub type MakeCard<'a> = &'a dyn Fn(&Wanted) -> Result<Made>;
+pub type MakeCard<'a> = &'a dyn Fn(&DeviceRequest) -> Result<DeviceHandle>;
 
 /// Does the job that `words` (those behind the program's name) mean, and gives the exit code. `card` makes the
 /// backend for `--device cuda`; absent: this program has none.
@@ -121,18 +121,18 @@ pub fn main(words: impl IntoIterator<Item = OsString>, card: Option<MakeCard<'_>
         return done(probe(&job, card));
     }
     let argv = words.iter().map(|w| w.to_string_lossy().into_owned());
-    let told = Arc::new(Told::new(&settings, argv.collect()));
+    let reporter = Arc::new(Reporter::new(&settings, argv.collect()));
     let socket = std::env::var_os("FPT_AGENT_SOCKET").map(PathBuf::from);
-    let subject = Arc::clone(&told) as Arc<dyn Subject>;
-    told.speak(Link::open(socket, parent, subject));
-    told.send("job", json!({ "state": "started" }));
+    let subject = Arc::clone(&reporter) as Arc<dyn Subject>;
+    reporter.speak(Link::open(socket, parent, subject));
+    reporter.send("job", json!({ "state": "started" }));
     for text in &settings.problems {
-        told.send("problem", json!({ "text": text }));
+        reporter.send("problem", json!({ "text": text }));
     }
     let work = Work {
         job: &job,
         settings: &settings,
-        told: &told,
+        reporter: &reporter,
         card,
     };
     let result = match job.task {
@@ -140,7 +140,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>, card: Option<MakeCard<'_>
         _ => decode::run(&work),
     }
     .map_err(|e| place_lost(&job, e));
-    told.send(
+    reporter.send(
         "job",
         match &result {
             Ok(()) => json!({ "state": "ended" }),
@@ -148,7 +148,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>, card: Option<MakeCard<'_>
             Err(e) => json!({ "state": "failed", "error": e.to_string() }),
         },
     );
-    told.end();
+    reporter.end();
     done(result.map_err(|e| (job.task.word(), e)))
 }
 
@@ -226,7 +226,7 @@ fn say(text: &str) {
 
 /// Says which card there is.
 fn probe(job: &Job, card: Option<MakeCard<'_>>) -> std::result::Result<(), (&'static str, Error)> {
-    let wanted = Wanted {
+    let wanted = DeviceRequest {
         dtype: DType::F32,
         cap: None,
     };
@@ -236,9 +236,9 @@ fn probe(job: &Job, card: Option<MakeCard<'_>>) -> std::result::Result<(), (&'st
     Ok(())
 }
 
-fn made(place: Place, wanted: &Wanted, card: Option<MakeCard<'_>>) -> Result<Made> {
+fn made(place: Place, wanted: &DeviceRequest, card: Option<MakeCard<'_>>) -> Result<DeviceHandle> {
     match (place, card) {
-        (Place::Cpu | Place::Auto, _) => Ok(Made {
+        (Place::Cpu | Place::Auto, _) => Ok(DeviceHandle {
             backend: Arc::new(Cpu),
             device: "cpu".to_owned(),
             name: "the processor".to_owned(),
@@ -256,7 +256,7 @@ fn made(place: Place, wanted: &Wanted, card: Option<MakeCard<'_>>) -> Result<Mad
 struct Work<'a> {
     job: &'a Job,
     settings: &'a Settings,
-    told: &'a Arc<Told>,
+    reporter: &'a Arc<Reporter>,
     card: Option<MakeCard<'a>>,
 }
 
@@ -306,20 +306,20 @@ impl Work<'_> {
             ));
         }
         for text in sizes::altered(model.config(), self.settings) {
-            self.told.send("problem", json!({ "text": text }));
+            self.reporter.send("problem", json!({ "text": text }));
         }
     }
 
     /// Something that costs no more than words: on the console and to the supervisor.
     fn problem(&self, text: &str) {
         say(text);
-        self.told.send("problem", json!({ "text": text }));
+        self.reporter.send("problem", json!({ "text": text }));
     }
 
     /// What is tried next after an error, and why.
     fn retreat(&self, e: &Error, what: &str, to: &str) {
         say(&format!("{e}: once more with {what} {to}"));
-        self.told.send(
+        self.reporter.send(
             "fix",
             json!({ "what": what, "to": to, "because": e.to_string() }),
         );
@@ -339,27 +339,27 @@ impl Work<'_> {
 
     /// Makes the device ready; what the settings ask of it is told.
     fn device(&self, place: Place, dtype: DType) -> Result<Ready> {
-        let wanted = Wanted {
+        let wanted = DeviceRequest {
             dtype,
             cap: self.settings.cap(),
         };
         // one device at a time: two pools would be twice the cap
-        self.told.leave_device();
+        self.reporter.leave_device();
         let made = made(place, &wanted, self.card)?;
         let memory = made.memory.as_ref().and_then(|memory| memory());
-        self.told.device(&made.device, made.memory);
+        self.reporter.device(&made.device, made.memory);
         if let (Place::Cpu, Some(asked)) = (place, self.settings.dtype())
             && asked != "float32"
         {
             let text =
                 format!("vae_dtype = {asked}: on the processor everything is computed in float32");
-            self.told.send("problem", json!({ "text": text }));
+            self.reporter.send("problem", json!({ "text": text }));
         }
         let others: Vec<Tier> = match place {
             Place::Card => vec![("cpu", Arc::new(Cpu) as Arc<dyn Backend>)],
             Place::Cpu | Place::Auto => Vec::new(),
         };
-        let watcher = Arc::clone(self.told) as Arc<dyn Watcher>;
+        let watcher = Arc::clone(self.reporter) as Arc<dyn Watcher>;
         let backend = Tiered::new(("native", made.backend), others, watcher);
         Ok(Ready {
             backend: Arc::new(backend),

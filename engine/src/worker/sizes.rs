@@ -1,4 +1,4 @@
-//! How a job is cut: as the settings say, else as the planner chooses for the memory that is there.
+//! The strategy of a job: from the settings, else the planner's choice for the available memory.
 
 use serde_json::{Value, json};
 
@@ -15,13 +15,13 @@ use crate::video::Limits;
 const MOST_PIXELS: usize = 1 << 14;
 /// Frames: 45 minutes at 24 a second.
 const MOST_FRAMES: usize = 1 << 16;
-/// Frames go to the disk, chunk by chunk: so many times the memory is taken for what can be meant.
+/// A video larger than this many times the memory is refused: frames go to disk chunk by chunk, but no one means that.
 const DISK_SHARE: u64 = 16;
 
-/// Latents are there as they were read, and as the decoder takes them, with one more on the way from the one to the other.
+/// Copies of the latents: as read, scaled, and one more while they are scaled.
 const LATENT_COPIES: u64 = 3;
 
-/// What the settings say; `None`: nothing, the planner chooses.
+/// The strategy that the settings ask for; absent: the planner chooses.
 pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Strategy> {
     let ratio = config.ratio();
     let down = |pixels: usize| pixels / ratio.space * ratio.space;
@@ -45,7 +45,7 @@ pub(super) fn asked(config: &Config, settings: &Settings) -> Option<Strategy> {
     (space.is_some() || time.is_some()).then_some(Strategy::Tiled(Tiling { space, time }))
 }
 
-/// What is made of settings that this model cannot follow to the letter, a sentence each.
+/// Sentences about settings that this model cannot follow exactly, and the values taken instead.
 pub(super) fn altered(config: &Config, settings: &Settings) -> Vec<String> {
     let mut told = Vec::new();
     let (
@@ -74,10 +74,10 @@ pub(super) fn altered(config: &Config, settings: &Settings) -> Vec<String> {
     told
 }
 
-/// A video that is read is kept as bytes, and becomes numbers of four bytes each.
+/// Bytes for each byte of a video that is read: itself, and a number of four bytes.
 const READ_COPIES: u64 = 5;
 
-/// What is read of a video at most; wherever it is computed, that lies in the host's memory.
+/// The largest video that is read: it lies in the host's memory, whatever the device.
 pub(super) fn limits() -> Limits {
     Limits {
         frames: MOST_FRAMES,
@@ -86,8 +86,8 @@ pub(super) fn limits() -> Limits {
     }
 }
 
-/// Whether a decode of latents of (frames, height, width) can be done at this place at all; the reason if not. By
-/// arithmetic alone: a header of a few bytes may claim anything.
+/// Checks that latents of (frames, height, width) can be decoded on this device at all; an error says why not. By
+/// arithmetic alone, as a header of a few bytes may claim any size.
 pub(super) fn possible(
     config: &Config,
     size: [usize; 3],
@@ -96,7 +96,7 @@ pub(super) fn possible(
     possible_in(config, size, machine(), Most::at(place).as_ref())
 }
 
-/// The same on a machine with so many bytes of memory and swap, where a process may have `most`; absent: nobody knows.
+/// [`possible`] on a machine with `machine` bytes of memory and swap, where a process may have `most`; absent: unknown.
 fn possible_in(
     config: &Config,
     size: [usize; 3],
@@ -127,8 +127,8 @@ fn possible_in(
     fits_somehow(config, Direction::Decode, size, &about, most)
 }
 
-/// Whether a video of (frames, height, width), which keeps [`limits`], can be encoded at this place at all; the
-/// reason if not.
+/// Checks that a video of (frames, height, width) within [`limits`] can be encoded on this device at all; an error says
+/// why not.
 pub(super) fn encodable(
     config: &Config,
     size: [usize; 3],
@@ -140,7 +140,7 @@ pub(super) fn encodable(
     fits_somehow(config, Direction::Encode, size, &about, most.as_ref())
 }
 
-/// Whether the smallest way takes no more than the memory that there can be.
+/// Checks that the smallest strategy fits into the most memory that a process may have.
 fn fits_somehow(
     config: &Config,
     direction: Direction,
@@ -182,9 +182,8 @@ fn least(config: &Config) -> Strategy {
     Strategy::Tiled(plan::smallest(config))
 }
 
-/// The memory that a job may take where it is computed; on the processor what limits it is said. `weights` are not loaded
-/// yet.
-pub(super) fn room(work: &Work<'_>, ready: &Ready, weights: u64) -> MemoryBudget {
+/// The memory budget of a job on its device, `weights` bytes being still to be loaded. On the CPU its limit is printed.
+pub(super) fn budget(work: &Work<'_>, ready: &Ready, weights: u64) -> MemoryBudget {
     if ready.backend.device().is_cpu() {
         return MemoryBudget {
             free: work.host_memory(),
@@ -200,25 +199,28 @@ pub(super) fn room(work: &Work<'_>, ready: &Ready, weights: u64) -> MemoryBudget
     }
 }
 
-/// No more of it than this.
-pub(super) fn at_most(room: &MemoryBudget, bytes: u64) -> MemoryBudget {
-    let cap = room.held.saturating_add(room.coming).saturating_add(bytes);
+/// The same budget with at most `bytes` for the run.
+pub(super) fn at_most(budget: &MemoryBudget, bytes: u64) -> MemoryBudget {
+    let cap = budget
+        .held
+        .saturating_add(budget.coming)
+        .saturating_add(bytes);
     MemoryBudget {
-        cap: Some(room.cap.map_or(cap, |there| there.min(cap))),
-        ..*room
+        cap: Some(budget.cap.map_or(cap, |there| there.min(cap))),
+        ..*budget
     }
 }
 
-/// The planner's choice; below `failed`, which took too much. On the processor there is always one.
+/// The planner's choice; smaller than `failed`, which took too much memory. On the CPU there always is one.
 pub(super) fn choose(
     job: &Job<'_>,
     backend: &dyn Backend,
-    room: &MemoryBudget,
+    budget: &MemoryBudget,
     failed: Option<&Choice>,
 ) -> Result<Choice> {
     let found = match failed {
-        Some(failed) => plan::fallback(job, backend, room, failed),
-        None => plan::choose(job, backend, room),
+        Some(failed) => plan::fallback(job, backend, budget, failed),
+        None => plan::choose(job, backend, budget),
     };
     if let Some(choice) = found {
         return Ok(choice);
@@ -231,7 +233,7 @@ pub(super) fn choose(
             peak,
         });
     }
-    let there = match room.left() {
+    let there = match budget.left() {
         Some(left) => format!(", and {} MiB are left for it", left >> 20),
         None => String::new(),
     };
@@ -241,10 +243,10 @@ pub(super) fn choose(
     )))
 }
 
-/// A way as it is kept on disk.
-pub(super) fn to_json(way: &Strategy) -> Value {
+/// A strategy as it stands in a checkpoint.
+pub(super) fn to_json(strategy: &Strategy) -> Value {
     let pair = |run: Option<Run>| run.map(|run| [run.length, run.stride]);
-    match way {
+    match strategy {
         Strategy::Tiled(Tiling { space, time }) => {
             json!({ "space": pair(*space), "time": pair(*time) })
         }
@@ -252,7 +254,7 @@ pub(super) fn to_json(way: &Strategy) -> Value {
     }
 }
 
-/// The way back; `None`: it is something else.
+/// Reads [`to_json`]'s value; absent: it is not a strategy.
 pub(super) fn from_json(value: &Value) -> Option<Strategy> {
     if let Some(budget) = value["exact"].as_u64() {
         return Some(Strategy::Exact { budget });
@@ -273,9 +275,9 @@ pub(super) fn from_json(value: &Value) -> Option<Strategy> {
     }))
 }
 
-/// In words, for the console.
-pub(super) fn words(way: &Strategy) -> String {
-    match way {
+/// The strategy in words, for the console.
+pub(super) fn words(strategy: &Strategy) -> String {
+    match strategy {
         Strategy::Exact { budget } => format!("whole, in {} MiB", budget >> 20),
         Strategy::Tiled(Tiling {
             space: None,
@@ -464,16 +466,16 @@ mod tests {
 
     #[test]
     fn half_of_what_was_too_much_is_left_beside_the_weights() {
-        let room = |free, cap| MemoryBudget {
+        let budget = |free, cap| MemoryBudget {
             free: Some(free),
             cap,
             held: 0,
             coming: 100,
         };
-        let left = |room: &MemoryBudget| room.left().unwrap();
-        assert_eq!(left(&at_most(&room(10_000, None), 500)), 490);
-        assert_eq!(left(&at_most(&room(10_000, Some(300)), 500)), 196);
-        assert_eq!(left(&at_most(&room(200, None), 500)), 98);
+        let left = |budget: &MemoryBudget| budget.left().unwrap();
+        assert_eq!(left(&at_most(&budget(10_000, None), 500)), 490);
+        assert_eq!(left(&at_most(&budget(10_000, Some(300)), 500)), 196);
+        assert_eq!(left(&at_most(&budget(200, None), 500)), 98);
     }
 
     #[test]
@@ -486,11 +488,11 @@ mod tests {
             size: [9, 60, 104],
         };
         for free in [1 << 60, 8 << 30, 1 << 20] {
-            let room = MemoryBudget {
+            let budget = MemoryBudget {
                 free: Some(free),
                 ..MemoryBudget::default()
             };
-            let choice = choose(&job, &Cpu, &room, None).unwrap();
+            let choice = choose(&job, &Cpu, &budget, None).unwrap();
             let told = to_json(&choice.strategy).to_string();
             let again = serde_json::from_str(&told).unwrap();
             assert_eq!(from_json(&again), Some(choice.strategy), "{told}");

@@ -1,16 +1,16 @@
-//! Watches a model for its supervisor: where it is, and whether it may go on.
+//! The observer of a model under a supervisor: reports modules and pieces, and ends a run that was cancelled or hangs.
 
 use std::time::{Duration, Instant};
 
 use candle_core::Tensor;
 
-use super::told::{AT_ONCE, Told};
+use super::reporter::{AT_ONCE, Reporter};
 use crate::error::{Error, Result};
 use crate::vae::Observer;
 
-/// See the module.
+/// Reports to the supervisor and checks the time limit of each piece.
 pub(super) struct Watch<'a> {
-    told: &'a Told,
+    reporter: &'a Reporter,
     /// Longest time for a piece.
     limit: Option<Duration>,
     since: Instant,
@@ -22,10 +22,10 @@ const TIMES: u32 = 20;
 const LEAST: Duration = Duration::from_mins(10);
 
 impl<'a> Watch<'a> {
-    /// `limit`: for one piece; absent: what follows from those before.
-    pub(super) fn new(told: &'a Told, limit: Option<Duration>) -> Self {
+    /// `limit` is for one piece; if absent, it follows from the pieces before.
+    pub(super) fn new(reporter: &'a Reporter, limit: Option<Duration>) -> Self {
         Self {
-            told,
+            reporter,
             limit,
             since: Instant::now(),
             slowest: Duration::ZERO,
@@ -40,8 +40,8 @@ impl<'a> Watch<'a> {
 
 impl Observer for Watch<'_> {
     fn after(&mut self, module: &str, _: &Tensor) -> Result<()> {
-        self.told.module(module);
-        self.told.go_on(AT_ONCE)?;
+        self.reporter.module(module);
+        self.reporter.check_cancelled(AT_ONCE)?;
         match self.limit() {
             Some(limit) if self.since.elapsed() > limit => Err(Error::Late {
                 module: module.to_owned(),
@@ -54,7 +54,7 @@ impl Observer for Watch<'_> {
     fn pieces(&mut self, done: usize, total: usize) -> Result<()> {
         self.slowest = self.slowest.max(self.since.elapsed());
         self.since = Instant::now();
-        self.told.progress(done, total, "pieces");
+        self.reporter.progress(done, total, "pieces");
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The frames that are missing, piece by piece.
+//! Decodes the missing frames, piece by piece.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result, argument};
 use crate::plan;
 use crate::vae::precision::word;
 use crate::vae::{Chunk, Decoder, Direction, Start, Strategy};
-use crate::worker::parts::{Parts, Stop, frames_in};
+use crate::worker::checkpoint::{CheckpointDir, Stop, frames_in};
 use crate::worker::watch::Watch;
 use crate::worker::{Ready, Work, say, sizes};
 
@@ -19,40 +19,43 @@ use crate::worker::{Ready, Work, say, sizes};
 struct Decode<'a> {
     plan: &'a Plan,
     work: &'a Work<'a>,
-    way: &'a Strategy,
+    strategy: &'a Strategy,
     device: &'a Device,
     /// What the frames were computed in.
     dtype: DType,
-    /// Bytes that the decode takes: a state is part of that.
+    /// Peak memory of the decode in bytes: no state is larger.
     most: u64,
 }
 
 impl Plan {
-    /// Decodes what is missing, each piece from the nearest place from which it comes out as in a whole decode. `again`:
-    /// this attempt has made all frames before.
+    /// Decodes the missing frames, each piece from the nearest start that gives the same bits as a whole decode. `again`:
+    /// this attempt has already made all frames once.
     pub(super) fn decode(
         &self,
         work: &Work<'_>,
         ready: Ready,
-        way: &Strategy,
-        parts: &mut Parts,
+        strategy: &Strategy,
+        checkpoint: &mut CheckpointDir,
         again: bool,
     ) -> Result<()> {
-        let told = work.told;
+        let reporter = work.reporter;
         let Ready { backend, name, .. } = ready;
         let decode = Decode {
             plan: self,
             work,
-            way,
+            strategy,
             device: backend.device(),
             dtype: backend.dtype(),
-            most: plan::peak(&self.job(), &*backend, way)?,
+            most: plan::peak(&self.job(), &*backend, strategy)?,
         };
-        let mut gaps = parts.gaps()?;
-        let (mut start, unfit) = decode.start(parts, &gaps)?;
-        decode.say(parts, (&gaps, &start), unfit, again)?;
-        say(&format!("decoding on {name}, {}", sizes::words(way)));
-        told.send("fix", json!({ "what": "plan", "way": sizes::words(way) }));
+        let mut gaps = checkpoint.gaps()?;
+        let (mut start, unfit) = decode.start(checkpoint, &gaps)?;
+        decode.say(checkpoint, (&gaps, &start), unfit, again)?;
+        say(&format!("decoding on {name}, {}", sizes::words(strategy)));
+        reporter.send(
+            "fix",
+            json!({ "what": "plan", "way": sizes::words(strategy) }),
+        );
         let decoder = self.model.decoder(Arc::clone(&backend))?;
         if let Some(text) = self
             .model
@@ -65,14 +68,14 @@ impl Plan {
         if !self.scaling_applied {
             latents = decoder.unscale(&latents)?;
         }
-        told.phase(
+        reporter.phase(
             "vae_decode",
             json!({ "model": self.model.config().class(), "shape": latents.dims() }),
         );
-        let mut watch = Watch::new(told, work.settings.piece_limit());
+        let mut watch = Watch::new(reporter, work.settings.piece_limit());
         loop {
-            decode.piece((&decoder, &latents), &start, &gaps, parts, &mut watch)?;
-            let left = parts.gaps()?;
+            decode.piece((&decoder, &latents), &start, &gaps, checkpoint, &mut watch)?;
+            let left = checkpoint.gaps()?;
             let Some(gap) = left.first() else {
                 return Ok(());
             };
@@ -87,7 +90,7 @@ impl Plan {
             }
             gaps = left;
             let unfit;
-            (start, unfit) = decode.start(parts, &gaps)?;
+            (start, unfit) = decode.start(checkpoint, &gaps)?;
             for text in unfit {
                 work.problem(&format!("{text}: the decode goes on without it"));
             }
@@ -96,34 +99,38 @@ impl Plan {
 }
 
 impl Decode<'_> {
-    /// Where the work for the first gap begins: at the newest state before it, if what the way's arithmetic gives is
-    /// none that is nearer. The second: why states are of no use.
-    fn start(&self, parts: &mut Parts, gaps: &[Range<usize>]) -> Result<(Start, Vec<String>)> {
+    /// The start for the first gap: the newest state before it, or the strategy's own if that is nearer. The second value
+    /// has sentences about states that cannot be used.
+    fn start(
+        &self,
+        checkpoint: &mut CheckpointDir,
+        gaps: &[Range<usize>],
+    ) -> Result<(Start, Vec<String>)> {
         let Some(gap) = gaps.first() else {
             return argument("nothing is missing");
         };
         let start = self.arithmetic(gap.start)?;
         let range = start.first.max(1)..=gap.start;
-        let Stop { carry, unfit } = parts.resume(self.device, self.most, &range)?;
+        let Stop { carry, unfit } = checkpoint.resume(self.device, self.most, &range)?;
         Ok((carry.map_or(start, Start::after), unfit))
     }
 
     fn arithmetic(&self, frame: usize) -> Result<Start> {
         let [latents, _, _] = self.plan.grid;
-        Start::of(self.plan.model.config(), self.way, latents, frame)
+        Start::of(self.plan.model.config(), self.strategy, latents, frame)
     }
 
-    /// What is there, and what is made of what is not as it was.
+    /// Prints which frames are kept and which are decoded again.
     fn say(
         &self,
-        parts: &mut Parts,
+        checkpoint: &mut CheckpointDir,
         (gaps, start): (&[Range<usize>], &Start),
         unfit: Vec<String>,
         again: bool,
     ) -> Result<()> {
         let total = self.plan.frames;
         if self.arithmetic(total.saturating_sub(1))?.first > 0 {
-            parts.need_no_state();
+            checkpoint.need_no_state();
         }
         let from = gaps.first().map_or(0, |gap| gap.start);
         let stay = total - frames_in(gaps);
@@ -142,7 +149,7 @@ impl Decode<'_> {
         } else {
             format!("what is missing is decoded again, and {stays}")
         };
-        for text in parts.unfit()?.into_iter().chain(unfit) {
+        for text in checkpoint.unfit()?.into_iter().chain(unfit) {
             self.work.problem(&format!("{text}: {instead}"));
         }
         if stay > 0 {
@@ -156,30 +163,30 @@ impl Decode<'_> {
         Ok(())
     }
 
-    /// Decodes from `start` on as long as that is the nearest way to what is missing.
+    /// Decodes from `start` on until another start is nearer to the next gap.
     fn piece(
         &self,
         (decoder, latents): (&Decoder, &Tensor),
         start: &Start,
         gaps: &[Range<usize>],
-        parts: &mut Parts,
+        checkpoint: &mut CheckpointDir,
         watch: &mut Watch<'_>,
     ) -> Result<()> {
-        let told = self.work.told;
+        let reporter = self.work.reporter;
         let total = self.plan.frames;
         let mut enough = false;
         let mut sink = |chunk: Chunk| {
             if chunk.first < start.first {
-                return told.between();
+                return reporter.check_cancelled_between_pieces();
             }
             let bytes = eight_bit(&chunk.video, self.dtype)?;
-            if let Some(text) = parts.keep(chunk.first, &bytes, &chunk.carry)? {
+            if let Some(text) = checkpoint.keep(chunk.first, &bytes, &chunk.carry)? {
                 self.work.problem(&text);
             }
             let at = chunk.carry.frames();
             say(&format!("{at} of {total} frames"));
-            told.between()?;
-            enough = self.is_enough(parts, gaps, at)?;
+            reporter.check_cancelled_between_pieces()?;
+            enough = self.is_enough(checkpoint, gaps, at)?;
             if enough {
                 // to end the decode: it is asked for no more
                 return Err(Error::Stopped);
@@ -187,14 +194,19 @@ impl Decode<'_> {
             Ok(())
         };
         let from = start.carry.as_ref();
-        match decoder.decode_stream(latents, self.way, from, watch, &mut sink) {
+        match decoder.decode_stream(latents, self.strategy, from, watch, &mut sink) {
             Err(Error::Stopped) if enough => Ok(()),
             ended => ended,
         }
     }
 
     /// Whether after `at` frames nothing is missing, or only what is reached sooner from elsewhere.
-    fn is_enough(&self, parts: &Parts, gaps: &[Range<usize>], at: usize) -> Result<bool> {
+    fn is_enough(
+        &self,
+        checkpoint: &CheckpointDir,
+        gaps: &[Range<usize>],
+        at: usize,
+    ) -> Result<bool> {
         let Some(next) = gaps.iter().find(|gap| gap.end > at) else {
             return Ok(true);
         };
@@ -202,7 +214,7 @@ impl Decode<'_> {
             return Ok(false);
         }
         let start = self.arithmetic(next.start)?;
-        Ok(start.work > at || parts.state_before(next.start)? > at)
+        Ok(start.work > at || checkpoint.state_before(next.start)? > at)
     }
 }
 

@@ -1,14 +1,14 @@
-//! What of a decode lies in its folder, found by one walk over it.
+//! The index of a checkpoint: its files of frames and states, found by one walk over the folder.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::folder::frames_of_state;
 use super::frames::{is_like_frames, parsed};
-use super::{Parts, names};
+use super::{CheckpointDir, names};
 use crate::error::Result;
 
-/// Frames of one file.
+/// One file of frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) first: usize,
@@ -17,13 +17,13 @@ pub(super) struct Part {
     pub(super) path: PathBuf,
 }
 
-/// A file that is named as frames are, and of no use.
+/// A file with the name of frames that cannot be used.
 #[derive(Debug)]
 pub(super) struct Unfit {
     pub(super) path: PathBuf,
-    /// What is wrong with it.
+    /// The reason.
     pub(super) reason: String,
-    /// It has the name of frames of this video, and would be in their way.
+    /// Whether it has the name of frames of this video, so that it must be replaced.
     pub(super) goes: bool,
 }
 
@@ -33,31 +33,31 @@ impl std::fmt::Display for Unfit {
     }
 }
 
-/// See the module.
+/// The files of a checkpoint.
 #[derive(Debug, Default)]
-pub(super) struct There {
-    /// The files of frames whose length is right, with frames that the video has, by their first frame.
+pub(super) struct CheckpointIndex {
+    /// Files of frames of the right length that belong to the video, by their first frame.
     pub(super) parts: Vec<Part>,
-    /// What else is named so.
+    /// Other files with names of frames.
     pub(super) unfit: Vec<Unfit>,
-    /// The states by the number of frames up to them, the newest first.
+    /// The states by the number of frames before them, the newest first.
     pub(super) states: Vec<(usize, PathBuf)>,
     /// Frames of the whole video.
     total: usize,
 }
 
-/// The frames of a video as they lie in files.
+/// Which frames of the video the files cover.
 #[derive(Debug, Default)]
-pub(super) struct Cover {
-    /// The files in their order, and how many frames at the beginning of each the one before has as well.
+pub(super) struct Coverage {
+    /// The files in order, each with the number of its first frames that the file before has too.
     pub(super) parts: Vec<(Part, usize)>,
-    /// What no file has.
+    /// Ranges of frames that no file has.
     pub(super) gaps: Vec<Range<usize>>,
 }
 
-impl There {
-    /// One walk over the files, of which those that are known to be of no use do not count.
-    pub(super) fn of(parts: &Parts) -> Result<Self> {
+impl CheckpointIndex {
+    /// Lists the folder; files already known to be unusable do not count.
+    pub(super) fn of(parts: &CheckpointDir) -> Result<Self> {
         let mut there = Self {
             total: parts.total,
             ..Self::default()
@@ -81,7 +81,7 @@ impl There {
         Ok(there)
     }
 
-    /// A file that is named as frames are, of which each has so many bytes.
+    /// Adds a file with the name of frames, each frame having `bytes` bytes.
     fn frames(&mut self, name: &str, path: PathBuf, bytes: usize) {
         let own = parsed(name).filter(|(first, count, _)| {
             let end = first.checked_add(*count);
@@ -111,9 +111,9 @@ impl There {
         }
     }
 
-    /// Which files have which frames, and which frames none has.
-    pub(super) fn cover(&self) -> Cover {
-        let (mut cover, mut at) = (Cover::default(), 0);
+    /// The coverage of the video by these files.
+    pub(super) fn cover(&self) -> Coverage {
+        let (mut cover, mut at) = (Coverage::default(), 0);
         for part in &self.parts {
             let end = part.first.saturating_add(part.count);
             if part.first > at {
@@ -155,13 +155,13 @@ fn wrong(path: &Path, wanted: u64) -> Option<String> {
     }
 }
 
-impl Parts {
-    /// What no file has of the video, in order: of no length, and none next to another.
+impl CheckpointDir {
+    /// The ranges that no file has, in order: not empty, and not adjacent.
     pub(in crate::worker) fn gaps(&self) -> Result<Vec<Range<usize>>> {
-        Ok(There::of(self)?.cover().gaps)
+        Ok(CheckpointIndex::of(self)?.cover().gaps)
     }
 
-    /// Frames from the first on without a gap.
+    /// The number of frames before the first gap.
     pub(in crate::worker) fn frames_there(&self) -> Result<usize> {
         let gaps = self.gaps()?;
         Ok(gaps.first().map_or(self.total, |gap| gap.start))

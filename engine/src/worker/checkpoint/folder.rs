@@ -1,4 +1,4 @@
-//! `OUT.parts`: its lock, and what in it is ours.
+//! The folder `OUT.parts`: its lock, and which files in it are ours.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;

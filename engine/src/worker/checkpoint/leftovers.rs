@@ -1,28 +1,28 @@
-//! What stands beside an output before a run and after it, for whoever starts workers.
+//! Checkpoints and other leftovers beside an output, before and after a run: for the program that starts workers.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use super::begun::Begun;
+use super::attempt_marker::Begun;
 use super::folder::{
     self, LOCK, busy, has_frames, is_digest, is_still_there, names, noted, remove,
 };
 use super::frames::parsed;
-use super::{BEGUN, Parts};
+use super::{BEGUN, CheckpointDir};
 use crate::error::Result;
 
-/// Which runs have begun beside an output, and where.
+/// The attempt markers beside an output, by folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Beginnings(Vec<(PathBuf, String)>);
 
-/// Finished frames of a decode that has come to no end.
+/// The finished frames of a decode that did not end.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The folder beside the output.
     pub folder: PathBuf,
-    /// How many there are, so far as names tell.
+    /// How many there are by the names of the files.
     pub frames: usize,
-    /// Whether the next ones are decoded from there on, and no other is missing.
+    /// Whether they are the first frames of the video without a gap.
     pub goes_on: bool,
 }
 
@@ -42,7 +42,7 @@ impl std::fmt::Display for Kept {
     }
 }
 
-impl Parts {
+impl CheckpointDir {
     /// After the end of a process that was killed: what it has left that no decode could go on from is removed, or need
     /// not. What another process decodes to stays as it is.
     pub(in crate::worker) fn tidy(output: &Path) {
@@ -67,7 +67,7 @@ impl Parts {
         }
     }
 
-    /// Which runs have begun.
+    /// Reads the attempt markers.
     pub(in crate::worker) fn beginnings(output: &Path) -> Beginnings {
         let folders = names(&Self::root(output)).unwrap_or_default().into_iter();
         let folders = folders.filter(|(name, path)| is_digest(name) && !path.is_symlink());
@@ -78,7 +78,7 @@ impl Parts {
         Beginnings(begun.collect())
     }
 
-    /// What the run that has begun since `before` left to go on from. A later one may find less: it looks at every byte.
+    /// The frames that the run which began since `before` left. A resumed decode may find fewer: it reads every byte.
     pub(in crate::worker) fn left_since(output: &Path, before: &Beginnings) -> Option<Kept> {
         if Self::check_free(output).is_err() {
             return None;
@@ -132,8 +132,8 @@ mod tests {
     fn what_a_run_has_left_is_told_once_it_is_over() {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("o.mp4");
-        let since = |before: &Beginnings| Parts::left_since(&output, before);
-        let none = Parts::beginnings(&output);
+        let since = |before: &Beginnings| CheckpointDir::left_since(&output, before);
+        let none = CheckpointDir::beginnings(&output);
         assert_eq!((since(&none), &none), (None, &Beginnings::default()));
 
         let mut parts = open(folder.path());
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(since(&none), None, "it still decodes");
         drop(parts);
         let kept = Kept {
-            folder: Parts::root(&output),
+            folder: CheckpointDir::root(&output),
             frames: 5,
             goes_on: true,
         };
@@ -156,7 +156,7 @@ mod tests {
         );
 
         // a run that came to no decode has left none of them
-        let before = Parts::beginnings(&output);
+        let before = CheckpointDir::beginnings(&output);
         assert_eq!(since(&before), None);
         // the next one begins where it stopped, and ends at once
         let parts = open(folder.path());
@@ -190,15 +190,18 @@ mod tests {
     fn an_output_is_free_when_nobody_has_its_lock() {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("o.mp4");
-        Parts::check_free(&output).unwrap();
+        CheckpointDir::check_free(&output).unwrap();
         let parts = open(folder.path());
-        let e = Parts::check_free(&output).unwrap_err().to_string();
+        let e = CheckpointDir::check_free(&output).unwrap_err().to_string();
         assert!(
             e.contains("another process is decoding to this output"),
             "{e}"
         );
         drop(parts);
-        Parts::check_free(&output).unwrap();
-        assert!(!Parts::root(&output).exists(), "nothing is made by looking");
+        CheckpointDir::check_free(&output).unwrap();
+        assert!(
+            !CheckpointDir::root(&output).exists(),
+            "nothing is made by looking"
+        );
     }
 }

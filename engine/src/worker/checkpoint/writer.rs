@@ -1,29 +1,29 @@
-//! How finished frames, and what the next ones need, come to the disk.
+//! Writes finished frames and the state that the next ones need to the checkpoint.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::Parts;
-use super::there::{Part, There};
+use super::CheckpointDir;
+use super::index::{CheckpointIndex, Part};
 use crate::error::{Error, RAISE_LIMIT, Result, io};
 use crate::vae::Carry;
 
-/// A state up to this size is always kept.
+/// States up to this many bytes are always written.
 const SMALL: usize = 8 << 20;
-/// A larger one is kept where that costs at most one part in so many of the time.
+/// A larger state is written if that takes at most this share of the time.
 const SHARE: u32 = 10;
-/// Bytes that are assumed to be written in a second before one was.
+/// The write speed assumed before the first write, in bytes a second.
 const SPEED: usize = 500 << 20;
 
 /// What is in the way of frames, and what to do.
 const IS_A_FOLDER: &str = "it is a folder, where a file of finished frames belongs: remove it, and give the same command again";
 
-impl Parts {
-    /// Keeps finished frames, where they are not there already, and, where that is worth its time, what the next ones
-    /// need. That is insurance alone: where it cannot be written, or the frames need its room, the decode goes on without
-    /// it; the words for that come once.
+impl CheckpointDir {
+    /// Writes finished frames that no file has yet and, if that is worth its time, the state for the next ones. The state
+    /// is insurance: if it cannot be written, or the frames need its room, the decode goes on without it, and a sentence
+    /// says so once.
     pub(in crate::worker) fn keep(
         &mut self,
         first: usize,
@@ -31,7 +31,7 @@ impl Parts {
         carry: &Carry,
     ) -> Result<Option<String>> {
         let part = self.part(first, frames);
-        let there = There::of(self)?;
+        let there = CheckpointIndex::of(self)?;
         let mut told = None;
         if !there.parts.contains(&part) {
             told = self.write_or_make_room(&part, frames, &there)?;
@@ -58,13 +58,13 @@ impl Parts {
         Ok(None)
     }
 
-    /// Writes frames. Where they have no room that of the states is theirs, if it is enough for all frames that are
-    /// missing: else a later run needs the states more.
+    /// Writes frames. On a full disk they take the room of the states if that is enough for all missing frames; else a
+    /// later run needs the states more.
     fn write_or_make_room(
         &mut self,
         part: &Part,
         frames: &[u8],
-        there: &There,
+        there: &CheckpointIndex,
     ) -> Result<Option<String>> {
         let (Err(e), fit) = self.write_frames(part, frames) else {
             return Ok(None);
@@ -129,12 +129,12 @@ impl Parts {
         )
     }
 
-    /// A later run can go on from frames without a state.
+    /// Notes that a later run can go on from frames without a state.
     pub(in crate::worker) const fn need_no_state(&mut self) {
         self.alone = true;
     }
 
-    /// From here on no state is kept; the words for it, the first time.
+    /// Stops writing states; the sentence about it the first time.
     fn refuse(&mut self, why: &Error) -> Option<String> {
         let first = !std::mem::replace(&mut self.refused, true);
         first.then(|| {
@@ -158,7 +158,7 @@ pub(in crate::worker) fn frames_in(gaps: &[Range<usize>]) -> usize {
 }
 
 /// Removes what there is of the same frames beside this file: of another attempt, whose bits were others.
-fn replace_others(part: &Part, there: &There) -> Result<()> {
+fn replace_others(part: &Part, there: &CheckpointIndex) -> Result<()> {
     for other in &there.parts {
         if (other.first, other.count) == (part.first, part.count) && other.hash != part.hash {
             fs::remove_file(&other.path).map_err(io(&other.path))?;

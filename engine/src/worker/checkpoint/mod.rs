@@ -4,14 +4,14 @@
 //! `state-FRAMES.bin`, from which the decode goes on to the same bits. The digest is of everything
 //! that the frames depend on: other settings have another folder.
 
-mod begun;
+mod attempt_marker;
 mod digest;
 mod folder;
 mod frames;
-mod keep;
-mod left;
+mod index;
+mod leftovers;
 mod states;
-mod there;
+mod writer;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ pub(super) use self::digest::Digest;
 use self::folder::{
     Finished, LOCK, has_frames, is_digest, is_own, is_still_there, locked, names, noted, remove,
 };
-pub(super) use self::keep::frames_in;
-pub use self::left::{Beginnings, Kept};
+use self::index::Unfit;
+pub use self::leftovers::{Beginnings, Kept};
 pub(super) use self::states::Stop;
-use self::there::Unfit;
+pub(super) use self::writer::frames_in;
 use crate::error::{Error, Result, io};
 use crate::video::{self, Size};
 
@@ -46,7 +46,7 @@ const WHOLE: &str = "whole";
 
 /// The folder of one output and one set of settings.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct CheckpointDir {
     /// `OUT.parts`.
     root: PathBuf,
     folder: PathBuf,
@@ -67,7 +67,7 @@ pub(super) struct Parts {
     unfit: Vec<Unfit>,
 }
 
-impl Parts {
+impl CheckpointDir {
     /// `OUT.parts`.
     fn root(output: &Path) -> PathBuf {
         let mut name = output.as_os_str().to_owned();
@@ -188,7 +188,7 @@ impl Parts {
     }
 }
 
-impl Drop for Parts {
+impl Drop for CheckpointDir {
     /// Folders in which nothing is kept do not stay.
     fn drop(&mut self) {
         // once it is removed, another process may be there

@@ -4,8 +4,8 @@ use super::super::watch::Watch;
 use super::*;
 use crate::vae::Observer;
 
-fn told() -> Told {
-    Told::new(
+fn reporter() -> Reporter {
+    Reporter::new(
         &Settings::parse(r#"{"run": "r", "attempt": 2}"#),
         vec!["decode".to_owned()],
     )
@@ -17,33 +17,45 @@ fn clip() -> Tensor {
 
 #[test]
 fn the_user_ends_it_after_a_chunk_or_at_the_next_module() {
-    let told = told();
-    let mut watch = Watch::new(&told, None);
+    let reporter = reporter();
+    let mut watch = Watch::new(&reporter, None);
     watch.after("decoder.conv_in", &clip()).unwrap();
-    told.between().unwrap();
-    assert_eq!(told.obey("stop_after_step"), Ok(json!(true)));
+    reporter.check_cancelled_between_pieces().unwrap();
+    assert_eq!(reporter.obey("stop_after_step"), Ok(json!(true)));
     watch.after("decoder.mid_block", &clip()).unwrap();
-    assert!(matches!(told.between(), Err(Error::Stopped)));
-    assert_eq!(told.obey("interrupt"), Ok(json!(true)));
+    assert!(matches!(
+        reporter.check_cancelled_between_pieces(),
+        Err(Error::Stopped)
+    ));
+    assert_eq!(reporter.obey("interrupt"), Ok(json!(true)));
     let end = watch.after("decoder.up_blocks.0", &clip());
     assert!(matches!(end, Err(Error::Stopped)));
-    assert_eq!(told.obey("dance"), Err("`dance` is no command".to_owned()));
+    assert_eq!(
+        reporter.obey("dance"),
+        Err("`dance` is no command".to_owned())
+    );
 }
 
 #[test]
 fn who_is_alone_ends_as_if_the_user_had_asked_for_it() {
-    let told = told();
-    told.alone(Urgency::Chunk);
-    told.go_on(AT_ONCE).unwrap();
-    assert!(matches!(told.between(), Err(Error::Stopped)));
-    told.alone(Urgency::Module);
-    assert!(matches!(told.go_on(AT_ONCE), Err(Error::Stopped)));
+    let reporter = reporter();
+    reporter.alone(Urgency::Chunk);
+    reporter.check_cancelled(AT_ONCE).unwrap();
+    assert!(matches!(
+        reporter.check_cancelled_between_pieces(),
+        Err(Error::Stopped)
+    ));
+    reporter.alone(Urgency::Module);
+    assert!(matches!(
+        reporter.check_cancelled(AT_ONCE),
+        Err(Error::Stopped)
+    ));
 }
 
 #[test]
 fn a_piece_that_takes_too_long_is_ended() {
-    let told = told();
-    let mut watch = Watch::new(&told, Some(Duration::ZERO));
+    let reporter = reporter();
+    let mut watch = Watch::new(&reporter, Some(Duration::ZERO));
     std::thread::sleep(Duration::from_millis(2));
     let end = watch.after("decoder.conv_in", &clip()).unwrap_err();
     assert_eq!(
@@ -54,9 +66,9 @@ fn a_piece_that_takes_too_long_is_ended() {
 
 #[test]
 fn a_heartbeat_has_the_operation_in_flight_and_counts_of_tiers() {
-    let told = told();
-    told.phase("vae_decode", json!({}));
-    told.progress(1, 4, "pieces");
+    let reporter = reporter();
+    reporter.phase("vae_decode", json!({}));
+    reporter.progress(1, 4, "pieces");
     let op = |tier| Op {
         name: "conv3d",
         shape: &[1, 2, 3, 4, 5],
@@ -64,13 +76,13 @@ fn a_heartbeat_has_the_operation_in_flight_and_counts_of_tiers() {
         dtype: DType::F32,
         tier,
     };
-    told.begins(op("native"));
+    reporter.begins(op("native"));
     let failed = Error::Device("no algorithm".to_owned());
-    told.ends(op("native"), Err(&failed));
-    told.begins(op("cpu"));
-    told.ends(op("cpu"), Ok(()));
-    told.begins(op("native"));
-    let beat = told.beat();
+    reporter.ends(op("native"), Err(&failed));
+    reporter.begins(op("cpu"));
+    reporter.ends(op("cpu"), Ok(()));
+    reporter.begins(op("native"));
+    let beat = reporter.beat();
     assert_eq!(beat["phase"], "vae_decode");
     assert_eq!(beat["progress"]["total"], 4);
     assert_eq!(beat["ops"][0]["weight"], json!([6, 5, 3, 3, 3]));
@@ -81,11 +93,11 @@ fn a_heartbeat_has_the_operation_in_flight_and_counts_of_tiers() {
         beat["tiers"],
         json!({ "conv3d.native.failed": 1, "conv3d.cpu.ok": 1 })
     );
-    let stacks = told.obey("stacks").unwrap();
+    let stacks = reporter.obey("stacks").unwrap();
     let frames = stacks[0]["frames"].to_string();
     assert!(
         frames.contains("1 of 4 pieces") && frames.contains("conv3d [1, 2, 3, 4, 5]"),
         "{frames}"
     );
-    assert_eq!(told.hello()["attempt"], 2);
+    assert_eq!(reporter.hello()["attempt"], 2);
 }

@@ -7,10 +7,10 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use super::there::{Cover, Part, There, Unfit};
-use super::{Digest, Parts, names};
+use super::index::{CheckpointIndex, Coverage, Part, Unfit};
+use super::{CheckpointDir, Digest, names};
 use crate::error::{Error, Result, io, open};
-use crate::video::GoOn;
+use crate::video::CheckCancelled;
 
 const BEGIN: &str = "frames-";
 const END: &str = ".rgb";
@@ -53,7 +53,7 @@ pub(super) fn bytes(folder: &Path) -> u64 {
         .sum()
 }
 
-impl Parts {
+impl CheckpointDir {
     /// What frames are hashed with: in another place, or another decode's, they are not what their name says.
     fn hash(&self, first: usize) -> Digest {
         let mut hash = Digest::default();
@@ -78,15 +78,15 @@ impl Parts {
         }
     }
 
-    /// Reads all frames that are there: what is damaged, or none of this video's, counts no more. [`Parts::unfit`] tells it.
-    pub(in crate::worker) fn check(&mut self, go_on: GoOn<'_>) -> Result<()> {
+    /// Reads all frames; damaged and foreign ones do not count from then on ([`CheckpointDir::unfit`]).
+    pub(in crate::worker) fn check(&mut self, check_cancelled: CheckCancelled<'_>) -> Result<()> {
         // what was found before is looked at anew
         self.unfit.clear();
-        let There {
+        let CheckpointIndex {
             parts, mut unfit, ..
-        } = There::of(self)?;
+        } = CheckpointIndex::of(self)?;
         for part in parts {
-            let reason = match self.is_whole(&part, go_on) {
+            let reason = match self.is_whole(&part, check_cancelled) {
                 Ok(true) => continue,
                 Ok(false) => DAMAGED.to_owned(),
                 Err(Error::Io { source, .. }) => source.to_string(),
@@ -104,12 +104,12 @@ impl Parts {
         Ok(())
     }
 
-    /// Whether [`Parts::check`] has found this file of no use.
+    /// Whether [`CheckpointDir::check`] found this file unusable.
     pub(in crate::worker) fn is_unfit(&self, path: &Path) -> bool {
         self.unfit.iter().any(|unfit| unfit.path == path)
     }
 
-    /// What [`Parts::check`] has found, a sentence each. What would be in the way of frames goes.
+    /// Sentences about the unusable files that [`CheckpointDir::check`] found; those in the way of frames are removed.
     pub(in crate::worker) fn unfit(&mut self) -> Result<Vec<String>> {
         let mut told = Vec::new();
         for unfit in std::mem::take(&mut self.unfit) {
@@ -123,12 +123,12 @@ impl Parts {
     }
 
     /// Whether the frames of a file are those that were written to it; no more than a piece of them is held.
-    fn is_whole(&self, part: &Part, go_on: GoOn<'_>) -> Result<bool> {
+    fn is_whole(&self, part: &Part, check_cancelled: CheckCancelled<'_>) -> Result<bool> {
         let mut hash = self.hash(part.first);
         let mut file = open(&part.path)?;
         let mut piece = vec![0; PIECE];
         loop {
-            go_on()?;
+            check_cancelled()?;
             match file.read(&mut piece) {
                 Ok(0) => return Ok(hash.word() == part.hash),
                 Ok(n) => hash.more(piece.get(..n).unwrap_or_default()),
@@ -141,8 +141,8 @@ impl Parts {
     /// The frames in their order, file by file, each looked at once more.
     pub(in crate::worker) fn frames(&self) -> Result<impl Iterator<Item = Result<Vec<u8>>>> {
         let size = self.size.frame();
-        let there = There::of(self)?;
-        let Cover { parts, gaps } = there.cover();
+        let there = CheckpointIndex::of(self)?;
+        let Coverage { parts, gaps } = there.cover();
         if let Some(gap) = gaps.first() {
             let gone = there.unfit.into_iter().find(|unfit| unfit.goes);
             let (path, reason) = gone.map_or_else(

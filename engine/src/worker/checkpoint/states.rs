@@ -1,25 +1,25 @@
-//! What the next frames need, as a decode has left it.
+//! The states of a checkpoint: what a decode needs to go on after a frame.
 
 use std::fs;
 use std::ops::RangeInclusive;
 
 use candle_core::Device;
 
-use super::Parts;
-use super::there::There;
+use super::CheckpointDir;
+use super::index::CheckpointIndex;
 use crate::error::Result;
 use crate::vae::Carry;
 
 /// Where an earlier decode stopped.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Stop {
-    /// What the next frames need; absent: nothing to go on from.
+    /// The state; absent: there is none to go on from.
     pub(in crate::worker) carry: Option<Carry>,
-    /// Why states that are there are of no use, a sentence each.
+    /// Sentences about states that cannot be used.
     pub(in crate::worker) unfit: Vec<String>,
 }
 
-impl Parts {
+impl CheckpointDir {
     /// The newest state after so many frames that can be used; those that cannot go. It has no more than `most` bytes.
     pub(in crate::worker) fn resume(
         &mut self,
@@ -28,7 +28,7 @@ impl Parts {
         frames: &RangeInclusive<usize>,
     ) -> Result<Stop> {
         let mut stop = Stop::default();
-        for (after, path) in There::of(self)?.states {
+        for (after, path) in CheckpointIndex::of(self)?.states {
             // a later one is of frames that were not written, or are torn: it waits for nothing
             if !frames.contains(&after) {
                 continue;
@@ -55,14 +55,14 @@ impl Parts {
 
     /// The frames up to the newest state that is not after `frame`, so far as names tell; 0: there is none.
     pub(in crate::worker) fn state_before(&self, frame: usize) -> Result<usize> {
-        let states = There::of(self)?.states.into_iter();
+        let states = CheckpointIndex::of(self)?.states.into_iter();
         let mut before = states.map(|(after, _)| after).filter(|at| *at <= frame);
         Ok(before.next().unwrap_or(0))
     }
 
-    /// Removes what the next frames would need, to have its room.
+    /// Removes the states to free their room.
     pub(in crate::worker) fn drop_states(&mut self) -> Result<()> {
-        for (_, path) in There::of(self)?.states {
+        for (_, path) in CheckpointIndex::of(self)?.states {
             // what stays takes room and does no other harm
             let _ = fs::remove_file(&path);
         }

@@ -1,5 +1,5 @@
-//! What the worker tells of itself, and what it was told to do: shared by the thread that computes and
-//! the one that speaks.
+//! Reports state and progress to the supervisor, and takes its commands: shared by the thread that computes and the
+//! link's thread.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,9 +16,9 @@ use crate::ops::tiered::{Op, Watcher};
 
 /// Version of the messages, see docs/agent.md.
 const PROTOCOL: u64 = 1;
-/// Progress is told this often, its end at once.
+/// Progress is reported this often, its end at once.
 const OFTEN: Duration = Duration::from_millis(100);
-/// Messages about convolutions at most.
+/// The most messages about convolutions.
 const CONV_WORDS: usize = 100;
 
 /// An operation in flight.
@@ -28,7 +28,7 @@ struct InFlight {
     words: String,
 }
 
-/// What changes while it works.
+/// The part that changes while the worker runs.
 struct Now {
     phase: &'static str,
     since: Instant,
@@ -42,13 +42,13 @@ struct Now {
     conv_words: usize,
 }
 
-/// What the user asked for.
+/// Whether the user has asked to stop, and how soon.
 const GO_ON: u8 = 0;
 const AFTER_PIECE: u8 = 1;
 pub(super) const AT_ONCE: u8 = 2;
 
-/// See the module.
-pub(super) struct Told {
+/// Sends events to the supervisor and keeps what heartbeats and commands need.
+pub(super) struct Reporter {
     argv: Vec<String>,
     run: Option<String>,
     attempt: Option<u64>,
@@ -58,13 +58,13 @@ pub(super) struct Told {
     link: OnceLock<Link>,
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Reporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Told").finish_non_exhaustive()
+        f.debug_struct("Reporter").finish_non_exhaustive()
     }
 }
 
-impl Told {
+impl Reporter {
     pub(super) fn new(settings: &Settings, argv: Vec<String>) -> Self {
         Self {
             argv,
@@ -92,13 +92,13 @@ impl Told {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From here on it is told to somebody.
+    /// Starts sending through `link`.
     pub(super) fn speak(&self, link: Link) {
         // it is called once
         let _ = self.link.set(link);
     }
 
-    /// The last word.
+    /// Sends what still waits and closes the link.
     pub(super) fn end(&self) {
         let (calls, tiers) = {
             let now = self.now();
@@ -116,13 +116,13 @@ impl Told {
         }
     }
 
-    /// Where it is computed.
+    /// Sets the device, and the probe of its memory.
     pub(super) fn device(&self, name: &str, memory: Option<MemoryProbe>) {
         name.clone_into(&mut self.now().device);
         *self.probe() = memory;
     }
 
-    /// The device is not used any more. What reads its memory holds it: as long as it is kept, so is the memory.
+    /// Drops the probe of the device's memory, which would keep the device's memory allocated.
     pub(super) fn leave_device(&self) {
         *self.probe() = None;
     }
@@ -131,7 +131,7 @@ impl Told {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A phase of the closed list begins.
+    /// Reports that a phase of the closed list begins.
     pub(super) fn phase(&self, phase: &'static str, fields: Value) {
         let (was, was_s) = {
             let mut now = self.now();
@@ -150,12 +150,12 @@ impl Told {
         self.send("phase", message);
     }
 
-    /// The module that came back last.
+    /// Notes the module that finished last, for heartbeats.
     pub(super) fn module(&self, name: &str) {
         name.clone_into(&mut self.now().module);
     }
 
-    /// `done` of `total`.
+    /// Reports `done` of `total`, at most every [`OFTEN`].
     pub(super) fn progress(&self, done: usize, total: usize, unit: &'static str) {
         {
             let mut now = self.now();
@@ -177,17 +177,17 @@ impl Told {
         })
     }
 
-    /// Ends the work where the user has asked for that.
-    pub(super) fn go_on(&self, least: u8) -> Result<()> {
+    /// Returns [`Error::Stopped`] if the user has asked to stop at `least` as soon.
+    pub(super) fn check_cancelled(&self, least: u8) -> Result<()> {
         if self.asked.load(Ordering::Relaxed) >= least {
             return Err(Error::Stopped);
         }
         Ok(())
     }
 
-    /// Between two pieces, frames or the like.
-    pub(super) fn between(&self) -> Result<()> {
-        self.go_on(AFTER_PIECE)
+    /// [`Reporter::check_cancelled`] between two pieces, where any request to stop counts.
+    pub(super) fn check_cancelled_between_pieces(&self) -> Result<()> {
+        self.check_cancelled(AFTER_PIECE)
     }
 
     fn stacks(&self) -> Value {
@@ -243,7 +243,7 @@ fn threads_of_this_process() -> Vec<(u64, String, String)> {
     threads
 }
 
-/// The processor's time of all threads so far: fields 14 and 15 of /proc/self/stat, which Linux counts in
+/// CPU time of all threads so far: fields 14 and 15 of /proc/self/stat, which Linux counts in
 /// hundredths of a second.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
@@ -253,7 +253,7 @@ fn cpu_seconds() -> f64 {
     f64::from(ticks) / 100.0
 }
 
-impl Subject for Told {
+impl Subject for Reporter {
     fn hello(&self) -> Value {
         json!({
             "protocol": PROTOCOL,
@@ -322,7 +322,7 @@ impl Subject for Told {
     }
 }
 
-impl Watcher for Told {
+impl Watcher for Reporter {
     fn begins(&self, op: Op<'_>) {
         let dtype = match op.dtype {
             candle_core::DType::F32 => "float32",
@@ -371,5 +371,5 @@ impl Watcher for Told {
 }
 
 #[cfg(test)]
-#[path = "told_tests.rs"]
+#[path = "reporter_tests.rs"]
 mod tests;

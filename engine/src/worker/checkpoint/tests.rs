@@ -1,6 +1,6 @@
 use candle_core::Device;
 
-use super::there::There;
+use super::index::CheckpointIndex;
 use super::*;
 use crate::vae::Carry;
 
@@ -21,22 +21,22 @@ pub(super) fn state(frames: usize) -> Carry {
 }
 
 /// The frames that an earlier decode has left to go on from.
-pub(super) fn stopped(parts: &mut Parts) -> usize {
+pub(super) fn stopped(parts: &mut CheckpointDir) -> usize {
     stop(parts).carry.map_or(0, |carry| carry.frames())
 }
 
 /// The newest state of the frames that are there.
-fn stop(parts: &mut Parts) -> Stop {
+fn stop(parts: &mut CheckpointDir) -> Stop {
     let there = parts.frames_there().unwrap();
     parts.resume(&Device::Cpu, MOST, &(0..=there)).unwrap()
 }
 
-pub(super) fn open(folder: &Path) -> Parts {
+pub(super) fn open(folder: &Path) -> CheckpointDir {
     open_of(folder, TOTAL)
 }
 
-pub(super) fn open_of(folder: &Path, total: usize) -> Parts {
-    Parts::open(&folder.join("o.mp4"), DIGEST, SIZE, total).unwrap()
+pub(super) fn open_of(folder: &Path, total: usize) -> CheckpointDir {
+    CheckpointDir::open(&folder.join("o.mp4"), DIGEST, SIZE, total).unwrap()
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn whole_frames_and_their_state_are_found_again() {
 }
 
 /// The words for states that are of no use, without their folder.
-fn unfit(parts: &mut Parts) -> Vec<String> {
+fn unfit(parts: &mut CheckpointDir) -> Vec<String> {
     let stop = stop(parts);
     assert!(stop.carry.is_none());
     let folder = format!("{}/", parts.folder.display());
@@ -158,7 +158,7 @@ fn of_how_frames_were_made_no_more_is_read_than_we_write() {
     parts.begin(&way).unwrap();
     assert_eq!(parts.way().unwrap(), Some(way));
     let path = parts.way_path();
-    let said = |parts: &Parts| parts.way().unwrap_err().to_string();
+    let said = |parts: &CheckpointDir| parts.way().unwrap_err().to_string();
     for text in ["", "{\"space\":", "\0\0\0"] {
         fs::write(&path, text).unwrap();
         assert!(said(&parts).contains("way.json: damaged: "), "{text:?}");
@@ -201,7 +201,7 @@ fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
     let folder = tempfile::tempdir().unwrap();
     let mut parts = open(folder.path());
     parts.keep(0, &[1; 6], &state(1)).unwrap();
-    let full = |parts: &Parts| {
+    let full = |parts: &CheckpointDir| {
         std::os::unix::fs::symlink("/dev/full", parts.folder.join(PART)).unwrap();
     };
     // the state is smaller than what is needed: it stays, and the error names the file
@@ -229,7 +229,7 @@ fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
     let told = parts.keep(1, &[2; 24], &state(5)).unwrap().unwrap();
     assert!(told.contains("goes on without"), "{told}");
     assert_eq!(parts.frames_there().unwrap(), 5);
-    assert!(There::of(&parts).unwrap().states.is_empty());
+    assert!(CheckpointIndex::of(&parts).unwrap().states.is_empty());
     assert!(parts.cure(&e).contains("give the same command again"));
     drop(parts);
     let cure = open_of(folder.path(), 5).cure(&e);
@@ -240,10 +240,10 @@ fn on_a_full_disk_a_state_makes_room_for_frames_and_nothing_else_does() {
 fn a_pipe_in_the_place_of_the_lock_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("o.mp4");
-    let root = Parts::root(&output);
+    let root = CheckpointDir::root(&output);
     fs::create_dir(&root).unwrap();
     pipe(&root.join(LOCK));
-    let e = Parts::open(&output, DIGEST, SIZE, TOTAL).unwrap_err();
+    let e = CheckpointDir::open(&output, DIGEST, SIZE, TOTAL).unwrap_err();
     assert!(
         matches!(&e, Error::InTheWay { path, .. } if path.ends_with(LOCK)),
         "{e}"
@@ -260,14 +260,14 @@ fn nothing_stays_of_a_decode_that_kept_nothing_and_a_finished_one_is_known() {
     let whole = folder.path().join("whole");
     std::fs::write(&whole, "video").unwrap();
     parts.finishing(&whole, 24.0).unwrap();
-    assert!(!parts.has_finished(&output, 24.0) && !Parts::is_finished(&output));
+    assert!(!parts.has_finished(&output, 24.0) && !CheckpointDir::is_finished(&output));
     std::fs::rename(&whole, &output).unwrap();
-    assert!(parts.has_finished(&output, 24.0) && Parts::is_finished(&output));
+    assert!(parts.has_finished(&output, 24.0) && CheckpointDir::is_finished(&output));
     // asked for at another speed it is another video
     assert!(!parts.has_finished(&output, 12.0));
     // the same file with something else in it is the user's
     std::fs::write(&output, "mine!").unwrap();
-    assert!(!parts.has_finished(&output, 24.0) && !Parts::is_finished(&output));
+    assert!(!parts.has_finished(&output, 24.0) && !CheckpointDir::is_finished(&output));
 }
 
 #[test]
@@ -317,16 +317,17 @@ fn files_of_the_users_beside_ours_stay() {
     }
     let left = names(&root.join(DIGEST)).unwrap();
     assert_eq!(left.len(), 1, "{left:?}");
-    assert!(Parts::check_place(&folder.path().join("o.mp4")).is_ok());
+    assert!(CheckpointDir::check_place(&folder.path().join("o.mp4")).is_ok());
     fs::write(folder.path().join("q.parts"), "mine").unwrap();
-    assert!(Parts::check_place(&folder.path().join("q")).is_err());
+    assert!(CheckpointDir::check_place(&folder.path().join("q")).is_err());
 }
 
 #[test]
 fn one_output_is_written_by_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let _first = open(folder.path());
-    let second = Parts::open(&folder.path().join("o.mp4"), "other", SIZE, TOTAL).unwrap_err();
+    let second =
+        CheckpointDir::open(&folder.path().join("o.mp4"), "other", SIZE, TOTAL).unwrap_err();
     assert!(matches!(second, Error::InTheWay { .. }), "{second:?}");
     assert!(
         second.to_string().contains("another process is decoding"),
@@ -335,27 +336,27 @@ fn one_output_is_written_by_one_process() {
 }
 
 /// What a kill leaves: the folder of an open decode, put beside it and its lock let go.
-fn killed(folder: &Path, output: &Path, fill: impl FnOnce(&mut Parts)) {
+fn killed(folder: &Path, output: &Path, fill: impl FnOnce(&mut CheckpointDir)) {
     let other = folder.join("elsewhere.mp4");
-    let mut parts = Parts::open(&other, DIGEST, SIZE, TOTAL).unwrap();
+    let mut parts = CheckpointDir::open(&other, DIGEST, SIZE, TOTAL).unwrap();
     fill(&mut parts);
-    fs::rename(Parts::root(&other), Parts::root(output)).unwrap();
+    fs::rename(CheckpointDir::root(&other), CheckpointDir::root(output)).unwrap();
 }
 
 #[test]
 fn what_a_kill_leaves_goes_unless_a_decode_goes_on_from_it() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("o.mp4");
-    let root = Parts::root(&output);
-    let begun = |parts: &mut Parts| {
+    let root = CheckpointDir::root(&output);
+    let begun = |parts: &mut CheckpointDir| {
         parts.begin(&serde_json::json!({})).unwrap();
         fs::write(parts.folder.join(PART), "half a file").unwrap();
     };
     killed(folder.path(), &output, begun);
     assert!(root.join(DIGEST).join(PART).is_file() && root.join(LOCK).is_file());
-    Parts::tidy(&output);
+    CheckpointDir::tidy(&output);
     assert!(!root.exists());
-    Parts::tidy(&output);
+    CheckpointDir::tidy(&output);
     assert!(!root.exists(), "nothing is made where nothing is");
 
     killed(folder.path(), &output, |parts| {
@@ -366,7 +367,7 @@ fn what_a_kill_leaves_goes_unless_a_decode_goes_on_from_it() {
         fs::create_dir(&other).unwrap();
         fs::write(other.join(WAY), "{}").unwrap();
     });
-    Parts::tidy(&output);
+    CheckpointDir::tidy(&output);
     assert!(!root.join("fedcba9876543210").exists());
     let mut parts = open(folder.path());
     assert_eq!(stopped(&mut parts), 1);
@@ -377,11 +378,11 @@ fn what_a_kill_leaves_goes_unless_a_decode_goes_on_from_it() {
     fs::write(&whole, "video").unwrap();
     parts.finishing(&whole, 24.0).unwrap();
     fs::rename(&whole, &output).unwrap();
-    Parts::tidy(&output);
+    CheckpointDir::tidy(&output);
     assert_eq!(names(&root.join(DIGEST)).unwrap().len(), before.len() + 1);
     // the output is there: nothing is left to go on with
     drop(parts);
-    Parts::tidy(&output);
+    CheckpointDir::tidy(&output);
     assert!(!root.exists());
 }
 
@@ -389,9 +390,9 @@ fn what_a_kill_leaves_goes_unless_a_decode_goes_on_from_it() {
 fn what_is_not_ours_is_no_work_of_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("o.mp4");
-    let root = Parts::root(&output);
+    let root = CheckpointDir::root(&output);
     fs::create_dir(&root).unwrap();
-    Parts::tidy(&output);
+    CheckpointDir::tidy(&output);
     assert!(root.is_dir(), "a folder of the user's");
     fs::remove_dir(&root).unwrap();
     killed(folder.path(), &output, |parts| {
@@ -399,7 +400,7 @@ fn what_is_not_ours_is_no_work_of_a_kill() {
         fs::write(parts.root.join("notes.txt"), "mine").unwrap();
         fs::write(parts.folder.join("mine.txt"), "mine").unwrap();
     });
-    Parts::tidy(&output);
+    CheckpointDir::tidy(&output);
     let left = |folder: &Path| {
         let mut left = names(folder).unwrap();
         left.sort();
@@ -424,7 +425,7 @@ fn a_lock_that_was_removed_is_none() {
 fn an_attempt_of_which_no_frame_came_is_known_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let mut parts = open(folder.path());
-    let nowhere = |parts: &Parts, run| parts.got_nowhere(run).unwrap();
+    let nowhere = |parts: &CheckpointDir, run| parts.got_nowhere(run).unwrap();
     assert!(!nowhere(&parts, "r"));
     parts.begin(&serde_json::json!({ "way": 1 })).unwrap();
     assert!(!nowhere(&parts, "r"));

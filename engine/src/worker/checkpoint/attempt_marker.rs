@@ -1,22 +1,22 @@
-//! By what the next attempt knows that one was ended before it had made a frame.
+//! The attempt marker: shows the next attempt that this one was ended before it had made a frame.
 
 use serde::{Deserialize, Serialize};
 
 use super::folder::noted;
-use super::{BEGUN, Parts};
+use super::{BEGUN, CheckpointDir};
 use crate::error::Result;
 
-/// As it is kept in [`BEGUN`].
+/// The content of [`BEGUN`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Begun {
-    /// Another run may have been ended by whatever.
+    /// The run: markers of other runs tell nothing.
     pub(super) run: String,
-    /// Frames that were there.
+    /// Frames that were finished when the attempt began.
     frames: usize,
 }
 
-impl Parts {
-    /// An attempt of this run begins in the way that is kept.
+impl CheckpointDir {
+    /// Writes the marker of an attempt of this run.
     pub(in super::super) fn note_begin(&self, run: &str) -> Result<()> {
         let begun = Begun {
             run: run.to_owned(),
@@ -25,7 +25,7 @@ impl Parts {
         self.note(BEGUN, &begun)
     }
 
-    /// Whether an attempt of this run has begun in the way that is kept, and no frame came of it.
+    /// Whether an earlier attempt of this run began with the kept strategy and made no frame.
     pub(in super::super) fn got_nowhere(&self, run: &str) -> Result<bool> {
         let begun: Option<Begun> = noted(&self.folder.join(BEGUN))?;
         let Some(begun) = begun.filter(|begun| begun.run == run) else {

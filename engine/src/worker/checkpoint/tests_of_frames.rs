@@ -4,7 +4,7 @@ use super::tests::{DIGEST, open, open_of, pipe, state, stopped};
 use super::*;
 
 /// What is told of the frames that are there, without their folder, and how many are left from the first on.
-fn told(parts: &mut Parts) -> (Vec<String>, usize) {
+fn told(parts: &mut CheckpointDir) -> (Vec<String>, usize) {
     parts.check(&mut || Ok(())).unwrap();
     let there = parts.frames_there().unwrap();
     let folder = format!("{}/", parts.folder.display());
@@ -101,7 +101,7 @@ fn what_is_short_or_foreign_under_the_name_of_frames_is_told() {
         )
     };
     assert_eq!(told(&mut parts), (vec![want(&moved)], 0));
-    let other = Parts::open(
+    let other = CheckpointDir::open(
         &folder.path().join("p.mp4"),
         "fedcba9876543210",
         tests::SIZE,
@@ -141,7 +141,7 @@ fn no_video_is_made_of_frames_that_are_damaged_or_gone_at_the_end() {
     parts.keep(0, &[1; 6], &state(1)).unwrap();
     parts.keep(1, &[2; 24], &state(5)).unwrap();
     let path = parts.part(1, &[2; 24]).path;
-    let says = |parts: &Parts| {
+    let says = |parts: &CheckpointDir| {
         let all = parts.frames().and_then(Iterator::collect::<Result<Vec<_>>>);
         all.map(|all| all.concat()).map_err(|e| e.to_string())
     };
@@ -188,11 +188,11 @@ fn the_folder_is_walked_once_for_a_chunk_and_once_for_all_frames() {
 fn what_is_missing_is_known_wherever_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let mut parts = open_of(folder.path(), 20);
-    let keep = |parts: &mut Parts, first: usize, count: usize| {
+    let keep = |parts: &mut CheckpointDir, first: usize, count: usize| {
         let bytes = vec![7; 6 * count];
         parts.keep(first, &bytes, &state(first + count)).unwrap();
     };
-    let gaps = |parts: &Parts| {
+    let gaps = |parts: &CheckpointDir| {
         let gaps = parts.gaps().unwrap().into_iter();
         gaps.map(|gap| (gap.start, gap.end)).collect::<Vec<_>>()
     };
