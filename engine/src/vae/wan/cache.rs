@@ -29,6 +29,8 @@ pub(super) struct Caches {
     frames: Vec<Option<Clip>>,
     /// Whether no chunk has gone through yet.
     pub(super) first: bool,
+    /// Whether no chunk comes after this one: nothing is kept then.
+    pub(super) last: bool,
 }
 
 impl AsMut<Vec<Option<Clip>>> for Caches {
@@ -43,6 +45,7 @@ impl Caches {
         Self {
             frames: vec![None; slots.0],
             first: true,
+            last: false,
         }
     }
 
@@ -85,8 +88,12 @@ impl Caches {
         self.frames[slot.0].clone()
     }
 
-    /// Keeps the last `count` frames of what stands in `slot` and of `clip` after it.
+    /// Keeps the last `count` frames of what stands in `slot` and of `clip` after it, if a chunk comes after this one.
     pub(super) fn keep(&mut self, slot: Slot, clip: &Clip, count: usize) -> Result<()> {
+        if self.last {
+            self.frames[slot.0] = None;
+            return Ok(());
+        }
         let own = clip.dim(TIME)?;
         let kept = if own >= count {
             last(clip, count)?

@@ -143,12 +143,15 @@ impl Decoder {
         let mut done = total - chunks(next, frames, step).count() * tiles;
         for (start, count) in exec.until_steady(chunks(next, frames, step)) {
             let chunk = clip.narrow(TIME, start, count)?.contiguous()?;
+            let last = start + count == frames;
+            let name = if last { "last tile" } else { "tile" };
             let mut each = caches.iter_mut();
             let video = tiles::in_space(&chunk, space, |tile| {
                 let Some(caches) = each.next() else {
                     return argument("more tiles than were counted");
                 };
-                let video = exec.repeat_keeping("tile", tile, caches, |tile, caches| {
+                caches.last = last;
+                let video = exec.repeat_keeping(name, tile, caches, |tile, caches| {
                     self.tile(exec, tile, caches, observer)
                 })?;
                 caches.first = false;

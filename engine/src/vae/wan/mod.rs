@@ -59,7 +59,9 @@ fn in_chunks(
     let mut parts = Vec::new();
     for (start, count) in chunks(0, frames, step) {
         let chunk = clip.narrow(TIME, start, count)?.contiguous()?;
-        parts.push(exec.repeat_keeping("chunk", &chunk, &mut caches, &mut each)?);
+        caches.last = start + count == frames;
+        let name = if caches.last { "last chunk" } else { "chunk" };
+        parts.push(exec.repeat_keeping(name, &chunk, &mut caches, &mut each)?);
         caches.first = false;
     }
     drop(caches);
