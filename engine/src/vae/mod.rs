@@ -7,6 +7,7 @@ mod family;
 mod hunyuan;
 mod layers;
 pub mod precision;
+mod qwen_image;
 mod single_file;
 mod strategy;
 mod stream;
@@ -32,7 +33,7 @@ use crate::ops::{Backend, Clip, Executor};
 use crate::weights::{Description, Scope, Weights};
 
 /// Every family. A new one is a line here, its own files, and its test.
-pub const FAMILIES: &[&Family] = &[&hunyuan::FAMILY, &wan::FAMILY];
+pub const FAMILIES: &[&Family] = &[&hunyuan::FAMILY, &wan::FAMILY, &qwen_image::FAMILY];
 
 /// Sees every block's result while a model runs: for progress, for the search for the first NaN, and
 /// to stop (an error ends the run).
