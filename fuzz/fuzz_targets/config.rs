@@ -2,27 +2,30 @@
 #![no_main]
 
 use framepack_engine::ops::cpu::Cpu;
-use framepack_engine::plan::{self, Half, Job, Room};
-use framepack_engine::vae::Config;
+use framepack_engine::plan::{self, Job, MemoryBudget};
+use framepack_engine::vae::{Config, Direction};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(config) = Config::parse(data) else {
         return;
     };
-    for (half, size) in [(Half::Decoder, [3, 5, 4]), (Half::Encoder, [9, 64, 32])] {
+    for (direction, size) in [
+        (Direction::Decode, [3, 5, 4]),
+        (Direction::Encode, [9, 64, 32]),
+    ] {
         let job = Job {
             config: &config,
-            half,
+            direction,
             batch: 1,
             size,
         };
         for cap in [None, Some(1 << 28)] {
-            let room = Room {
+            let budget = MemoryBudget {
                 cap,
-                ..Room::default()
+                ..MemoryBudget::default()
             };
-            if let Some(choice) = plan::choose(&job, &Cpu, &room) {
+            if let Some(choice) = plan::choose(&job, &Cpu, &budget) {
                 assert!(cap.is_none_or(|cap| choice.peak <= cap));
             }
         }
