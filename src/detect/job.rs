@@ -302,8 +302,11 @@ impl Detector {
         let sections = c.section.zip(c.sections);
         let all = sections.is_none_or(|(done, total)| done >= total);
         let counter = self.movement.at(super::movement::Source::Counter);
-        // the last count of the bar and the file come by two ways
-        all && counter.since(written) <= SAME_END && self.probes.written(now).is_none()
+        // the last count of the bar and the file come by two ways; a bar that begins after the file
+        // is the next clip's, however short its steps are
+        all && counter.since(written) <= SAME_END
+            && !self.pace.has_begun_steps_since(written)
+            && self.probes.written(now).is_none()
     }
 
     /// Whether a server whose jobs have no words of their own works: its card has worked for

@@ -153,6 +153,12 @@ impl Pace {
         bar.is_some_and(|b| b.sampling && b.total.is_some_and(|t| b.done < t))
     }
 
+    /// Whether steps of a generation are counted by a bar that began after `moment`.
+    pub(crate) fn has_begun_steps_since(&self, moment: Mono) -> bool {
+        let bar = self.bar.as_ref();
+        bar.is_some_and(|b| b.sampling && b.began > moment)
+    }
+
     /// Whether the last bar, of steps or of files, is neither full nor left.
     pub(crate) fn is_open(&self) -> bool {
         let open = |b: &Bar| !b.closed && b.total.is_some_and(|t| b.done < t);

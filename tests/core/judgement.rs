@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use framepack_tui::model::attempt::Artefact;
 use framepack_tui::model::{
-    AgentBeat, AgentNote, AgentOp, AgentSteps, AgentWord, Answer, Bytes, Event, Health, Line,
-    Metric, PeerTraffic, Phase, PhaseChange, Probe, ProbedProcess, ProbedThread, Progress, RungId,
-    Stream, Verdict, VerdictId, Wait, WaitTarget, WaitsFor,
+    AgentBeat, AgentNote, AgentOp, AgentSteps, AgentWord, Answer, Bytes, Envelope, Event, Health,
+    Line, Metric, PeerTraffic, Phase, PhaseChange, Probe, ProbedProcess, ProbedThread, Progress,
+    RungId, Stream, Verdict, VerdictId, Wait, WaitTarget, WaitsFor,
 };
 
 use crate::sim::{Sim, World, plan};
@@ -238,6 +238,77 @@ fn a_result_that_is_written_ends_the_job_and_not_the_process() {
     assert_eq!(answers(&sim).0, Answer::Done);
     assert!(v.sentence.contains("futex"), "{}", v.sentence);
     assert_eq!(sim.kills(), 0);
+}
+
+/// The next clip's steps may take less time than its file takes to be found.
+#[test]
+fn a_bar_that_begins_after_the_result_is_the_next_clip() {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.run_for(secs(20));
+    sim.feed(Event::Artefact(Artefact {
+        path: "/out/a.mp4".to_owned(),
+        size: Bytes(10),
+        frames: None,
+        attempt: 1,
+        rung: RungId("as_given".to_owned()),
+    }));
+    sim.run_for(secs(1));
+    for done in [0.0, 5.0, 10.0] {
+        sim.feed(Event::Progress(Progress {
+            what: None,
+            done,
+            total: Some(10.0),
+            seconds_per_step: None,
+            sampling: true,
+            closed: false,
+        }));
+    }
+    sim.phase(Phase::Unknown);
+    sim.world = World::silent();
+    sim.probe = Some(waiting(&call("futex", Vec::new())));
+    sim.run_for(mins(10));
+    let told = |id| {
+        let says = |e: &Envelope| matches!(&e.event, Event::Verdict(v) if v.id == id);
+        sim.stream.iter().any(says)
+    };
+    assert!(told(VerdictId::SilentHang));
+    assert!(!told(VerdictId::NotEnded));
+}
+
+/// Minutes until a core that is busy behind a full bar of steps is called a spin; a line of the
+/// program may come with the end of the bar.
+fn spins_after(line: Option<&str>) -> Option<u64> {
+    let mut sim = Sim::running_in(plan(), Phase::Sampling);
+    sim.run_for(secs(20));
+    if let Some(line) = line {
+        sim.line(line);
+        sim.run_for(secs(1));
+    }
+    sim.phase(Phase::Unknown);
+    sim.world = World {
+        worker_percent: 100.0,
+        ..World::silent()
+    };
+    (0..20).find(|_| {
+        sim.run_for(mins(1));
+        sim.hung(VerdictId::SpinHang).is_some()
+    })
+}
+
+#[test]
+fn a_step_that_the_program_announces_behind_its_bar_has_more_time_on_one_core() {
+    let unsaid = spins_after(None).expect("a spin");
+    assert!(unsaid <= 3, "{unsaid} min");
+    for line in [
+        "Colour matching 81 frames",
+        "VAE decoding",
+        "Postprocessing with RIFE on CPU",
+        "[upscale] 4x, tile 512",
+        "stabilising the clip ...",
+    ] {
+        let said = spins_after(Some(line)).expect("it is no licence for ever");
+        assert!((9..=13).contains(&said), "{line}: {said} min");
+    }
 }
 
 fn conv(age: Duration) -> Event {

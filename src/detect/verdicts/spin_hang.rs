@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::detect::facts::{Facts, Seen};
+use crate::detect::movement::Source;
 use crate::detect::thresholds::secs;
 
 use super::{Definition, Depth, RemedyFacts, Restart, Scope, Step, rule, steps};
@@ -38,6 +39,9 @@ fn steps_of(phase: Phase, facts: &RemedyFacts) -> &'static [Step] {
         ]
     }
 }
+
+/// The console's two streams are read one after the other.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 fn check(f: &Facts<'_>) -> Check {
     let c = &f.channels;
@@ -103,6 +107,13 @@ fn check(f: &Facts<'_>) -> Check {
     .against_limit(f.now)
 }
 
+/// Whether the program said something as its bar of steps was full: what comes then, such as
+/// colours that are matched or frames that are interpolated, may be work of one core.
+fn announces_a_step(f: &Facts<'_>) -> bool {
+    let said = f.movement.at(Source::Words);
+    f.phase == Phase::Unknown && f.phase_since.since(said) <= AT_ONCE
+}
+
 fn works_on_many_cores(f: &Facts<'_>) -> bool {
     let many = &f.channels.cpu_many;
     f.now.since(many.active) < secs(f.t.spin_just_now_s) && many.seen.is_some()
@@ -125,7 +136,7 @@ fn limit(f: &Facts<'_>) -> Duration {
     let readings_rest = c.gpu_expected && !c.card_is_trusted(f.t);
     let factor = if f.compiling || many_cores || readings_rest {
         f.t.spin_explained_factor
-    } else if !c.gpu_expected || f.phase == Phase::Texture {
+    } else if !c.gpu_expected || f.phase == Phase::Texture || announces_a_step(f) {
         f.t.spin_alike_factor
     } else {
         1.0

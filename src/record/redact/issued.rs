@@ -116,6 +116,8 @@ pub(super) const ISSUED: &[Issued] = &[
     // npm and PyPI: docs.npmjs.com "about access tokens", pypi.org/help/#apitoken
     token("npm_", LETTERS, 20),
     token("pypi-", DASHED, 16),
+    // a bot's token behind its number: core.telegram.org/bots/api, "Authorizing your bot"
+    token(":AA", DASHED, 20),
     // age: github.com/FiloSottile/age
     token("AGE-SECRET-KEY-1", LETTERS, 20),
 ];
