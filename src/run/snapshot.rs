@@ -272,9 +272,18 @@ pub enum Freshness {
         /// Share of the record that is read, 0 to 99.
         percent: u8,
     },
+    /// The last state that came: no event has come since then.
+    Silent {
+        /// Whole seconds since the last event, at least [`SILENT_AFTER`].
+        seconds: u64,
+    },
     /// The last state of a record that breaks off; nobody writes it any more.
     CutOff,
 }
+
+/// Age of the last event from which a state is not shown as the present one: a supervisor
+/// posts an event at least once a second.
+pub const SILENT_AFTER: Duration = Duration::from_secs(2);
 
 /// The present state of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -425,5 +434,28 @@ impl Snapshot {
             self.verdict.next = None;
         }
         self
+    }
+
+    /// How the state stands to the run when its last event is this old.
+    pub fn freshness_at(&self, age: Duration) -> Freshness {
+        // of a process that is only looked at nothing more comes after its end
+        let over = self.outcome.is_some() || (self.is_foreign() && self.pid.is_none());
+        match self.freshness {
+            Freshness::Live | Freshness::Silent { .. } if age >= SILENT_AFTER && !over => {
+                Freshness::Silent {
+                    seconds: age.as_secs(),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Time from `t` to the moment at which the state is shown.
+    pub fn since(&self, t: Mono) -> Duration {
+        let silence = match self.freshness {
+            Freshness::Silent { seconds } => seconds,
+            Freshness::Live | Freshness::CatchingUp { .. } | Freshness::CutOff => 0,
+        };
+        self.now.since(t) + Duration::from_secs(silence)
     }
 }

@@ -150,7 +150,8 @@ pub(super) fn end(outcome: &Outcome, exit_code: u8, summary: &str) -> String {
     format!("{word}, exit code {exit_code}. {summary}")
 }
 
-fn command(c: &Command) -> String {
+/// What a command asks for, in words.
+pub(in crate::ui) fn command(c: &Command) -> String {
     let word = match c {
         Command::Hold => "hold",
         Command::Release => "release",

@@ -202,9 +202,10 @@ impl Dice {
     }
 
     fn freshness(&mut self) -> Freshness {
-        match self.below(4) {
+        match self.below(5) {
             0 => Freshness::CatchingUp { percent: 99 },
             1 => Freshness::CutOff,
+            2 => Freshness::Silent { seconds: 3_601 },
             _ => Freshness::Live,
         }
     }

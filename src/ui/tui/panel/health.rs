@@ -28,6 +28,10 @@ fn head(s: &Snapshot, theme: Theme) -> Parts {
     let shown = words::health(s);
     let word = format!("{} {}", theme.health(shown.symbol), shown.word);
     let mut row = Parts::new(theme).symbol(0, shown.tone, word);
+    if let Some(silence) = words::silence(s) {
+        // a low screen has no room for the header
+        return row.put(0, shown.tone, silence);
+    }
     if !shown.judged {
         return row;
     }
