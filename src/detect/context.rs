@@ -99,6 +99,8 @@ pub(super) struct Context {
     pub(super) finished_at: Mono,
     /// When a result was last written.
     pub(super) result_at: Option<Mono>,
+    /// When the program last said that it writes a result, or has written one.
+    pub(super) saved_at: Option<Mono>,
     /// Sections in all, where known.
     pub(super) sections: Option<u32>,
     /// The agent reported the begin of the job that is in flight.
@@ -147,6 +149,7 @@ impl Context {
             longest,
             finished_at: now,
             result_at: None,
+            saved_at: None,
             sections: None,
             begun_by_agent: false,
             waits_by_ready_words: false,
@@ -246,6 +249,9 @@ impl Context {
     }
 
     fn observe_phase(&mut self, now: Mono, from: Option<Speaker>, p: &PhaseChange) {
+        if matches!(p.phase, Phase::Save | Phase::Done) {
+            self.saved_at = Some(now);
+        }
         // the phase that the line of the result begins comes after it
         self.delivered &= matches!(
             p.phase,

@@ -304,8 +304,11 @@ impl Detector {
         let counter = self.movement.at(super::movement::Source::Counter);
         // the last count of the bar and the file come by two ways; a bar that begins after the file
         // is the next clip's, however short its steps are
+        let next = |moment| self.pace.has_begun_steps_since(moment);
         all && counter.since(written) <= SAME_END
-            && !self.pace.has_begun_steps_since(written)
+            && !next(written)
+            // a file may be found late, the program's own word of it comes at once
+            && !c.saved_at.is_some_and(next)
             && self.probes.written(now).is_none()
     }
 

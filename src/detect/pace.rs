@@ -153,6 +153,12 @@ impl Pace {
         bar.is_some_and(|b| b.sampling && b.total.is_some_and(|t| b.done < t))
     }
 
+    /// Whether the last bar counted steps of a generation, and all of them are done.
+    pub(crate) fn has_done_all_steps(&self) -> bool {
+        let bar = self.bar.as_ref();
+        bar.is_some_and(|b| b.sampling && b.total.is_some_and(|t| b.done >= t))
+    }
+
     /// Whether steps of a generation are counted by a bar that began after `moment`.
     pub(crate) fn has_begun_steps_since(&self, moment: Mono) -> bool {
         let bar = self.bar.as_ref();

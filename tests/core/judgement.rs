@@ -240,20 +240,8 @@ fn a_result_that_is_written_ends_the_job_and_not_the_process() {
     assert_eq!(sim.kills(), 0);
 }
 
-/// The next clip's steps may take less time than its file takes to be found.
-#[test]
-fn a_bar_that_begins_after_the_result_is_the_next_clip() {
-    let mut sim = Sim::running_in(plan(), Phase::Sampling);
-    sim.run_for(secs(20));
-    sim.feed(Event::Artefact(Artefact {
-        path: "/out/a.mp4".to_owned(),
-        size: Bytes(10),
-        frames: None,
-        attempt: 1,
-        rung: RungId("as_given".to_owned()),
-    }));
-    sim.run_for(secs(1));
-    for done in [0.0, 5.0, 10.0] {
+fn steps(sim: &mut Sim, counts: [f64; 3]) {
+    for done in counts {
         sim.feed(Event::Progress(Progress {
             what: None,
             done,
@@ -263,16 +251,41 @@ fn a_bar_that_begins_after_the_result_is_the_next_clip() {
             closed: false,
         }));
     }
-    sim.phase(Phase::Unknown);
-    sim.world = World::silent();
-    sim.probe = Some(waiting(&call("futex", Vec::new())));
-    sim.run_for(mins(10));
-    let told = |id| {
-        let says = |e: &Envelope| matches!(&e.event, Event::Verdict(v) if v.id == id);
-        sim.stream.iter().any(says)
-    };
-    assert!(told(VerdictId::SilentHang));
-    assert!(!told(VerdictId::NotEnded));
+}
+
+/// The next clip's steps may take less time than the file of the last one takes to be found.
+#[test]
+fn a_bar_that_begins_after_the_result_is_the_next_clip() {
+    let file = Event::Artefact(Artefact {
+        path: "/out/a.mp4".to_owned(),
+        size: Bytes(10),
+        frames: None,
+        attempt: 1,
+        rung: RungId("as_given".to_owned()),
+    });
+    for found_late in [false, true] {
+        let mut sim = Sim::running_in(plan(), Phase::Sampling);
+        sim.run_for(secs(20));
+        sim.phase(Phase::Done);
+        if !found_late {
+            sim.feed(file.clone());
+        }
+        sim.run_for(secs(1));
+        steps(&mut sim, [0.0, 5.0, 10.0]);
+        sim.phase(Phase::Unknown);
+        if found_late {
+            sim.feed(file.clone());
+        }
+        sim.world = World::silent();
+        sim.probe = Some(waiting(&call("futex", Vec::new())));
+        sim.run_for(mins(10));
+        let told = |id| {
+            let says = |e: &Envelope| matches!(&e.event, Event::Verdict(v) if v.id == id);
+            sim.stream.iter().any(says)
+        };
+        assert!(told(VerdictId::SilentHang), "found late: {found_late}");
+        assert!(!told(VerdictId::NotEnded), "found late: {found_late}");
+    }
 }
 
 /// Minutes until a core that is busy behind a full bar of steps is called a spin; a line of the
@@ -280,6 +293,7 @@ fn a_bar_that_begins_after_the_result_is_the_next_clip() {
 fn spins_after(line: Option<&str>) -> Option<u64> {
     let mut sim = Sim::running_in(plan(), Phase::Sampling);
     sim.run_for(secs(20));
+    steps(&mut sim, [0.0, 5.0, 10.0]);
     if let Some(line) = line {
         sim.line(line);
         sim.run_for(secs(1));

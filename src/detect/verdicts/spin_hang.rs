@@ -111,7 +111,7 @@ fn check(f: &Facts<'_>) -> Check {
 /// colours that are matched or frames that are interpolated, may be work of one core.
 fn announces_a_step(f: &Facts<'_>) -> bool {
     let said = f.movement.at(Source::Words);
-    f.phase == Phase::Unknown && f.phase_since.since(said) <= AT_ONCE
+    f.phase == Phase::Unknown && f.pace.has_done_all_steps() && f.phase_since.since(said) <= AT_ONCE
 }
 
 fn works_on_many_cores(f: &Facts<'_>) -> bool {
