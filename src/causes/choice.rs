@@ -142,6 +142,7 @@ fn holds(needs: &Needs, facts: &Facts) -> bool {
         && flag(needs.second_card, facts.cards > 1)
         && flag(needs.integrated, facts.has_integrated_beside())
         && flag(needs.mask, facts.mask.is_some())
+        && flag(needs.other_family, facts.is_taken_for_another_family())
         && below(needs.ram_below, facts.ram)
         && below(needs.card_below, facts.card_memory)
         && (needs.program.is_empty() || is_for_program(&needs.program, facts))

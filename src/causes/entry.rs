@@ -54,6 +54,8 @@ pub struct Needs {
     pub integrated: Option<bool>,
     /// A variable hides cards.
     pub mask: Option<bool>,
+    /// `HSA_OVERRIDE_GFX_VERSION` makes ROCm take the card for one of another family.
+    pub other_family: Option<bool>,
     /// The host has less memory than this, in GiB.
     pub ram_below: Option<u64>,
     /// The card has less memory than this, in GiB.
@@ -88,6 +90,7 @@ impl Needs {
             self.second_card,
             self.integrated,
             self.mask,
+            self.other_family,
             self.taken_by_others,
             self.plenty_free,
             self.half_of_ram,

@@ -87,6 +87,8 @@ pub(super) struct Context {
     pub(super) kept_on_card: Option<Cite>,
     /// The program runs on the CPU as a whole, by its own words.
     pub(super) cpu_only: Option<Cite>,
+    /// A part of it does.
+    pub(super) part_on_cpu: Option<Cite>,
     /// The program's last word was that it compiles or tunes.
     pub(super) compiling: bool,
     /// When and by whom the last job was said to have failed.
@@ -143,6 +145,7 @@ impl Context {
             trouble: Trouble::default(),
             kept_on_card: None,
             cpu_only: None,
+            part_on_cpu: None,
             compiling: false,
             failure: None,
             failed_in: None,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::model::{ExitStatus, Finding, Mono, Phase, Verdict, VerdictId};
+use crate::model::{Cite, ExitStatus, Finding, Mono, Phase, Verdict, VerdictId};
 
 use super::errors::Deadly;
 use super::facts::Seen;
 use super::job::Job;
-use super::rule::{self, EndFacts};
+use super::rule::{self, EndFacts, OnCpu};
 use super::{Detector, Life};
 
 /// After the last words of a job that a program of unknown make buried, or of a runtime
@@ -25,19 +25,24 @@ impl Detector {
     /// The judgement over the end of the process (`status`), or of its job while
     /// the process lives (`None`).
     pub fn end(&self, status: Option<ExitStatus>, now: Mono) -> Verdict {
-        self.end_of(status, now, self.context.job.in_flight())
+        let c = &self.context;
+        let on_cpu = c.cpu_only.as_ref().filter(|_| c.job.in_flight());
+        self.end_of(status, now, on_cpu.map(OnCpu::Whole))
     }
 
-    /// The judgement that the program computes on the processor alone, by its own words; none:
-    /// it does not say so, or was told to.
+    /// The judgement that the program, or a part of it, computes on the processor, by its own
+    /// words; none: it does not say so, or was told to.
     pub fn runs_on_the_processor(&self) -> Option<Verdict> {
-        let said = self.context.cpu_only.is_some() && !self.context.evidence.facts().asks_for_cpu();
-        let verdict = said.then(|| self.end_of(None, Mono::ZERO, true))?;
+        let c = &self.context;
+        let unasked = |_: &&Cite| !c.evidence.facts().asks_for_cpu();
+        let whole = c.cpu_only.as_ref().filter(unasked).map(OnCpu::Whole);
+        let part = c.part_on_cpu.as_ref().map(OnCpu::Part);
+        let verdict = self.end_of(None, Mono::ZERO, Some(whole.or(part)?));
         (verdict.id == VerdictId::CpuFallback).then_some(verdict)
     }
 
-    /// The same; `job`: a job is in flight, or the program is judged as if one were.
-    fn end_of(&self, status: Option<ExitStatus>, now: Mono, job: bool) -> Verdict {
+    /// The same; `on_cpu`: what counts of the program's words about the processor.
+    fn end_of(&self, status: Option<ExitStatus>, now: Mono, on_cpu: Option<OnCpu<'_>>) -> Verdict {
         let c = &self.context;
         let killed = matches!(status, Some(ExitStatus::Signal(9) | ExitStatus::Code(137)));
         let seen = match status {
@@ -58,7 +63,7 @@ impl Detector {
             seen,
             exception,
             followed,
-            cpu_only: c.cpu_only.as_ref().filter(|_| job),
+            on_cpu,
             oom_killer: c.trouble.oom(now, killed),
             spoilt: c.spoilt(),
         });

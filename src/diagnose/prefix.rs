@@ -23,6 +23,13 @@ static OF_BACKEND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^\[ComfyUI(?:-\d+| Install \([^)]{1,40}\))/STD(?:OUT|ERR)\] ?").ok()
 });
 
+/// What docker's builder writes before a line: the number of the step and its seconds. Lines of
+/// its own stand between.
+static OF_BUILD: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^#\d+ (?:\d+\.\d+ )?").ok());
+/// So many lines with it are of a build.
+const LEAST_OF_BUILD: usize = 3;
+
 static KNOWN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
         // before the loggers', whose time is its beginning
@@ -62,6 +69,13 @@ impl Prefixes {
             .take(SAMPLE)
             .collect();
         let mut found = Self::default();
+        if let Some(of_build) = OF_BUILD.as_ref() {
+            let timed = |l: &&&str| of_build.find(l).is_some_and(|m| m.as_str().contains('.'));
+            if rest.iter().filter(timed).count() >= LEAST_OF_BUILD {
+                found.0.push(of_build);
+                rest = rest.iter().map(|l| cut(of_build, l)).collect();
+            }
+        }
         while found.0.len() < DEEPEST && rest.len() >= 2 {
             let has = |r: &&Regex| {
                 rest.iter().filter(|l| r.is_match(l)).count() * 100 >= SHARE * rest.len()
@@ -112,7 +126,7 @@ mod tests {
     #[test]
     fn every_pattern_is_valid() {
         assert_eq!(KNOWN.len(), 11);
-        assert!(OF_BACKEND.is_some());
+        assert!(OF_BACKEND.is_some() && OF_BUILD.is_some());
     }
 
     #[test]
@@ -134,6 +148,16 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_build_of_docker_has_lines_of_its_own_between() {
+        let build = "$ docker build .\n => [2/3] RUN make\n#14 0.31 a\n#14 1.22 b\n#14 1.30 c\n#14 ERROR: d\n------";
+        let all = stripped(build);
+        assert_eq!(all[2..6], ["a", "b", "c", "ERROR: d"]);
+        assert_eq!(all[1], " => [2/3] RUN make");
+        let few = "#1 first of two\n#2 second";
+        assert_eq!(stripped(few), ["#1 first of two", "#2 second"]);
     }
 
     #[test]

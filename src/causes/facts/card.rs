@@ -49,6 +49,28 @@ pub(super) fn first_release(arch: &str) -> Option<(u32, u32)> {
     all.find(|(name, _)| *name == arch).map(|(_, first)| *first)
 }
 
+/// The family of an architecture: the members of one run each other's code, with the exception of the
+/// gfx9 cards (<https://llvm.org/docs/AMDGPUUsage.html#processors>). None: it is no card of AMD.
+fn family(arch: &str) -> Option<&str> {
+    let number = arch.strip_prefix("gfx")?;
+    if number.starts_with('9') {
+        return Some(number);
+    }
+    number.get(..number.len().checked_sub(1)?)
+}
+
+/// Whether two architectures are of different families.
+pub(super) fn differ(arch: &str, other: &str) -> bool {
+    matches!((family(arch), family(other)), (Some(a), Some(b)) if a != b)
+}
+
+/// The architecture that a value of `HSA_OVERRIDE_GFX_VERSION` stands for: `11.0.0` is `gfx1100`.
+pub(super) fn of_override(value: &str) -> Option<String> {
+    let mut numbers = value.split('.').map(|n| n.parse::<u32>().ok());
+    let (major, minor, step) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    (minor < 10 && step < 16).then(|| format!("gfx{major}{minor}{step:x}"))
+}
+
 static NAMES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     let compiled = SERIES.iter().filter_map(|(name, arch)| {
         let name = Regex::new(&format!(r"\b(?:{name})(?:\b|[A-Z])")).ok()?;
@@ -70,6 +92,26 @@ pub(super) fn arch(text: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_override_of_another_family() {
+        for (value, arch, want) in [
+            ("11.0.0", "gfx1151", true),
+            ("10.3.0", "gfx1100", true),
+            ("11.0.0", "gfx1201", true),
+            ("10.3.0", "gfx1010", true),
+            ("9.0.6", "gfx90a", true),
+            ("9.0.10", "gfx90a", false),
+            ("10.3.0", "gfx1031", false),
+            ("11.0.0", "gfx1103", false),
+            ("11.5.1", "gfx1150", false),
+            ("11.0.0", "sm_86", false),
+        ] {
+            let taken_for = of_override(value).unwrap();
+            assert_eq!(differ(arch, &taken_for), want, "{value} {arch}");
+        }
+        assert_eq!(of_override("11.0"), None);
+    }
 
     #[test]
     fn cards_by_their_names() {

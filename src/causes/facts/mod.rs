@@ -26,6 +26,7 @@ const PLACES: &[&str] = &[
     "arch",
     "wheels",
     "mask",
+    "taken_for",
     "card",
     "others",
     "free",
@@ -37,6 +38,8 @@ const PLACES: &[&str] = &[
     "safetensors",
     "torch",
     "torch_index",
+    "torch_build",
+    "odd_package",
     "cuda_driver",
     "kfd_group",
     "full_disk",
@@ -116,6 +119,8 @@ pub struct Facts {
     card: Option<String>,
     /// Variable that hides cards, with its value.
     pub(super) mask: Option<String>,
+    /// The architecture that `HSA_OVERRIDE_GFX_VERSION` makes of the card.
+    taken_for: Option<String>,
     /// The card was full by its readings.
     pub(super) card_full: bool,
     /// Names of variables and options that the text shows as set.
@@ -176,6 +181,9 @@ impl Facts {
         self.observe_cards(p, text);
         if let Some(m) = p.mask.captures(text) {
             self.mask.get_or_insert_with(|| m["m"].to_owned());
+        }
+        if let Some(m) = p.taken_for.captures(text).filter(|_| !takes_away(text)) {
+            self.taken_for = card::of_override(&m["v"]);
         }
         // a warning that advises a variable has not set it
         let command = p.command.is_match(text);
@@ -274,7 +282,12 @@ impl Facts {
         if let Some(arch) = known.arch {
             all.arch = Some(arch.to_owned());
         }
-        all.arch = all.arch.or_else(|| all.arch_by_name.map(str::to_owned));
+        // under an override the runtime tells the architecture of another card
+        let told = all
+            .arch
+            .take()
+            .filter(|arch| all.arch_by_name.is_none() || all.taken_for.as_ref() != Some(arch));
+        all.arch = told.or_else(|| all.arch_by_name.map(str::to_owned));
         all.program = known.program.map(str::to_owned);
         if let Some(pasted) = known.pasted {
             all.pasted = pasted.clone();
@@ -329,6 +342,12 @@ impl Facts {
     /// Whether the processor's own graphics is one of several cards.
     pub(super) const fn has_integrated_beside(&self) -> bool {
         self.integrated && self.cards > 1
+    }
+
+    /// Whether an override makes ROCm take the card for one of another family.
+    pub(super) fn is_taken_for_another_family(&self) -> bool {
+        let arch = self.arch.as_deref().zip(self.taken_for.as_deref());
+        !self.has_integrated_beside() && arch.is_some_and(|(own, other)| card::differ(own, other))
     }
 
     /// Whether it is one of these programs, or made from one of them.
@@ -403,6 +422,7 @@ impl Facts {
             "wheels" => Some(self.wheels()),
             "decode" => Some(self.decode_that_stands()),
             "mask" => self.mask.clone(),
+            "taken_for" => self.taken_for.clone(),
             "card" => self.card.clone(),
             "node" | "pack" | "package" | "file" => self.origin.place(name),
             _ => self.pasted.place(name).or_else(|| {
@@ -411,6 +431,12 @@ impl Facts {
             }),
         }
     }
+}
+
+/// Whether a line that names a variable says that it is not set, or only advises it.
+fn takes_away(text: &str) -> bool {
+    let words = ["unset", "without", "try ", "Try ", "should", "may ", "e.g."];
+    words.iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub(super) struct Patterns {
     pub(super) integrated: Regex,
     pub(super) arch: Regex,
     pub(super) mask: Regex,
+    /// What `HSA_OVERRIDE_GFX_VERSION` is set to.
+    pub(super) taken_for: Regex,
     /// Release of ROCm.
     pub(super) rocm: Regex,
     /// A line of a shell, a start script or a compose file.
@@ -72,6 +74,8 @@ const TEXTS: &[&str] = &[
     r"(?:\b|_)(?P<a>gfx\d{3,4}[a-z]?|sm_\d{2,3})\b",
     // mask
     r"\b(?P<m>(?:HIP|CUDA|ROCR)_VISIBLE_DEVICES\s*[=:]\s*[\x22']?[\w,-]*|GGML_VK_VISIBLE_DEVICES=[\d,]*)",
+    // taken_for
+    r"\bHSA_OVERRIDE_GFX_VERSION\s*[=:]\s*[\x22']?(?P<v>\d{1,2}\.\d\.\d{1,2})\b",
     // rocm
     r"\bROCm version: \((?P<a>\d+), (?P<b>\d+)\)|\d\+rocm(?P<c>\d+)\.(?P<d>\d+)",
     // command
@@ -105,6 +109,7 @@ pub(super) fn patterns() -> Result<Patterns, regex::Error> {
         integrated: next()?,
         arch: next()?,
         mask: next()?,
+        taken_for: next()?,
         rocm: next()?,
         command: next()?,
         set: next()?,

@@ -56,6 +56,10 @@ impl Context {
             Some(Hint::KeptOnCard) => self.kept_on_card = Some(line_cite(now, seq, line)),
             Some(Hint::TakenOff) => self.kept_on_card = None,
             Some(Hint::CpuOnly) => self.runs_on_cpu(now, seq, line),
+            Some(Hint::PartOnCpu) => {
+                self.part_on_cpu
+                    .get_or_insert_with(|| line_cite(now, seq, line));
+            }
             None => {}
         }
         // a release without code for cards computes on the processor by its user's choice

@@ -17,12 +17,21 @@ pub(crate) struct EndFacts<'a> {
     pub(crate) exception: Option<&'a Cite>,
     /// Exceptions that followed from it.
     pub(crate) followed: &'a [Cite],
-    /// The program runs on the CPU as a whole, by its own words, and a job is in flight.
-    pub(crate) cpu_only: Option<&'a Cite>,
+    /// What runs on the CPU by the program's own words.
+    pub(crate) on_cpu: Option<OnCpu<'a>>,
     /// The kernel ended a process of ours for want of memory.
     pub(crate) oom_killer: Option<&'a Cite>,
     /// A result that is written but black.
     pub(crate) spoilt: Option<&'a Seen>,
+}
+
+/// A line that says what runs on the CPU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OnCpu<'a> {
+    /// The program as a whole, while a job is in flight.
+    Whole(&'a Cite),
+    /// What uses one library.
+    Part(&'a Cite),
 }
 
 /// The judgement over an end.
@@ -131,9 +140,11 @@ fn by_words(f: &EndFacts<'_>, how: &str) -> Option<End> {
         let cites = std::iter::once(line).chain(f.followed).cloned().collect();
         return Some(failed(f, (VerdictId::AppError, 0.9), sentence, cites));
     }
-    let line = f.cpu_only.filter(|_| f.status.is_none())?;
-    let sentence =
-        "the job runs on the processor as a whole, by the program's own words".to_owned();
+    let (line, what) = match f.on_cpu.filter(|_| f.status.is_none())? {
+        OnCpu::Whole(line) => (line, "the job runs on the processor as a whole"),
+        OnCpu::Part(line) => (line, "a part of the program runs on the processor"),
+    };
+    let sentence = format!("{what}, by the program's own words");
     let cites = vec![line.clone()];
     Some(failed(f, (VerdictId::CpuFallback, 0.9), sentence, cites))
 }
@@ -248,7 +259,7 @@ mod tests {
             seen: seen.as_ref(),
             exception: None,
             followed: &[],
-            cpu_only: None,
+            on_cpu: None,
             oom_killer: None,
             spoilt: None,
         })
@@ -296,7 +307,7 @@ mod tests {
             seen: None,
             exception: None,
             followed: &[],
-            cpu_only: None,
+            on_cpu: None,
             oom_killer: Some(&cite(5)),
             spoilt: None,
         });

@@ -17,7 +17,7 @@ use super::channels::Figures;
 use super::facts::Facts;
 use super::verdicts::RULES;
 
-pub(crate) use exit::{EndFacts, judge_end};
+pub(crate) use exit::{EndFacts, OnCpu, judge_end};
 pub(crate) use no_fault::no_fault;
 
 /// Why a rule does not speak.

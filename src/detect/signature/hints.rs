@@ -10,6 +10,9 @@ use regex::Regex;
 pub(crate) enum Hint {
     /// The program runs on the CPU as a whole: its torch has no GPU code, or it says so.
     CpuOnly,
+    /// A part of the program runs on the CPU: the library that it uses could not load its code for
+    /// the card.
+    PartOnCpu,
     /// A model was moved off the card only so far that some memory is free.
     KeptOnCard,
     /// A model was taken off the card completely.
@@ -41,6 +44,11 @@ const ROWS: &[(&str, Hint)] = &[
     (r"(?i)\bSet vram state to: DISABLED\b", Hint::CpuOnly),
     // SD.Next and the web UIs that share its installer
     (r"(?i)\bUsing CPU-only torch\b", Hint::CpuOnly),
+    // onnxruntime
+    (
+        r"\bFailed to create (?:ROCM|MIGraphX|CUDA|Tensorrt|Dml|OpenVINO)ExecutionProvider\b|^Falling back to \['CPUExecutionProvider'\]",
+        Hint::PartOnCpu,
+    ),
 ];
 
 static HINTS: LazyLock<Vec<(Regex, Hint)>> = LazyLock::new(|| {
@@ -52,7 +60,7 @@ static HINTS: LazyLock<Vec<(Regex, Hint)>> = LazyLock::new(|| {
 /// What a line hints at, if anything.
 pub(crate) fn hint(text: &str) -> Option<Hint> {
     // words of which each of the patterns has one
-    let may = ["load", "cpu", "CPU", "Cpu", "DISABLED"];
+    let may = ["load", "cpu", "CPU", "Cpu", "DISABLED", "ExecutionProvider"];
     if !may.iter().any(|w| text.contains(w)) {
         return None;
     }
@@ -116,6 +124,18 @@ mod tests {
             ("pytorch version: 2.7.1+cpu", Some(Hint::CpuOnly)),
             ("PyTorch 2.6.0+cpu", Some(Hint::CpuOnly)),
             ("Device: cpu", Some(Hint::CpuOnly)),
+            (
+                "Falling back to ['CPUExecutionProvider'] and retrying.",
+                Some(Hint::PartOnCpu),
+            ),
+            (
+                "RegisterExecutionProviders Failed to create CUDAExecutionProvider. Require cuDNN 9.*",
+                Some(Hint::PartOnCpu),
+            ),
+            (
+                "Applied providers: ['CPUExecutionProvider'], with options: {}",
+                None,
+            ),
             ("[INFO] Using device: cpu", Some(Hint::CpuOnly)),
             (">> Using device_type cpu", Some(Hint::CpuOnly)),
             (

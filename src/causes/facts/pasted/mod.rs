@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Deserialize;
 
+mod builds;
 mod machine;
 
 use super::amount;
@@ -42,6 +43,8 @@ pub struct PastedNeeds {
     pub kfd_exists: Option<bool>,
     /// The container was given `/dev/kfd`.
     pub kfd_passed: Option<bool>,
+    /// torch and torchvision or torchaudio are of different builds.
+    pub two_builds: Option<bool>,
     /// Packages whose version is lower than this one; `adrenalin` is the driver of Windows,
     /// `kernel` that of Linux, `cuda-driver` the CUDA that NVIDIA's driver can do.
     pub older: BTreeMap<String, String>,
@@ -59,6 +62,7 @@ impl PastedNeeds {
             self.two_masks,
             self.kfd_exists,
             self.kfd_passed,
+            self.two_builds,
         ];
         flags.iter().flatten().count() + self.older.len()
     }
@@ -228,8 +232,10 @@ impl Pasted {
         if std::mem::take(&mut self.awaits_groups) && !text.is_empty() {
             self.groups = Some(text.split_whitespace().map(str::to_owned).collect());
         } else if let Some(all) = of_id {
-            let names = all.split(',').filter_map(|g| g.split(['(', ')']).nth(1));
-            self.groups = Some(names.map(str::to_owned).collect());
+            // inside of a container a group may have no name
+            let words = all.split(',').flat_map(|g| g.split(['(', ')']));
+            let words = words.filter(|w| !w.is_empty());
+            self.groups = Some(words.map(str::to_owned).collect());
         }
         self.awaits_groups = p.groups.is_match(text);
     }
@@ -295,6 +301,11 @@ impl Pasted {
         (is_release && (index == "cpu" || plain && number != index)).then_some((release, index))
     }
 
+    /// The packages beside torch that are of another build than torch; none: nothing tells.
+    fn odd_packages(&self) -> Option<Vec<String>> {
+        builds::odd(|package| self.version_of(package))
+    }
+
     /// Whether RAM and swap are used up.
     fn memory_full(&self) -> Option<bool> {
         let (all, left) = self.ram.filter(|(all, _)| *all > 0)?;
@@ -343,6 +354,11 @@ impl Pasted {
             "masks" => self.masks(),
             "torch" => self.torch().map(|(release, _)| release.to_owned()),
             "torch_index" => self.torch().map(|(_, index)| index.to_owned()),
+            "torch_build" => self.version_of("torch").map(str::to_owned),
+            "odd_package" => {
+                let odd = self.odd_packages().filter(|odd| !odd.is_empty())?;
+                Some(odd.join(" and "))
+            }
             "safetensors" => self.version_of(name).map(str::to_owned),
             "cuda_driver" => self.version_of(CUDA_DRIVER).map(str::to_owned),
             "kfd_group" => self.machine.kfd_group().map(str::to_owned),
@@ -367,6 +383,10 @@ impl Pasted {
             && flag(needs.two_masks, self.two_masks())
             && flag(needs.kfd_exists, self.machine.kfd_exists())
             && flag(needs.kfd_passed, self.machine.kfd_passed())
+            && flag(
+                needs.two_builds,
+                self.odd_packages().map(|odd| !odd.is_empty()),
+            )
             && needs.older.iter().all(older)
     }
 }
