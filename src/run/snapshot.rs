@@ -396,6 +396,8 @@ pub struct Snapshot {
     pub chatter: u64,
     /// What was dropped: (what, how many).
     pub dropped: Vec<(String, u64)>,
+    /// Since when the record cannot be written any more, and why; absent: it is whole so far.
+    pub record_lost: Option<(Mono, String)>,
     /// The last faults that the kernel told of, oldest first, at most 32; those of
     /// another card as well: see [`KernelFault::is_of_another`].
     pub faults: Vec<(Mono, KernelFault)>,
@@ -434,6 +436,12 @@ impl Snapshot {
             self.verdict.next = None;
         }
         self
+    }
+
+    /// From when on the record lacks the run, and why, in words; absent: it is whole so far.
+    pub fn record_lost_words(&self) -> Option<String> {
+        let (at, why) = self.record_lost.as_ref()?;
+        Some(format!("not whole since {}: {why}", at.clock()))
     }
 
     /// How the state stands to the run when its last event is this old.

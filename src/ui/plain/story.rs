@@ -1,6 +1,8 @@
 //! Events in a line of words each.
 
-use crate::model::event::{Choice, Decision, EvidenceReport, GUARDIAN_LOST, ItemState, Level};
+use crate::model::event::{
+    Choice, Decision, EvidenceReport, GUARDIAN_LOST, ItemState, Level, record_lost_words,
+};
 use crate::model::progress::PhaseChange;
 use crate::model::{
     AttemptSpec, Command, EnvOrigin, Event, Health, JobChange, Mono, Outcome, Scope, Verdict,
@@ -201,6 +203,7 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
             level: Level::Warn,
             text,
         } => ("warning", text.clone()),
+        Event::RecordLost { why } => ("warning", record_lost_words(why)),
         Event::Spawned { pid, pgid, .. } => ("started", format!("pid {pid}, process group {pgid}")),
         Event::SpawnFailed { why, .. } => ("not started", why.clone()),
         Event::Job(JobChange::Started) => ("job", "began".to_owned()),

@@ -116,6 +116,7 @@ pub(super) fn healthy() -> Snapshot {
         log: log(),
         chatter: 1204,
         dropped: Vec::new(),
+        record_lost: None,
         evidence: vec![evidence(1, 1)],
         survivors: Vec::new(),
         left_running: Vec::new(),

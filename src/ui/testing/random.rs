@@ -480,6 +480,7 @@ impl Dice {
             log: self.log(),
             chatter: self.int(),
             dropped: self.list(4, |d| (d.text(), d.int())),
+            record_lost: self.some(|d| (Mono(d.int()), d.text())),
             evidence: vec![evidence(1, 1)],
             survivors: self.list(3, Self::survivor),
             left_running: self.list(3, Self::survivor),

@@ -501,6 +501,27 @@ fn a_state_is_old_two_seconds_after_its_last_event() {
 }
 
 #[test]
+fn a_record_that_is_not_whole_stands_beside_the_health_to_the_end() {
+    let states = [testing::healthy(), testing::hung(), testing::finished()];
+    for mut s in states {
+        s.record_lost = Some((Mono::from_secs(754), "No space left on device".to_owned()));
+        for (width, height) in LOW_TO_WIDE {
+            let screen = text(&s, &ViewOptions::new(UNICODE), width, height);
+            let words = match (width, s.outcome.is_some()) {
+                (30, false) => "record not whole",
+                // the exit code has the room
+                (30, true) => "exit code",
+                _ => "not whole since 00:12:34",
+            };
+            assert!(screen.contains(words), "{width}x{height}:\n{screen}");
+        }
+    }
+    let s = testing::healthy();
+    let screen = text(&s, &ViewOptions::new(UNICODE), 80, 24);
+    assert!(!screen.contains("not whole"), "{screen}");
+}
+
+#[test]
 fn a_record_that_breaks_off_shows_no_state_as_the_present_one() {
     let s = testing::suspect().seen_as(Freshness::CutOff);
     for (width, height) in [(30, 8), (40, 10), (80, 24), (120, 36)] {

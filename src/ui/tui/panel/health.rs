@@ -76,6 +76,10 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, room: Room) -> Vec<Ro
         rows.push(phase(s, theme, columns));
         rows.extend(bar(s, theme, columns));
     }
+    if let Some(lost) = s.record_lost_words() {
+        let lost = paragraph(theme, "record", Tone::Warn, &lost, columns, 2, rank::KEEP);
+        rows.extend(lost);
+    }
     let reason = &s.verdict.sentence;
     rows.extend(paragraph(
         theme,
