@@ -73,6 +73,14 @@ impl Stretch {
     }
 }
 
+/// The last bar of steps of a generation, which is left once it is full.
+#[derive(Debug, Clone, Copy, Default)]
+struct Steps {
+    began: Option<Mono>,
+    /// When it became full; absent where another bar has begun since.
+    done: Option<Mono>,
+}
+
 /// Mean of what was read since the last step.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
@@ -125,6 +133,7 @@ pub(crate) struct Bar {
 /// Follows bars.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pace {
+    steps: Steps,
     bar: Option<Bar>,
     /// What was usual in the bar before, of the same job, name and total.
     before: Option<(Option<String>, Option<f64>, Usual)>,
@@ -154,15 +163,13 @@ impl Pace {
     }
 
     /// Whether the last bar counted steps of a generation, and all of them are done.
-    pub(crate) fn has_done_all_steps(&self) -> bool {
-        let bar = self.bar.as_ref();
-        bar.is_some_and(|b| b.sampling && b.total.is_some_and(|t| b.done >= t))
+    pub(crate) const fn has_done_all_steps(&self) -> bool {
+        self.steps.done.is_some()
     }
 
-    /// Whether steps of a generation are counted by a bar that began after `moment`.
+    /// Whether a bar of steps of a generation has begun after `moment`.
     pub(crate) fn has_begun_steps_since(&self, moment: Mono) -> bool {
-        let bar = self.bar.as_ref();
-        bar.is_some_and(|b| b.sampling && b.began > moment)
+        self.steps.began.is_some_and(|began| began > moment)
     }
 
     /// Whether the last bar, of steps or of files, is neither full nor left.
@@ -199,6 +206,10 @@ impl Pace {
         if !goes_on {
             self.ended_slow = None;
             self.leave();
+            self.steps.done = None;
+            if p.sampling {
+                self.steps.began = Some(now);
+            }
             self.bar = Some(Bar::new(now, p, phase));
             let alike = self.before().filter(|_| numbered);
             if let Some(bar) = &mut self.bar {
@@ -212,8 +223,14 @@ impl Pace {
         bar.closed = p.closed;
         // the agent shows the bar first, the console knows that it counts steps
         bar.sampling |= p.sampling;
+        if bar.sampling {
+            self.steps.began = Some(bar.began);
+        }
         let took = bar.advance(now, p.done, t);
         if bar.total.is_some_and(|total| p.done >= total) {
+            if bar.sampling {
+                self.steps.done = Some(now);
+            }
             // what follows are no steps of it
             self.ended_slow = self.crawl(now, t);
             self.leave();
