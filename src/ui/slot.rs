@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(snapshot.run, "second");
         assert!(reader.newer_than(seen).is_none());
         assert_eq!(reader.latest().unwrap().run, "second");
-        let age = Duration::from_secs(60);
+        let age = Duration::from_mins(1);
         slot.publish_of(Instant::now(), age, Arc::new(testing::healthy()));
         let (_, shown, _) = reader.newer_than(seen).unwrap();
         assert!(shown >= age, "{shown:?}");

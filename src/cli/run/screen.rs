@@ -308,8 +308,8 @@ impl Viewer {
         self.remote.close();
         let again = match &self.run {
             Some((run, folder)) => {
-                let last = self.slot.latest();
-                let lost = last.and_then(|s| s.record_lost_words());
+                let snapshot = self.slot.latest();
+                let lost = snapshot.and_then(|s| s.record_lost_words());
                 let record = record_line(lost, folder);
                 format!("{record}\nframepack-tui follow {run}")
             }

@@ -44,6 +44,17 @@ const fn at_rest() -> IdleBaseline {
     }
 }
 
+fn two_thirds() -> Progress {
+    Progress {
+        what: None,
+        done: 17.0,
+        total: Some(25.0),
+        seconds_per_step: Some(6.8),
+        sampling: true,
+        closed: false,
+    }
+}
+
 /// A run on its second attempt that advances.
 pub(super) fn healthy() -> Snapshot {
     let now = Mono::from_secs(872);
@@ -87,14 +98,7 @@ pub(super) fn healthy() -> Snapshot {
         ]),
         section: Some(2),
         sections: Some(4),
-        progress: Some(Progress {
-            what: None,
-            done: 17.0,
-            total: Some(25.0),
-            seconds_per_step: Some(6.8),
-            sampling: true,
-            closed: false,
-        }),
+        progress: Some(two_thirds()),
         job: JobState::InFlight(Mono::from_secs(740)),
         find: None,
         agent: AgentView::default(),
@@ -341,8 +345,8 @@ pub(super) fn watched() -> Snapshot {
 }
 
 /// The states that every screen is kept in.
-pub(super) fn states() -> [(&'static str, Snapshot); 6] {
-    [
+pub(super) fn states() -> Vec<(&'static str, Snapshot)> {
+    vec![
         ("healthy", healthy()),
         ("suspect", suspect()),
         ("hung", hung()),

@@ -598,7 +598,7 @@ fn silent(s: Snapshot) -> Snapshot {
 #[test]
 fn while_the_supervisor_is_silent_a_key_asks_and_nothing_is_said_to_be_done() {
     const NOT_YET: &str = "; its supervisor has not answered yet (no news for 4 s)";
-    let cases: [(&[char], Snapshot, Command, &str); 9] = [
+    let cases: Vec<(&[char], Snapshot, Command, &str)> = vec![
         (
             &['f'],
             testing::suspect(),
