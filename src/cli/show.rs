@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use crate::run::Snapshot;
+use crate::model::Outcome;
+use crate::model::attempt::Artefact;
 use crate::ui::{Clipboard, Theme, TuiOptions};
 
 use super::args::ShowArgs;
@@ -50,36 +51,24 @@ pub(super) fn screen_options(ascii: bool, follows: bool) -> TuiOptions {
     }
 }
 
-/// What is said after the screen is left: what became of the run, where its record lies and
-/// whether that is whole, and the path of the result as the last line.
-pub(super) fn last_words(last: Option<&Snapshot>, record: &Path) -> Vec<String> {
-    let outcome = last.and_then(|s| s.outcome.as_ref());
-    let end =
-        outcome.map(|(_, code, summary)| format!("framepack-tui: {summary} (exit code {code})"));
-    let result = last.and_then(|s| s.result.as_ref());
-    let lines = [
-        end,
-        Some(record_line(
-            last.and_then(Snapshot::record_lost_words),
-            record,
-        )),
-        result.map(|r| r.path.clone()),
-    ];
-    lines.into_iter().flatten().collect()
-}
-
-/// Where the record lies, and from when on it lacks the run.
-pub(super) fn record_line(lost: Option<String>, record: &Path) -> String {
-    let lost = lost.map_or_else(String::new, |lost| format!(" ({lost})"));
-    format!("record: {}{lost}", record.display())
-}
-
-/// Prints these lines.
-pub(super) fn say(lines: &[String]) {
+/// After the screen is left: what became of it, and the path of the result as the
+/// last line.
+pub(super) fn last_words(
+    outcome: Option<&(Outcome, u8, String)>,
+    result: Option<&Artefact>,
+    record: &Path,
+) {
     let mut out = io::stdout().lock();
-    for line in lines {
+    let mut say = |text: &str| {
         // the terminal may be gone
-        let _ = writeln!(out, "{line}");
+        let _ = writeln!(out, "{text}");
+    };
+    if let Some((_, code, summary)) = outcome {
+        say(&format!("framepack-tui: {summary} (exit code {code})"));
+    }
+    say(&format!("record: {}", record.display()));
+    if let Some(result) = result {
+        say(&result.path);
     }
 }
 
@@ -94,17 +83,6 @@ mod tests {
             let found = vars.iter().find(|(n, _)| *n == name);
             found.map(|(_, v)| (*v).to_owned())
         })
-    }
-
-    #[test]
-    fn the_last_words_say_from_when_on_the_record_lacks_the_run() {
-        let folder = Path::new("/runs/7f3a");
-        let lost = "not whole since 00:12:34: write events.jsonl.gz: No space left on device";
-        assert_eq!(
-            record_line(Some(lost.to_owned()), folder),
-            format!("record: /runs/7f3a ({lost})")
-        );
-        assert_eq!(last_words(None, folder), ["record: /runs/7f3a"]);
     }
 
     #[test]

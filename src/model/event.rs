@@ -27,13 +27,8 @@ use super::vocab::VerdictId;
 pub const GUARDIAN_LOST: &str =
     "the guardian process is gone; all that the workload started is ended";
 
-/// What [`Event::RecordLost`] says in words.
-pub fn record_lost_words(why: &str) -> String {
-    format!("the record was detached, the run goes on: {why}")
-}
-
 /// Version of the event stream: major.minor. Readers refuse another major.
-pub const SCHEMA: &str = "1.12";
+pub const SCHEMA: &str = "1.11";
 /// Milliseconds of one turn of the supervisor's clock: a sample is taken at every second
 /// turn, and a tick told at the others.
 pub const TURN_MS: u64 = 250;
@@ -520,11 +515,6 @@ pub enum Event {
         what: String,
         /// How many.
         n: u64,
-    },
-    /// The record cannot be written any more: it ends before this event, and the run goes on.
-    RecordLost {
-        /// What the system answered.
-        why: String,
     },
     /// Time passed.
     Tick,

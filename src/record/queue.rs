@@ -43,7 +43,6 @@ impl Class {
             | Event::ProfileSaved { .. }
             | Event::LostJobs(_)
             | Event::Resend(_)
-            | Event::RecordLost { .. }
             | Event::RunFinished { .. } => Self::Important,
             Event::Notice { .. }
             | Event::Phase(_)

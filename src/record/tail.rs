@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -114,12 +113,6 @@ impl Tail {
     pub fn extent(&self) -> (u64, u64) {
         let length = self.file.metadata().map_or(self.read, |m| m.len());
         (self.read, length.max(self.read))
-    }
-
-    /// Time since the last write to the file; zero where the clock was set back since.
-    pub fn age(&self) -> Duration {
-        let written = self.file.metadata().and_then(|m| m.modified()).ok();
-        written.and_then(|at| at.elapsed().ok()).unwrap_or_default()
     }
 
     /// What was written since the last call, at most some hundred events at a time;
@@ -379,27 +372,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// From this a new reader knows that the supervisor was silent before it came.
-    #[test]
-    fn the_age_of_a_record_is_that_of_its_last_write() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("events.jsonl");
-        std::fs::write(&path, "").unwrap();
-        let tail = Tail::open(&path).unwrap();
-        let written = |at| {
-            File::options()
-                .write(true)
-                .open(&path)
-                .unwrap()
-                .set_modified(at)
-        };
-        let now = std::time::SystemTime::now();
-        written(now - Duration::from_secs(90)).unwrap();
-        let age = tail.age().as_secs();
-        assert!((90..3_600).contains(&age), "{age}");
-        written(now + Duration::from_hours(1)).unwrap();
-        assert_eq!(tail.age(), Duration::ZERO, "the clock was set back");
     }
 }

@@ -1,7 +1,7 @@
 //! The log pane: the child's lines and our own words in one order.
 
 use crate::detect::kernel_fault;
-use crate::model::event::{Choice, Decision, GUARDIAN_LOST, record_lost_words};
+use crate::model::event::{Choice, Decision, GUARDIAN_LOST};
 use crate::model::{
     AttemptSpec, EnvOrigin, Event, Flood, Health, Line, Mono, Phase, SourceState, SourceStatus,
     Stream, Verdict, VerdictId, gap_words, looks_like_bar,
@@ -178,7 +178,6 @@ pub(super) fn words(event: &Event) -> Option<String> {
         },
         Event::Artefact(a) => format!("wrote {} ({})", a.path, a.extent()),
         Event::Dropped { what, n } if what == "lines" => format!("... {}", gap_words(*n, *n)),
-        Event::RecordLost { why } => record_lost_words(why),
         Event::Kernel { text } => match kernel_fault(text) {
             Some(fault) => format!("kernel: {}: {text}", fault.words()),
             None => format!("kernel: {text}"),

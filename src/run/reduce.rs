@@ -78,7 +78,6 @@ impl RunState {
                 self.last_progress = Some(env.at);
             }
             Event::Dropped { what, n } => *self.dropped.entry(what.clone()).or_default() += n,
-            Event::RecordLost { why } => self.record_lost = Some((env.at, why.clone())),
             Event::Kernel { text } => self.faults.line(env.at, text),
             Event::Notice {
                 level: Level::Warn,

@@ -272,18 +272,9 @@ pub enum Freshness {
         /// Share of the record that is read, 0 to 99.
         percent: u8,
     },
-    /// The last state that came: no event has come since then.
-    Silent {
-        /// Whole seconds since the last event, at least [`SILENT_AFTER`].
-        seconds: u64,
-    },
     /// The last state of a record that breaks off; nobody writes it any more.
     CutOff,
 }
-
-/// Age of the last event from which a state is not shown as the present one: a supervisor
-/// posts an event at least once a second.
-pub const SILENT_AFTER: Duration = Duration::from_secs(2);
 
 /// The present state of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -396,8 +387,6 @@ pub struct Snapshot {
     pub chatter: u64,
     /// What was dropped: (what, how many).
     pub dropped: Vec<(String, u64)>,
-    /// Since when the record cannot be written any more, and why; absent: it is whole so far.
-    pub record_lost: Option<(Mono, String)>,
     /// The last faults that the kernel told of, oldest first, at most 32; those of
     /// another card as well: see [`KernelFault::is_of_another`].
     pub faults: Vec<(Mono, KernelFault)>,
@@ -436,34 +425,5 @@ impl Snapshot {
             self.verdict.next = None;
         }
         self
-    }
-
-    /// From when on the record lacks the run, and why, in words; absent: it is whole so far.
-    pub fn record_lost_words(&self) -> Option<String> {
-        let (at, why) = self.record_lost.as_ref()?;
-        Some(format!("not whole since {}: {why}", at.clock()))
-    }
-
-    /// How the state stands to the run when its last event is this old.
-    pub fn freshness_at(&self, age: Duration) -> Freshness {
-        // of a process that is only looked at nothing more comes after its end
-        let over = self.outcome.is_some() || (self.is_foreign() && self.pid.is_none());
-        match self.freshness {
-            Freshness::Live | Freshness::Silent { .. } if age >= SILENT_AFTER && !over => {
-                Freshness::Silent {
-                    seconds: age.as_secs(),
-                }
-            }
-            other => other,
-        }
-    }
-
-    /// Time from `t` to the moment at which the state is shown.
-    pub fn since(&self, t: Mono) -> Duration {
-        let silence = match self.freshness {
-            Freshness::Silent { seconds } => seconds,
-            Freshness::Live | Freshness::CatchingUp { .. } | Freshness::CutOff => 0,
-        };
-        self.now.since(t) + Duration::from_secs(silence)
     }
 }

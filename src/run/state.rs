@@ -245,8 +245,6 @@ pub struct RunState {
     pub(super) last_output: Option<Mono>,
     pub(super) last_progress: Option<Mono>,
     pub(super) dropped: BTreeMap<String, u64>,
-    /// Since when the record cannot be written any more, and why.
-    pub(super) record_lost: Option<(Mono, String)>,
     pub(super) faults: Faults,
     pub(super) tracks: Tracks,
     /// Jobs of a server that were lost with an attempt.
@@ -338,7 +336,6 @@ impl RunState {
             last_output: None,
             last_progress: None,
             dropped: BTreeMap::new(),
-            record_lost: None,
             faults: Faults::default(),
             tracks: Tracks::default(),
             resend: Resending::default(),

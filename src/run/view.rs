@@ -65,7 +65,6 @@ impl RunState {
             log: self.log.lines.clone(),
             chatter: self.log.chatter,
             dropped: self.dropped.iter().map(|(k, v)| (k.clone(), *v)).collect(),
-            record_lost: self.record_lost.clone(),
             faults: self.faults.list(),
             warnings: self.warnings.clone(),
             evidence: self.evidence.clone(),

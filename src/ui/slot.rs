@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::profile::shelf::ShelfEntry;
 use crate::run::Snapshot;
@@ -33,8 +32,6 @@ pub enum Reach {
 struct Latest<T> {
     generation: u64,
     snapshot: Option<Arc<T>>,
-    /// A moment, and the age of the snapshot's last event at it.
-    last_event: (Instant, Duration),
     word: Option<String>,
     record: Option<Arc<Path>>,
     profiles: Arc<Vec<ShelfEntry>>,
@@ -47,7 +44,6 @@ impl<T> Default for Slot<T> {
             inner: Arc::new(Mutex::new(Latest {
                 generation: 0,
                 snapshot: None,
-                last_event: (Instant::now(), Duration::ZERO),
                 word: None,
                 record: None,
                 profiles: Arc::default(),
@@ -71,16 +67,10 @@ impl<T> Slot<T> {
         Self::default()
     }
 
-    /// Replaces what is in the slot by a state of now.
+    /// Replaces what is in the slot.
     pub fn publish(&self, snapshot: Arc<T>) {
-        self.publish_of(Instant::now(), Duration::ZERO, snapshot);
-    }
-
-    /// Replaces what is in the slot by a state whose last event was so old at this moment.
-    pub fn publish_of(&self, moment: Instant, age: Duration, snapshot: Arc<T>) {
         let mut latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         latest.generation += 1;
-        latest.last_event = (moment, age);
         // The old one is dropped after the lock is released: freeing it may take long.
         let old = latest.snapshot.replace(snapshot);
         drop(latest);
@@ -143,16 +133,15 @@ impl<T> Slot<T> {
         latest.snapshot.clone()
     }
 
-    /// The latest snapshot with its generation and the present age of its last event, if it
-    /// is newer than `seen` (0: nothing seen yet).
-    pub fn newer_than(&self, seen: u64) -> Option<(u64, Duration, Arc<T>)> {
+    /// The latest snapshot with its generation, if it is newer than `seen`
+    /// (0: nothing seen yet).
+    pub fn newer_than(&self, seen: u64) -> Option<(u64, Arc<T>)> {
         let latest = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if latest.generation <= seen {
             return None;
         }
         let snapshot = latest.snapshot.clone()?;
-        let (moment, age) = latest.last_event;
-        Some((latest.generation, age + moment.elapsed(), snapshot))
+        Some((latest.generation, snapshot))
     }
 }
 
@@ -170,14 +159,10 @@ mod tests {
         let mut second = testing::healthy();
         second.run = "second".to_owned();
         slot.publish(Arc::new(second));
-        let (seen, _, snapshot) = reader.newer_than(0).unwrap();
+        let (seen, snapshot) = reader.newer_than(0).unwrap();
         assert_eq!(snapshot.run, "second");
         assert!(reader.newer_than(seen).is_none());
         assert_eq!(reader.latest().unwrap().run, "second");
-        let age = Duration::from_mins(1);
-        slot.publish_of(Instant::now(), age, Arc::new(testing::healthy()));
-        let (_, shown, _) = reader.newer_than(seen).unwrap();
-        assert!(shown >= age, "{shown:?}");
         slot.say("not from here".to_owned());
         assert_eq!(reader.take_word().as_deref(), Some("not from here"));
         assert_eq!(reader.take_word(), None);

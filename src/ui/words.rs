@@ -186,19 +186,7 @@ pub(super) fn not_live(s: &Snapshot) -> Option<(String, &'static str, Tone)> {
         Freshness::CatchingUp { percent } => {
             Some((format!("BEHIND {percent} %"), "CATCHING UP", Tone::Info))
         }
-        Freshness::Silent { .. } => Some((silence(s)?, "UNKNOWN", Tone::Bad)),
         Freshness::CutOff => Some(("CUT OFF".to_owned(), "UNKNOWN", Tone::Warn)),
-    }
-}
-
-/// How long no event has come; absent: the state is not one of a silent supervisor.
-pub(super) fn silence(s: &Snapshot) -> Option<String> {
-    match s.freshness {
-        Freshness::Silent { seconds } => {
-            let age = ago(Duration::from_secs(seconds));
-            Some(format!("NO NEWS FOR {age}"))
-        }
-        Freshness::Live | Freshness::CatchingUp { .. } | Freshness::CutOff => None,
     }
 }
 
@@ -355,11 +343,6 @@ fn earlier(s: &Snapshot) -> Option<(&'static str, String, Tone)> {
         Freshness::CatchingUp { percent } => {
             let text = format!("{percent} % of the record is read; shown is the run at {at}");
             Some(("READING", text, tone))
-        }
-        Freshness::Silent { seconds } => {
-            let age = ago(Duration::from_secs(seconds));
-            let text = format!("the supervisor sends nothing for {age}; shown is the run at {at}");
-            Some(("NO NEWS", text, tone))
         }
         Freshness::CutOff => {
             let text = format!("the record ends at {at} without an end of the run");

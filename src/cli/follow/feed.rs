@@ -197,13 +197,6 @@ impl Feed {
         }
     }
 
-    /// Age of the last event that was given. Of a backlog it is that of the record's last
-    /// write; a later event is taken to be new, so that a set clock makes no state old.
-    pub(super) fn age(&self) -> Duration {
-        let backlog = self.tail.as_ref().filter(|_| self.catches_up);
-        backlog.map_or(Duration::ZERO, Tail::age)
-    }
-
     /// Waits for news, not longer than [`POLL`].
     pub(super) fn next(&mut self) -> Result<News, CliError> {
         self.attach();

@@ -16,7 +16,7 @@ use crate::supervise::{Owner, Signals};
 use crate::ui::SnapshotSlot;
 
 use super::args::FollowArgs;
-use super::show::{Output, last_words, say, screen_options};
+use super::show::{Output, last_words, screen_options};
 use super::{CliError, find};
 use feed::Remote;
 use profiles::Profiles;
@@ -204,5 +204,7 @@ fn pass_on(run: &RunEntry, command: &Command) -> String {
 
 fn farewell(run: &RunEntry, slot: &SnapshotSlot) {
     let last = slot.latest();
-    say(&last_words(last.as_deref(), &run.path));
+    let outcome = last.as_ref().and_then(|s| s.outcome.as_ref());
+    let result = last.as_ref().and_then(|s| s.result.as_ref());
+    last_words(outcome, result, &run.path);
 }

@@ -33,8 +33,6 @@ pub(super) enum Show {
         dirty: bool,
         /// How what was folded stands to the run.
         freshness: Freshness,
-        /// When the last event was read, and its age then.
-        last_event: (Instant, Duration),
     },
 }
 
@@ -50,14 +48,13 @@ impl Show {
     }
 
     /// The screen behind this slot.
-    pub(super) fn screen(slot: SnapshotSlot) -> Self {
+    pub(super) const fn screen(slot: SnapshotSlot) -> Self {
         Self::Screen {
             state: None,
             slot,
             published: None,
             dirty: false,
             freshness: Freshness::Live,
-            last_event: (Instant::now(), Duration::ZERO),
         }
     }
 
@@ -99,13 +96,6 @@ impl Show {
         }
     }
 
-    /// Says how old the events are that are read now.
-    fn aged(&mut self, age: Duration) {
-        if let Self::Screen { last_event, .. } = self {
-            *last_event = (Instant::now(), age);
-        }
-    }
-
     /// Nothing more comes: what is held back is written.
     fn finish(&mut self) {
         if let Self::Plain(out) = self {
@@ -122,12 +112,10 @@ impl Show {
             published,
             dirty: dirty @ true,
             freshness,
-            last_event: (read_at, age),
         } = self
         {
             *dirty = false;
-            let snapshot = state.snapshot().seen_as(*freshness);
-            slot.publish_of(*read_at, *age, Arc::new(snapshot));
+            slot.publish(Arc::new(state.snapshot().seen_as(*freshness)));
             *published = Some(Instant::now());
         }
     }
@@ -245,7 +233,7 @@ impl Reader {
         loop {
             // asked first: what was written before it let go is then read
             let alive = self.feed.is_alive();
-            let (before, age) = (self.feed.freshness(), self.feed.age());
+            let before = self.feed.freshness();
             let news = self.feed.next()?;
             let after = self.feed.freshness();
             // the last of a backlog is the present state once it is folded, not before
@@ -261,7 +249,6 @@ impl Reader {
                 News::Nothing => return Err(self.unfinished()),
                 News::Message(message) => self.message(message)?,
                 News::Events(events) => {
-                    self.show.aged(age);
                     for env in events {
                         match self.show.take(&env) {
                             Ok(()) => {}

@@ -124,12 +124,9 @@ impl Outputs {
                 });
             }
             if let Some(why) = thread.take_failure() {
-                events.push(match name {
-                    "record" => Event::RecordLost { why },
-                    _ => Event::Notice {
-                        level: Level::Warn,
-                        text: format!("the {name} was detached, the run goes on: {why}"),
-                    },
+                events.push(Event::Notice {
+                    level: Level::Warn,
+                    text: format!("the {name} was detached, the run goes on: {why}"),
                 });
                 *sink = None;
             }

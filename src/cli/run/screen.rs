@@ -16,7 +16,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::follow::feed::Remote;
 use crate::cli::follow::profiles::Profiles;
 use crate::cli::follow::reader::{Reader, Told};
-use crate::cli::show::{last_words, record_line, say, screen_options};
+use crate::cli::show::{last_words, screen_options};
 use crate::model::{Command, Request};
 use crate::supervise::Signals;
 use crate::supervise::control::Link;
@@ -278,7 +278,7 @@ impl Viewer {
             Err(refused @ CliError::Refused { .. }) => return Err(refused),
             Err(CliError::Unfinished { .. } | CliError::SupervisorDied { .. }) => {
                 if let Some((_, folder)) = &self.run {
-                    say(&last_words(None, folder));
+                    last_words(None, None, folder);
                 }
                 return Err(CliError::SupervisorDied {
                     how: how(status, self.run.is_some()),
@@ -289,8 +289,9 @@ impl Viewer {
         }
         let last = self.slot.latest();
         let outcome = last.as_ref().and_then(|s| s.outcome.as_ref());
+        let result = last.as_ref().and_then(|s| s.result.as_ref());
         if let Some((_, folder)) = &self.run {
-            say(&last_words(last.as_deref(), folder));
+            last_words(outcome, result, folder);
         }
         outcome.map_or_else(
             || {
@@ -308,10 +309,7 @@ impl Viewer {
         self.remote.close();
         let again = match &self.run {
             Some((run, folder)) => {
-                let snapshot = self.slot.latest();
-                let lost = snapshot.and_then(|s| s.record_lost_words());
-                let record = record_line(lost, folder);
-                format!("{record}\nframepack-tui follow {run}")
+                format!("record: {}\nframepack-tui follow {run}", folder.display())
             }
             // the newest run, which is this one once it has begun
             None => "framepack-tui follow".to_owned(),

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use crate::agent::Heard;
-use crate::cli::show::{last_words, say};
+use crate::cli::show::last_words;
 use crate::cli::{CliError, log};
 use crate::model::attempt::Artefact;
 use crate::model::event::{EvidenceReport, Level, TURN_MS};
@@ -534,7 +534,7 @@ impl Shell {
         };
         let code = snapshot.outcome.as_ref().map_or(70, |(_, code, _)| *code);
         let folder = self.dir.path().to_owned();
-        let words = last_words(Some(&snapshot), &folder);
+        let outcome = (snapshot.outcome.clone(), snapshot.result.clone());
         // the rest of the run ends here: readings of the card, the agent, what is remembered
         let last = LastScreen::of(self, snapshot);
         let shown_on_screen = last.show(inbox, stays).await;
@@ -542,7 +542,7 @@ impl Shell {
             complain(&complaint);
         }
         if shown_on_screen {
-            say(&words);
+            last_words(outcome.0.as_ref(), outcome.1.as_ref(), &folder);
         }
         Ok(code)
     }

@@ -630,9 +630,6 @@ fn machine_events() -> Vec<Event> {
             what: "lines".into(),
             n: 3,
         },
-        Event::RecordLost {
-            why: "No space left on device (os error 28)".into(),
-        },
         Event::Flood(Box::new(Flood {
             attempt: 1,
             stream: Stream::Stdout,
@@ -768,7 +765,6 @@ pub(super) const fn kind(event: &Event) -> &'static str {
         Event::Standstill { .. } => "standstill",
         Event::Flood(_) => "flood",
         Event::Dropped { .. } => "dropped",
-        Event::RecordLost { .. } => "record_lost",
         Event::Tick => "tick",
         Event::RunFinished { .. } => "run_finished",
     }

@@ -13,7 +13,6 @@ mod trouble;
 
 pub use cards::cards_text;
 pub use lobby::lobby_text;
-pub(super) use story::command;
 
 use std::io::{self, Write};
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! Events in a line of words each.
 
-use crate::model::event::{
-    Choice, Decision, EvidenceReport, GUARDIAN_LOST, ItemState, Level, record_lost_words,
-};
+use crate::model::event::{Choice, Decision, EvidenceReport, GUARDIAN_LOST, ItemState, Level};
 use crate::model::progress::PhaseChange;
 use crate::model::{
     AttemptSpec, Command, EnvOrigin, Event, Health, JobChange, Mono, Outcome, Scope, Verdict,
@@ -152,8 +150,7 @@ pub(super) fn end(outcome: &Outcome, exit_code: u8, summary: &str) -> String {
     format!("{word}, exit code {exit_code}. {summary}")
 }
 
-/// What a command asks for, in words.
-pub(in crate::ui) fn command(c: &Command) -> String {
+fn command(c: &Command) -> String {
     let word = match c {
         Command::Hold => "hold",
         Command::Release => "release",
@@ -203,7 +200,6 @@ pub(super) fn line(event: &Event) -> Option<(&'static str, String)> {
             level: Level::Warn,
             text,
         } => ("warning", text.clone()),
-        Event::RecordLost { why } => ("warning", record_lost_words(why)),
         Event::Spawned { pid, pgid, .. } => ("started", format!("pid {pid}, process group {pgid}")),
         Event::SpawnFailed { why, .. } => ("not started", why.clone()),
         Event::Job(JobChange::Started) => ("job", "began".to_owned()),

@@ -44,17 +44,6 @@ const fn at_rest() -> IdleBaseline {
     }
 }
 
-fn two_thirds() -> Progress {
-    Progress {
-        what: None,
-        done: 17.0,
-        total: Some(25.0),
-        seconds_per_step: Some(6.8),
-        sampling: true,
-        closed: false,
-    }
-}
-
 /// A run on its second attempt that advances.
 pub(super) fn healthy() -> Snapshot {
     let now = Mono::from_secs(872);
@@ -98,7 +87,14 @@ pub(super) fn healthy() -> Snapshot {
         ]),
         section: Some(2),
         sections: Some(4),
-        progress: Some(two_thirds()),
+        progress: Some(Progress {
+            what: None,
+            done: 17.0,
+            total: Some(25.0),
+            seconds_per_step: Some(6.8),
+            sampling: true,
+            closed: false,
+        }),
         job: JobState::InFlight(Mono::from_secs(740)),
         find: None,
         agent: AgentView::default(),
@@ -120,7 +116,6 @@ pub(super) fn healthy() -> Snapshot {
         log: log(),
         chatter: 1204,
         dropped: Vec::new(),
-        record_lost: None,
         evidence: vec![evidence(1, 1)],
         survivors: Vec::new(),
         left_running: Vec::new(),
@@ -345,8 +340,8 @@ pub(super) fn watched() -> Snapshot {
 }
 
 /// The states that every screen is kept in.
-pub(super) fn states() -> Vec<(&'static str, Snapshot)> {
-    vec![
+pub(super) fn states() -> [(&'static str, Snapshot); 6] {
+    [
         ("healthy", healthy()),
         ("suspect", suspect()),
         ("hung", hung()),

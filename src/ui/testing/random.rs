@@ -202,10 +202,9 @@ impl Dice {
     }
 
     fn freshness(&mut self) -> Freshness {
-        match self.below(5) {
+        match self.below(4) {
             0 => Freshness::CatchingUp { percent: 99 },
             1 => Freshness::CutOff,
-            2 => Freshness::Silent { seconds: 3_601 },
             _ => Freshness::Live,
         }
     }
@@ -480,7 +479,6 @@ impl Dice {
             log: self.log(),
             chatter: self.int(),
             dropped: self.list(4, |d| (d.text(), d.int())),
-            record_lost: self.some(|d| (Mono(d.int()), d.text())),
             evidence: vec![evidence(1, 1)],
             survivors: self.list(3, Self::survivor),
             left_running: self.list(3, Self::survivor),

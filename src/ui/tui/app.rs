@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -68,7 +68,6 @@ pub fn spawn(
         to_copy: None,
         generation: 0,
         news_at: Instant::now(),
-        age_at_news: Duration::ZERO,
         toast_at: Instant::now(),
     };
     stage::show(app, move |end| {
@@ -95,8 +94,6 @@ struct App {
     generation: u64,
     /// When the last snapshot came.
     news_at: Instant,
-    /// Age of its last event then.
-    age_at_news: Duration,
     toast_at: Instant,
 }
 
@@ -106,27 +103,13 @@ impl App {
     }
 
     fn look_at_snapshot(&mut self) -> bool {
-        let Some((generation, age, snapshot)) = self.snapshots.newer_than(self.generation) else {
+        let Some((generation, snapshot)) = self.snapshots.newer_than(self.generation) else {
             return false;
         };
         self.generation = generation;
         self.state.news(&snapshot);
         self.snapshot = Some(snapshot);
-        self.age_at_news = age;
         self.news_at = Instant::now();
-        true
-    }
-
-    /// Shows a state whose events stay away as an old one; `true`: it looks otherwise now.
-    fn age(&mut self) -> bool {
-        let Some(s) = &self.snapshot else {
-            return false;
-        };
-        let freshness = s.freshness_at(self.age_at_news + self.news_at.elapsed());
-        if freshness == s.freshness {
-            return false;
-        }
-        self.snapshot = Some(Arc::new(Snapshot::clone(s).seen_as(freshness)));
         true
     }
 
@@ -223,7 +206,7 @@ impl Face for App {
         }
         let reach = self.snapshots.reach();
         let reached = std::mem::replace(&mut self.state.choices.reach, reach) != reach;
-        told | faded | others | reached | self.look_at_snapshot() | self.age()
+        told | faded | others | reached | self.look_at_snapshot()
     }
 
     /// Copies text through the terminal, or says why not.
@@ -251,6 +234,7 @@ impl Face for App {
             toast: self.state.toast.clone(),
             record: (self.snapshots.record()).map(|p| p.display().to_string()),
             profiles: self.state.profiles.clone(),
+            silent_for: self.news_at.elapsed(),
         };
         match &self.snapshot {
             Some(s) => {

@@ -25,12 +25,13 @@ use super::view::ViewOptions;
 /// Program, run, attempt, profile; at the right the time and whether it is live.
 pub(super) fn header(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'static> {
     let theme = o.theme;
-    let state = match &s.outcome {
-        None if let Some((text, _, tone)) = words::not_live(s) => (text, tone),
-        Some((_, code, _)) => (format!("ENDED {code}"), Tone::Strong),
-        None if s.is_foreign() && s.pid.is_none() => ("ENDED".to_owned(), Tone::Strong),
-        None if s.is_foreign() => ("READ-ONLY".to_owned(), Tone::Info),
-        None => ("LIVE".to_owned(), Tone::Good),
+    let state = match (&s.outcome, panel::silence(o.silent_for)) {
+        (None, _) if let Some((text, _, tone)) = words::not_live(s) => (text, tone),
+        (Some((_, code, _)), _) => (format!("ENDED {code}"), Tone::Strong),
+        (None, _) if s.is_foreign() && s.pid.is_none() => ("ENDED".to_owned(), Tone::Strong),
+        (None, Some(silence)) => (silence, Tone::Bad),
+        (None, None) if s.is_foreign() => ("READ-ONLY".to_owned(), Tone::Info),
+        (None, None) => ("LIVE".to_owned(), Tone::Good),
     };
     let right = Parts::new(theme)
         .put(1, Tone::Plain, s.now.clock())
@@ -257,7 +258,7 @@ fn edge(s: &Snapshot, theme: Theme, columns: usize) -> Line<'static> {
         // rank 0: rather cut than left out
         (None, ..) if words::not_live(s).is_some() => {
             let (_, text, tone) = words::stage(s);
-            row.put(0, tone, words::silence(s).unwrap_or(text))
+            row.put(0, tone, text)
         }
         (None, Stage::Watching, Some(n)) => row.put(0, Tone::Plain, words::next_limit(s, n, room)),
         (None, Stage::Watching, None) => row.put(1, Tone::Plain, &s.verdict.sentence),

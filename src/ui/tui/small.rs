@@ -69,11 +69,6 @@ fn status(s: &Snapshot, o: &ViewOptions, columns: usize) -> Line<'static> {
         Some((_, code, _)) => row.put(1, tone, format!("exit code {code}")),
         None => row.put(2, tone, stage),
     };
-    if s.record_lost.is_some() {
-        // the exit code stays longer
-        let rank = if s.outcome.is_some() { 2 } else { 1 };
-        row = row.put(rank, Tone::Warn, "record not whole");
-    }
     row = row.put(3, Tone::Plain, s.phase.as_str());
     if let Some(share) = s.progress.as_ref().and_then(|p| words::progress(p).percent) {
         row = row.put(4, Tone::Plain, format!("{} %", number(share, 0)));

@@ -7,7 +7,6 @@ use ratatui::layout::Rect;
 use crate::model::Command;
 use crate::run::Snapshot;
 use crate::run::snapshot::{LogKind, Stage};
-use crate::ui::plain::command as command_words;
 use crate::ui::profiles::Profiles;
 use crate::ui::text::ago;
 use crate::ui::words;
@@ -78,16 +77,7 @@ impl UiState {
             }
             return None;
         };
-        let effect = self.run(binding, &key.name(), snapshot, pane);
-        if let (Some(Effect::Send(command)), Some(s)) = (&effect, snapshot)
-            && let Some(asked) = asked(command, s)
-        {
-            self.toast = Some(match self.next_interrupt() {
-                Some(next) if binding.action == Action::Interrupt => format!("{asked}; {next}"),
-                _ => asked,
-            });
-        }
-        effect
+        self.run(binding, &key.name(), snapshot, pane)
     }
 
     /// Runs a command, or says why not; `called` is what the user pressed or chose.
@@ -380,23 +370,17 @@ impl UiState {
         self.open(Overlay::None);
         self.leaves_at_end = true;
         self.interrupts = self.interrupts.saturating_add(1);
-        let Some(next) = self.next_interrupt() else {
-            return Effect::Leave;
-        };
-        let (how, command) = match self.interrupts {
-            1 => (stopping(snapshot), Command::Stop),
-            _ => ("killing".to_owned(), Command::Kill),
-        };
-        self.toast = Some(format!("{how}; {next}"));
-        Effect::Send(command)
-    }
-
-    /// What Ctrl-C does when it is pressed once more.
-    const fn next_interrupt(&self) -> Option<&'static str> {
         match self.interrupts {
-            1 => Some("Ctrl-C again kills at once"),
-            2 => Some("Ctrl-C again leaves the screen"),
-            _ => None,
+            1 => {
+                let how = stopping(snapshot);
+                self.toast = Some(format!("{how}; Ctrl-C again kills at once"));
+                Effect::Send(Command::Stop)
+            }
+            2 => {
+                self.toast = Some("killing; Ctrl-C again leaves the screen".to_owned());
+                Effect::Send(Command::Kill)
+            }
+            _ => Effect::Leave,
         }
     }
 
@@ -418,19 +402,6 @@ impl UiState {
             self.open(Overlay::None);
         }
     }
-}
-
-/// The answer to a key while the supervisor is silent: a request is sent, and nothing is done
-/// yet. Absent: it is not silent.
-fn asked(command: &Command, s: &Snapshot) -> Option<String> {
-    let silence = words::silence(s)?.to_lowercase();
-    let what = match command {
-        Command::FalseAlarm => "note a false alarm".to_owned(),
-        other => command_words(other),
-    };
-    Some(format!(
-        "asked the run to {what}; its supervisor has not answered yet ({silence})"
-    ))
 }
 
 /// What a stop does now.

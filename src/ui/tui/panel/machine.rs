@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::model::{Bytes, GpuSample, HostSample, Metric, SourceState, SourceStatus};
 use crate::run::Snapshot;
-use crate::run::snapshot::Freshness;
 use crate::ui::card;
 use crate::ui::text::{ago, number, width};
 use crate::ui::tui::parts::{LABEL, Parts, Row, paragraph, shortened};
@@ -58,11 +57,7 @@ pub(in crate::ui::tui) fn rows(s: &Snapshot, theme: Theme, columns: usize) -> Ve
 fn process(s: &Snapshot, theme: Theme, columns: usize) -> Row {
     let row = Parts::labelled(theme, "proc");
     let Some(p) = &s.process else {
-        let unread = matches!(
-            s.freshness,
-            Freshness::CatchingUp { .. } | Freshness::CutOff
-        );
-        let why = if unread {
+        let why = if words::not_live(s).is_some() {
             "-- not read up to here"
         } else if s.pid.is_none() {
             "-- no process lives"
@@ -150,7 +145,7 @@ fn activity(s: &Snapshot, theme: Theme, columns: usize) -> Row {
     let since = |t: Option<crate::model::Mono>| match (t, over) {
         (None, false) => "none yet".to_owned(),
         (None, true) => "none".to_owned(),
-        (Some(t), false) => format!("{} ago", ago(s.since(t))),
+        (Some(t), false) => format!("{} ago", ago(s.now.since(t))),
         // the clock of the run stands still
         (Some(t), true) => ago(s.now.since(t)),
     };
@@ -300,6 +295,11 @@ fn survivors(s: &Snapshot, theme: Theme, columns: usize) -> Vec<Row> {
     });
     let list = format!("survive SIGKILL: {}", each.collect::<Vec<_>>().join(", "));
     paragraph(theme, "alive", Tone::Bad, &list, columns, 2, rank::CORE)
+}
+
+/// Time since the last snapshot in the header's words; `None` while it is fresh.
+pub(in crate::ui::tui) fn silence(silent_for: Duration) -> Option<String> {
+    (silent_for >= Duration::from_secs(2)).then(|| format!("NO NEWS FOR {}", ago(silent_for)))
 }
 
 #[cfg(test)]

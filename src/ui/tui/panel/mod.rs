@@ -23,7 +23,7 @@ pub(super) use gpu::{has_card, rows as gpu, short as gpu_short, titles as gpu_ti
 pub(super) use health::{Room, result, rows as health};
 pub(super) use ladder::{rows as ladder_rows, short as ladder_short};
 pub(super) use log::{height as log_height, rows as log, title as log_title};
-pub(super) use machine::{host, rows as machine, sources};
+pub(super) use machine::{host, rows as machine, silence, sources};
 
 /// Ranks of rows, from the one that stays longest; see the order of shedding in
 /// the view.

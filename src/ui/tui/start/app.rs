@@ -189,7 +189,7 @@ impl Face for Start {
             state.toast = None;
             news = true;
         }
-        if let Some((generation, _, lobby)) = self.slot.newer_than(self.generation) {
+        if let Some((generation, lobby)) = self.slot.newer_than(self.generation) {
             let toast = state.toast.clone();
             state.news(&self.lobby, &lobby);
             if state.toast != toast {

@@ -69,9 +69,6 @@ fn head(s: &Snapshot, v: &Verdict, since: Mono, theme: Theme) -> Parts {
         (v.health, v.health.word(), health_tone(v.health))
     };
     let row = Parts::new(theme).symbol(0, tone, format!("{} {text}", theme.health(symbol)));
-    if let Some(silence) = words::silence(s).filter(|_| is_present(s, v)) {
-        return row.put(0, tone, silence);
-    }
     if s.is_foreign() || (is_present(s, v) && !shown.judged) {
         return row;
     }
