@@ -299,6 +299,8 @@ fn a_run_without_a_screen_gets_one() {
     recorded(&home, r#""text":"ready""#);
     let mut screen = follow(&home, SIZES[0]);
     recorded(&home, ATTACHED);
+    // the recorder hands on what it has within a second: until then the screen is behind
+    screen.wait_for("LIVE", SOON);
     choose_a_cap(&home, &mut screen);
     screen.press("q");
     screen.assert_restored(0);
