@@ -276,8 +276,8 @@ pub(crate) fn spawn<S: Source>(
             let result = source.read();
             let absent = matches!(result, Err(SourceError::Absent(_)));
             let ended = Instant::now();
-            pace.took(&end.0.name, ended - begun);
             let took = ended - begun;
+            pace.took(&end.0.name, took);
             match &result {
                 Ok(_) => tracing::trace!(source = end.0.name, ?took, "read"),
                 Err(why) => tracing::debug!(source = end.0.name, ?took, ?why, "not read"),

@@ -5,7 +5,7 @@
 use crate::detect::facts::Facts;
 use crate::detect::thresholds::secs;
 
-use super::{Definition, rule, steps};
+use super::{Definition, rule};
 use crate::detect::rule::{Check, Grade, Signs, short, span};
 use crate::model::{Mono, Phase, Severity, VerdictId};
 
@@ -16,7 +16,6 @@ pub(super) const DEFINITION: Definition = Definition {
     explains_slowness: true,
     may_be_survived: true,
     failure: "the program computes on the processor",
-    steps: |_, _| steps::ENVIRONMENT,
     advice: |_, _, _| {
         Some(
         "the program runs on the CPU: install a build of PyTorch for this card, or remove what makes it choose the CPU".to_owned()

@@ -1,9 +1,8 @@
-use super::{Definition, steps};
+use super::Definition;
 
 pub(super) const DEFINITION: Definition = Definition {
     meaning: "No space left, or a file is as large as one may be (`ulimit -f`).",
     failure: "no room is left where the program writes",
-    steps: |_, _| steps::ENVIRONMENT,
     advice: |_, _, _| {
         Some(
         "make room where the program writes (`df -h` shows which disk is full; outputs, caches and temporary files may lie on different ones)".to_owned()

@@ -1,10 +1,9 @@
-use super::{Definition, advice, steps};
+use super::{Definition, advice};
 
 pub(super) const DEFINITION: Definition = Definition {
     meaning: "A module that the job needs is missing (optional ones are noise).",
     may_be_survived: true,
     failure: "something that the program needs is not installed",
-    steps: |_, _| steps::ENVIRONMENT,
     advice: |verdict, _, _| {
         Some(match advice::missing_module(verdict) {
             Some(name) => format!("install `{name}` into the environment of the program"),

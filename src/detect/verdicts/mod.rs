@@ -1,4 +1,4 @@
-//! The catalogue of verdicts: one file each, with everything that is known of it beforehand.
+//! The catalogue of verdicts: each has a file with its [`Definition`].
 //!
 //! A new verdict is its line in `VerdictId`, its `mod` line here and its file. What a verdict
 //! means, how severe it is, whether a restart is right, what to do and which rules can reach it
@@ -136,7 +136,7 @@ pub enum Depth {
 /// A rule about a running attempt.
 pub(crate) struct Rule {
     /// Rules are asked in this order. Of those about a dead job at most one speaks: an open Find
-    /// explains a spin, silence excludes both. [`Depth::Standstill`] without a cause comes last.
+    /// explains a spin, silence excludes both. `crawl`, whose cause is not established, comes last.
     pub(super) order: u8,
     /// What it speaks for where its signs name no other verdict.
     pub(super) verdict: VerdictId,
@@ -149,7 +149,7 @@ const fn rule(order: u8, check: fn(&Facts<'_>) -> Check) -> RuleEntry {
     (order, check)
 }
 
-/// Everything that is known of a verdict beforehand.
+/// The properties of a verdict that no run changes.
 pub struct Definition {
     /// A sentence for the documents.
     pub meaning: &'static str,
@@ -181,6 +181,7 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// A fault that the user must cure, until the definition says more.
     const fn fault() -> Self {
         Self {
             meaning: "",
@@ -193,7 +194,7 @@ impl Definition {
             may_be_survived: false,
             failure: "the program failed",
             wait: None,
-            steps: |_, _| steps::NOTHING,
+            steps: |_, _| steps::ENVIRONMENT,
             advice: |_, _, _| None,
             watch: None,
             rules: &[],
@@ -203,6 +204,7 @@ impl Definition {
     const fn no_fault() -> Self {
         Self {
             severity: Severity::Info,
+            steps: |_, _| steps::NOTHING,
             ..Self::fault()
         }
     }
@@ -221,7 +223,7 @@ impl Definition {
 macro_rules! definitions {
     ($( $variant:ident $module:ident )+) => {
         impl VerdictId {
-            /// What is known of it beforehand.
+            /// Its definition.
             pub const fn definition(self) -> &'static Definition {
                 match self {
                     $( Self::$variant => &$module::DEFINITION, )+
@@ -256,6 +258,12 @@ pub fn may_restart(verdict: &Verdict, recovered: Option<bool>, kept: bool) -> bo
         Restart::WithKeptJob => kept,
     }
 }
+
+/// The conditions that are looked at with every sample of the card, each with its verdict.
+pub(super) static WATCHES: LazyLock<Vec<(VerdictId, Watch)>> = LazyLock::new(|| {
+    let of = |id: &VerdictId| Some((*id, id.definition().watch?));
+    VerdictId::ALL.iter().filter_map(of).collect()
+});
 
 /// Every rule, in the order in which they are asked.
 pub(super) static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {

@@ -1,9 +1,8 @@
-use super::{Definition, steps};
+use super::Definition;
 
 pub(super) const DEFINITION: Definition = Definition {
     meaning: "The server port is taken.",
     failure: "the port is taken",
-    steps: |_, _| steps::ENVIRONMENT,
     advice: |_, _, _| {
         Some("another program has the port: end it, or choose another with --port".to_owned())
     },

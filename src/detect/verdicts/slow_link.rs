@@ -10,13 +10,12 @@ use super::{Definition, rule};
 use crate::detect::facts::Facts;
 use crate::detect::movement::Source;
 use crate::detect::rule::{Check, Grade, Signs};
-use crate::model::{ActionId, GpuSample, Link, Mono, Phase, Severity, VerdictId, time};
+use crate::model::{GpuSample, Link, Mono, Phase, Severity, VerdictId, time};
 
 pub(super) const DEFINITION: Definition = Definition {
     meaning: "The card's PCIe link runs narrower or slower than card and slot allow while data is moved.",
     severity: Severity::Warn,
     job_may_live: true,
-    steps: |_, _| &[(ActionId::FixEnvironment, 4)],
     advice: |_, _, _| {
         Some("switch the machine off, seat the card and its riser cable anew and use the slot next to the processor; in the firmware set that slot's PCIe generation to automatic; `sudo lspci -vv | grep LnkSta:` shows the link".to_owned())
     },

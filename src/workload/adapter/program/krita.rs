@@ -53,11 +53,6 @@ impl Program for KritaProgram {
         )
     }
 
-    /// All that ComfyUI prints.
-    fn prints_too(&self) -> &'static [&'static str] {
-        &[""]
-    }
-
     fn dialect(&self) -> Box<dyn Dialect> {
         Box::new(Krita::default())
     }

@@ -129,7 +129,8 @@ pub(super) trait Program: Sync {
     /// Beginnings of another program's lines that this one prints as well, because it runs
     /// that program or its code.
     fn prints_too(&self) -> &'static [&'static str] {
-        &[]
+        // a program that starts another one passes on all that it prints
+        if self.starts().is_some() { &[""] } else { &[] }
     }
 
     /// The folder that its users run it in: a name, and what lies there beside the program.

@@ -51,11 +51,6 @@ impl Program for SwarmuiProgram {
         )
     }
 
-    /// All that ComfyUI prints.
-    fn prints_too(&self) -> &'static [&'static str] {
-        &[""]
-    }
-
     fn home(&self) -> (&'static str, &'static [&'static str]) {
         ("SwarmUI", &["launch-linux.sh"])
     }
